@@ -1,0 +1,46 @@
+# Two commands do everything on a fresh machine (Debian, Python 3.11, g++):
+#   make demo    sets up and runs the main job on a real model
+#   make test    sets up and passes the tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(wildcard src/*.cc src/*.h include/tvm_hetero/*.h) CMakeLists.txt setup.py
+MYPY_STRICT := $(addprefix tvm_hetero/,graph.py units.py errors.py documents.py cache.py platform.py \
+	platform_format.py problem.py problem_format.py schedule.py bounds.py check.py simulate.py \
+	discovery.py solvers report)
+
+.PHONY: demo test setup lint types tests bench clean
+
+demo: setup
+	$(BIN)/tvm-hetero demo
+
+test: setup lint types tests
+
+setup: $(VENV)/.ready
+
+# One marker for packages and the C++ build: both are made again when a source is newer. Build
+# tools come first because the package is built without isolation, against this very tvm-ffi.
+$(VENV)/.ready: setup.py pyproject.toml $(SOURCES)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+		{ echo "no virtual environment could be made: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		setuptools wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+		--editable ".[test]"
+	@touch $@
+
+lint: setup
+	$(BIN)/ruff check .
+
+types: setup
+	$(BIN)/mypy --strict $(MYPY_STRICT)
+	$(BIN)/mypy
+
+tests: setup
+	$(BIN)/python -m pytest -q
+
+bench: setup
+	$(BIN)/python benchmarks/models.py
+
+clean:
+	rm -rf build demo $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

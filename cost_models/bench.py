@@ -1,0 +1,156 @@
+"""The parent's end of a measurement: one device with compiled kernels, ready to run them.
+
+A kernel that crashes or hangs takes the child process with it; the next kernel gets a new one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from tvm_hetero.cost_models.compile_kernels import Compiled
+from tvm_hetero.cost_models.identity import worker_cores
+from tvm_hetero.cost_models.store import KernelKey
+from tvm_hetero.cost_models.targets import dl_device
+from tvm_hetero.cost_models.worker import Worker, WorkerLost
+from tvm_hetero.errors import ProfileError
+from tvm_hetero.platform import Device, Platform
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+_WORKER = "tvm_hetero.cost_models.profile_worker"
+# Importing TVM and loading a library takes a second; on a busy machine many.
+_OPEN_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a kernel is measured.
+
+    Attributes
+    ----------
+    budget : s; repeats go on until they have taken this long together.
+    least, most : limits of the number of repeats.
+    time_limit : s; a kernel whose measurement takes longer is given up as hanging.
+    """
+
+    budget: float = 0.02
+    least: int = 3
+    most: int = 50
+    time_limit: float = 60.0
+
+
+class NotMeasured(Exception):
+    """One kernel has no time on one device; the text says why."""
+
+
+class Bench:
+    """A device with compiled kernels, ready to run them; starts a new child when one is lost."""
+
+    def __init__(
+        self, platform: Platform, device: Device, compiled: Compiled, effort: Effort
+    ) -> None:
+        self._device = device
+        self._compiled = compiled
+        self._effort = effort
+        self._worker: Worker | None = None
+        self._open_question = {
+            "ask": "open",
+            "libraries": [str(path) for path in compiled.libraries],
+            "cores": list(worker_cores(device)),
+            "device": list(dl_device(platform, device)),
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._drop()
+
+    def seconds(self, key: KernelKey, func: PrimFunc, cold: Sequence[int]) -> float:
+        """Run one kernel; raises `NotMeasured` with the reason if that gives no time."""
+        if key in self._compiled.failed:
+            raise NotMeasured(f"it cannot be compiled: {self._compiled.failed[key]}")
+        question = {
+            "ask": "measure",
+            "function": self._compiled.symbols[key],
+            "parameters": parameters(func),
+            "cold": list(cold),
+            "budget": self._effort.budget,
+            "least": self._effort.least,
+            "most": self._effort.most,
+        }
+        worker = self._ready()
+        try:
+            answer = worker.ask(question, self._effort.time_limit)
+        except WorkerLost as lost:
+            self._drop()
+            if lost.signal == "SIGILL":
+                raise ProfileError(
+                    f"device {self._device.name!r}: this CPU lacks instructions of the target "
+                    f"{dict(self._device.target or {})}; correct its mcpu, or use "
+                    'cost_model="analytical"'
+                ) from None
+            raise NotMeasured(str(lost)) from None
+        except BaseException:
+            self._drop()  # interrupted: the child is still running the kernel
+            raise
+        if "error" in answer:
+            raise NotMeasured(f"it cannot be run: {answer['error']}")
+        return smallest_time(answer.get("times"))
+
+    def _ready(self) -> Worker:
+        if self._worker is not None:
+            return self._worker
+        self._worker = Worker(_WORKER)
+        try:
+            answer = self._worker.ask(self._open_question, _OPEN_SECONDS)
+        except WorkerLost as lost:
+            self._drop()
+            answer = {"error": str(lost)}
+        except BaseException:
+            self._drop()
+            raise
+        if "error" in answer or self._worker is None:
+            self._drop()
+            raise ProfileError(
+                f"device {self._device.name!r}: the process that measures kernels cannot be "
+                f"started: {answer['error']}"
+            )
+        return self._worker
+
+    def _drop(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+
+def parameters(func: PrimFunc) -> list[dict[str, Any]]:
+    """Shape and type of each tensor that a function takes.
+
+    Raises
+    ------
+    NotMeasured
+        If a parameter is no tensor of a fixed shape: there is no data to run it on.
+    """
+    result = []
+    for i, parameter in enumerate(func.params):
+        try:
+            shape = [int(extent) for extent in parameter.ty.shape]
+            result.append({"shape": shape, "dtype": str(parameter.ty.dtype)})
+        except (AttributeError, TypeError):
+            raise NotMeasured(f"parameter {i} is no tensor of a fixed shape") from None
+    return result
+
+
+def smallest_time(times: object) -> float:
+    """The smallest of the times that a child answered; refuses anything that is no time."""
+    if not isinstance(times, list) or not times:
+        raise NotMeasured(f"its times are {times!r:.80}")
+    for time in times:
+        if not isinstance(time, float) or not math.isfinite(time) or time <= 0:
+            raise NotMeasured(f"a run took {time!r} s, which is no time")
+    return min(times)

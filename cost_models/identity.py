@@ -1,0 +1,60 @@
+"""What a measured time belongs to: which kernel, where, how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tvm_hetero.cost_models.store import KernelKey, Place
+from tvm_hetero.cost_models.targets import CPU, device_target, dl_device
+from tvm_hetero.machine import available_cores, read_processor
+from tvm_hetero.platform import Device, Platform
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+# Part of every key: raise it when the way of measuring changes, so that old times are not used.
+METHOD = "profiled/1"
+
+
+def kernel_key(func: PrimFunc, cold: Iterable[int] = ()) -> KernelKey:
+    """What a scheduled function is found by: its structural hash and its text in full.
+
+    The name under which it was compiled is no part of it; which parameters are thrown out of
+    the caches is, since the time depends on it.
+    """
+    import tvm_ffi
+
+    bare = func.without_attr("global_symbol")
+    text = f"# cold: {sorted(cold)}\n{bare.script(show_meta=True)}"
+    return KernelKey(f"{tvm_ffi.structural_hash(bare) & (2**64 - 1):016x}", text)
+
+
+def place_of(platform: Platform, device: Device) -> Place:
+    """Everything beside the kernel that its time on `device` depends on."""
+    import tvm
+
+    kind, number = dl_device(platform, device)
+    processor = read_processor().identity
+    if kind != CPU:
+        processor = f"{tvm.device(device.kind, number).device_name} in {processor}"
+    return Place(
+        target=str(device_target(device)),
+        versions=f"{METHOD}, tvm {tvm.__version__}",
+        processor=processor,
+        cores=worker_cores(device),
+    )
+
+
+def worker_cores(device: Device) -> tuple[int, ...]:
+    """The cores that a device's kernels are measured on.
+
+    A CPU device that names none is measured on the first ones that this process may use; the
+    host side of a GPU may use them all.
+    """
+    if device.cores:
+        return device.cores
+    here = tuple(sorted(available_cores()))
+    if device.kind != "llvm":
+        return here
+    return here[: int(device_target(device).attrs.get("num-cores", 1))]

@@ -1,0 +1,152 @@
+"""The child process that measures links: ``python -m tvm_hetero.cost_models.link_worker``.
+
+It splits in two: a producer pinned to one core and a consumer pinned to the other, which share
+memory and two pipes, as the threads of an executor share memory and events (processes, because
+Python's threads would wait for each other's interpreter lock). It needs numpy alone.
+
+Hand-off
+    The producer notes the time and writes to the pipe; the consumer, which has been asleep for
+    long enough to be really asleep, notes the time when it has read it.
+Reading
+    The consumer copies a tensor that the producer has just written, and one that it has written
+    itself. The difference is what it takes to fetch the tensor from the other core.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.cost_models.child import serve
+
+# Below 64 KiB a copy is over before it can be timed; 4 MiB is a large activation.
+SIZES = (64 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024)
+HANDOFFS = 60
+READS = 15
+# How long the producer lets the consumer fall asleep, s.
+_DOZE = 3e-4
+_PAGE = 4096
+
+
+class _Signal:
+    """A pipe for one byte at a time: ``send`` wakes the one who is in ``wait``."""
+
+    def __init__(self) -> None:
+        self._out, self._in = os.pipe()
+
+    def send(self) -> None:
+        os.write(self._in, b"!")
+
+    def wait(self) -> None:
+        if not os.read(self._out, 1):
+            raise EOFError("the other process is gone")
+
+    def close(self) -> None:
+        os.close(self._out)
+        os.close(self._in)
+
+
+@dataclass
+class _Shared:
+    """What the two processes share. `sent` holds one time in ns."""
+
+    data: np.ndarray[Any, np.dtype[np.float32]]
+    sent: np.ndarray[Any, np.dtype[np.int64]]
+    ready: _Signal
+    given: _Signal
+
+    @classmethod
+    def make(cls) -> _Shared:
+        memory = mmap.mmap(-1, max(SIZES) + _PAGE)
+        data = np.frombuffer(memory, np.float32, max(SIZES) // 4)
+        sent = np.frombuffer(memory, np.int64, 1, max(SIZES))
+        data[:] = 1.0  # touch every page now
+        return cls(data, sent, _Signal(), _Signal())
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """Measure one link. Answers the hand-offs (s) and, by size (bytes), both kinds of reads (s)."""
+    shared = _Shared.make()
+    results, results_in = os.pipe()
+    consumer = os.fork()
+    if consumer == 0:
+        _consumer_process(shared, question["to"], results_in)
+    os.close(results_in)
+    os.sched_setaffinity(0, question["from"])
+    _produce(shared)
+    with os.fdopen(results) as file:
+        found: dict[str, Any] = json.loads(file.read())
+    os.waitpid(consumer, 0)
+    shared.ready.close()
+    shared.given.close()
+    return found
+
+
+def _consumer_process(shared: _Shared, cores: Sequence[int], results: int) -> None:
+    """What the second process does; it never returns."""
+    status = 1
+    try:
+        os.sched_setaffinity(0, cores)
+        text = json.dumps(_consume(shared))
+        with os.fdopen(results, "w") as file:
+            file.write(text)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _produce(shared: _Shared) -> None:
+    for _ in range(HANDOFFS):
+        shared.ready.wait()
+        time.sleep(_DOZE)
+        shared.sent[0] = time.monotonic_ns()
+        shared.given.send()
+    for size in SIZES:
+        source = np.full(size // 4, 1.5, np.float32)
+        for _ in range(READS):
+            shared.ready.wait()
+            shared.data[: size // 4] = source
+            shared.given.send()
+
+
+def _consume(shared: _Shared) -> dict[str, Any]:
+    handoffs = []
+    for _ in range(HANDOFFS):
+        shared.ready.send()
+        shared.given.wait()
+        handoffs.append((time.monotonic_ns() - int(shared.sent[0])) * 1e-9)
+    own, other = {}, {}
+    for size in SIZES:
+        reads = [_read_both(shared, size) for _ in range(READS)]
+        own[str(size)] = [a for a, _ in reads]
+        other[str(size)] = [b for _, b in reads]
+    return {"handoffs": handoffs, "own": own, "other": other}
+
+
+def _read_both(shared: _Shared, size: int) -> tuple[float, float]:
+    """Seconds to read a tensor that this core has written, and one that the other has."""
+    data = shared.data[: size // 4]
+    into = np.full(size // 4, 2.0, np.float32)
+    data[:] = into
+    own = _read(data, into)
+    shared.ready.send()
+    shared.given.wait()
+    return own, _read(data, into)
+
+
+def _read(data: np.ndarray[Any, Any], into: np.ndarray[Any, Any]) -> float:
+    into += 1.0  # have the destination in the cache, and the core out of its sleep
+    start = time.perf_counter()
+    np.copyto(into, data)
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    serve(answer)

@@ -1,0 +1,82 @@
+"""What every cost model is: kernels and a platform in, seconds per kernel and device out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tvm_hetero.errors import ProfileError
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Cost
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+# Told at every step: what is being done ("measure on cpu0"), how many are done, of how many.
+Progress = Callable[[str, int, int], None]
+Costs = dict[str, dict[str, Cost]]
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One distinct fused operator, before it is scheduled for any device.
+
+    Attributes
+    ----------
+    name : unique within its model.
+    func : the unscheduled function; its attributes name no device.
+    flops, bytes : arithmetic operations and bytes moved to and from memory, for one call.
+    constants : positions of the parameters that hold weights.
+    """
+
+    name: str
+    func: PrimFunc
+    flops: float = 0.0
+    bytes: float = 0.0
+    constants: tuple[int, ...] = ()
+
+
+class CostModel(Protocol):
+    """Something that knows what kernels cost."""
+
+    @property
+    def name(self) -> str:
+        """The name by which `by_name` finds it."""
+        ...
+
+    def costs(
+        self,
+        kernels: Sequence[Kernel],
+        platform: Platform,
+        progress: Progress | None = None,
+    ) -> Costs:
+        """What one call of each kernel costs: kernel name -> device name -> `Cost`.
+
+        A device that cannot run a kernel is left out of the kernel's row.
+
+        Raises
+        ------
+        ProfileError
+            If no device can run a kernel.
+        """
+        ...
+
+
+class ProfileWarning(UserWarning):
+    """A kernel was left out of a device's costs; the text names both and the reason."""
+
+
+def left_out(kernel: str, device: str, reason: str) -> None:
+    """Warn that `kernel` has no cost on `device`."""
+    text = f"kernel {kernel!r} on device {device!r}: {reason}; the device is left out for it"
+    warnings.warn(text, ProfileWarning, stacklevel=2)
+
+
+def require_a_device(costs: Mapping[str, Mapping[str, Cost]], reasons: Mapping[str, str]) -> None:
+    """Refuse costs in which some kernel has no device at all; `reasons` say why it has none."""
+    for kernel, row in costs.items():
+        if not row:
+            why = reasons.get(kernel, "no device of the platform runs kernels")
+            raise ProfileError(f"kernel {kernel!r} has a cost on no device: {why}")

@@ -1,0 +1,40 @@
+"""Cost models by name: ``profiled``, ``analytical``, ``table:PATH``."""
+
+from __future__ import annotations
+
+from tvm_hetero.cost_models.protocol import CostModel
+from tvm_hetero.documents import nearest
+from tvm_hetero.errors import UsageError
+
+NAMES = ("analytical", "profiled", "table:PATH")
+
+
+def by_name(name: str) -> CostModel:
+    """Make the cost model of that name; each is imported when it is first asked for.
+
+    Parameters
+    ----------
+    name : ``"profiled"`` (measured here), ``"analytical"`` (roofline from the platform's
+        figures) or ``"table:PATH"`` (read from a file).
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name; the nearest is suggested.
+    FormatError
+        If the file of a table cannot be read.
+    """
+    kind, colon, argument = name.partition(":")
+    if kind == "table" and argument:
+        from tvm_hetero.cost_models.table import TableCosts
+
+        return TableCosts(argument)
+    if kind == "profiled" and not colon:
+        from tvm_hetero.cost_models.profiled import ProfiledCosts
+
+        return ProfiledCosts()
+    if kind == "analytical" and not colon:
+        from tvm_hetero.cost_models.analytical import AnalyticalCosts
+
+        return AnalyticalCosts()
+    raise UsageError(f"unknown cost model {name!r}{nearest(name, NAMES)}")

@@ -1,0 +1,187 @@
+"""What was measured, kept: one SQLite file for all models and all programs of a user.
+
+Kernels are found again by what they *are*: a structural hash finds the candidates, the full text
+decides. With it goes everything else that a time depends on (`Place`). Each result is committed
+when it is measured, so an interrupted run loses nothing, and SQLite's locks let several programs
+use the file at once. If two of them measure the same kernel, the smaller time stays, as it
+would within one run (time on a shared machine only errs upwards).
+
+The file is ``costs.sqlite`` in the folder of `tvm_hetero.cache.cache_dir`. It is a cache: a
+damaged one is set aside with a warning, and everything is measured again.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tvm_hetero.cache import cache_dir
+from tvm_hetero.documents import canonical_json
+from tvm_hetero.errors import ProfileError
+
+_VERSION = 1
+# How long one program waits for another's commit, s. A commit takes milliseconds.
+_PATIENCE = 60.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS kernels (
+    id INTEGER PRIMARY KEY, hash TEXT NOT NULL, text TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS kernels_by_hash ON kernels (hash);
+CREATE TABLE IF NOT EXISTS times (
+    kernel INTEGER NOT NULL REFERENCES kernels (id), place TEXT NOT NULL,
+    seconds REAL NOT NULL CHECK (seconds > 0), PRIMARY KEY (kernel, place)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS links (
+    place TEXT PRIMARY KEY, latency REAL NOT NULL, bandwidth REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class KernelKey:
+    """A scheduled kernel. `hash` may collide, `text` (the whole function) may not."""
+
+    hash: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and how a kernel was measured: everything beside the kernel that the time depends on.
+
+    Attributes
+    ----------
+    target : canonical text of the TVM target.
+    versions : of TVM and of the method of measurement.
+    processor : identity of the CPU, or of the GPU.
+    cores : the very cores, since cores of one CPU may differ (big and little ones, a busy
+        neighbour of a virtual machine).
+    """
+
+    target: str
+    versions: str
+    processor: str
+    cores: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """This place as one canonical line."""
+        return canonical_json([self.target, self.versions, self.processor, list(self.cores)])
+
+
+class CostStore:
+    """The file of measured costs. Cheap to make: the file is opened when it is first needed."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self._given = None if path is None else Path(path)
+        self._ready = False
+
+    @cached_property
+    def path(self) -> Path:
+        """The file; by default in the user's cache."""
+        return cache_dir() / "costs.sqlite" if self._given is None else self._given
+
+    def find(self, key: KernelKey, place: Place) -> float | None:
+        """Seconds that were measured for this kernel in this place, None if it never was."""
+        with self._transaction() as db:
+            kernel = _kernel_id(db, key)
+            row = db.execute(
+                "SELECT seconds FROM times WHERE kernel = ? AND place = ?", (kernel, place.text)
+            ).fetchone()
+        return None if row is None else float(row[0])
+
+    def add(self, key: KernelKey, place: Place, seconds: float) -> None:
+        """Keep a measured time (s, > 0); of two times for the same the smaller stays."""
+        with self._transaction(write=True) as db:
+            kernel = _kernel_id(db, key)
+            if kernel is None:
+                insert = "INSERT INTO kernels (hash, text) VALUES (?, ?)"
+                kernel = db.execute(insert, (key.hash, key.text)).lastrowid
+            db.execute(
+                "INSERT INTO times VALUES (?, ?, ?) ON CONFLICT (kernel, place) "
+                "DO UPDATE SET seconds = min(seconds, excluded.seconds)",
+                (kernel, place.text, seconds),
+            )
+
+    def find_link(self, place: str) -> tuple[float, float] | None:
+        """Latency (s) and bandwidth (bytes/s) of a link that was measured, or None."""
+        with self._transaction() as db:
+            select = "SELECT latency, bandwidth FROM links WHERE place = ?"
+            row = db.execute(select, (place,)).fetchone()
+        return None if row is None else (float(row[0]), float(row[1]))
+
+    def add_link(self, place: str, latency: float, bandwidth: float) -> None:
+        """Keep what was measured of a link (s, bytes/s)."""
+        with self._transaction(write=True) as db:
+            db.execute("INSERT OR REPLACE INTO links VALUES (?, ?, ?)", (place, latency, bandwidth))
+
+    @contextmanager
+    def _transaction(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+        """One transaction on a connection of its own: safe from any thread and after a fork."""
+        if not self._ready:
+            self._prepare()
+        try:
+            with closing(self._connect()) as db:
+                db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield db
+                db.execute("COMMIT")  # without it, on any exception, closing rolls back
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+
+    def _prepare(self) -> None:
+        """Make the file and its tables; set a damaged file aside."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self._make_tables()
+            except sqlite3.OperationalError:
+                raise  # locked, read-only, no space: the file itself may be sound
+            except sqlite3.DatabaseError as error:
+                self._set_aside(error)
+                self._make_tables()
+        except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from None
+        self._ready = True
+
+    def _make_tables(self) -> None:
+        with closing(self._connect()) as db:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, _VERSION):
+                raise sqlite3.DatabaseError(f"layout {version}, expected {_VERSION}")
+            damage = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if damage != "ok":
+                raise sqlite3.DatabaseError(damage)
+            if version == 0:
+                db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version={_VERSION};COMMIT")
+
+    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
+        """Move a damaged file out of the way, under the first free name."""
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
+            number += 1
+        os.replace(self.path, aside)
+        # A journal left behind would be played back into the new file.
+        self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
+        warnings.warn(
+            f"the store of measured costs {self.path} is damaged ({error}); it was moved to "
+            f"{aside.name}, and everything is measured again",
+            stacklevel=2,
+        )
+
+    def _unusable(self, error: Exception) -> ProfileError:
+        return ProfileError(
+            f"the store of measured costs {self.path} cannot be used: {error}; set "
+            "TVM_HETERO_CACHE to a folder that can be written, or delete the file"
+        )
+
+
+def _kernel_id(db: sqlite3.Connection, key: KernelKey) -> int | None:
+    """The row of exactly this kernel: its hash finds it, its text must be equal in full."""
+    rows = db.execute("SELECT id, text FROM kernels WHERE hash = ?", (key.hash,))
+    return next((int(row[0]) for row in rows if row[1] == key.text), None)

@@ -1,0 +1,124 @@
+"""Costs from a file, and costs into a file: the ``tvm-hetero/costs/1`` format.
+
+    {"format": "tvm-hetero/costs/1",
+     "kernels": {"fused_conv2d_relu": {"big": 0.0012, "little": {"1": 0.004, "4": 0.015}}}}
+
+A cost is a number of seconds for one element, or a table from batch size to seconds for the
+whole batch, as in a problem.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+
+from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
+from tvm_hetero.documents import (
+    check_format,
+    check_keys,
+    nearest,
+    read_document,
+    write_atomic,
+)
+from tvm_hetero.errors import FormatError, PlatformError, ProfileError
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Cost
+from tvm_hetero.problem_format import cost_value, parse_cost
+
+FORMAT = "tvm-hetero/costs/1"
+
+
+class TableCosts:
+    """Costs that a file gives. The file may have more kernels than are asked for."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Read the file.
+
+        Raises
+        ------
+        FormatError
+            If it cannot be read or says something unknown or of the wrong kind.
+        """
+        self.path = os.fspath(path)
+        self._table = load_costs(path)
+
+    @property
+    def name(self) -> str:
+        """``table:PATH``."""
+        return f"table:{self.path}"
+
+    def costs(
+        self,
+        kernels: Sequence[Kernel],
+        platform: Platform,
+        progress: Progress | None = None,
+    ) -> Costs:
+        """The rows of the kernels that are asked for.
+
+        Raises
+        ------
+        ProfileError
+            If a kernel is not in the file, or is there with no device.
+        PlatformError
+            If a row names a device that the platform lacks.
+        """
+        result: Costs = {}
+        for done, kernel in enumerate(kernels, start=1):
+            row = self._table.get(kernel.name)
+            if row is None:
+                raise ProfileError(
+                    f"{self.path}: no costs of kernel {kernel.name!r}"
+                    f"{nearest(kernel.name, self._table)}"
+                )
+            for device in row:
+                if device not in platform.index:
+                    raise PlatformError(
+                        f"{self.path}: kernel {kernel.name!r} has a cost on device {device!r}, "
+                        f"which platform {platform.name!r} lacks{nearest(device, platform.index)}"
+                    )
+            result[kernel.name] = dict(row)
+            if progress is not None:
+                progress("read costs", done, len(kernels))
+        require_a_device(result, {name: f"its row in {self.path} is empty" for name in result})
+        return result
+
+
+def load_costs(path: str | os.PathLike[str]) -> Costs:
+    """Read a file of costs.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read or says something unknown or of the wrong kind.
+    """
+    where = os.fspath(path)
+    document = check_keys(read_document(path), where, ["format", "kernels"])
+    check_format(document, FORMAT, where)
+    kernels = _mapping(document["kernels"], f"{where}: kernels")
+    result: Costs = {}
+    for name, row in kernels.items():
+        here = f"{where}: kernel {name!r}"
+        result[name] = {
+            device: parse_cost(cost, f"{here} on {device!r}")
+            for device, cost in _mapping(row, here).items()
+        }
+    return result
+
+
+def dump_costs(
+    costs: Mapping[str, Mapping[str, Cost]], path: str | os.PathLike[str]
+) -> None:
+    """Write costs as JSON, one kernel a line, whole or not at all."""
+    rows = [
+        f"{json.dumps(name)}: {json.dumps({d: cost_value(c) for d, c in row.items()})}"
+        for name, row in costs.items()
+    ]
+    body = ",\n  ".join(rows)
+    write_atomic(path, f'{{"format": "{FORMAT}",\n "kernels": {{\n  {body}}}}}\n')
+
+
+def _mapping(data: object, where: str) -> Mapping[str, object]:
+    if not isinstance(data, Mapping):
+        raise FormatError(f"{where}: expected a mapping, got {data!r:.80}")
+    return data

@@ -1,0 +1,86 @@
+"""From a platform's device to what TVM calls it: a target, and the device's type and number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tvm_hetero.errors import PlatformError, ProfileError
+from tvm_hetero.machine import available_cores
+from tvm_hetero.platform import Device, Platform
+
+if TYPE_CHECKING:
+    from tvm.target import Target
+
+CPU = 1  # DLPack's kDLCPU
+
+
+def device_target(device: Device) -> Target:
+    """The TVM target that a device's kernels are scheduled and compiled for.
+
+    A CPU device whose target does not say ``num-cores`` gets the number of its cores, because
+    that is what decides whether a kernel is divided over threads.
+
+    Raises
+    ------
+    PlatformError
+        If the device has no target, or one that TVM does not know.
+    """
+    from tvm.target import Target
+
+    if device.target is None:
+        raise PlatformError(
+            f"device {device.name!r} has no target; add one such as "
+            "{kind: llvm, mcpu: x86-64-v3}"
+        )
+    fields = dict(device.target)
+    if fields["kind"] == "llvm":
+        fields.setdefault("num-cores", max(1, len(device.cores)))
+    try:
+        target = Target(fields)
+        if target.get_target_device_type() != CPU:
+            target = target.with_host(Target({"kind": "llvm"}))
+    except (ValueError, TypeError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise PlatformError(
+            f"device {device.name!r}: TVM refuses the target {fields}: {reason}"
+        ) from None
+    return target
+
+
+def dl_device(platform: Platform, device: Device) -> tuple[int, int]:
+    """Type and number of a device as DLPack counts them.
+
+    Every CPU device is number 0: TVM refuses a tensor of cpu(1) where it expects cpu(0), and
+    pinning is the worker thread's matter. The n-th device of another kind on its node is n.
+    """
+    kind = int(device_target(device).get_target_device_type())
+    if kind == CPU:
+        return kind, 0
+    alike = [d.name for d in platform.devices if (d.node, d.kind) == (device.node, device.kind)]
+    return kind, alike.index(device.name)
+
+
+def require_present(platform: Platform, device: Device) -> None:
+    """Refuse to measure on a device that this machine lacks.
+
+    Raises
+    ------
+    ProfileError
+        If its cores may not be used by this process, or TVM finds no such device.
+    """
+    advice = 'use cost_model="analytical" for a device that is not here'
+    missing = sorted(set(device.cores) - available_cores())
+    if missing:
+        raise ProfileError(
+            f"device {device.name!r} has cores {list(device.cores)}, but this process may only "
+            f"use {sorted(available_cores())}; correct the platform, or {advice}"
+        )
+    kind, number = dl_device(platform, device)
+    if kind != CPU:
+        import tvm
+
+        if not tvm.device(device.kind, number).exist:
+            raise ProfileError(
+                f"device {device.name!r}: this machine has no {device.kind} device number "
+                f"{number} that TVM can reach; {advice}"
+            )

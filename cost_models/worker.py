@@ -1,0 +1,147 @@
+"""A child process that answers questions, and may crash or hang while it thinks.
+
+Question and answer are lines of JSON on pipes. The child's own standard output goes to its
+standard error (native code may print), which is kept in a temporary file, so that the last words
+of a crashed child can be quoted. The child is in a session of its own: Ctrl-C reaches the parent
+alone, which ends the child in an orderly way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import tvm_hetero
+
+# A child of ours never answers with more than a few kilobytes a line.
+_MAX_LINE = 1 << 20
+_MEANINGS = {
+    "SIGSEGV": "it touched memory that is not its own",
+    "SIGILL": "this CPU lacks an instruction that it uses",
+    "SIGABRT": "it aborted",
+    "SIGFPE": "it divided by zero",
+    "SIGKILL": "it was killed; the machine may be out of memory",
+}
+
+
+class WorkerLost(Exception):
+    """The child crashed or was stopped for taking too long; the text says which.
+
+    `signal` is the name of the signal that ended it, or ''.
+    """
+
+    def __init__(self, reason: str, signal_name: str = "") -> None:
+        super().__init__(reason)
+        self.signal = signal_name
+
+
+class Worker:
+    """A running child: ``python -m MODULE``."""
+
+    def __init__(self, module: str) -> None:
+        # The package may be used straight from its folder, without being installed.
+        package = str(Path(tvm_hetero.__file__).resolve().parent.parent)
+        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `close`
+        self._unread = b""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+
+    def ask(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Send one question and wait for its answer.
+
+        Parameters
+        ----------
+        question : anything that JSON can say.
+        seconds : how long to wait; a child that takes longer is killed.
+
+        Raises
+        ------
+        WorkerLost
+            If the child has ended, says something that is no answer, or takes too long. It is
+            of no use afterwards: `close` it.
+        """
+        line = json.dumps(question).encode() + b"\n"
+        try:
+            assert self._process.stdin is not None
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+            answer = json.loads(self._read_line(seconds))
+        except (BrokenPipeError, EOFError):
+            raise self._ended() from None
+        except ValueError:
+            raise WorkerLost("it answered with something that is not JSON") from None
+        if not isinstance(answer, dict):
+            raise WorkerLost(f"it answered {answer!r:.80}")
+        return answer
+
+    def close(self) -> None:
+        """End the child, whatever it is doing, and everything that it started."""
+        # Its session's number is its own process number; the group may be gone already.
+        with contextlib.suppress(ProcessLookupError):
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for file in (self._process.stdin, self._process.stdout, self._stderr):
+            if file is not None:
+                with contextlib.suppress(OSError):  # unsent bytes for a dead child
+                    file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _read_line(self, seconds: float) -> bytes:
+        assert self._process.stdout is not None
+        handle = self._process.stdout.fileno()
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._unread:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([handle], [], [], left)[0]:
+                raise WorkerLost(f"it did not end within {seconds:g} s")
+            chunk = os.read(handle, 65536)
+            if not chunk:
+                raise EOFError
+            self._unread += chunk
+            if len(self._unread) > _MAX_LINE:
+                raise WorkerLost("its answer is too long")
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def _ended(self) -> WorkerLost:
+        """Why the child is gone: its signal, or its exit status and last words."""
+        try:
+            status = self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            return WorkerLost("it closed its pipe")
+        if status < 0:
+            name = signal.Signals(-status).name
+            meaning = _MEANINGS.get(name)
+            return WorkerLost(f"it crashed with {name}" + (f" ({meaning})" if meaning else ""), name)
+        self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, self._stderr.tell() - 4096))
+        words = self._stderr.read().decode(errors="replace").strip().splitlines()
+        return WorkerLost(f"it ended with status {status}" + (f": {words[-1]}" if words else ""))

@@ -1,0 +1,270 @@
+"""What a lowered ``main`` says, as plain data: calls of kernels, views, and who reads what.
+
+All our passes analyse first and rewrite after. This is the analysis that they share: it reads a
+lowered Relax function (see `tvm_hetero.passes.lower_to_tasks`) once and answers questions about
+it. Everything is keyed by binding, never by name, since Relax does not keep names unique.
+
+A *root* is a tensor that exists in memory: a parameter, a constant, or one output of a kernel.
+A *view* (reshape, tuple item, alias, copy between devices) is another name of a root: it costs
+nothing and is made again wherever it is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_hetero.errors import ModelError
+
+# Attribute of `main`: the ids of the tasks, in the order of the calls.
+TASK_IDS = "hetero_tasks"
+
+
+@dataclass(frozen=True)
+class Root:
+    """A tensor in memory: output `index` of call `call`, or (`call` is None) parameter `index`."""
+
+    call: int | None
+    index: int
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One ``R.call_tir``: the `position`-th of the function."""
+
+    position: int
+    var: relax.Var
+    expr: relax.Call
+    kernel: tvm.ir.GlobalVar
+    args: tuple[Any, ...]
+    outputs: tuple[relax.TensorType, ...]
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether the kernel has several outputs, so that its value is a tuple."""
+        return isinstance(self.expr.ty_args[0], relax.TupleType)
+
+
+@dataclass(frozen=True)
+class LoweredMain:
+    """A lowered function, read.
+
+    `views` maps a view's variable to the expression that it is. ``task_ids[i]`` is the name of
+    call i in a task graph: ``<position>.<kernel>``, unique because of the position, readable
+    because of the kernel. An annotated module has other positions (its calls stand in the order
+    of a schedule), so it carries the ids in the attribute `TASK_IDS`.
+    """
+
+    function: relax.Function
+    params: tuple[relax.Var, ...]
+    calls: tuple[KernelCall, ...]
+    views: dict[Any, Any]
+    result: Any
+    task_ids: tuple[str, ...]
+    _call_of: dict[Any, int] = field(repr=False)
+
+    def root(self, expr: Any) -> Root | None:
+        """The root that `expr` names; None for a constant.
+
+        Raises
+        ------
+        ModelError
+            If the expression is neither a constant nor the name of one tensor.
+        """
+        if isinstance(expr, tvm.ir.GenericConst):
+            return None
+        if isinstance(expr, relax.TupleGetItem):
+            return self._item_root(expr.tuple_value, int(expr.index))
+        if isinstance(expr, relax.Call):  # reshape, to_vdevice: the first argument is the tensor
+            return self.root(expr.args[0])
+        if expr in self._call_of:
+            return Root(self._call_of[expr], 0)
+        if expr in self.views:
+            return self.root(self.views[expr])
+        for i, param in enumerate(self.params):
+            if param.same_as(expr):
+                return Root(None, i)
+        raise ModelError(f"{expr}: expected the name of one tensor; is the module lowered?")
+
+    def _item_root(self, expr: Any, index: int) -> Root | None:
+        while isinstance(expr, relax.Var) and expr in self.views:
+            expr = self.views[expr]
+        if isinstance(expr, relax.Tuple):
+            return self.root(expr.fields[index])
+        if expr in self._call_of:
+            return Root(self._call_of[expr], index)
+        raise ModelError(f"item {index} of {expr}: expected a tuple that a kernel made")
+
+    def tensor_name(self, root: Root) -> str:
+        """The name of a kernel's output in the task graph: the task's id, ``:k`` behind it for
+        output k of a kernel with several outputs.
+        """
+        assert root.call is not None
+        suffix = f":{root.index}" if self.calls[root.call].is_tuple else ""
+        return self.task_ids[root.call] + suffix
+
+    def type_of(self, root: Root) -> relax.TensorType:
+        """The type of a root."""
+        if root.call is None:
+            return self.params[root.index].ty
+        return self.calls[root.call].outputs[root.index]
+
+    def reads(self, call: KernelCall) -> tuple[Root, ...]:
+        """The distinct roots that a call reads, in the order of its arguments."""
+        roots = (self.root(arg) for arg in call.args)
+        return tuple(dict.fromkeys(root for root in roots if root is not None))
+
+    def results(self) -> tuple[Any, ...]:
+        """The expressions that the function returns, a single one as a tuple of one."""
+        result = self.result
+        while isinstance(result, relax.Var) and result in self.views:
+            inner = self.views[result]
+            if not isinstance(inner, relax.Tuple | relax.Var):
+                break
+            result = inner
+        return tuple(result.fields) if isinstance(result, relax.Tuple) else (result,)
+
+    @property
+    def returns_tuple(self) -> bool:
+        """Whether the function returns a tuple (perhaps of one tensor)."""
+        return isinstance(self.function.ret_ty, relax.TupleType)
+
+
+def read_main(mod: tvm.IRModule) -> LoweredMain:
+    """Read the ``main`` of a lowered module.
+
+    Raises
+    ------
+    ModelError
+        If there is no ``main``, or it holds something else than kernel calls and views on
+        tensors of known shapes. The message names the binding.
+    """
+    if "main" not in {gv.name_hint for gv in mod.get_global_vars()}:
+        names = ", ".join(sorted(gv.name_hint for gv in mod.get_global_vars()))
+        raise ModelError(f"the module has no function 'main'; it has: {names or 'nothing'}")
+    function = mod["main"]
+    calls: list[KernelCall] = []
+    views: dict[Any, Any] = {}
+    for var, value in bindings(function):
+        if is_kernel_call(value):
+            calls.append(_read_call(len(calls), var, value))
+        elif is_view(value):
+            views[var] = value
+        else:
+            raise ModelError(
+                f"'{var.name} = {value!s:.200}' is neither a call of a kernel nor a view; "
+                "lower the module with LowerToTasks first, or report the operator"
+            )
+    for param in function.params:
+        if not isinstance(param.ty, relax.TensorType):
+            raise ModelError(f"parameter {param.name!r}: expected a tensor, got {param.ty}")
+        static_shape(param.ty, f"parameter {param.name!r}")
+    return LoweredMain(
+        function=function,
+        params=tuple(function.params),
+        calls=tuple(calls),
+        views=views,
+        result=function.body.body,
+        task_ids=_task_ids(function, calls),
+        _call_of={call.var: call.position for call in calls},
+    )
+
+
+def _task_ids(function: relax.Function, calls: Sequence[KernelCall]) -> tuple[str, ...]:
+    kept = function.attrs.get(TASK_IDS) if function.attrs else None
+    if kept is not None and len(kept) == len(calls):
+        return tuple(str(name) for name in kept)
+    return tuple(f"{call.position}.{call.kernel.name_hint}" for call in calls)
+
+
+def original_position(task_id: str) -> int:
+    """Where a task's call stood in the model before any placement (see `LoweredMain`)."""
+    return int(task_id.split(".", 1)[0])
+
+
+def bindings(function: relax.Function) -> Iterator[tuple[relax.Var, Any]]:
+    """Every (variable, value) of a function in normal form, in order."""
+    if not isinstance(function.body, relax.SeqExpr):
+        raise ModelError("the function is not in normal form; run relax.transform.Normalize()")
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            yield binding.var, binding.value
+
+
+def is_kernel_call(value: Any) -> bool:
+    """Whether a value is an ``R.call_tir``."""
+    return _op_name(value) == "relax.call_tir"
+
+
+def is_copy(value: Any) -> bool:
+    """Whether a value is an ``R.to_vdevice``."""
+    return _op_name(value) == "relax.to_vdevice"
+
+
+def is_view(value: Any) -> bool:
+    """Whether a value names tensors that exist already (see the module's text)."""
+    if isinstance(value, relax.Var | relax.TupleGetItem | relax.Tuple | tvm.ir.GenericConst):
+        return True
+    return _op_name(value) in {"relax.reshape", "relax.to_vdevice"}
+
+
+def _op_name(value: Any) -> str:
+    if isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.Op):
+        return str(value.op.name)
+    return ""
+
+
+def _read_call(position: int, var: relax.Var, value: relax.Call) -> KernelCall:
+    kernel, args = value.args[0], value.args[1]
+    if len(value.args) > 2:
+        raise ModelError(f"{var.name}: kernel {kernel.name_hint!r} takes a symbolic shape")
+    out = value.ty_args[0]
+    outputs = tuple(out.fields) if isinstance(out, relax.TupleType) else (out,)
+    for ty in outputs:
+        static_shape(ty, f"output of kernel {kernel.name_hint!r}")
+    fields = tuple(args.fields) if isinstance(args, relax.Tuple) else (args,)
+    return KernelCall(position, var, value, kernel, fields, outputs)
+
+
+def static_shape(ty: relax.TensorType, where: str) -> tuple[int, ...]:
+    """The shape of a tensor type as integers.
+
+    Raises
+    ------
+    ModelError
+        If a dimension is unknown.
+    """
+    dims = None if ty.shape is None else getattr(ty.shape, "values", None)
+    if dims is None or not all(isinstance(d, tvm.tirx.IntImm) for d in dims):
+        raise ModelError(
+            f"{where} has the shape {ty.shape}; expected whole numbers: import the model with "
+            "fixed shapes (--shape NAME=1x3x224x224)"
+        )
+    return tuple(int(d) for d in dims)
+
+
+def tensor_bytes(ty: relax.TensorType) -> int:
+    """Size of a tensor in bytes."""
+    bits = np.dtype(_numpy_name(str(ty.dtype))).itemsize * 8
+    return math.prod(static_shape(ty, "tensor")) * bits // 8
+
+
+def _numpy_name(dtype: str) -> str:
+    return {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}.get(
+        dtype, dtype
+    )
+
+
+def names_of(mod: tvm.IRModule, attribute: str, count: int, stem: str) -> Sequence[str]:
+    """Names kept in an attribute of ``main``, or `stem`0, `stem`1, ... where there are none."""
+    attrs = mod["main"].attrs
+    kept = attrs.get(attribute) if attrs else None
+    if kept is not None and len(kept) == count:
+        return [str(name) for name in kept]
+    return [f"{stem}{i}" for i in range(count)]

@@ -1,0 +1,92 @@
+"""Writing a lowered function again: kernels, and the views between them.
+
+Annotating and splitting both write a function's calls anew, for some device and with other
+variables. What they share is here: given a way to get a root on a place, write a view or an
+argument there. A view is written at most once a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import relax
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.passes.dataflow import KernelCall, LoweredMain, Root, is_copy
+
+
+class Emitter:
+    """Writes arguments and views of `main` with `builder`.
+
+    `tensor(root, place)` must give the variable that holds `root` on `place` (a device's
+    position, or any other key); `constant(const, place)` likewise for constants.
+    """
+
+    def __init__(
+        self,
+        builder: relax.BlockBuilder,
+        main: LoweredMain,
+        tensor: Callable[[Root, int], Any],
+        constant: Callable[[Any, int], Any],
+    ) -> None:
+        self._builder = builder
+        self._main = main
+        self._tensor = tensor
+        self._constant = constant
+        self._views: dict[tuple[Any, int], Any] = {}
+
+    def value(self, expr: Any, place: int) -> Any:
+        """`expr`, an argument or a result in `main`, as it is called on `place`."""
+        if isinstance(expr, tvm.ir.GenericConst):
+            return self._constant(expr, place)
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self.value(field, place) for field in expr.fields])
+        if isinstance(expr, relax.Var) and expr in self._main.views:
+            if (expr, place) not in self._views:
+                self._views[expr, place] = self._view(expr, self._main.views[expr], place)
+            return self._views[expr, place]
+        root = self._main.root(expr)
+        assert root is not None
+        return self._tensor(root, place)
+
+    def _view(self, var: relax.Var, expr: Any, place: int) -> Any:
+        """Write the view `expr`, which `main` calls `var`."""
+        if not isinstance(expr, relax.Call) or is_copy(expr):
+            return self.value(expr.args[0] if is_copy(expr) else expr, place)
+        args = [self.value(expr.args[0], place), *expr.args[1:]]
+        return self._builder.emit(relax.Call(expr.op, args, expr.attrs), var.name)
+
+    def call(
+        self, call: KernelCall, kernel: tvm.ir.GlobalVar, out_ty: Any, place: int
+    ) -> relax.Var:
+        """Write a call of `kernel` with the arguments of `call`."""
+        args = relax.Tuple([self.value(arg, place) for arg in call.args])
+        expr = relax.Call(call.expr.op, [kernel, args], call.expr.attrs, [out_ty])
+        return self._builder.emit(expr, call.var.name)
+
+
+def with_vdevice(ty: Any, vdevice: Any | None) -> Any:
+    """A tensor type, or a tuple of them, on another virtual device (None: on none)."""
+    if isinstance(ty, relax.TupleType):
+        return relax.TupleType([with_vdevice(field, vdevice) for field in ty.fields])
+    if vdevice is None:
+        return relax.TensorType(ty.shape, ty.dtype)
+    return relax.TensorType(ty.shape, ty.dtype, vdevice)
+
+
+def device_position(ty: relax.TensorType, vdevices: Sequence[Any]) -> int:
+    """The position in `vdevices` of the virtual device that a tensor type names.
+
+    Raises
+    ------
+    ModelError
+        If it is not among them.
+    """
+    for i, vdevice in enumerate(vdevices):
+        # Not `same_as`: that of GlobalInfo recurses without end in TVM 0.27.
+        if ty.vdevice is not None and tvm_ffi.structural_equal(vdevice, ty.vdevice):
+            return i
+    raise ModelError(f"{ty}: its device is not among the module's; annotate the module again")

@@ -1,0 +1,129 @@
+"""From a lowered module to a task graph: one task a kernel call, one tensor an output.
+
+Views are no tasks: they cost nothing and are made again by whoever reads them. Ids of tasks and
+names of tensors come from `tvm_hetero.passes.dataflow.LoweredMain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm
+
+from tvm_hetero.cost_models.protocol import Kernel
+from tvm_hetero.errors import ModelError
+from tvm_hetero.graph import Edge, Task, TaskGraph
+from tvm_hetero.passes.dataflow import (
+    KernelCall,
+    LoweredMain,
+    Root,
+    names_of,
+    read_main,
+    tensor_bytes,
+)
+
+# Attributes of `main` that a front end sets and every pass keeps.
+INPUT_NAMES = "hetero_input_names"
+OUTPUT_NAMES = "hetero_output_names"
+
+
+@dataclass(frozen=True)
+class ExtractedTasks:
+    """The tasks of a module.
+
+    Attributes
+    ----------
+    main : the function, read.
+    graph : the task graph; task i is call i of `main`.
+    kernels : every distinct kernel once, in order of first call.
+    kernel_of : the name of each task's kernel.
+    inputs, outputs : names of the model's inputs and outputs, in order.
+    input_readers : for each input, the tasks that read it; output_roots : what is returned.
+    """
+
+    main: LoweredMain
+    graph: TaskGraph
+    kernels: tuple[Kernel, ...]
+    kernel_of: dict[str, str]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    input_readers: tuple[tuple[str, ...], ...]
+    output_roots: tuple[Root | None, ...]
+
+
+def extract_tasks(mod: tvm.IRModule) -> ExtractedTasks:
+    """Read the tasks of a lowered module.
+
+    Raises
+    ------
+    ModelError
+        If the module is not lowered, or has no kernel at all.
+    """
+    main = read_main(mod)
+    if not main.calls:
+        raise ModelError("the model computes nothing: it has no operator that needs a kernel")
+    kernels = _distinct_kernels(mod, main.calls)
+    ids = main.task_ids
+    tasks = [_task(call, ids, kernels) for call in main.calls]
+    results = main.results()
+    return ExtractedTasks(
+        main=main,
+        graph=TaskGraph(tasks, _edges(main, ids)),
+        kernels=tuple(kernels.values()),
+        kernel_of={ids[call.position]: call.kernel.name_hint for call in main.calls},
+        inputs=tuple(names_of(mod, INPUT_NAMES, len(main.params), "input")),
+        outputs=tuple(names_of(mod, OUTPUT_NAMES, len(results), "output")),
+        input_readers=_input_readers(main, ids),
+        output_roots=tuple(main.root(result) for result in results),
+    )
+
+
+def _distinct_kernels(mod: tvm.IRModule, calls: Sequence[KernelCall]) -> dict[str, Kernel]:
+    kernels: dict[str, Kernel] = {}
+    for call in calls:
+        name = call.kernel.name_hint
+        if name not in kernels:
+            func = mod[call.kernel]
+            flops = float(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({name: func})))
+            kernels[name] = Kernel(name, func, max(0.0, flops), _traffic(call))
+    return kernels
+
+
+def _traffic(call: KernelCall) -> float:
+    """Bytes that a kernel must move at least: every argument and every output once."""
+    sizes = [tensor_bytes(arg.ty) for arg in call.args]
+    return float(sum(sizes) + sum(tensor_bytes(ty) for ty in call.outputs))
+
+
+def _task(call: KernelCall, ids: Sequence[str], kernels: dict[str, Kernel]) -> Task:
+    kernel = kernels[call.kernel.name_hint]
+    constants = [arg for arg in call.args if isinstance(arg, tvm.ir.GenericConst)]
+    return Task(
+        id=ids[call.position],
+        op=call.kernel.name_hint,
+        weight_bytes=sum(tensor_bytes(constant.ty) for constant in constants),
+        output_bytes=sum(tensor_bytes(ty) for ty in call.outputs),
+        flops=kernel.flops,
+        bytes=kernel.bytes,
+    )
+
+
+def _edges(main: LoweredMain, ids: Sequence[str]) -> list[Edge]:
+    edges = []
+    for call in main.calls:
+        for root in main.reads(call):
+            if root.call is not None:
+                size = tensor_bytes(main.type_of(root))
+                name = main.tensor_name(root)
+                edges.append(Edge(ids[root.call], ids[call.position], size, name))
+    return edges
+
+
+def _input_readers(main: LoweredMain, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    readers: list[list[str]] = [[] for _ in main.params]
+    for call in main.calls:
+        for root in main.reads(call):
+            if root.call is None:
+                readers[root.index].append(ids[call.position])
+    return tuple(tuple(r) for r in readers)

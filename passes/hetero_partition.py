@@ -1,0 +1,68 @@
+"""The pass that the project is about: a module in, the same module on several devices out."""
+
+from __future__ import annotations
+
+import tvm
+
+from tvm_hetero.cost_models.protocol import CostModel
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Kind, Objective
+
+
+@tvm.transform.module_pass(opt_level=0, name="HeteroPartition")
+class HeteroPartition:
+    """Annotate every operator of a Relax module with the device that shall run it.
+
+    The module is lowered to kernels, each kernel is measured on each device, the scheduling
+    problem is solved, and places, copies and order are written into the IR (see
+    `tvm_hetero.passes.annotate_devices`). It is an ordinary TVM pass: it composes in
+    ``tvm.transform.Sequential`` and obeys ``PassContext``.
+
+    Parameters
+    ----------
+    platform : the devices; default: this machine, with measured links.
+    objective : ``latency``, ``throughput``, ``energy`` or ``cost``, or a whole `Objective`.
+    solver : the name of a solver (``tvm_hetero.solvers.names()``).
+    batch : elements per batch.
+    time_limit : seconds for the solver.
+    seed : of the solver.
+    cost_model : a cost model or the name of one.
+    """
+
+    def __init__(
+        self,
+        platform: Platform | None = None,
+        objective: Kind | Objective = "latency",
+        solver: str = "auto",
+        batch: int = 1,
+        time_limit: float = 60.0,
+        seed: int = 0,
+        cost_model: str | CostModel = "profiled",
+    ) -> None:
+        self.platform = platform
+        self.objective = (
+            objective if isinstance(objective, Objective) else Objective(objective, batch)
+        )
+        self.solver = solver
+        self.time_limit = time_limit
+        self.seed = seed
+        self.cost_model = cost_model
+
+    def transform_module(
+        self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
+    ) -> tvm.IRModule:
+        """Return `mod` annotated."""
+        from tvm_hetero.cost_models.links import measure_links
+        from tvm_hetero.partition import partition
+
+        platform = measure_links(self.platform or Platform.detect())
+        result = partition(
+            mod,
+            platform,
+            self.objective,
+            self.solver,
+            self.time_limit,
+            self.seed,
+            self.cost_model,
+        )
+        return result.module

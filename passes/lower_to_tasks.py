@@ -1,0 +1,213 @@
+"""LowerToTasks: from a Relax model to fused kernels and views, ready to be placed.
+
+Before: one function ``main`` of high-level operators, weights bound as constants (what the
+front ends give). After: the same function as one dataflow block of
+
+    ``R.call_tir`` on fused PrimFuncs     the tasks; equal kernels share one GlobalVar
+    ``relax.reshape``, tuple items,       views, which cost nothing
+    aliases and tuples
+
+No PrimFunc is scheduled and none is bound to a device: `tvm_hetero.kernels.schedule_kernel`
+schedules each for the target on which it is to run. What all targets share, the layout of the
+packed weights, is decided here, and that is why the pass wants to know the targets.
+
+Phases: `_Prepare` computes what is constant and picks our kernels for convolutions and products
+with constant weights; TVM's own passes then legalise the rest, fuse, and find the views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import relax
+from tvm.ir import GenericConst
+from tvm.relax.expr_functor import PyExprMutator, mutator
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.kernels import arithmetic
+from tvm_hetero.kernels.constants import fold
+from tvm_hetero.kernels.conv2d import packed_conv2d
+from tvm_hetero.kernels.dense import packed_dense
+from tvm_hetero.kernels.packing import packing_units
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tvm_hetero.kernels.vector import VectorUnit
+
+_VIEWS = frozenset({"relax.reshape"})
+
+# A pass is called through TVM's FFI, which turns error classes it does not know into
+# RuntimeError.
+tvm_ffi.register_error("ModelError", ModelError)
+
+
+@tvm.transform.module_pass(opt_level=0, name="LowerToTasks")
+class LowerToTasks:
+    """Lower ``main`` to kernels and views. A lowered module comes back as it is.
+
+    Parameters
+    ----------
+    targets
+        Every target on which a kernel may run later. None: any CPU, AVX-512 included.
+
+    Raises
+    ------
+    ModelError
+        The module has no ``main``, or an operator of it has no kernel.
+    """
+
+    def __init__(self, targets: Sequence[tvm.target.Target] | None = None) -> None:
+        self.units = packing_units(targets)
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        """Lower one module; see the class."""
+        if "main" not in [gv.name_hint for gv in mod.get_global_vars()]:
+            names = sorted(gv.name_hint for gv in mod.get_global_vars())
+            raise ModelError(f"the module has the functions {names}; one named 'main' is needed")
+        if is_lowered(mod):
+            return mod
+        mod = _before()(mod)
+        mod = _Prepare(mod, self.units).run()
+        lowered = _after()(mod)
+        _require_lowered(lowered)
+        return lowered
+
+
+def is_lowered(mod: tvm.IRModule) -> bool:
+    """True where ``main`` consists of kernels and views alone."""
+    return not _foreign_operators(mod)
+
+
+def _foreign_operators(mod: tvm.IRModule) -> list[str]:
+    """Names of the operators in ``main`` that are neither kernels nor views."""
+    names = {
+        str(getattr(binding.value.op, "name", binding.value.op))
+        for block in mod["main"].body.blocks
+        for binding in block.bindings
+        if isinstance(binding.value, relax.Call)
+    }
+    return sorted(names - _VIEWS - {"relax.call_tir"})
+
+
+def _require_lowered(mod: tvm.IRModule) -> None:
+    foreign = _foreign_operators(mod)
+    if foreign:
+        raise ModelError(
+            f"no kernel for {', '.join(foreign)}: TVM does not legalise "
+            f"{'it' if len(foreign) == 1 else 'them'}. Replace the operator in the model, or run "
+            "a pass that decomposes it before LowerToTasks"
+        )
+
+
+def _before() -> tvm.transform.Pass:
+    return tvm.transform.Sequential(
+        [relax.transform.ConvertToDataflow(), relax.transform.CanonicalizeBindings()]
+    )
+
+
+def _after() -> tvm.transform.Pass:
+    transform = relax.transform
+    return tvm.transform.Sequential(
+        [
+            transform.DecomposeOpsForInference(),
+            transform.CanonicalizeBindings(),
+            transform.LegalizeOps(),
+            transform.AnnotateTIROpPattern(),
+            transform.FuseOps(),
+            transform.FuseTIR(),
+            transform.RewriteDataflowReshape(),
+            transform.DeadCodeElimination(["main"]),
+        ]
+    )
+
+
+@mutator
+class _Prepare(PyExprMutator):  # type: ignore[misc]
+    """Fold constants and choose kernels for what has constant weights, in one walk over main."""
+
+    def __init__(self, mod: tvm.IRModule, units: Sequence[VectorUnit]) -> None:
+        super().__init__(mod)
+        self.units = units
+        self.folded: dict[relax.Var, NDArray[Any]] = {}
+        self.emitted: dict[relax.Var, GenericConst] = {}
+
+    def run(self) -> tvm.IRModule:
+        """Rewrite ``main``; what became unused goes with DeadCodeElimination."""
+        gv = next(v for v in self.builder_.get().get_global_vars() if v.name_hint == "main")
+        main = self.builder_.get()[gv]
+        updated = self.visit_expr(main)
+        if main.attrs is not None and len(main.attrs):
+            updated = updated.with_attrs(dict(main.attrs.items()))
+        self.builder_.update_func(gv, updated)
+        return relax.transform.DeadCodeElimination(["main"])(self.builder_.get())
+
+    def known(self, expr: relax.Expr) -> NDArray[Any] | None:
+        """The value of an expression, where it is constant."""
+        if isinstance(expr, GenericConst):
+            return np.from_dlpack(expr.value)
+        return self.folded.get(expr) if isinstance(expr, relax.Var) else None
+
+    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        """Fold the binding away, or rewrite its value."""
+        value = binding.value
+        if isinstance(value, relax.Call) and isinstance(binding.var, relax.DataflowVar):
+            constant = fold(value, self.known)
+            if constant is not None:
+                self.folded[binding.var] = constant
+                return
+        super().visit_var_binding_(binding)
+
+    def visit_dataflow_var_(self, var: relax.DataflowVar) -> relax.Expr:
+        """A folded variable becomes a constant where an operator really reads it."""
+        if var not in self.folded:
+            return super().visit_dataflow_var_(var)
+        if var not in self.emitted:
+            self.emitted[var] = relax.const(np.ascontiguousarray(self.folded[var]))
+        return self.emitted[var]
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        """Try our own rules; TVM's legalisation takes what is left."""
+        name = getattr(call.op, "name", "")
+        rule = getattr(self, _RULES.get(name, ""), None)
+        result = None if rule is None else rule(call)
+        return super().visit_call_(call) if result is None else result
+
+    def _with_data(self, call: relax.Call) -> relax.Call:
+        """The call with its first argument rewritten, the weights left alone."""
+        data = self.visit_expr(call.args[0])
+        return relax.Call(call.op, [data, *call.args[1:]], call.attrs, call.ty_args)
+
+    def _conv2d(self, call: relax.Call) -> relax.Expr | None:
+        weight = self.known(call.args[1])
+        if weight is None:
+            return None
+        return packed_conv2d(self.builder_, self._with_data(call), weight, self.units)
+
+    def _matmul(self, call: relax.Call) -> relax.Expr | None:
+        weight = self.known(call.args[1])
+        if weight is None or self.known(call.args[0]) is not None:
+            return None
+        return packed_dense(self.builder_, self._with_data(call), weight, self.units)
+
+    def _power(self, call: relax.Call) -> relax.Expr | None:
+        exponent = self.known(call.args[1])
+        rewritten = relax.Call(
+            call.op, [self.visit_expr(call.args[0]), call.args[1]], call.attrs, call.ty_args
+        )
+        return arithmetic.power(self.builder_, self.builder_.normalize(rewritten), exponent)
+
+    def _batch_norm(self, call: relax.Call) -> relax.Expr | None:
+        return arithmetic.batch_norm(self.builder_, self._with_data(call), self.known)
+
+
+_RULES = {
+    "relax.nn.conv2d": "_conv2d",
+    "relax.matmul": "_matmul",
+    "relax.power": "_power",
+    "relax.nn.batch_norm": "_batch_norm",
+}

@@ -1,0 +1,297 @@
+"""From an annotated module to what runs: a module a device, and the plan that joins them.
+
+A *segment* is a run of kernel calls on one device that nothing outside has to interrupt. It
+becomes one function of its device's module, called as a whole. A new segment begins
+
+- before a call that reads something made on another device (the call may have to wait, its
+  predecessors on this device must not), and
+- after a call whose output another device reads (it shall hear of it at once).
+
+So a segment waits only before its first call and gives only after its last, and running
+segments in order on each device is running the schedule. All constants become parameters, so
+that weights are kept once, in a file of their own. The plan (``tvm-hetero/plan/1``, see
+`tvm_hetero.runtime.native`) names slots for tensors, and steps: calls of segments, and copies
+where two devices share no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.passes.dataflow import (
+    KernelCall,
+    LoweredMain,
+    Root,
+    is_copy,
+    names_of,
+    original_position,
+    read_main,
+    static_shape,
+)
+from tvm_hetero.passes.emit import Emitter, device_position, with_vdevice
+from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Consecutive calls on one device.
+
+    Attributes
+    ----------
+    name : of the function; device : its position in the platform.
+    calls : positions in ``main``.
+    ins : tensors read from outside; constants : the constants that are read.
+    outs : tensors made here and read outside.
+    results : numbers of the model's results that are views made here.
+    """
+
+    name: str
+    device: int
+    calls: tuple[int, ...]
+    ins: tuple[Root, ...]
+    constants: tuple[Any, ...]
+    outs: tuple[Root, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A module cut into segments. `copies` are (position in `main`, root, from, to)."""
+
+    main: LoweredMain
+    segments: tuple[Segment, ...]
+    copies: tuple[tuple[int, Root, int, int], ...]
+    constants: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    input_home: tuple[int, ...]
+    output_home: tuple[int, ...]
+    modules: Mapping[int, tvm.IRModule] = field(default_factory=dict)
+
+
+def split_segments(mod: tvm.IRModule) -> Split:
+    """Cut an annotated module into segments and write a module for each device in use.
+
+    Raises
+    ------
+    ModelError
+        If an output of the model is made by no kernel.
+    """
+    main = read_main(mod)
+    vdevices = list(mod.global_infos["vdevice"])
+    device_of = [device_position(call.outputs[0], vdevices) for call in main.calls]
+    segments = [
+        _segment(main, number, run, device_of)
+        for number, run in enumerate(_cut(main, device_of))
+    ]
+    modules = {
+        device: _device_module(mod, main, [s for s in segments if s.device == device])
+        for device in sorted({segment.device for segment in segments})
+    }
+    return Split(
+        main=main,
+        segments=tuple(segments),
+        copies=tuple(_copies(main, vdevices)),
+        constants={name: value for value, name in _constants(main).items()},
+        inputs=tuple(names_of(mod, INPUT_NAMES, len(main.params), "input")),
+        outputs=tuple(names_of(mod, OUTPUT_NAMES, len(main.results()), "output")),
+        input_home=tuple(device_position(param.ty, vdevices) for param in main.params),
+        output_home=tuple(device_position(expr.ty, vdevices) for expr in main.results()),
+        modules=modules,
+    )
+
+
+def _cut(main: LoweredMain, device_of: Sequence[int]) -> list[list[int]]:
+    """Runs of calls (see the file's text), in the order of their first calls."""
+    crossing = _read_elsewhere(main, device_of)
+    runs: list[list[int]] = []
+    open_run: dict[int, list[int]] = {}
+    for call in main.calls:
+        i, device = call.position, device_of[call.position]
+        sources = [root.call for root in main.reads(call) if root.call is not None]
+        if device not in open_run or any(device_of[j] != device for j in sources):
+            open_run[device] = []
+            runs.append(open_run[device])
+        open_run[device].append(i)
+        if i in crossing:
+            del open_run[device]
+    return runs
+
+
+def _read_elsewhere(main: LoweredMain, device_of: Sequence[int]) -> set[int]:
+    """Calls with an output that is read on another device."""
+    return {
+        root.call
+        for call in main.calls
+        for root in main.reads(call)
+        if root.call is not None and device_of[root.call] != device_of[call.position]
+    }
+
+
+def _constants(main: LoweredMain) -> dict[Any, str]:
+    """A name for every constant: the task that reads it first in the model's own order, and as
+    which argument, so that a constant has the same name in every placement of a model.
+    """
+    names: dict[Any, str] = {}
+    for call in sorted(main.calls, key=lambda c: original_position(main.task_ids[c.position])):
+        for k, arg in enumerate(call.args):
+            if isinstance(arg, tvm.ir.GenericConst):
+                names.setdefault(arg.value, f"{main.task_ids[call.position]}/{k}")
+    return names
+
+
+def _segment(
+    main: LoweredMain,
+    number: int,
+    run: Sequence[int],
+    device_of: Sequence[int],
+) -> Segment:
+    inside = set(run)
+    calls = [main.calls[i] for i in run]
+    reads = dict.fromkeys(root for call in calls for root in main.reads(call))
+    read_outside = {
+        root
+        for call in main.calls
+        if call.position not in inside
+        for root in main.reads(call)
+        if root.call in inside
+    }
+    views: list[int] = []
+    for i, expr in enumerate(main.results()):
+        root = _result_root(main, i, expr)
+        if root.call in inside:
+            if _is_bare(main, expr):
+                read_outside.add(root)
+            else:
+                views.append(i)
+    used = [a.value for c in calls for a in c.args if isinstance(a, tvm.ir.GenericConst)]
+    return Segment(
+        name=f"seg{number}",
+        device=device_of[run[0]],
+        calls=tuple(run),
+        ins=tuple(root for root in reads if root.call not in inside),
+        constants=tuple(dict.fromkeys(used)),
+        outs=tuple(sorted(read_outside, key=lambda r: (r.call, r.index))),
+        results=tuple(views),
+    )
+
+
+def _result_root(main: LoweredMain, number: int, expr: Any) -> Root:
+    root = main.root(expr)
+    if root is None or root.call is None:
+        raise ModelError(
+            f"output {number} of the model is made by no operator: it is an input or a constant; "
+            "leave it out of the model's outputs"
+        )
+    return root
+
+
+def _is_bare(main: LoweredMain, expr: Any) -> bool:
+    """Whether `expr` is a root as it is, up to names, tuples and copies: not reshaped."""
+    while isinstance(expr, relax.Var) and expr in main.views:
+        expr = main.views[expr]
+    if is_copy(expr):
+        return _is_bare(main, expr.args[0])
+    return isinstance(expr, relax.Var | relax.TupleGetItem)
+
+
+def _copies(main: LoweredMain, vdevices: Sequence[Any]) -> list[tuple[int, Root, int, int]]:
+    """Every copy that `main` writes: (number of calls before it, root, from, to)."""
+    copies = []
+    before = 0
+    made = {call.var: call.position for call in main.calls}
+    for block in main.function.body.blocks:
+        for binding in block.bindings:
+            if binding.var in made:
+                before = made[binding.var] + 1
+            elif is_copy(binding.value):
+                root = main.root(binding.value)
+                if root is not None:
+                    near = device_position(binding.value.args[0].ty, vdevices)
+                    copies.append((before, root, near, device_position(binding.var.ty, vdevices)))
+    return copies
+
+
+def _device_module(
+    mod: tvm.IRModule, main: LoweredMain, segments: Sequence[Segment]
+) -> tvm.IRModule:
+    """The module of one device: its segments, and the kernels that they call."""
+    builder = relax.BlockBuilder()
+    kernels: dict[str, tvm.ir.GlobalVar] = {}
+    for segment in segments:
+        _write_segment(builder, mod, main, segment, kernels)
+    return builder.get()
+
+
+def _write_segment(
+    builder: relax.BlockBuilder,
+    mod: tvm.IRModule,
+    main: LoweredMain,
+    segment: Segment,
+    kernels: dict[str, tvm.ir.GlobalVar],
+) -> None:
+    """Write a segment as a function (ins, constants) -> (outs, results)."""
+    ins = [relax.Var(f"t{k}", _plain(main.type_of(r))) for k, r in enumerate(segment.ins)]
+    weights = [relax.Var(f"c{k}", _type_of(c)) for k, c in enumerate(segment.constants)]
+    env: dict[Root, Any] = dict(zip(segment.ins, ins, strict=True))
+    weight_of = dict(zip(segment.constants, weights, strict=True))
+    made: dict[int, Any] = {}
+
+    def tensor(root: Root, _place: int) -> Any:
+        if root not in env:
+            assert root.call is not None  # every input is in `env` from the start
+            env[root] = builder.emit(relax.TupleGetItem(made[root.call], root.index))
+        return env[root]
+
+    emitter = Emitter(
+        builder, main, tensor, lambda const, _place: weight_of[const.value]
+    )
+    results = main.results()
+    with builder.function(segment.name, [*ins, *weights]):
+        with builder.dataflow():
+            for position in segment.calls:
+                call = main.calls[position]
+                var = emitter.call(
+                    call, _kernel(builder, mod, call, kernels), _plain(call.expr.ty_args[0]), 0
+                )
+                made[position] = var
+                if not call.is_tuple:
+                    env[Root(position, 0)] = var
+            outs = [tensor(root, 0) for root in segment.outs]
+            outs += [emitter.value(results[i], 0) for i in segment.results]
+            out = builder.emit_output(relax.Tuple(outs))
+        builder.emit_func_output(out)
+
+
+def _kernel(
+    builder: relax.BlockBuilder,
+    mod: tvm.IRModule,
+    call: KernelCall,
+    kernels: dict[str, tvm.ir.GlobalVar],
+) -> tvm.ir.GlobalVar:
+    name = call.kernel.name_hint
+    if name not in kernels:
+        kernels[name] = builder.add_func(mod[call.kernel], name)
+    return kernels[name]
+
+
+def _plain(ty: Any) -> Any:
+    return with_vdevice(ty, None)
+
+
+def _type_of(tensor: Any) -> relax.TensorType:
+    return relax.TensorType(tuple(int(d) for d in tensor.shape), str(tensor.dtype))
+
+
+def input_signature(split: Split) -> list[tuple[str, tuple[int, ...], str]]:
+    """(name, shape, dtype) of every input of the model."""
+    return [
+        (name, static_shape(param.ty, name), str(param.ty.dtype))
+        for name, param in zip(split.inputs, split.main.params, strict=True)
+    ]

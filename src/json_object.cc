@@ -1,0 +1,123 @@
+#include "json_object.h"
+
+#include <tvm/ffi/error.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace tvm_hetero {
+namespace {
+
+/*! \brief A JSON value as a person would name it, short enough for a message. */
+std::string Shown(const ffi::Any& value) {
+  if (value == nullptr) return "null";
+  std::string text(ffi::json::Stringify(value));
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+int64_t AsInt(const ffi::Any& value, const std::string& place) {
+  // A bool is convertible to an integer, so ask for the exact type.
+  if (value.type_index() != ffi::TypeIndex::kTVMFFIInt) {
+    TVM_FFI_THROW(ValueError) << "plan: " << place << " is " << Shown(value)
+                              << ", expected an integer";
+  }
+  return value.cast<int64_t>();
+}
+
+int AsIndex(const ffi::Any& value, const std::string& place) {
+  int64_t number = AsInt(value, place);
+  if (number < 0 || number > std::numeric_limits<int>::max()) {
+    TVM_FFI_THROW(ValueError) << "plan: " << place << " is " << number
+                              << ", expected a number from 0 on";
+  }
+  return static_cast<int>(number);
+}
+
+}  // namespace
+
+JsonObject::JsonObject(const ffi::Any& value, std::string where) : where_(std::move(where)) {
+  auto object = value.as<ffi::json::Object>();
+  if (!object.has_value()) {
+    TVM_FFI_THROW(ValueError) << "plan: " << (where_.empty() ? "the document" : where_) << " is "
+                              << Shown(value) << ", expected an object {...}";
+  }
+  object_ = *object;
+}
+
+bool JsonObject::Has(const std::string& key) const {
+  return object_.count(ffi::String(key)) != 0;
+}
+
+std::string JsonObject::String(const std::string& key) {
+  ffi::Any value = Take(key);
+  auto text = value.try_cast<ffi::String>();
+  if (!text.has_value()) Fail(key, "is " + Shown(value) + ", expected a string");
+  return std::string(*text);
+}
+
+int64_t JsonObject::Int(const std::string& key) { return AsInt(Take(key), Place(key)); }
+
+std::vector<int> JsonObject::Ints(const std::string& key) {
+  std::vector<int> numbers;
+  for (const ffi::Any& item : List(key)) {
+    numbers.push_back(AsIndex(item, Place(key) + "[" + std::to_string(numbers.size()) + "]"));
+  }
+  return numbers;
+}
+
+std::vector<int64_t> JsonObject::Int64s(const std::string& key) {
+  std::vector<int64_t> numbers;
+  for (const ffi::Any& item : List(key)) {
+    numbers.push_back(AsInt(item, Place(key) + "[" + std::to_string(numbers.size()) + "]"));
+  }
+  return numbers;
+}
+
+std::vector<JsonObject> JsonObject::Objects(const std::string& key) {
+  std::vector<JsonObject> objects;
+  for (const ffi::Any& item : List(key)) {
+    objects.emplace_back(item, Place(key) + "[" + std::to_string(objects.size()) + "]");
+  }
+  return objects;
+}
+
+void JsonObject::Finish() const {
+  std::vector<std::string> unknown;  // the map's order is arbitrary: sort, so messages are stable
+  for (const auto& [key, value] : object_) {
+    auto name = key.cast<ffi::String>();
+    if (std::find(known_.begin(), known_.end(), std::string(name)) == known_.end()) {
+      unknown.push_back(std::string(name));
+    }
+  }
+  if (unknown.empty()) return;
+  std::sort(unknown.begin(), unknown.end());
+  std::string expected;
+  for (const std::string& key : known_) expected += (expected.empty() ? "" : ", ") + key;
+  TVM_FFI_THROW(ValueError) << "plan: unknown key " << Place(unknown.front())
+                            << ", expected keys: " << expected;
+}
+
+void JsonObject::Fail(const std::string& key, const std::string& text) const {
+  TVM_FFI_THROW(ValueError) << "plan: " << Place(key) << " " << text;
+  TVM_FFI_UNREACHABLE();
+}
+
+ffi::Any JsonObject::Take(const std::string& key) {
+  known_.push_back(key);
+  if (!Has(key)) Fail(key, "is missing");
+  return object_[ffi::String(key)];
+}
+
+ffi::json::Array JsonObject::List(const std::string& key) {
+  ffi::Any value = Take(key);
+  auto list = value.as<ffi::json::Array>();
+  if (!list.has_value()) Fail(key, "is " + Shown(value) + ", expected a list [...]");
+  return *list;
+}
+
+std::string JsonObject::Place(const std::string& key) const {
+  return where_.empty() ? key : where_ + "." + key;
+}
+
+}  // namespace tvm_hetero

@@ -1,0 +1,386 @@
+"""The exact optimum of tiny problems by going through everything. For tests only.
+
+Exact for every problem that `check_schedule` can judge: latency, throughput, energy, cost;
+batches divided in any way over executions; colors, copies over several hops, devices without copy
+engines, exclusive links, memory. It shares nothing with the checker, the simulator or a solver.
+How large: about 6 tasks on 3 devices for one element, 3 tasks on 2 devices for two elements, 4
+tasks on 2 devices where memory binds (without a binding memory the times are never waited for).
+
+For every placement (division of the batch, device of each part) the activities, that is
+executions and hops, are put on the time axis in the order of their starts (depth first, cut by
+bounds). All four objectives never get worse when a schedule is shifted to the left, so it is
+enough to look at schedules in which no activity can start earlier with the rest kept:
+
+- without memory limits each activity then starts when its inputs are whole and all that it
+  occupies is free;
+- with memory limits it may also wait for memory, which becomes free when some activity ends: each
+  activity starts at 0 or at the end of some activity before it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tvm_hetero.errors import PlatformError
+from tvm_hetero.problem import Problem
+from tvm_hetero.schedule import Copy, Execution, Schedule
+
+Part = tuple[str, str, tuple[int, ...]]
+
+
+@dataclass
+class Activity:
+    """An execution or a hop: how long, after what (positions), keeping what busy."""
+
+    what: Part | tuple[str, tuple[int, ...], str, str]
+    seconds: float
+    after: list[int]
+    occupies: list[object]
+
+
+@dataclass
+class Buffer:
+    """Memory that is taken when the first of `births` starts, until all of `deaths` end.
+
+    There are two births only where a detour is faster than a direct link: then a device can get
+    a tensor over its link, and again as a stop on the way to another device.
+    """
+
+    device: str
+    bytes: int
+    births: list[int]
+    deaths: list[int] | None  # None: at the end of everything
+
+    def ends_with(self, activity: int) -> None:
+        assert self.deaths is not None
+        self.deaths.append(activity)
+
+
+@dataclass
+class Plan:
+    """All that follows from a placement, without times."""
+
+    activities: list[Activity] = field(default_factory=list)
+    buffers: list[Buffer] = field(default_factory=list)
+    weights: dict[str, int] = field(default_factory=dict)
+
+
+def brute_force(problem: Problem) -> float:
+    """The smallest value of the objective; infinite if there is no valid schedule."""
+    schedule = optimal_schedule(problem)
+    return math.inf if schedule is None else schedule.value
+
+
+def optimal_schedule(problem: Problem) -> Schedule | None:
+    """A best schedule, or None if there is no valid one."""
+    best = math.inf
+    found: tuple[Plan, list[float]] | None = None
+    for parts in _placements(problem):
+        plan = _plan(problem, parts)
+        if plan is None or not _weights_fit(problem, plan):
+            continue
+        # Not even without waiting is this placement better.
+        if _value(problem, plan, _least_makespan(plan)) >= best:
+            continue
+        if problem.objective.kind == "throughput":
+            starts = _one_period(plan) if _all_buffers_fit(problem, plan) else None
+        else:
+            cutoff = best if problem.objective.kind == "latency" else math.inf
+            starts = _Search(problem, plan, cutoff).run()
+        if starts is None:
+            continue
+        ends = [s + a.seconds for s, a in zip(starts, plan.activities, strict=True)]
+        limit = problem.objective.latency_limit
+        value = _value(problem, plan, max(ends))
+        if value < best and (limit is None or max(ends) <= limit):
+            best, found = value, (plan, starts)
+    return None if found is None else _schedule(problem, *found, best)
+
+
+# --- placements ------------------------------------------------------------------------------
+
+
+def _partitions(elements: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
+    """All ways to divide `elements` into parts."""
+    if not elements:
+        yield []
+        return
+    first, rest = elements[0], elements[1:]
+    for others in itertools.chain.from_iterable(
+        itertools.combinations(rest, k) for k in range(len(rest) + 1)
+    ):
+        left = [e for e in rest if e not in others]
+        for parts in _partitions(left):
+            yield [(first, *others), *parts]
+
+
+def _placements(problem: Problem) -> Iterator[list[Part]]:
+    """All divisions and places that colors allow."""
+    choices = []
+    for task in problem.graph.topological_order:
+        able = problem.devices_for(task)
+        choices.append(
+            [
+                [(task, device, part) for device, part in zip(devices, parts, strict=True)]
+                for parts in _partitions(range(problem.batch))
+                for devices in itertools.product(able, repeat=len(parts))
+            ]
+        )
+    for choice in itertools.product(*choices):
+        parts = [part for task_parts in choice for part in task_parts]
+        homes: dict[str, set[str]] = {}
+        for task, device, _ in parts:
+            color = problem.graph.task(task).color
+            if color is not None:
+                homes.setdefault(color, set()).add(device)
+        if all(len(devices) == 1 for devices in homes.values()):
+            yield parts
+
+
+def _plan(problem: Problem, parts: list[Part]) -> Plan | None:
+    """Activities and buffers of a placement; None if a tensor cannot reach its reader."""
+    graph, platform = problem.graph, problem.platform
+    plan = Plan()
+    for task, device, elements in parts:
+        seconds = problem.seconds(task, device, len(elements))
+        plan.activities.append(Activity((task, device, elements), seconds, [], [device]))
+    for device, task in {(device, task) for task, device, _ in parts}:
+        plan.weights[device] = plan.weights.get(device, 0) + graph.task(task).weight_bytes
+    for i, (task, device, elements) in enumerate(parts):
+        unread = graph.task(task).output_bytes - sum(t.bytes for t in graph.outputs[task])
+        plan.buffers.append(Buffer(device, max(0, unread) * len(elements), [i], None))
+        for tensor in graph.outputs[task]:
+            nbytes = tensor.bytes * len(elements)
+            here = {device: Buffer(device, nbytes, [i], [i])}
+            hops: dict[tuple[str, str], int] = {}
+            for j, (reader, place, wanted) in enumerate(parts):
+                if reader not in tensor.readers or not set(wanted) & set(elements):
+                    continue
+                last = i
+                try:
+                    path = platform.path(device, place, nbytes)
+                except PlatformError:
+                    return None
+                for link in path:
+                    key = (link.src, link.dst)
+                    if key not in hops:
+                        hops[key] = len(plan.activities)
+                        busy: list[object] = [
+                            name for name in key if not platform.device(name).overlap
+                        ]
+                        if link.exclusive:
+                            busy.append(key)
+                        seconds = link.latency + nbytes / link.bandwidth
+                        hop = Activity((tensor.name, elements, *key), seconds, [last], busy)
+                        plan.activities.append(hop)
+                        there = here.setdefault(link.dst, Buffer(link.dst, nbytes, [], []))
+                        there.births.append(hops[key])
+                        there.ends_with(hops[key])
+                    last = hops[key]
+                    here[link.src].ends_with(last)
+                plan.activities[j].after.append(last)
+                here[place].ends_with(j)
+            plan.buffers.extend(here.values())
+    return plan
+
+
+# --- values ----------------------------------------------------------------------------------
+
+
+def _loads(plan: Plan) -> dict[object, float]:
+    loads: dict[object, float] = {}
+    for activity in plan.activities:
+        for resource in activity.occupies:
+            loads[resource] = loads.get(resource, 0.0) + activity.seconds
+    return loads
+
+
+def _least_makespan(plan: Plan) -> float:
+    """The longest chain, and the largest load: no order ends earlier."""
+    return max(*_tails(plan), 0.0, *_loads(plan).values())
+
+
+def _tails(plan: Plan) -> list[float]:
+    """Longest chain that begins with each activity."""
+    readers: list[list[int]] = [[] for _ in plan.activities]
+    for i, activity in enumerate(plan.activities):
+        for j in activity.after:
+            readers[j].append(i)
+    tails: dict[int, float] = {}
+
+    def tail(i: int) -> float:
+        if i not in tails:
+            rest = max((tail(j) for j in readers[i]), default=0.0)
+            tails[i] = plan.activities[i].seconds + rest
+        return tails[i]
+
+    return [tail(i) for i in range(len(plan.activities))]
+
+
+def _value(problem: Problem, plan: Plan, makespan: float) -> float:
+    kind = problem.objective.kind
+    loads = _loads(plan)
+    if kind == "latency":
+        return makespan
+    if kind == "throughput":
+        return max(loads.values())
+    total = 0.0
+    used = {a.what[1] for a in plan.activities if len(a.what) == 3}
+    used |= {end for a in plan.activities if len(a.what) == 4 for end in a.what[2:]}
+    for name in sorted(used, key=str):
+        device = problem.platform.device(str(name))
+        busy = loads.get(name, 0.0)
+        if kind == "energy":
+            assert device.watts is not None
+            total += device.watts * busy + device.idle_watts * (makespan - busy)
+        else:
+            assert device.price is not None
+            total += device.price * makespan / 3600
+    return total
+
+
+# --- memory ----------------------------------------------------------------------------------
+
+
+def _room(problem: Problem, plan: Plan) -> dict[str, int]:
+    """Bytes beside the weights, of the devices with a capacity."""
+    return {
+        device.name: device.memory - plan.weights.get(device.name, 0)
+        for device in problem.platform.devices
+        if device.memory is not None
+    }
+
+
+def _weights_fit(problem: Problem, plan: Plan) -> bool:
+    return all(room >= 0 for room in _room(problem, plan).values())
+
+
+def _all_buffers_fit(problem: Problem, plan: Plan) -> bool:
+    return all(
+        sum(b.bytes for b in plan.buffers if b.device == name) <= room
+        for name, room in _room(problem, plan).items()
+    )
+
+
+# --- times -----------------------------------------------------------------------------------
+
+
+def _one_period(plan: Plan) -> list[float]:
+    """Starts within a period: executions back to back, hops at 0."""
+    clock: dict[object, float] = {}
+    starts = []
+    for activity in plan.activities:
+        start = 0.0
+        if len(activity.what) == 3:
+            start = clock.get(activity.what[1], 0.0)
+            clock[activity.what[1]] = start + activity.seconds
+        starts.append(start)
+    return starts
+
+
+class _Search:
+    """Depth first over the activities in the order of their starts."""
+
+    def __init__(self, problem: Problem, plan: Plan, cutoff: float) -> None:
+        self.plan = plan
+        self.room = {} if _all_buffers_fit(problem, plan) else _room(problem, plan)
+        self.tails = _tails(plan)
+        self.best = cutoff
+        self.best_starts: list[float] | None = None
+        self.starts: dict[int, float] = {}
+        self.ends: dict[int, float] = {}
+
+    def run(self) -> list[float] | None:
+        """The starts of a schedule that ends before the cutoff, as early as can be; or None."""
+        self.visit(0.0, {})
+        return self.best_starts
+
+    def visit(self, now: float, free: dict[object, float]) -> None:
+        left = [i for i in range(len(self.plan.activities)) if i not in self.starts]
+        if not left:
+            end = max(self.ends.values())
+            if end < self.best and self.fits(now, end):
+                self.best = end
+                self.best_starts = [self.starts[i] for i in range(len(self.starts))]
+            return
+        if self.hopeless(now, free, left):
+            return
+        for i in left:
+            activity = self.plan.activities[i]
+            if any(j not in self.ends for j in activity.after):
+                continue
+            earliest = max(
+                [0.0]
+                + [self.ends[j] for j in activity.after]
+                + [free.get(resource, 0.0) for resource in activity.occupies]
+            )
+            for start in self.candidates(earliest, now):
+                # All that starts by `now` is placed, so the memory of [now, start) is known.
+                if start > now and not self.fits(now, math.inf):
+                    break
+                self.starts[i], self.ends[i] = start, start + activity.seconds
+                later = free | dict.fromkeys(activity.occupies, self.ends[i])
+                self.visit(start, later)
+                del self.starts[i], self.ends[i]
+
+    def candidates(self, earliest: float, now: float) -> list[float]:
+        if not self.room:
+            # An earlier start belongs to another order of the same starts.
+            return [earliest] if earliest >= now else []
+        moments = {0.0, *self.ends.values()}
+        return sorted(t for t in moments if t >= max(earliest, now))
+
+    def hopeless(self, now: float, free: dict[object, float], left: list[int]) -> bool:
+        """No way to end before the best from here."""
+        if max((now + self.tails[i] for i in left), default=0.0) >= self.best:
+            return True
+        work: dict[object, float] = {}
+        for i in left:
+            for resource in self.plan.activities[i].occupies:
+                work[resource] = work.get(resource, 0.0) + self.plan.activities[i].seconds
+        return any(
+            max(now, free.get(resource, 0.0)) + seconds >= self.best
+            for resource, seconds in work.items()
+        )
+
+    def fits(self, moment: float, makespan: float) -> bool:
+        """Whether what is alive at `moment` fits. What is not placed yet ends later."""
+        for device, room in self.room.items():
+            alive = sum(
+                buffer.bytes
+                for buffer in self.plan.buffers
+                if buffer.device == device
+                and min(self.starts.get(i, math.inf) for i in buffer.births) <= moment
+                and self.death(buffer, makespan) > moment
+            )
+            if alive > room:
+                return False
+        return True
+
+    def death(self, buffer: Buffer, makespan: float) -> float:
+        if buffer.deaths is None:
+            return makespan
+        return max(self.ends.get(i, math.inf) for i in buffer.deaths)
+
+
+def _schedule(problem: Problem, plan: Plan, starts: list[float], value: float) -> Schedule:
+    executions, copies = [], []
+    for activity, start in zip(plan.activities, starts, strict=True):
+        times = (start, start + activity.seconds)
+        if len(activity.what) == 3:
+            executions.append(Execution(*activity.what, *times))
+        else:
+            copies.append(Copy(*activity.what, *times))
+    return Schedule(
+        problem=problem.digest,
+        solver="brute-force",
+        kind=problem.objective.kind,
+        executions=tuple(executions),
+        copies=tuple(copies),
+        value=value,
+        lower_bound=value,
+        status="optimal",
+    )

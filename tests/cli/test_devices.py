@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.invoke import tvm_hetero
+from tvm_hetero.platform import Platform
+
+several_cores = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="one core cannot be divided"
+)
+
+
+def test_lists_the_devices_of_this_machine() -> None:
+    result = tvm_hetero("devices")
+    assert result.status == 0
+    assert "cpu0" in result.out and "llvm" in result.out
+
+
+@several_cores
+def test_writes_a_platform_of_unlike_devices(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    wishes = ["--split", "2", "--mcpu", "native", "--mcpu", "x86-64-v3"]
+    result = tvm_hetero("devices", *wishes, "-o", path, "--json")
+    assert result.status == 0
+    first, second = Platform.load(path).devices
+    assert second.target is not None and second.target["mcpu"] == "x86-64-v3"
+    assert not set(first.cores) & set(second.cores)
+    assert [row["name"] for row in json.loads(result.out)["devices"]] == ["cpu0", "cpu1"]
+
+
+def test_more_devices_than_cores() -> None:
+    result = tvm_hetero("devices", "--split", "4096")
+    assert result.status == 2
+    assert "cannot make 4096" in result.err
+
+
+def test_mcpu_without_split() -> None:
+    result = tvm_hetero("devices", "--mcpu", "x86-64-v3")
+    assert result.status == 2
+    assert "--split" in result.err

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.invoke import tvm_hetero
+from tvm_hetero import __version__
+from tvm_hetero.cli import main, schedule
+
+VERBS = ["devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "demo"]
+HEAVY = {"tvm", "onnx", "ortools", "onnxruntime", "numpy", "scipy", "yaml"}
+
+
+def python(*args: str, code: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *args, *(["-c", code] if code else [])],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_help_lists_every_verb() -> None:
+    result = tvm_hetero("--help")
+    assert result.status == 0
+    for verb in VERBS:
+        assert f"  {verb} " in result.out
+    assert "..." not in result.out.split("Commands:")[1]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_has_help(verb: str) -> None:
+    result = tvm_hetero(verb, "--help")
+    assert result.status == 0
+    assert f"tvm-hetero {verb}" in result.out or f"{verb} [OPTIONS]" in result.out
+
+
+def test_module_runs_and_version_is_shown() -> None:
+    result = python("-m", "tvm_hetero", "--version")
+    assert result.returncode == 0
+    assert result.stdout == f"tvm-hetero {__version__}\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    result = python(
+        code="import sys; from tvm_hetero.cli.main import main; main(['--help']);"
+        f"print(sorted(set(sys.modules) & {HEAVY}))"
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_error_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
+    result = python("-m", "tvm_hetero", "show", str(tmp_path / "none.json"))
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("args", [["--debug", "show"], ["show", "--debug"]])
+def test_debug_shows_the_traceback(args: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main.main([*args, "none.json"]) == 2
+    said = capfd.readouterr().err
+    assert "Traceback" in said
+    assert said.splitlines()[-1].startswith("error: ")
+
+
+def test_error_text_cannot_reach_the_terminal_raw(files: Path) -> None:
+    (files / "evil.json").write_text('{"format": "\\u001b[2Jx\\nerror: y"}')
+    result = tvm_hetero("show", files / "evil.json")
+    assert result.status == 2
+    assert "\x1b" not in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+def test_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, files: Path) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(schedule, "Steps", interrupted)
+    result = tvm_hetero("schedule", files / "problem.json")
+    assert result.status == 130
+    assert result.err == "interrupted; what was measured is kept\n"
+
+
+@pytest.mark.parametrize("args", [["schedul", "x"], ["schedule"], ["schedule", "a", "--nope"]])
+def test_wrong_usage_is_status_2_without_traceback(args: list[str]) -> None:
+    result = tvm_hetero(*args)
+    assert result.status == 2
+    assert "Traceback" not in result.err
+    assert "rror: " in result.err
+
+
+def test_a_closed_pipe_is_no_traceback(files: Path) -> None:
+    command = f"{sys.executable} -m tvm_hetero show {files / 'problem.json'} | true"
+    result = subprocess.run(
+        command, shell=True, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "Traceback" not in result.stderr
+
+
+def test_output_that_the_terminal_cannot_encode(files: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "tvm_hetero", "show", str(files / "problem.json")],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 0
+    assert b"critical path" in result.stdout

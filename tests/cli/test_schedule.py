@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.invoke import tvm_hetero
+from tvm_hetero.schedule import Schedule
+
+
+@pytest.mark.parametrize("solver", ["single", "heft", "auto"])
+def test_solves_and_the_check_agrees(files: Path, solver: str) -> None:
+    out = files / "out.json"
+    result = tvm_hetero("schedule", files / "problem.json", "--solver", solver, "-o", out)
+    assert result.status == 0
+    assert "Bottleneck: " in result.out and "best single device" in result.out
+    assert tvm_hetero("check", files / "problem.json", out).status == 0
+
+
+def test_finds_the_optimum(files: Path) -> None:
+    out = files / "out.json"
+    assert tvm_hetero("schedule", files / "problem.json", "-o", out).status == 0
+    assert Schedule.load(out).value == pytest.approx(5e-3)
+
+
+def test_json_is_the_schedule_alone(files: Path) -> None:
+    result = tvm_hetero("schedule", files / "problem.json", "--solver", "heft", "--json")
+    assert result.status == 0
+    assert json.loads(result.out)["format"] == "tvm-hetero/schedule/1"
+    assert "Load problem" in result.err
+
+
+def test_unknown_solver_suggests_the_nearest(files: Path) -> None:
+    result = tvm_hetero("schedule", files / "problem.json", "--solver", "hft")
+    assert result.status == 2
+    assert "did you mean 'heft'?" in result.err
+
+
+def test_cyclic_problem_writes_nothing(files: Path) -> None:
+    document = json.loads((files / "problem.json").read_text(encoding="utf-8"))
+    document["edges"].append({"src": "b", "dst": "a", "bytes": 4})
+    (files / "cycle.json").write_text(json.dumps(document))
+    before = sorted(files.iterdir())
+    result = tvm_hetero("schedule", files / "cycle.json", "-o", files / "out.json")
+    assert result.status == 2
+    assert "a -> b -> a" in result.err or "b -> a -> b" in result.err
+    assert sorted(files.iterdir()) == before
+
+
+def test_does_not_import_tvm(files: Path) -> None:
+    code = (
+        "import sys\nfrom tvm_hetero.cli.main import main\n"
+        f"status = main(['schedule', {str(files / 'problem.json')!r}, '--solver', 'heft'])\n"
+        "print(status, sorted(m for m in sys.modules if m.split('.')[0] in ('tvm', 'onnx')))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.stdout.splitlines()[-1] == "0 []"

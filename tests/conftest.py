@@ -1,0 +1,26 @@
+"""Shared by all tests: a cache of their own, and threads that do not get in each other's way."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# No deadline per example: on a shared machine it would fail by chance.
+settings.register_profile("tvm_hetero", deadline=None)
+settings.load_profile("tvm_hetero")
+
+# Measured costs and compiled kernels outlive a test run, so that the second one is quicker; but
+# they are no part of the user's cache. Set before anything imports the package.
+_CACHE = Path(__file__).parent.parent / "build" / "test-cache"
+os.environ.setdefault("TVM_HETERO_CACHE", str(_CACHE))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache for one test."""
+    monkeypatch.setenv("TVM_HETERO_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"

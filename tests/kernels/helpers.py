@@ -1,0 +1,81 @@
+"""Lower one small Relax function, schedule its kernels, run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tvm
+from tvm import relax, tirx
+
+from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.vector import vector_unit
+from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+
+AVX512 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v4", "num-cores": 1})
+AVX2 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1})
+TWO_CORES = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2})
+CUDA = tvm.target.Target({"kind": "cuda", "arch": "sm_90"}, host="llvm")
+
+
+def runs_here(target: tvm.target.Target) -> bool:
+    """True where this machine's CPU has the vectors that the target's kernels use."""
+    from tvm.target import codegen
+
+    here = tvm.target.Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu()})
+    return vector_unit(here).bits >= vector_unit(target).bits
+
+
+def model(shapes: Sequence[Sequence[int]], body: Callable[..., relax.Expr]) -> tvm.IRModule:
+    """A module whose ``main`` takes float32 tensors of the shapes and returns ``body(*inputs)``."""
+    bb = relax.BlockBuilder()
+    inputs = [relax.Var(f"x{i}", relax.TensorType(s, "float32")) for i, s in enumerate(shapes)]
+    with bb.function("main", inputs):
+        with bb.dataflow():
+            out = bb.emit_output(bb.normalize(body(*inputs)))
+        bb.emit_func_output(out)
+    return bb.get()
+
+
+def kernels(mod: tvm.IRModule) -> dict[str, tirx.PrimFunc]:
+    """The PrimFuncs of a module by name."""
+    found = [(gv.name_hint, f) for gv, f in mod.functions_items()]
+    return {name: f for name, f in found if isinstance(f, tirx.PrimFunc)}
+
+
+def scheduled(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
+    """The module with every kernel scheduled for the target."""
+    functions = {
+        gv: schedule_kernel(f, target) if isinstance(f, tirx.PrimFunc) else f
+        for gv, f in mod.functions_items()
+    }
+    return tvm.IRModule(functions, attrs=mod.attrs)
+
+
+def run(mod: tvm.IRModule, target: tvm.target.Target, *inputs: np.ndarray) -> np.ndarray:
+    """Compile a module with TVM's own pipeline and run ``main``."""
+    vm = relax.VirtualMachine(tvm.compile(mod, target), tvm.cpu())
+    return vm["main"](*(tvm.runtime.tensor(x) for x in inputs)).numpy()
+
+
+def random(seed: int, *shape: int) -> np.ndarray:
+    """Standard normal float32 values."""
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def check(
+    shapes: Sequence[Sequence[int]],
+    body: Callable[..., relax.Expr],
+    targets: Sequence[tvm.target.Target] = (AVX512, AVX2),
+) -> tvm.IRModule:
+    """Assert that plain TVM and our kernels on every target agree; returns the lowered module."""
+    mod = model(shapes, body)
+    inputs = [random(i, *shape) for i, shape in enumerate(shapes)]
+    expected = run(mod, tvm.target.Target("llvm"), *inputs)
+    lowered = LowerToTasks(targets)(mod)
+    spread = max(float(expected.std()), 1e-3)
+    for target in targets:
+        if runs_here(target):
+            actual = run(scheduled(lowered, target), target, *inputs)
+            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4 * spread)
+    return lowered

@@ -1,0 +1,124 @@
+"""Small Relax models and placements for the tests of passes and runtime."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES, extract_tasks
+from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.platform import Device, Link, Platform
+from tvm_hetero.problem import Cost, Problem
+from tvm_hetero.runtime.kernel_cache import make_target
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.simulate import simulate
+
+NATIVE = {"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1}
+PLAIN = {"kind": "llvm", "mcpu": "x86-64-v2", "num-cores": 1}
+
+
+def two_cpus() -> Platform:
+    """Two CPU places that differ in what their code may use; on cores of their own if possible."""
+    cores = sorted(os.sched_getaffinity(0))
+    return Platform(
+        devices=(
+            Device("big", target=NATIVE, cores=(cores[0],), overlap=True),
+            Device("little", target=PLAIN, cores=(cores[-1],), overlap=True),
+        ),
+        links=(Link("big", "little", 1e10, 1e-6), Link("little", "big", 1e10, 1e-6)),
+        name="two-cpus",
+    )
+
+
+def branchy(seed: int = 0) -> tvm.IRModule:
+    """Convolutions in two branches, a kernel with two outputs, reshapes inside and at the end.
+
+    The inputs are ``in/x`` (1, 4, 8, 8) and ``y`` (1, 8); the outputs ``probabilities`` and
+    ``features`` (a view of what another kernel reads too).
+    """
+    rng = np.random.default_rng(seed)
+
+    def weight(*shape: int) -> Any:
+        return relax.const((rng.standard_normal(shape) / np.sqrt(shape[-1])).astype("float32"))
+
+    ops = relax.op
+    x = relax.Var("x", relax.TensorType((1, 4, 8, 8), "float32"))
+    y = relax.Var("y", relax.TensorType((1, 8), "float32"))
+    builder = relax.BlockBuilder()
+    attrs = {INPUT_NAMES: ["in/x", "y"], OUTPUT_NAMES: ["probabilities", "features"]}
+    with builder.function("main", [x, y], attrs=attrs):
+        with builder.dataflow():
+            stem = builder.emit(ops.nn.relu(ops.nn.conv2d(x, weight(16, 4, 3, 3), padding=1)))
+            left = builder.emit(ops.nn.conv2d(stem, weight(16, 16, 1, 1)))
+            pooled = builder.emit(ops.nn.max_pool2d(stem, (3, 3), padding=1))
+            right = builder.emit(ops.nn.conv2d(pooled, weight(16, 16, 3, 3), padding=1))
+            joined = builder.emit(ops.concat([left, right], axis=1))
+            halves = builder.emit(ops.split(joined, 2, axis=1))
+            # Pooling keeps TVM from fusing the split into its readers: it stays a kernel.
+            left = builder.emit(ops.nn.max_pool2d(halves[0], (3, 3), padding=1))
+            right = builder.emit(ops.nn.max_pool2d(halves[1], (3, 3), padding=1))
+            mixed = builder.emit(ops.multiply(left, right))
+            flat = builder.emit(ops.reshape(mixed, (1, 16 * 64)))
+            hidden = builder.emit(ops.matmul(flat, weight(16 * 64, 8)))
+            added = builder.emit(ops.add(hidden, y))
+            logits = builder.emit(ops.matmul(added, weight(8, 10)))
+            result = builder.emit(ops.nn.softmax(logits))
+            features = builder.emit(ops.reshape(mixed, (16, 64)))
+            out = builder.emit_output(relax.Tuple([result, features]))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def branchy_inputs(seed: int = 0) -> list[np.ndarray[Any, Any]]:
+    """Random inputs of `branchy`, in order."""
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(s).astype("float32") for s in ((1, 4, 8, 8), (1, 8))]
+
+
+def lowered(mod: tvm.IRModule, platform: Platform) -> tvm.IRModule:
+    """`mod` lowered for a platform's targets."""
+    return LowerToTasks([make_target(d.target or {}) for d in platform.devices])(mod)
+
+
+def unit_problem(mod: tvm.IRModule, platform: Platform) -> Problem:
+    """The problem of a lowered module with a cost of a millisecond for everything."""
+    graph = extract_tasks(mod).graph
+    row = {device: Cost(((1, 1e-3),)) for device in platform.names}
+    return Problem(graph, {task: dict(row) for task in graph.index}, platform)
+
+
+def random_schedule(problem: Problem, seed: int) -> Schedule:
+    """A valid schedule with random devices and a random topological order."""
+    rng = random.Random(seed)
+    waiting = {task: len(problem.graph.predecessors[task]) for task in problem.graph.index}
+    ready = [task for task, count in waiting.items() if count == 0]
+    steps = []
+    while ready:
+        task = ready.pop(rng.randrange(len(ready)))
+        steps.append((task, rng.choice(problem.devices_for(task)), (0,)))
+        for reader in problem.graph.successors[task]:
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                ready.append(reader)
+    return as_schedule(problem, steps)
+
+
+def as_schedule(problem: Problem, steps: list[tuple[str, str, tuple[int, ...]]]) -> Schedule:
+    """The schedule that a placement and order give."""
+    executions, copies = simulate(problem, steps)
+    value = max(execution.end for execution in executions)
+    return Schedule(problem.digest, "test", "latency", executions, copies, value, 0.0)
+
+
+def placed(seed: int, platform: Platform | None = None) -> tvm.IRModule:
+    """`branchy`, placed at random."""
+    platform = platform or two_cpus()
+    mod = lowered(branchy(), platform)
+    problem = unit_problem(mod, platform)
+    return annotate_devices(mod, problem, random_schedule(problem, seed))

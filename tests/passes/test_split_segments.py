@@ -1,0 +1,111 @@
+"""Segments: where a module is cut, what goes in and out, and the modules for the devices."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import relax, tirx
+
+from tests.models import as_schedule, branchy, lowered, placed, two_cpus, unit_problem
+from tvm_hetero.errors import ModelError
+from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.split_segments import split_segments
+
+PLATFORM = two_cpus()
+MODULE = lowered(branchy(), PLATFORM)
+PROBLEM = unit_problem(MODULE, PLATFORM)
+ORDER = PROBLEM.graph.topological_order
+
+
+def split_with(*little: int):
+    """The segments when the tasks at the positions `little` of the order run on the second."""
+    steps = [(t, "little" if i in little else "big", (0,)) for i, t in enumerate(ORDER)]
+    return split_segments(annotate_devices(MODULE, PROBLEM, as_schedule(PROBLEM, steps)))
+
+
+def test_one_device_is_one_segment():
+    split = split_with()
+    (segment,) = split.segments
+    assert segment.calls == tuple(range(len(ORDER)))
+    assert list(split.modules) == [0]
+    assert split.copies == ()
+
+
+def test_a_segment_ends_where_another_device_reads_and_begins_where_it_gives():
+    # 0 stem, 1 left, 2 pool, 3 right, 4 concat, ...: the left branch on the second device.
+    names = [task.split(".")[1] for task in ORDER]
+    left = names.index("conv2d")
+    split = split_with(left)
+    runs = [(s.device, [split.main.task_ids[i] for i in s.calls]) for s in split.segments]
+    stem, joined = runs[0][1], runs[-1][1]
+    assert stem == [ORDER[0]]
+    assert (1, [ORDER[left]]) in runs
+    assert "concat" in joined[0]
+    assert len(runs) == 4
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_segments_are_the_schedule(seed):
+    split = split_segments(placed(seed, PLATFORM))
+    main = split.main
+    calls = [i for segment in split.segments for i in segment.calls]
+    assert sorted(calls) == list(range(len(main.calls))), "every call in exactly one segment"
+    segment_of = {i: s for s, segment in enumerate(split.segments) for i in segment.calls}
+    for s, segment in enumerate(split.segments):
+        assert list(segment.calls) == sorted(segment.calls)
+        for position, i in enumerate(segment.calls):
+            for root in main.reads(main.calls[i]):
+                if root.call is None:
+                    continue
+                maker = split.segments[segment_of[root.call]]
+                if maker.device != segment.device:
+                    assert position == 0, "a segment waits for others before its first call alone"
+                    assert root.call == maker.calls[-1], "and gives after its last alone"
+                if segment_of[root.call] != s:
+                    assert root in maker.outs
+                    assert root in segment.ins
+
+
+def test_a_module_holds_its_devices_segments_and_kernels_alone():
+    split = split_with(1, 4)
+    for device, module in split.modules.items():
+        functions = {g.name_hint: f for g, f in module.functions.items()}
+        names = {n for n, f in functions.items() if isinstance(f, relax.Function)}
+        assert names == {s.name for s in split.segments if s.device == device}
+        kernels = {n for n, f in functions.items() if isinstance(f, tirx.PrimFunc)}
+        assert all(name.startswith(f"d{device}_") for name in kernels)
+        relax.analysis.well_formed(module)
+
+
+def test_weights_become_parameters_with_names_that_do_not_hang_on_the_placement():
+    one, other = split_with(), split_with(1, 3)
+    assert one.constants.keys() == other.constants.keys()
+    assert all(one.constants[name].same_as(other.constants[name]) for name in one.constants)
+    functions = [f for f in one.modules[0].functions.values() if isinstance(f, relax.Function)]
+    assert "GenericConst" not in functions[0].script()
+
+
+def test_a_result_that_is_a_view_is_made_by_the_segment_of_its_tensor():
+    split = split_with()
+    (segment,) = split.segments
+    assert segment.results == (1,)  # `features`, a reshape of a tensor that a kernel reads too
+    out = split.modules[0][segment.name].ret_ty
+    assert [int(d) for d in out.fields[-1].shape.values] == [16, 64]
+
+
+def test_an_output_that_is_an_input_is_refused():
+    x = relax.Var("x", relax.TensorType((4,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            soft = builder.emit(relax.op.nn.softmax(x))
+            out = builder.emit_output(relax.Tuple([soft, x]))
+        builder.emit_func_output(out)
+    mod = lowered(builder.get(), PLATFORM)
+    problem = unit_problem(mod, PLATFORM)
+    steps = [(task, "big", (0,)) for task in problem.graph.topological_order]
+    placed_module = annotate_devices(mod, problem, as_schedule(problem, steps))
+    with pytest.raises(ModelError, match="output 1 of the model is made by no operator"):
+        split_segments(placed_module)

@@ -1,0 +1,165 @@
+"""A placed module on the executor: the same outputs as TVM's VM, whatever the placement."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tvm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.models import branchy, branchy_inputs, placed, two_cpus
+from tvm_hetero.errors import RunError, UsageError
+from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.executable import Executable
+from tvm_hetero.runtime.executor import Executor, identifier
+from tvm_hetero.runtime.reference import ReferenceVM
+
+X, Y = branchy_inputs()
+
+
+@pytest.fixture(scope="module")
+def executable() -> Executable:
+    return build(placed(1))
+
+
+@pytest.fixture
+def executor(executable: Executable) -> Iterator[Executor]:
+    with executable.executor() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def unpartitioned() -> list[np.ndarray]:
+    """The model as TVM compiles it by itself: no pass, kernel or executor of ours."""
+    vm = tvm.relax.VirtualMachine(tvm.compile(branchy(), "llvm"), tvm.cpu())
+    return [out.numpy() for out in vm["main"](tvm.runtime.tensor(X), tvm.runtime.tensor(Y))]
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_cutting_is_invisible(seed, unpartitioned):
+    with build(placed(seed), single=False).executor() as executor:
+        for _ in range(2):
+            outputs = executor.run({"in/x": X, "y": Y})
+            for out, expected in zip(outputs, unpartitioned, strict=True):
+                np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_bit_for_bit_what_the_stock_vm_gives(seed):
+    module = placed(seed)
+    reference = ReferenceVM(module).run(X, Y)
+    with build(module, single=False).executor() as executor:
+        outputs = executor.run({"in/x": X, "y": Y})
+    assert [out.numpy().tobytes() for out in outputs] == [ref.tobytes() for ref in reference]
+
+
+def test_the_best_single_device_is_built_beside_it(executable, unpartitioned):
+    with executable.executor("single") as single:
+        assert len(single.plan["workers"]) == 1
+        assert len(single.plan["steps"]) == 1
+        outputs = single.run({"in/x": X, "y": Y})
+    np.testing.assert_allclose(outputs[0].numpy(), unpartitioned[0], rtol=1e-4, atol=1e-6)
+
+
+def test_inputs_by_name_by_identifier_and_as_tvm_tensors(executor):
+    by_name = executor.run({"in/x": X, "y": Y})
+    by_identifier = executor.run(in_x=tvm.runtime.tensor(X), y=Y)
+    mixed = executor.run({"in/x": X}, y=tvm.runtime.tensor(Y))
+    for outputs in (by_identifier, mixed):
+        for out, expected in zip(outputs, by_name, strict=True):
+            assert (out.numpy() == expected.numpy()).all()
+    assert executor.outputs == ("probabilities", "features")
+
+
+def test_identifiers():
+    assert identifier("gpu_0/data_0") == "gpu_0_data_0"
+    assert identifier("0:x") == "_0_x"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"in/x": X}, r"'y' is missing; expected in/x: float32\[1, 4, 8, 8\], y: float32\[1, 8\]"),
+        ({"in/x": X, "z": Y}, "no input 'z'"),
+        ({"in/x": X[:, :3], "y": Y}, r"'in/x': expected float32 of shape \[1, 4, 8, 8\], got"),
+        ({"in/x": X.astype("float64"), "y": Y}, "got float64"),
+        ({"in/x": X, "y": [1.0]}, "expected an array, got list"),
+        ({"in/x": X, "in_x": X, "y": Y}, "given twice"),
+    ],
+)
+def test_wrong_inputs_are_refused_and_the_next_run_works(executor, values, message):
+    with pytest.raises(RunError, match=message):
+        executor.run(values)
+    assert len(executor.run({"in/x": X, "y": Y})) == 2
+
+
+def test_an_output_that_is_held_survives_the_next_run(executor):
+    first = executor.run({"in/x": X, "y": Y})[0]
+    kept = first.numpy().copy()
+    executor.run({"in/x": -X, "y": -Y})
+    assert (first.numpy() == kept).all()
+
+
+def test_the_trace_covers_every_task_once(executor):
+    executor.run({"in/x": X, "y": Y})
+    trace = executor.trace()
+    tasks = [task for step in trace for task in step.tasks]
+    assert sorted(tasks) == sorted(executor.problem.graph.index)
+    assert all(0 <= step.start <= step.end for step in trace)
+    places = {task: devices[0] for task, devices in executor.schedule.placement.items()}
+    assert all(places[task] == step.device for step in trace for task in step.tasks)
+
+
+def test_both_devices_are_in_use(executor):
+    executor.run({"in/x": X, "y": Y})
+    assert {step.device for step in executor.trace()} == {"big", "little"}
+
+
+def test_benchmark_gives_one_time_a_run(executor):
+    times = executor.benchmark({"in/x": X, "y": Y}, repeat=7, warmup=1)
+    assert len(times) == 7
+    assert all(seconds > 0 for seconds in times)
+
+
+def test_random_inputs_are_seeded(executor):
+    one, same, other = (executor.random_inputs(seed) for seed in (0, 0, 1))
+    assert one.keys() == {"in/x", "y"}
+    assert all((one[name] == same[name]).all() for name in one)
+    assert not all((one[name] == other[name]).all() for name in one)
+
+
+def test_an_unknown_variant_is_refused(executable):
+    with pytest.raises(UsageError, match=r"no variant 'singel'; did you mean 'single'\?"):
+        executable.executor("singel")
+
+
+def test_a_module_without_placement_is_refused():
+    with pytest.raises(UsageError, match="HeteroPartition"):
+        build(branchy())
+
+
+def test_executors_come_and_go(executable):
+    for _ in range(20):
+        executor = executable.executor()
+        executor.run({"in/x": X, "y": Y})
+        del executor
+    gc.collect()
+    with executable.executor() as last:
+        assert len(last.run({"in/x": X, "y": Y})) == 2
+
+
+def test_with_equal_targets_the_placement_changes_no_bit():
+    platform = two_cpus()
+    big, little = platform.devices
+    twins = replace(platform, devices=(big, replace(little, target=big.target)))
+    outputs = []
+    for seed in (11, 12):
+        with build(placed(seed, twins), single=False).executor() as executor:
+            outputs.append([o.numpy().tobytes() for o in executor.run({"in/x": X, "y": Y})])
+    assert outputs[0] == outputs[1]

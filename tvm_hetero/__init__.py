@@ -1,0 +1,59 @@
+"""tvm_hetero: one neural network on unlike devices at once, scheduled with a proof of quality.
+
+The scheduling half (`Platform`, `Problem`, `Schedule`, `solve`, `check`) works without TVM;
+names that need TVM are loaded when they are first used, so that importing this package is cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public name -> module that holds it. Looked up on first use (PEP 562): importing TVM takes a
+# second, and a researcher with a problem.json needs none of it.
+_HOME = {
+    "HeteroError": "tvm_hetero.errors",
+    "Platform": "tvm_hetero.platform",
+    "Device": "tvm_hetero.platform",
+    "Link": "tvm_hetero.platform",
+    "TaskGraph": "tvm_hetero.graph",
+    "Task": "tvm_hetero.graph",
+    "Edge": "tvm_hetero.graph",
+    "Problem": "tvm_hetero.problem",
+    "Objective": "tvm_hetero.problem",
+    "Schedule": "tvm_hetero.schedule",
+    "solve": "tvm_hetero.solvers",
+    "check": "tvm_hetero.check",
+    "build": "tvm_hetero.runtime.compile",
+    "load": "tvm_hetero.runtime.executor",
+    "relay": "tvm_hetero.relay",
+    "relax": "tvm_hetero.relax",
+}
+_MODULES = {"check", "relay", "relax"}
+
+if TYPE_CHECKING:
+    from tvm_hetero import check as check
+    from tvm_hetero.errors import HeteroError as HeteroError
+    from tvm_hetero.graph import Edge as Edge
+    from tvm_hetero.graph import Task as Task
+    from tvm_hetero.graph import TaskGraph as TaskGraph
+    from tvm_hetero.platform import Device as Device
+    from tvm_hetero.platform import Link as Link
+    from tvm_hetero.platform import Platform as Platform
+    from tvm_hetero.problem import Objective as Objective
+    from tvm_hetero.problem import Problem as Problem
+    from tvm_hetero.schedule import Schedule as Schedule
+    from tvm_hetero.solvers import solve as solve
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tvm_hetero' has no attribute {name!r}")
+    module = import_module(_HOME[name])
+    return module if name in _MODULES else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,1 @@
+"""The command line: one file a verb. Nothing heavy is imported before a verb needs it."""

@@ -1,0 +1,38 @@
+"""``tvm-hetero check``: is this schedule a valid answer to this problem?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tvm_hetero.cli.console import Steps
+
+INVALID = 1
+
+
+def check(
+    problem: Annotated[Path, typer.Argument(metavar="PROBLEM.json")],
+    schedule: Annotated[Path, typer.Argument(metavar="SCHEDULE.json")],
+) -> None:
+    """Say whether a schedule is valid.
+
+    Lists every rule that it breaks; the exit status is then 1.
+    """
+    from tvm_hetero.check import check_schedule
+    from tvm_hetero.problem import Problem
+    from tvm_hetero.report.plan import summary_text
+    from tvm_hetero.report.text import printable
+    from tvm_hetero.schedule import Schedule
+
+    steps = Steps()
+    answer = Schedule.load(schedule)
+    violations = check_schedule(Problem.load(problem), answer)
+    if violations:
+        for violation in violations:
+            steps.say(f"rule {violation.rule}: {printable(violation.text)}")
+        steps.say(f"invalid: {len(violations)} violations", "red", bold=True)
+        raise typer.Exit(INVALID)
+    steps.say(summary_text(answer))
+    steps.say("valid: every rule of the execution model is kept", "green", bold=True)

@@ -1,0 +1,181 @@
+"""``tvm-hetero demo``: the main job on a real model, from the ONNX file to a measured report.
+
+It calls the functions that the other verbs call, on ``light_inception_v1`` out of the onnx wheel
+with seeded random weights (as shipped the weights are constants, so equal outputs would prove
+nothing) and on this machine as two unlike CPU devices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tvm_hetero.cli import options
+from tvm_hetero.cli.bench import load_reference, load_single, measure_against
+from tvm_hetero.cli.console import Steps
+from tvm_hetero.cli.partition import (
+    compile_artifact,
+    import_model,
+    measure_links,
+    partition_module,
+)
+from tvm_hetero.cli.run import load_executor, write_trace
+from tvm_hetero.errors import RunError
+
+if TYPE_CHECKING:
+    from tvm_hetero.partition import Partition
+    from tvm_hetero.platform import Platform
+    from tvm_hetero.report.measured import Comparison
+    from tvm_hetero.runtime.executor import TracedStep
+
+MODEL = "inception_v1"
+SECOND_CPU = "x86-64-v3"
+# Of the largest output. Float32 sums in another order differ by some 1e-6; 1e-3 is an error.
+TOLERANCE = 1e-3
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="Where the results go.")] = Path("demo"),
+    model: Annotated[str, typer.Option("--model", help="A light model of the onnx wheel.")] = MODEL,
+    seed: options.Seed = 0,
+    time_limit: options.TimeLimit = 60.0,
+    repeat: options.Repeat = 50,
+) -> None:
+    """Partition and measure a real network.
+
+    Two CPU devices of one core each against the better of the two, and ONNX Runtime.
+    """
+    steps = Steps()
+    folder.mkdir(parents=True, exist_ok=True)
+    platform = describe_machine(steps, folder)
+    module = import_model(steps, light_model(model), {}, seed)
+    goal = options.objective_of("latency", 1)
+    result = partition_module(
+        steps, module, platform, goal, time_limit=time_limit, seed=seed
+    )
+    artifact = folder / "net.hetero"
+    compile_artifact(steps, result, artifact)
+    comparison, trace = measure_artifact(steps, artifact, folder / "trace.json", seed, repeat)
+    write_report(folder / "report.html", result, trace, comparison, steps)
+    say_report(steps, result, comparison, folder)
+    difference = comparison.difference
+    if difference is not None and not difference.relative <= TOLERANCE:
+        raise RunError(
+            f"the outputs differ from ONNX Runtime's by {difference}; at most {TOLERANCE:g} of "
+            "the largest output was expected. This is a bug: please report it"
+        )
+
+
+def light_model(name: str) -> Path:
+    """The path of a light model of the onnx wheel.
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name; the nearest is suggested.
+    """
+    from tvm_hetero.documents import nearest
+    from tvm_hetero.errors import UsageError
+    from tvm_hetero.frontends.onnx import light_models
+
+    models = light_models()
+    if name not in models:
+        raise UsageError(f"--model {name!r} is unknown{nearest(name, models)}")
+    return models[name]
+
+
+def describe_machine(steps: Steps, folder: Path) -> Platform:
+    """Step: two devices of one core each, unlike in what they are compiled for."""
+    from tvm_hetero.discovery import detect_platform
+    from tvm_hetero.machine import available_cores, read_processor
+
+    with steps.step("Describe machine") as step:
+        cores = sorted(available_cores())
+        step.note = f"{read_processor().name}, {len(cores)} cores"
+        if len(cores) > 1:
+            platform = detect_platform(2, [None, SECOND_CPU], cores=_two_cores(cores))
+        else:
+            platform = detect_platform(1)
+    platform = measure_links(steps, platform)
+    platform.save(folder / "platform.yaml")
+    if len(cores) == 1:
+        steps.say("This machine has one core: there is nothing to overlap.", "yellow", bold=True)
+    return platform
+
+
+def _two_cores(cores: list[int]) -> list[int]:
+    """Two cores, far apart in number so that they are not two threads of one."""
+    from tvm_hetero.machine import read_machine
+
+    physical = {core.physical: core.number for core in read_machine(cores=cores).cores}
+    chosen = sorted(physical.values())
+    return chosen[:2] if len(chosen) > 1 else cores[:2]
+
+
+def measure_artifact(
+    steps: Steps, artifact: Path, trace_file: Path, seed: int, repeat: int
+) -> tuple[Comparison, list[TracedStep]]:
+    """Steps: load the artifact, compare its outputs, measure it in turns with its opponents."""
+    from tvm_hetero.cli.measure import typical_trace
+    from tvm_hetero.report.measured import Comparison
+
+    with contextlib.ExitStack() as stack:
+        executor = stack.enter_context(load_executor(steps, artifact, "partition"))
+        single = load_single(steps, artifact, executor, stack)
+        reference = load_reference(steps, artifact, executor)
+        inputs = executor.random_inputs(seed)
+        measured, difference = measure_against(
+            steps, executor, single, reference, inputs, repeat, warmup=5
+        )
+        trace = typical_trace(executor, inputs)
+        write_trace(trace_file, executor, trace)
+    return Comparison(measured, difference, TOLERANCE), trace
+
+
+def default_variant(artifact: Path) -> str:
+    """What an artifact runs unless told otherwise."""
+    from tvm_hetero.runtime.artifact import read_manifest
+
+    return str(read_manifest(artifact)["default"])
+
+
+def write_report(
+    path: Path,
+    result: Partition,
+    trace: list[TracedStep],
+    comparison: Comparison,
+    steps: Steps,
+) -> None:
+    """The page with the plan's chart above the measured one."""
+    from tvm_hetero.documents import write_atomic
+    from tvm_hetero.report.html import report_html
+    from tvm_hetero.report.measured import run_page
+
+    page = run_page(
+        result.problem, result.schedule, trace, comparison, steps.seconds, result.kernels
+    )
+    write_atomic(path, report_html(page))
+
+
+def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: Path) -> None:
+    """The report on the terminal: plan, predicted beside measured, verdict, files."""
+    from tvm_hetero.report.measured import statistics_table, verdict
+    from tvm_hetero.report.plan import schedule_text
+
+    problem, schedule = result.problem, result.schedule
+    steps.head(f"Plan: {len(problem.tasks)} tasks, {result.kernels} distinct kernels")
+    steps.say(schedule_text(schedule, problem))
+    steps.head("Measured")
+    steps.say(statistics_table(comparison.measured))
+    if comparison.difference is not None:
+        right = comparison.difference.relative <= TOLERANCE
+        text = f"largest difference from ONNX Runtime's outputs: {comparison.difference}"
+        steps.say(f"{text}; {TOLERANCE:g} is allowed", "green" if right else "red")
+    text, tone = verdict(schedule, comparison.measured)
+    steps.say("\n" + text, {"good": "green", "bad": "yellow"}.get(tone), bold=True)
+    steps.say(f"by default net.hetero runs: {default_variant(folder / 'net.hetero')}")
+    for name in ("platform.yaml", "net.hetero", "report.html", "trace.json"):
+        steps.say(f"wrote {folder / name}")

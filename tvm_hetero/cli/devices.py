@@ -1,0 +1,66 @@
+"""``tvm-hetero devices``: what this machine has; writes it down as a platform file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tvm_hetero.cli.console import Steps
+from tvm_hetero.cli.options import AsJson, check_writable
+from tvm_hetero.cli.partition import measure_links
+from tvm_hetero.errors import UsageError
+
+
+def devices(
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="P.yaml", help="Write a platform file."),
+    ] = None,
+    split: Annotated[
+        int | None,
+        typer.Option("--split", metavar="N", min=1, help="Divide the cores into N CPU devices."),
+    ] = None,
+    mcpu: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mcpu",
+            metavar="CPU",
+            help="What LLVM compiles for, device by device (native: this CPU); repeatable.",
+        ),
+    ] = None,
+    links: Annotated[
+        bool, typer.Option("--links", help="Measure what moving tensors between devices costs.")
+    ] = False,
+    json_output: AsJson = False,
+) -> None:
+    """List the devices of this machine."""
+    from tvm_hetero.discovery import detect_platform
+    from tvm_hetero.documents import canonical_json
+    from tvm_hetero.machine import read_processor
+    from tvm_hetero.platform_format import platform_to_dict
+    from tvm_hetero.report.plan import device_table, link_table
+    from tvm_hetero.report.text import printable
+
+    if mcpu and split is None:
+        raise UsageError("--mcpu says what each part is compiled for; add --split N")
+    check_writable(output)
+    steps = Steps(quiet=json_output)
+    names = [None if name == "native" else name for name in mcpu or []]
+    platform = detect_platform(split, names)
+    if links:
+        platform = measure_links(steps, platform)
+    if output is not None:
+        platform.save(output)
+    if json_output:
+        typer.echo(canonical_json(platform_to_dict(platform)))
+        return
+    steps.say(printable(read_processor().identity))
+    steps.say(device_table(platform))
+    if platform.links or platform.fabrics:
+        steps.say("\n" + link_table(platform))
+    if len(platform.devices) == 1:
+        steps.say("One device only: there is nothing that could run at the same time.", "yellow")
+    if output is not None:
+        steps.say(f"wrote {printable(output)}")

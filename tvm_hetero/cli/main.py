@@ -1,0 +1,121 @@
+"""The ``tvm-hetero`` command: verbs, and what happens to errors.
+
+An error that is meant for the user is one red line on stderr and an exit status; a traceback is
+shown with ``--debug`` only. Ctrl-C ends with status 130, as shells expect.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from typing import Annotated, Any, TextIO
+
+import typer
+from typer.core import TyperGroup
+
+from tvm_hetero import __version__
+from tvm_hetero.cli import (
+    bench,
+    check,
+    demo,
+    devices,
+    partition,
+    problem,
+    run,
+    schedule,
+    show,
+)
+from tvm_hetero.cli.console import complain
+from tvm_hetero.errors import HeteroError
+
+_DEBUG = "--debug"
+INTERRUPTED = 130
+
+
+class Verbs(TyperGroup):
+    """The group of all verbs; turns exceptions into messages and exit statuses."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Accept ``--debug`` after the verb too, where people who need it will add it."""
+        if _DEBUG in args:
+            args = [_DEBUG, *(arg for arg in args if arg != _DEBUG)]
+        return list(super().parse_args(ctx, args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb. Bugs (exceptions that are not ours) keep their traceback."""
+        warnings.showwarning = _show_warning
+        try:
+            return super().invoke(ctx)
+        except HeteroError as error:
+            if ctx.params.get("debug"):
+                traceback.print_exc()
+            complain("error", error)
+            raise typer.Exit(error.exit_status) from None
+        except KeyboardInterrupt:
+            complain("interrupted", "what was measured is kept", colour="yellow", between="; ")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Our warnings are sentences for the user; those of libraries are of no use to him."""
+    if issubclass(category, UserWarning):
+        complain("warning", message, colour="yellow")
+
+
+app = typer.Typer(
+    name="tvm-hetero",
+    cls=Verbs,
+    help="One neural network on unlike devices at once, scheduled with a proof of quality.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tvm-hetero {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option(_DEBUG, help="Show tracebacks of errors.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of every verb."""
+
+
+app.command("devices")(devices.devices)
+app.command("partition")(partition.partition)
+app.command("run")(run.run)
+app.command("bench")(bench.bench)
+app.command("problem")(problem.problem)
+app.command("schedule")(schedule.schedule)
+app.command("check")(check.check)
+app.command("show")(show.show)
+app.command("demo")(demo.demo)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shall not turn a report into a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(argv, prog_name="tvm-hetero")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    return 0

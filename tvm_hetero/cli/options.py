@@ -1,0 +1,107 @@
+"""Options that several verbs share, and how their text is read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.platform import Platform
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model.")]
+Artifact = Annotated[
+    Path, typer.Argument(metavar="NET.hetero", help="What 'partition' made (a folder).")
+]
+PlatformFile = Annotated[
+    Path | None,
+    typer.Option("--platform", metavar="P.yaml", help="Platform file. [default: this machine]"),
+]
+ObjectiveKind = Annotated[
+    str, typer.Option("--objective", help="latency, throughput, energy or cost.")
+]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Elements in one batch.")]
+Solver = Annotated[str, typer.Option("--solver", help="Name of a solver; auto picks.")]
+TimeLimit = Annotated[
+    float, typer.Option("--time-limit", min=0.0, help="Seconds that the solver may take.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything that is random.")]
+CostModel = Annotated[
+    str, typer.Option("--cost-model", help="profiled, analytical or table:FILE.json.")
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape", metavar="NAME=1x3x224x224", help="Shape of a dynamic input; repeatable."
+    ),
+]
+RandomWeights = Annotated[
+    int | None,
+    typer.Option(
+        "--random-weights", metavar="SEED", min=0, help="Replace constant weights by random ones."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, all else on stderr.")]
+Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Measured runs.")]
+Warmup = Annotated[int, typer.Option("--warmup", min=0, help="Runs before the measured ones.")]
+
+_SHAPE = re.compile(r"(?P<name>.+)=(?P<dims>[0-9]+(?:[x,][0-9]+)*)")
+
+
+def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
+    """Read ``NAME=1x3x224x224`` (names may hold ``=`` and ``:``; the last ``=`` divides).
+
+    Raises
+    ------
+    UsageError
+        If a text is not of that form, or names an input twice.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    for text in texts or []:
+        match = _SHAPE.fullmatch(text)
+        if match is None:
+            raise UsageError(f"--shape {text!r}: expected NAME=1x3x224x224, such as data=1x3x8x8")
+        if match["name"] in shapes:
+            raise UsageError(f"--shape: input {match['name']!r} is given twice")
+        shapes[match["name"]] = tuple(int(n) for n in re.split("[x,]", match["dims"]))
+    return shapes
+
+
+def load_platform(path: Path | None) -> Platform:
+    """The platform of that file, or of this machine."""
+    from tvm_hetero.platform import Platform
+
+    return Platform.detect() if path is None else Platform.load(path)
+
+
+def objective_of(kind: str, batch: int) -> Any:
+    """The objective of that kind (`Objective`).
+
+    Raises
+    ------
+    UsageError
+        If there is no such kind; the nearest is suggested.
+    """
+    from tvm_hetero.documents import nearest
+    from tvm_hetero.problem import KINDS, Objective
+
+    for known in KINDS:
+        if kind == known:
+            return Objective(kind=known, batch=batch)
+    raise UsageError(f"--objective {kind!r} is unknown{nearest(kind, KINDS)}")
+
+
+def check_writable(path: Path | None, option: str = "-o") -> None:
+    """Refuse an output in a folder that is not there before hours of work, not after.
+
+    Raises
+    ------
+    UsageError
+        If the folder of `path` does not exist.
+    """
+    if path is not None and not path.absolute().parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {path.absolute().parent}; make it")

@@ -1,0 +1,194 @@
+"""``tvm-hetero partition``: a model, divided over the devices and compiled for them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tvm_hetero.cli import options
+from tvm_hetero.cli.console import Steps
+from tvm_hetero.cli.source import note_source
+from tvm_hetero.units import format_seconds
+
+if TYPE_CHECKING:
+    import tvm
+
+    from tvm_hetero.partition import Partition
+    from tvm_hetero.platform import Platform
+    from tvm_hetero.runtime.executable import Executable
+
+_RUNS = 20  # enough for a median that tells a partition from one device
+_WARMUP = 3
+
+
+def partition(
+    model: options.ModelFile,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="NET.hetero", help="The folder to write.")
+    ],
+    platform: options.PlatformFile = None,
+    objective: options.ObjectiveKind = "latency",
+    batch: options.Batch = 1,
+    solver: options.Solver = "auto",
+    time_limit: options.TimeLimit = 60.0,
+    seed: options.Seed = 0,
+    cost_model: options.CostModel = "profiled",
+    shape: options.Shapes = None,
+    random_weights: options.RandomWeights = None,
+    json_output: options.AsJson = False,
+) -> None:
+    """Place a model on devices and compile it."""
+    from tvm_hetero.report.plan import schedule_text
+    from tvm_hetero.report.text import printable
+
+    shapes = options.parse_shapes(shape)
+    goal = options.objective_of(objective, batch)
+    options.check_writable(output)
+    steps = Steps(quiet=json_output)
+    place = load_platform(steps, platform, cost_model)
+    module = import_model(steps, model, shapes, random_weights)
+    result = partition_module(
+        steps, module, place, goal, solver, time_limit=time_limit, seed=seed, costs=cost_model
+    )
+    compile_artifact(steps, result, output)
+    if json_output:
+        typer.echo(json.dumps(partition_json(result, steps.seconds, output)))
+        return
+    steps.head(f"Plan of {printable(result.problem.name)}, {goal.kind}, batch {goal.batch}")
+    steps.say(schedule_text(result.schedule, result.problem))
+    steps.say(f"wrote {printable(output)}", "green")
+
+
+def load_platform(steps: Steps, path: Path | None, cost_model: str) -> Platform:
+    """Step: the platform of a file or of this machine, its links measured where it has none.
+
+    Links are measured only where kernels are: other cost models are for devices elsewhere.
+    """
+    with steps.step("Load platform") as step:
+        platform = options.load_platform(path)
+        step.note = ", ".join(platform.names)
+    return measure_links(steps, platform) if cost_model == "profiled" else platform
+
+
+def measure_links(steps: Steps, platform: Platform) -> Platform:
+    """Step: measure the links that the platform leaves open; none, no step."""
+    from tvm_hetero.cost_models import links
+
+    if not links.open_pairs(platform):
+        return platform
+    with steps.step("Measure links") as step:
+        platform = links.measure_links(platform)
+        step.note = ", ".join(f"{k.src} → {k.dst} {format_seconds(k.latency)}" for k in platform.links)
+    return platform
+
+
+def import_model(
+    steps: Steps, model: Path, shapes: dict[str, tuple[int, ...]], random_weights: int | None
+) -> tvm.IRModule:
+    """Step: read an ONNX file. Loading TVM is a step of its own: it takes a second."""
+    with steps.step("Load TVM") as step:
+        import tvm
+
+        from tvm_hetero.frontends.onnx import from_onnx
+
+        step.note = f"TVM {tvm.__version__}"
+    with steps.step("Import model") as step:
+        module = from_onnx(model, shapes=shapes, random_weights=random_weights)
+        module = note_source(module, model, shapes, random_weights)
+        weights = "" if random_weights is None else f", random weights of seed {random_weights}"
+        step.note = f"{model.name}{weights}"
+    return module
+
+
+def partition_module(
+    steps: Steps,
+    module: tvm.IRModule,
+    platform: Platform,
+    objective: Any,
+    solver: str = "auto",
+    *,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    costs: str = "profiled",
+) -> Partition:
+    """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
+    from tvm_hetero.partition import partition
+
+    with steps.live("Partition") as live:
+        result = partition(
+            module,
+            platform,
+            objective,
+            solver=solver,
+            time_limit=time_limit,
+            seed=seed,
+            cost_model=costs,
+            progress=live.progress,
+        )
+    names = ", ".join(platform.names)
+    tasks = f"{len(result.problem.tasks)} tasks, {result.kernels} distinct kernels on {names}"
+    for i, (title, seconds) in enumerate(result.seconds.items()):
+        steps.record(title.capitalize(), seconds, tasks if i == 0 else "")
+    return result
+
+
+def compile_artifact(steps: Steps, result: Partition, output: Path) -> None:
+    """Steps: compile for each device, choose what runs by default, write the artifact."""
+    from tvm_hetero.runtime.compile import build
+
+    with steps.step("Compile") as step:
+        executable = build(result.module)
+        step.note = ", ".join(executable.variants)
+    executable = choose_default(steps, executable)
+    with steps.step("Save") as step:
+        executable.save(output)
+        step.note = str(output)
+
+
+def choose_default(steps: Steps, executable: Executable) -> Executable:
+    """Step: measure the partition and the best single device; the faster one is the default.
+
+    Predictions do not decide this: a plan that is better on paper only is of no use. Objectives
+    other than latency are not judged by a measured latency.
+    """
+    from tvm_hetero.cli.measure import executor_runner, measure_in_turns
+    from tvm_hetero.runtime.executable import PARTITION, SINGLE
+
+    if SINGLE not in executable.variants or executable.schedule.kind != "latency":
+        return executable
+    with steps.step("Measure both") as step:
+        with executable.executor(PARTITION) as both, executable.executor(SINGLE) as alone:
+            inputs = both.random_inputs()
+            runners = {
+                PARTITION: executor_runner(both, inputs),
+                SINGLE: executor_runner(alone, inputs),
+            }
+            measured = measure_in_turns(runners, _RUNS, _WARMUP)
+        best = min(measured, key=lambda name: measured[name].median)
+        step.note = ", ".join(f"{k} {format_seconds(v.median)}" for k, v in measured.items())
+    if best == SINGLE:
+        steps.say("The partition does not beat the best single device, which will run.", "yellow")
+    return replace(executable, default=best)
+
+
+def partition_json(result: Partition, seconds: dict[str, float], output: Path) -> dict[str, Any]:
+    """What ``partition --json`` prints."""
+    schedule = result.schedule
+    single = schedule.best_single_device
+    return {
+        "artifact": str(output),
+        "tasks": len(result.problem.tasks),
+        "kernels": result.kernels,
+        "objective": {"kind": schedule.kind, "value": schedule.value},
+        "lower_bound": schedule.lower_bound,
+        "gap": schedule.gap,
+        "status": schedule.status,
+        "solver": schedule.solver,
+        "best_single_device": single and {"device": single.device, "value": single.value},
+        "seconds": seconds,
+        "placement": {task: list(devices) for task, devices in schedule.placement.items()},
+    }

@@ -1,0 +1,142 @@
+"""``tvm-hetero run``: run an artifact, measure it, keep its outputs and its trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tvm_hetero.cli import options
+from tvm_hetero.cli.console import Steps
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.runtime.executor import Executor, TracedStep
+
+Variant = Annotated[
+    str | None, typer.Option("--variant", help="partition or single. [default: the artifact's]")
+]
+
+
+def run(
+    artifact: options.Artifact,
+    random: Annotated[bool, typer.Option("--random", help="Seeded random inputs.")] = False,
+    input_file: Annotated[
+        Path | None, typer.Option("--input", metavar="X.npz", help="Inputs by name.")
+    ] = None,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", metavar="Y.npz", help="Write the outputs.")
+    ] = None,
+    seed: options.Seed = 0,
+    repeat: options.Repeat = 50,
+    warmup: options.Warmup = 5,
+    trace_file: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="T.json", help="Write a Chrome/Perfetto trace."),
+    ] = None,
+    variant: Variant = None,
+    json_output: options.AsJson = False,
+) -> None:
+    """Run a partitioned model and measure it."""
+    if random == (input_file is not None):
+        raise UsageError("give either --random or --input X.npz")
+    options.check_writable(output_file, "--output")
+    options.check_writable(trace_file, "--trace")
+
+    from tvm_hetero.cli import measure
+    from tvm_hetero.report.measured import statistics_table
+
+    steps = Steps(quiet=json_output)
+    with load_executor(steps, artifact, variant) as executor:
+        if input_file is not None:
+            inputs = measure.read_inputs(input_file)
+        else:
+            inputs = executor.random_inputs(seed)
+        with steps.step("Run"):
+            outputs = [tensor.numpy() for tensor in executor.run(inputs)]
+        runner = measure.executor_runner(executor, inputs)
+        with steps.step("Measure") as step:
+            step.note = f"{repeat} runs after {warmup}"
+            measured = measure.measure_in_turns({executor.variant: runner}, repeat, warmup)
+        trace = measure.typical_trace(executor, inputs)
+        if output_file is not None:
+            names = dict(zip(executor.outputs, outputs, strict=True))
+            measure.write_outputs(output_file, names)
+        if trace_file is not None:
+            write_trace(trace_file, executor, trace)
+    if json_output:
+        facts = {
+            "artifact": str(artifact),
+            "variant": executor.variant,
+            "latency": measured[executor.variant].as_dict(),
+            "predicted": predicted(executor),
+            "outputs": describe(executor, outputs),
+        }
+        typer.echo(json.dumps(facts))
+        return
+    steps.head("Outputs")
+    for row in describe(executor, outputs):
+        steps.say(f"{row['name']}: {row['dtype']} {row['shape']}")
+    steps.head("Latency")
+    steps.say(statistics_table(measured))
+    say_predicted(steps, executor, measured[executor.variant].median)
+
+
+def load_executor(steps: Steps, artifact: Path, variant: str | None = None) -> Executor:
+    """Step: load an artifact and start its executor."""
+    with steps.step("Load artifact") as step:
+        from tvm_hetero.runtime.executor import load
+
+        executor = load(artifact, variant)
+        step.note = f"{artifact}, variant {executor.variant}"
+    return executor
+
+
+def predicted(executor: Executor) -> float | None:
+    """The latency (s) that was predicted for the variant that runs; None if there is none."""
+    from tvm_hetero.runtime.executable import SINGLE
+
+    schedule = executor.schedule
+    if schedule.kind != "latency":
+        return None
+    if executor.variant == SINGLE:
+        return schedule.best_single_device.value if schedule.best_single_device else None
+    return schedule.value
+
+
+def say_predicted(steps: Steps, executor: Executor, median: float) -> None:
+    """The prediction beside the measured median, and the bottleneck of the plan."""
+    from tvm_hetero.report.plan import bottleneck
+    from tvm_hetero.report.text import printable
+    from tvm_hetero.units import format_seconds
+
+    guess = predicted(executor)
+    steps.say()
+    if guess:
+        ratio = f"{median / guess:.2f} times the prediction"
+        steps.say(f"predicted {format_seconds(guess)}, measured {format_seconds(median)}: {ratio}")
+    steps.say(printable(bottleneck(executor.schedule, executor.problem)))
+
+
+def describe(executor: Executor, outputs: list[Any]) -> list[dict[str, Any]]:
+    """Name, type and shape of every output."""
+    from tvm_hetero.report.text import printable
+
+    return [
+        {"name": printable(name), "dtype": str(array.dtype), "shape": list(array.shape)}
+        for name, array in zip(executor.outputs, outputs, strict=True)
+    ]
+
+
+def write_trace(path: Path, executor: Executor, trace: list[TracedStep]) -> None:
+    """The plan and the measured run in one trace file."""
+    from tvm_hetero.report.intervals import measured_intervals, plan_intervals
+    from tvm_hetero.report.trace import save_trace
+
+    groups = {
+        "plan": plan_intervals(executor.schedule, executor.problem),
+        f"measured ({executor.variant})": measured_intervals(trace),
+    }
+    save_trace(path, groups, executor.problem.platform.names)

@@ -1,0 +1,48 @@
+"""``tvm-hetero schedule``: solve a scheduling problem. TVM is not needed and not imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tvm_hetero.cli import options
+from tvm_hetero.cli.console import Steps
+
+
+def schedule(
+    problem: Annotated[Path, typer.Argument(metavar="PROBLEM.json")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="SCHEDULE.json", help="The file to write."),
+    ] = None,
+    solver: options.Solver = "auto",
+    time_limit: options.TimeLimit = 60.0,
+    seed: options.Seed = 0,
+    json_output: options.AsJson = False,
+) -> None:
+    """Solve a scheduling problem (without TVM)."""
+    from tvm_hetero.problem import Problem
+    from tvm_hetero.report.plan import schedule_text
+    from tvm_hetero.report.text import printable
+
+    options.check_writable(output)
+    steps = Steps(quiet=json_output)
+    with steps.step("Load problem") as step:
+        loaded = Problem.load(problem)
+        step.note = f"{len(loaded.tasks)} tasks, {len(loaded.platform.devices)} devices"
+    with steps.step("Solve") as step:
+        from tvm_hetero.solvers import Options, solve
+
+        answer = solve(loaded, solver, Options(time_limit=time_limit, seed=seed))
+        step.note = answer.solver
+    if output is not None:
+        answer.save(output)
+    if json_output:
+        typer.echo(answer.dumps(), nl=False)
+        return
+    steps.say()
+    steps.say(schedule_text(answer, loaded))
+    if output is not None:
+        steps.say(f"wrote {printable(output)}", "green")

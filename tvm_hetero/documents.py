@@ -1,0 +1,166 @@
+"""Documents: JSON and YAML files that are read strictly and written whole or not at all.
+
+Every format of ours (platform, problem, schedule, plan) goes through these few functions, so
+that an unknown key, a NaN or a half-written file is met in one place.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+from tvm_hetero.errors import FormatError
+
+# A document larger than this is refused before it is parsed: a problem of 100,000 tasks takes
+# about 40 MB, so this leaves room and still keeps a hostile file from filling the memory.
+MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise FormatError(f"expected plain finite numbers, got {text}")
+
+
+def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object; a key that is given twice would silently lose one value."""
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise FormatError(f"key {key!r} is given twice in one object")
+        result[key] = value
+    return result
+
+
+def parse_document(text: str, name: str, *, as_yaml: bool = False) -> dict[str, Any]:
+    """Parse JSON (or YAML) text into a mapping.
+
+    Raises
+    ------
+    FormatError
+        If the text does not parse, holds NaN or infinity, repeats a key (JSON), or its top
+        level is not a mapping. `name` is quoted in the message.
+    """
+    try:
+        if as_yaml:
+            data = yaml.safe_load(text)
+        else:
+            data = json.loads(
+                text,
+                parse_constant=_refuse_constant,
+                object_pairs_hook=_object_without_repeats,
+            )
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        kind = "YAML" if as_yaml else "JSON"
+        raise FormatError(f"{name}: not valid {kind}: {error}") from None
+    except FormatError as error:
+        raise FormatError(f"{name}: {error}") from None
+    if not isinstance(data, dict):
+        raise FormatError(f"{name}: expected a mapping at the top, got {type(data).__name__}")
+    return data
+
+
+def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a ``.json``, ``.yaml`` or ``.yml`` file as a mapping (see `parse_document`)."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+            raise FormatError(f"{path}: larger than {MAX_DOCUMENT_BYTES} bytes")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise FormatError(f"{path}: cannot be read: {reason}") from None
+    return parse_document(text, str(path), as_yaml=path.suffix in {".yaml", ".yml"})
+
+
+def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
+    """Write a file whole or not at all: to a temporary name beside it, then rename.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written; what stood under `path` before is untouched.
+    """
+    path = Path(path)
+    raw = data.encode("utf-8") if isinstance(data, str) else data
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+        # mkstemp makes the file private (0600); a document should obey the umask like any other.
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException as error:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise FormatError(f"{path}: cannot be written: {error.strerror}") from None
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def canonical_json(data: Any) -> str:
+    """Write data as JSON with sorted keys and no spaces: equal data, equal text."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(data: Any) -> str:
+    """SHA-256 (hex) of the canonical JSON of `data`."""
+    return hashlib.sha256(canonical_json(data).encode("utf-8")).hexdigest()
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """'; did you mean ...?' for the nearest known name, or a list of what there is.
+
+    `name` need not be text: YAML has keys such as ``5`` and ``yes``.
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"; known: {shown}" if names else ""
+
+
+def check_keys(
+    data: object, where: str, required: Iterable[str], optional: Iterable[str] = ()
+) -> Mapping[str, Any]:
+    """Return `data` as a mapping after checking its keys.
+
+    Raises
+    ------
+    FormatError
+        If `data` is no mapping, lacks a required key, or has an unknown one (the nearest known
+        key is suggested).
+    """
+    if not isinstance(data, Mapping):
+        raise FormatError(f"{where}: expected a mapping, got {data!r:.80}")
+    required = list(required)
+    known = {*required, *optional}
+    for key in data:
+        if key not in known:
+            raise FormatError(f"{where}: unknown key {key!r}{nearest(key, known)}")
+    for key in required:
+        if key not in data:
+            raise FormatError(f"{where}: key {key!r} is missing")
+    return data
+
+
+def check_format(data: Mapping[str, Any], expected: str, where: str) -> None:
+    """Refuse a document whose ``format`` is not `expected`."""
+    if data.get("format") != expected:
+        raise FormatError(
+            f"{where}: expected \"format\": \"{expected}\", got {data.get('format')!r}"
+        )

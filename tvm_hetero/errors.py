@@ -1,0 +1,67 @@
+"""What can go wrong, named by what the caller can do about it.
+
+Every message says what was given, what was expected and what to do.
+The command line prints the message alone and exits with ``exit_status``.
+"""
+
+from __future__ import annotations
+
+
+class HeteroError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+    exit_status = 1
+
+
+class UsageError(HeteroError):
+    """An argument is wrong: call again, corrected."""
+
+    exit_status = 2
+
+
+class FormatError(HeteroError):
+    """A document (platform, problem, schedule, plan) is malformed: mend the document."""
+
+    exit_status = 2
+
+
+class ModelError(HeteroError):
+    """A model cannot be read or imported: export it differently."""
+
+    exit_status = 2
+
+
+class PlatformError(HeteroError):
+    """A device or link that is needed is not there: change the platform."""
+
+    exit_status = 2
+
+
+class InfeasibleError(HeteroError):
+    """No placement satisfies the constraints: relax a limit."""
+
+    exit_status = 3
+
+
+class SolverError(HeteroError):
+    """A solver gave no valid schedule: give it more time, or use another one."""
+
+    exit_status = 3
+
+
+class ProfileError(HeteroError):
+    """A kernel or link could not be measured: see the device, or use another cost model."""
+
+    exit_status = 4
+
+
+class ArtifactError(HeteroError):
+    """A compiled artifact is damaged or of another version: build it again."""
+
+    exit_status = 2
+
+
+class RunError(HeteroError):
+    """A run was refused or failed: correct the inputs, or see the segment that is named."""
+
+    exit_status = 5

@@ -1,0 +1,1 @@
+"""Front ends: one folder for each format in which a model can arrive."""

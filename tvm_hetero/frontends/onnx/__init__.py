@@ -1,0 +1,32 @@
+"""The ONNX front end: load safely, simplify in NumPy, import into Relax.
+
+:func:`from_onnx` does it all; the steps stand for themselves too.  TVM is imported
+when a model is loaded, not when this package is.
+"""
+
+from __future__ import annotations
+
+from tvm_hetero.frontends.onnx.importer import (
+    INPUT_NAMES,
+    MODEL_NAME,
+    OUTPUT_NAMES,
+    from_onnx,
+)
+from tvm_hetero.frontends.onnx.light import light_models
+from tvm_hetero.frontends.onnx.limits import Limits
+from tvm_hetero.frontends.onnx.load import check_model, load_model
+from tvm_hetero.frontends.onnx.randomize import randomize_weights
+from tvm_hetero.frontends.onnx.simplify import simplify
+
+__all__ = [
+    "INPUT_NAMES",
+    "MODEL_NAME",
+    "OUTPUT_NAMES",
+    "Limits",
+    "check_model",
+    "from_onnx",
+    "light_models",
+    "load_model",
+    "randomize_weights",
+    "simplify",
+]

@@ -1,0 +1,35 @@
+"""How much of a machine a model file may claim before it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Caps that are checked before anything of that size is allocated.
+
+    Attributes
+    ----------
+    file_bytes : int
+        Size of the ``.onnx`` file itself.  The default is protobuf's own limit; larger
+        models keep their weights in external data.
+    weight_bytes : int
+        Sum over all constants: initializers, ``Constant`` and ``ConstantOfShape`` nodes,
+        external data.
+    nodes : int
+        Number of nodes.
+    rank : int
+        Number of dimensions of any tensor.  The default is what NumPy can hold.
+    """
+
+    file_bytes: int = 2**31 - 1
+    weight_bytes: int = 16 * 2**30
+    nodes: int = 100_000
+    rank: int = 64
+
+
+MAX_ELEMENTS = 2**63 - 1
+"""Elements that any tensor may have: the product of its dimensions fits an int64."""
+
+DEFAULT_LIMITS = Limits()

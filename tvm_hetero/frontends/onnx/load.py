@@ -1,0 +1,177 @@
+"""Load a model that nobody vouches for.
+
+The order matters: what is cheap and needs no allocation comes first.
+
+1. the file: exists, plain, not too large, a protobuf message;
+2. its structure: a graph, a known version, counts and dimensions within limits, unique
+   names (``structure``);
+3. its external data, from the model's own folder alone (``external``);
+4. its data: as much as the shapes say (``tensors``);
+5. input shapes: all static (``shapes``);
+6. operators: all known to TVM (``operators``);
+7. onnx's own checker and shape inference, on the structure without the weights.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.external import load_external, refuse_external
+from tvm_hetero.frontends.onnx.graph import Graph, static_dims
+from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.frontends.onnx.operators import check_operators
+from tvm_hetero.frontends.onnx.shapes import fix_shapes
+from tvm_hetero.frontends.onnx.structure import check_structure
+from tvm_hetero.frontends.onnx.tensors import check_data, check_sizes, element_count
+
+
+def load_model(
+    path: str | os.PathLike[str],
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> onnx.ModelProto:
+    """Load an ONNX file with all that it needs, or say clearly why not.
+
+    Parameters
+    ----------
+    path : path
+        The ``.onnx`` file.
+    shapes : mapping of str to sequence of int, optional
+        Shapes of inputs whose dimensions the model leaves open.
+    limits : Limits
+        Caps on sizes and counts.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Complete in memory (no external data), every input static.
+
+    Raises
+    ------
+    ModelError
+        The file or the model is refused; the text says what to do.
+    """
+    file = Path(path)
+    model = _parse(_read(file, limits), file)
+    return _checked(model, shapes, limits, file.parent)
+
+
+def check_model(
+    model: onnx.ModelProto,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> onnx.ModelProto:
+    """Return a checked copy of a model in memory; as :func:`load_model` otherwise."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return _checked(copy, shapes, limits, None)
+
+
+def _checked(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None,
+    limits: Limits,
+    folder: Path | None,
+) -> onnx.ModelProto:
+    """Take steps 2 to 7 of the module's list; `model` is changed."""
+    check_structure(model, limits)
+    check_sizes(model, limits)
+    if folder is None:
+        refuse_external(model)
+    else:
+        load_external(model, folder)
+    check_data(model)
+    fix_shapes(model, shapes, limits)
+    check_operators(model)
+    _check_with_onnx(model, limits)
+    return model
+
+
+def _read(file: Path, limits: Limits) -> bytes:
+    """Return the bytes of a plain file within the size limit."""
+    shown = printable(file, 200)
+    try:
+        # O_NONBLOCK: a named pipe must not hang us before we see that it is one.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ModelError(
+            f"Cannot open the model '{shown}': {reason}. Give the path of an .onnx file."
+        ) from None
+    state = os.fstat(descriptor)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(descriptor)
+        raise ModelError(
+            f"'{shown}' is {'a folder' if stat.S_ISDIR(state.st_mode) else 'no plain file'}; "
+            "give the path of the .onnx file itself."
+        )
+    with os.fdopen(descriptor, "rb") as opened:
+        if state.st_size > limits.file_bytes:
+            raise ModelError(
+                f"'{shown}' has {state.st_size} bytes; at most {limits.file_bytes} are accepted. "
+                "Export the model with its weights as external data (onnx.save_model with "
+                "save_as_external_data=True)."
+            )
+        return opened.read(limits.file_bytes + 1)
+
+
+def _parse(data: bytes, file: Path) -> onnx.ModelProto:
+    """Return the model in `data`; whether it makes sense is for later steps."""
+    shown = printable(file, 200)
+    if not data:
+        raise ModelError(f"'{shown}' is empty; an ONNX model was expected.")
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except (DecodeError, UnicodeDecodeError, RuntimeError):
+        raise ModelError(
+            f"'{shown}' is not an ONNX file, or was cut short ({len(data)} bytes). "
+            "Download or export it again."
+        ) from None
+    return model
+
+
+def _check_with_onnx(model: onnx.ModelProto, limits: Limits) -> None:
+    """Let onnx judge structure and shapes; refuse values of impossible size.
+
+    Output shapes that were open are set to what inference found.
+    """
+    try:
+        graph = Graph(model)
+        _check(graph.skeleton())
+        inferred = graph.inferred(strict=True)
+        found = [*inferred.graph.value_info, *inferred.graph.output]
+        _state_outputs(model, inferred)
+    except Exception as error:
+        raise ModelError(
+            f"onnx finds the model invalid: {printable(' '.join(str(error).split()), 400)} "
+            "Export the model again."
+        ) from None
+    for value in found:
+        dims = static_dims(value)
+        if dims is not None:
+            element_count(dims, f"value '{printable(value.name)}'", limits)
+
+
+def _check(skeleton: onnx.ModelProto) -> None:
+    """Run onnx's checker; it wants outputs to have a shape field, whatever that says."""
+    for value in skeleton.graph.output:
+        value.type.tensor_type.shape.SetInParent()
+    onnx.checker.check_model(skeleton)
+
+
+def _state_outputs(model: onnx.ModelProto, inferred: onnx.ModelProto) -> None:
+    """Set the open output shapes of `model` to what inference found."""
+    for ours, theirs in zip(model.graph.output, inferred.graph.output, strict=True):
+        if static_dims(theirs) is not None:
+            ours.type.CopyFrom(theirs.type)

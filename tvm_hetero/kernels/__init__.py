@@ -1,0 +1,29 @@
+"""Kernels: how operators with constant weights are computed, and how kernels are scheduled.
+
+``LowerToTasks`` (tvm_hetero.passes.lower_to_tasks) builds kernels with `conv2d`, `dense` and
+`arithmetic`; `schedule_kernel` schedules each for the target on which it runs.
+
+    vector      what a target's vector unit is          packing   how weights are laid out
+    tiling      which register tile, at what cost       roles     marks on blocks
+    conv2d      convolutions as packed kernels          dense     matrix products likewise
+    packed      the schedule of packed kernels          generic   the schedule of everything else
+    gpu         the schedule for GPUs                   select    which of them
+    constants   operators on constants, in numpy        arithmetic  cheaper high-level operators
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tvm import tirx
+    from tvm.target import Target
+
+__all__ = ["schedule_kernel"]
+
+
+def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
+    """The kernel, scheduled for ``target``; see `select.schedule_kernel`."""
+    from .select import schedule_kernel as schedule
+
+    return schedule(func, target)

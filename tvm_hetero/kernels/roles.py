@@ -1,0 +1,40 @@
+"""What a block of a kernel is for, written into the block itself.
+
+Fusion renames blocks and drops function attributes, but a block's own annotations survive it:
+rules put a role there when they build a kernel and find it again when they schedule it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tvm.s_tir import Schedule
+    from tvm.s_tir.schedule import SBlockRV
+
+ROLE = "tvm_hetero.role"
+PAD = "pad"
+GATHER = "gather"
+ACCUMULATE = "accumulate"
+UNPACK = "unpack"
+
+
+def role(name: str) -> dict[str, str]:
+    """The attribute of a ``te.compute`` that gives its block the role ``name``."""
+    return {ROLE: name}
+
+
+def blocks_of(sch: Schedule) -> list[SBlockRV]:
+    """The blocks of the function, in program order."""
+    return list(sch.get_child_blocks(sch.get_sblock("root")))
+
+
+def role_of(sch: Schedule, block: SBlockRV) -> str | None:
+    """The role of a block, or None."""
+    value = sch.get(block).annotations.get(ROLE)
+    return None if value is None else str(value)
+
+
+def find_role(sch: Schedule, name: str) -> SBlockRV | None:
+    """The first block with the role ``name``, or None."""
+    return next((b for b in blocks_of(sch) if role_of(sch, b) == name), None)

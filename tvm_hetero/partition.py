@@ -1,0 +1,153 @@
+"""From a module to a placed module: lower, extract, cost, solve, annotate; each step timed.
+
+`HeteroPartition` (the pass) and the command line are thin covers of these two functions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import tvm
+
+from tvm_hetero.cost_models.protocol import CostModel, Progress
+from tvm_hetero.cost_models.registry import by_name
+from tvm_hetero.errors import ProfileError
+from tvm_hetero.graph import TaskGraph
+from tvm_hetero.passes.annotate_devices import annotate_devices, is_annotated, strip_devices
+from tvm_hetero.passes.dataflow import names_of, tensor_bytes
+from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
+from tvm_hetero.passes.io_tasks import add_io_tasks, io_costs, needs_io_tasks
+from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.runtime.kernel_cache import make_target
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.solvers import Options, solve
+
+MODEL_NAME = "hetero_model_name"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A lowered module and its scheduling problem.
+
+    `kernels` counts the distinct kernels; `seconds` maps each step to its wall time.
+    """
+
+    module: tvm.IRModule
+    problem: Problem
+    kernels: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """An annotated module with its problem and schedule (see `Prepared`)."""
+
+    module: tvm.IRModule
+    problem: Problem
+    schedule: Schedule
+    kernels: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def make_problem(
+    mod: tvm.IRModule,
+    platform: Platform,
+    objective: Objective = Objective(),
+    cost_model: str | CostModel = "profiled",
+    progress: Progress | None = None,
+) -> Prepared:
+    """Lower a module and find out what its tasks cost on each device.
+
+    Parameters
+    ----------
+    mod : a Relax module, lowered or not; a placed one is taken apart first.
+    cost_model : a cost model, or the name of one (``profiled``, ``analytical``, ``table:FILE``).
+
+    Raises
+    ------
+    ModelError
+        If the module cannot be lowered to kernels of fixed shapes.
+    ProfileError
+        If some kernel runs on no device.
+    """
+    model = by_name(cost_model) if isinstance(cost_model, str) else cost_model
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "lower"):
+        mod = strip_devices(mod) if is_annotated(mod) else mod
+        targets = [make_target(d.target) for d in platform.devices if d.target is not None]
+        mod = LowerToTasks(targets)(mod)
+        tasks = extract_tasks(mod)
+    with _timed(seconds, "measure"):
+        costs = model.costs(tasks.kernels, platform, progress)
+    graph = _with_io(tasks, platform)
+    table = {task: costs[kernel] for task, kernel in tasks.kernel_of.items()}
+    for task, row in table.items():
+        if not row:
+            raise ProfileError(f"task {task!r} runs on no device of {platform.name!r}")
+    problem = Problem(
+        graph=graph,
+        costs={**table, **io_costs(graph, platform)},
+        platform=platform,
+        objective=objective,
+        name=_model_name(mod),
+    )
+    return Prepared(mod, problem, len(tasks.kernels), seconds)
+
+
+def partition(
+    mod: tvm.IRModule,
+    platform: Platform,
+    objective: Objective = Objective(),
+    solver: str = "auto",
+    time_limit: float = 60.0,
+    seed: int = 0,
+    cost_model: str | CostModel = "profiled",
+    progress: Progress | None = None,
+) -> Partition:
+    """Decide where and when each task of a module runs, and write that into the module.
+
+    See `make_problem` for the arguments and errors, `tvm_hetero.solvers.solve` for the solvers.
+    """
+    prepared = make_problem(mod, platform, objective, cost_model, progress)
+    seconds = dict(prepared.seconds)
+    with _timed(seconds, "solve"):
+        options = Options(time_limit=time_limit, seed=seed)
+        schedule = solve(prepared.problem, solver, options)
+    with _timed(seconds, "annotate"):
+        module = annotate_devices(prepared.module, prepared.problem, schedule)
+    return Partition(module, prepared.problem, schedule, prepared.kernels, seconds)
+
+
+def _with_io(tasks: ExtractedTasks, platform: Platform) -> TaskGraph:
+    """The task graph, with tasks for inputs and outputs if some device has its own memory."""
+    if not needs_io_tasks(platform):
+        return tasks.graph
+    main = tasks.main
+    inputs = [
+        (tensor_bytes(param.ty), readers)
+        for param, readers in zip(main.params, tasks.input_readers, strict=True)
+    ]
+    outputs = [
+        None
+        if root is None or root.call is None
+        else (main.task_ids[root.call], main.tensor_name(root), tensor_bytes(main.type_of(root)))
+        for root in tasks.output_roots
+    ]
+    return add_io_tasks(tasks.graph, inputs, outputs)
+
+
+def _model_name(mod: tvm.IRModule) -> str:
+    return names_of(mod, MODEL_NAME, 1, "model")[0]
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[step] = time.perf_counter() - start
+

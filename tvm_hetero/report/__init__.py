@@ -1,0 +1,1 @@
+"""Reports for people and machines: charts, tables, pages and traces. No TVM below here."""

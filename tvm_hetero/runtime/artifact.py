@@ -1,0 +1,211 @@
+"""Artifacts: an executable as a folder that can be looked at, copied and loaded again.
+
+```
+net.hetero/
+  manifest.json            format, versions, source, variants, SHA-256 of every other file
+  problem.json schedule.json
+  weights.safetensors
+  partition/plan.json      the plan, and what tasks each step runs
+  partition/<device>.so    a library a device
+  single/...               the best single device, if that is another plan
+```
+The folder is written under a temporary name and renamed when it is whole. Loading checks the
+versions and every file: libraries are code, so load only artifacts that you trust.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from tvm_hetero import __version__
+from tvm_hetero.documents import check_keys, parse_document, read_document, write_atomic
+from tvm_hetero.errors import ArtifactError, FormatError, HeteroError, UsageError
+from tvm_hetero.problem import Problem
+from tvm_hetero.runtime.executable import Executable, Variant
+from tvm_hetero.schedule import Schedule
+
+FORMAT = "tvm-hetero/artifact/1"
+MANIFEST = "manifest.json"
+
+
+def versions() -> dict[str, str]:
+    """What an artifact must match to be loaded: the format of libraries and plans hangs on it."""
+    return {
+        "tvm_hetero": __version__,
+        "apache-tvm": metadata.version("apache-tvm"),
+        "apache-tvm-ffi": metadata.version("apache-tvm-ffi"),
+    }
+
+
+def save_artifact(executable: Executable, path: str | os.PathLike[str]) -> None:
+    """Write an executable as a folder, whole or not at all; an older artifact is replaced.
+
+    Raises
+    ------
+    UsageError
+        If `path` is a file, or a folder that is no artifact (which is left alone).
+    ArtifactError
+        If the folder cannot be written.
+    """
+    path = Path(path)
+    if path.exists() and not (path / MANIFEST).is_file():
+        raise UsageError(f"{path} is there and is no artifact; give another name or remove it")
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        _write_files(executable, temporary)
+        _replace_folder(temporary, path)
+    except (OSError, FormatError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ArtifactError(f"{path}: the artifact cannot be written: {reason}") from None
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_files(executable: Executable, folder: Path) -> None:
+    executable.problem.save(folder / "problem.json")
+    executable.schedule.save(folder / "schedule.json")
+    weights = {name: tensor.numpy() for name, tensor in executable.weights.items()}
+    safetensors.numpy.save_file(weights, folder / "weights.safetensors")
+    variants = {}
+    for name, variant in executable.variants.items():
+        (folder / name).mkdir()
+        document = {"plan": variant.plan, "tasks": variant.tasks}
+        write_atomic(folder / name / "plan.json", json.dumps(document, indent=1) + "\n")
+        for device, library in variant.libraries.items():
+            shutil.copyfile(library, folder / name / f"{device}.so")
+        variants[name] = sorted(variant.libraries)
+    manifest = {
+        "format": FORMAT,
+        "versions": versions(),
+        "default": executable.default,
+        "variants": variants,
+        "source": dict(executable.source),
+        "files": {str(p.relative_to(folder)): _sha256(p) for p in _files(folder)},
+    }
+    write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
+
+
+def _replace_folder(new: Path, path: Path) -> None:
+    """Put `new` in the place of `path`; a crash in between leaves one of the two whole."""
+    os.chmod(new, 0o755)
+    if not path.exists():
+        os.rename(new, path)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+    os.rename(path, aside / "old")
+    try:
+        os.rename(new, path)
+    except OSError:
+        os.rename(aside / "old", path)
+        raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def load_artifact(path: str | os.PathLike[str]) -> Executable:
+    """Read an artifact.
+
+    Raises
+    ------
+    ArtifactError
+        If there is none, it is of another version, or a file is missing or changed.
+    """
+    path = Path(path)
+    manifest = _read_manifest(path)
+    _check_versions(path, manifest)
+    _check_files(path, manifest["files"])
+    try:
+        return Executable(
+            problem=Problem.load(path / "problem.json"),
+            schedule=Schedule.load(path / "schedule.json"),
+            variants={n: _read_variant(path, n, d) for n, d in manifest["variants"].items()},
+            weights=_read_weights(path / "weights.safetensors"),
+            default=manifest["default"],
+            source=manifest["source"],
+        )
+    except ArtifactError:
+        raise
+    except (HeteroError, safetensors.SafetensorError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The manifest of an artifact, versions unchecked (for looking at it)."""
+    return _read_manifest(Path(path))
+
+
+def _read_manifest(path: Path) -> Mapping[str, Any]:
+    if not (path / MANIFEST).is_file():
+        raise ArtifactError(
+            f"{path}: expected an artifact (a folder with a {MANIFEST}); make one with "
+            "'tvm-hetero partition MODEL.onnx -o NAME.hetero'"
+        )
+    try:
+        manifest = read_document(path / MANIFEST)
+        keys = ["format", "versions", "default", "variants", "source", "files"]
+        if manifest.get("format") != FORMAT:
+            raise ArtifactError(
+                f"{path}: is an artifact of format {manifest.get('format')!r}, this is a "
+                f"tvm_hetero {__version__} that reads {FORMAT!r}; build it again"
+            )
+        return check_keys(manifest, str(path), keys)
+    except FormatError as error:
+        raise ArtifactError(f"{path}: damaged manifest ({error}); build it again") from None
+
+
+def _check_versions(path: Path, manifest: Mapping[str, Any]) -> None:
+    for package, here in versions().items():
+        built = manifest["versions"].get(package)
+        if built != here:
+            raise ArtifactError(
+                f"{path}: was built with {package} {built}, here is {here}; build it again"
+            )
+
+
+def _check_files(path: Path, files: Mapping[str, str]) -> None:
+    for name, expected in files.items():
+        relative = PurePosixPath(name)
+        if relative.is_absolute() or ".." in relative.parts:
+            raise ArtifactError(f"{path}: names a file outside of itself: {name!r}")
+        if not (path / name).is_file():
+            raise ArtifactError(f"{path}: file {name!r} is missing; build it again")
+        if _sha256(path / name) != expected:
+            raise ArtifactError(f"{path}: file {name!r} was changed or damaged; build it again")
+
+
+def _read_variant(path: Path, name: str, devices: list[str]) -> Variant:
+    text = (path / name / "plan.json").read_text(encoding="utf-8")
+    document = parse_document(text, f"{path}/{name}/plan.json")
+    return Variant(
+        plan=document["plan"],
+        tasks=tuple(tuple(tasks) for tasks in document["tasks"]),
+        libraries={device: path / name / f"{device}.so" for device in devices},
+    )
+
+
+def _read_weights(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    return dict(safetensors.numpy.load_file(path))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,70 @@
+"""What a build gives: plans, libraries and weights, ready to be saved or run.
+
+An executable holds the partition and, beside it, the best single device (the same model on one
+device alone): what a partition is measured against, and what runs where it does not win.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_hetero.problem import Problem
+from tvm_hetero.schedule import Schedule
+
+if TYPE_CHECKING:
+    from tvm_hetero.runtime.executor import Executor
+
+PARTITION = "partition"
+SINGLE = "single"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run the model.
+
+    Attributes
+    ----------
+    plan : a ``tvm-hetero/plan/1`` document.
+    tasks : ids of the tasks of each step of the plan.
+    libraries : for each device that computes, its compiled module.
+    """
+
+    plan: Mapping[str, Any]
+    tasks: tuple[tuple[str, ...], ...]
+    libraries: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A built model.
+
+    Attributes
+    ----------
+    variants : `PARTITION`, and `SINGLE` where the best single device is another plan.
+    weights : the constants, by the names that the plans use.
+    default : the variant that runs unless another is asked for.
+    source : where the model came from (path, SHA-256, ...), as far as is known.
+    """
+
+    problem: Problem
+    schedule: Schedule
+    variants: Mapping[str, Variant]
+    weights: Mapping[str, Any]
+    default: str = PARTITION
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this executable as a folder (see `tvm_hetero.runtime.artifact`)."""
+        from tvm_hetero.runtime.artifact import save_artifact
+
+        save_artifact(self, path)
+
+    def executor(self, variant: str | None = None) -> Executor:
+        """Start an executor of a variant (default: `default`)."""
+        from tvm_hetero.runtime.executor import Executor
+
+        return Executor(self, variant)

@@ -1,0 +1,8 @@
+"""Solvers: `solve(problem, "auto")` gives a verified schedule with a lower bound beside it."""
+
+from __future__ import annotations
+
+from tvm_hetero.solvers.options import Options
+from tvm_hetero.solvers.registry import Solver, names, register, solve
+
+__all__ = ["Options", "Solver", "names", "register", "solve"]

@@ -1,0 +1,61 @@
+"""What a solver is told besides the problem, and how it wraps up its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.problem import Problem
+from tvm_hetero.schedule import Copy, Execution, Schedule
+from tvm_hetero.solvers.score import value_of
+
+
+@dataclass(frozen=True)
+class Options:
+    """How long and from where to search.
+
+    Attributes
+    ----------
+    time_limit : wall seconds that a search may take. Searches count their own work and stop
+        after a fixed amount of it that fits well within the limit on an idle machine, so that
+        a run can be repeated; the clock only cuts what a slow machine would drag out.
+    seed : of everything random.
+    start : a valid schedule to begin from.
+    workers : searches that take turns on one core (deterministic whatever their number).
+    """
+
+    time_limit: float = 60.0
+    seed: int = 0
+    start: Schedule | None = None
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.time_limit > 0:
+            raise UsageError(f"time limit: expected seconds above 0, got {self.time_limit}")
+        if not 0 <= self.seed < 2**31:
+            raise UsageError(f"seed: expected a number from 0 to 2^31 - 1, got {self.seed}")
+        if self.workers < 1:
+            raise UsageError(f"workers: expected at least 1, got {self.workers}")
+
+
+def make_schedule(
+    problem: Problem,
+    solver: str,
+    executions: Sequence[Execution],
+    copies: Sequence[Copy],
+    *,
+    lower_bound: float = 0.0,
+    seed: int = 0,
+) -> Schedule:
+    """A solver's answer; the registry adds best single device, final bound, status and time."""
+    return Schedule(
+        problem=problem.digest,
+        solver=solver,
+        kind=problem.objective.kind,
+        executions=tuple(executions),
+        copies=tuple(copies),
+        value=value_of(problem, executions, copies),
+        lower_bound=lower_bound,
+        seed=seed,
+    )

@@ -1,0 +1,138 @@
+"""Solvers by name, and the one way in: run, verify, compare with the best single device, bound.
+
+A solver is a function ``(problem, options) -> Schedule``. Whatever it answers goes through
+`check.verified`, which shares no code with any solver; so a solver's own value and its claim to
+be optimal are never believed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+
+from tvm_hetero.documents import nearest
+from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.problem import Problem
+from tvm_hetero.schedule import Schedule, SingleDevice
+from tvm_hetero.solvers.feasibility import check_memory
+from tvm_hetero.solvers.instance import Instance
+from tvm_hetero.solvers.options import Options
+
+Solver = Callable[[Problem, Options], Schedule]
+
+# Ours, as module names: imported on first use, since OR-tools takes a second to load.
+_OURS = {
+    "auto": "tvm_hetero.solvers.auto",
+    "cpsat": "tvm_hetero.solvers.cpsat",
+    "heft": "tvm_hetero.solvers.heft",
+    "single": "tvm_hetero.solvers.single",
+}
+_REGISTERED: dict[str, Solver] = {}
+
+
+def register(name: str, solver: Solver) -> None:
+    """Add a solver under a name of your own.
+
+    Raises
+    ------
+    UsageError
+        If the name is taken.
+    """
+    if name in _OURS or name in _REGISTERED:
+        raise UsageError(f"there is a solver {name!r} already; choose another name")
+    _REGISTERED[name] = solver
+
+
+def names() -> tuple[str, ...]:
+    """The names of all solvers, sorted."""
+    return tuple(sorted({*_OURS, *_REGISTERED}))
+
+
+def _solver(name: str) -> Solver:
+    if name in _REGISTERED:
+        return _REGISTERED[name]
+    if name not in _OURS:
+        raise UsageError(f"there is no solver {name!r}{nearest(name, names())}")
+    solver: Solver = import_module(_OURS[name]).solve
+    return solver
+
+
+def solve(problem: Problem, solver: str = "auto", options: Options | None = None) -> Schedule:
+    """Solve a problem.
+
+    Parameters
+    ----------
+    problem : what to schedule.
+    solver : one of `names()`.
+    options : time limit (s), seed, start; see `Options`.
+
+    Returns
+    -------
+    A schedule that `check.verified` has passed, with a proven lower bound and the best single
+    device beside it. Where the best single device is better than the solver's answer, or the
+    solver fails, it is the answer, under the name ``"<solver> (single)"``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver.
+    InfeasibleError
+        If no placement can keep the limits; says by how much memory is too small.
+    SolverError
+        If the solver finds nothing in its time, or something that is not valid.
+    """
+    from tvm_hetero.bounds import check_latency_limit, lower_bound
+    from tvm_hetero.check import verified
+
+    options = Options() if options is None else options
+    began = time.monotonic()
+    chosen = _solver(solver)
+    check_memory(Instance(problem))
+    check_latency_limit(problem)
+    if options.start is not None:
+        options = replace(options, start=verified(problem, options.start))
+    single = _best_single(problem, options)
+    answer = _answer(problem, chosen, solver, options, single)
+    bound = max(answer.lower_bound, lower_bound(problem))
+    best = None
+    if single is not None:
+        best = SingleDevice(single.executions[0].device, single.value)
+    return verified(
+        problem,
+        replace(
+            answer,
+            lower_bound=bound,
+            best_single_device=best,
+            status="feasible",
+            seed=options.seed,
+            seconds=time.monotonic() - began,
+        ),
+    )
+
+
+def _best_single(problem: Problem, options: Options) -> Schedule | None:
+    from tvm_hetero.check import verified
+    from tvm_hetero.solvers.single import best_single
+
+    found = best_single(problem, options)
+    return None if found is None else verified(problem, found)
+
+
+def _answer(
+    problem: Problem, chosen: Solver, name: str, options: Options, single: Schedule | None
+) -> Schedule:
+    """The solver's answer, or the best single device where that is better or all there is."""
+    from tvm_hetero.check import verified
+
+    try:
+        answer = chosen(problem, options)
+    except (InfeasibleError, SolverError):
+        if single is None:
+            raise
+        return replace(single, solver=f"{name} (single)")
+    answer = verified(problem, answer)
+    if single is not None and single.value < answer.value:
+        return replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
+    return answer

@@ -1,0 +1,191 @@
+"""From a placement and an order to times: the longest path through everything that must wait.
+
+Notation: the activities of a placement are the n executions (numbers 0..n-1, one a task) and,
+after them, the hops that the placement needs. An activity starts as soon as
+
+- what it reads is there: the maker has ended, the hop before on the route has ended (rules 3, 5);
+- each resource that it occupies is free of the activities ordered before it (rules 2, 4);
+- the memory that it takes has been given back, wherever the order said so (rule 6).
+
+Only the *order* of the given keys is used, never their values, so an order that was found with
+rounded durations is timed again with exact ones: the result is valid whatever the rounding.
+Memory stays valid because two tensors that did not share a device's memory at one time in the
+given order are kept apart by an arc, so no moment sees more tensors together than before.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tvm_hetero.schedule import Copy, Execution
+from tvm_hetero.solvers.instance import Hop, Instance
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The activities of one placement.
+
+    Attributes
+    ----------
+    hops : (tensor, hop) of activity n + i.
+    before : the activities that each one waits for, as the data flow.
+    users : for every (tensor, device): what brings the tensor there, and what uses it there.
+    """
+
+    instance: Instance
+    placement: tuple[int, ...]
+    hops: tuple[tuple[int, Hop], ...]
+    before: tuple[tuple[int, ...], ...]
+    users: dict[tuple[int, int], tuple[list[int], list[int]]]
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def seconds(self, activity: int) -> float:
+        """Exact duration, s."""
+        n = len(self.instance)
+        if activity < n:
+            return self.instance.seconds[activity][self.placement[activity]]
+        tensor, hop = self.hops[activity - n]
+        return self.instance.hop_seconds(hop, self.instance.tensors[tensor].nbytes)
+
+    def resources(self, activity: int) -> tuple[int, ...]:
+        """What the activity occupies, for its whole length."""
+        n = len(self.instance)
+        if activity < n:
+            return (self.placement[activity],)
+        return self.instance.resources(self.hops[activity - n][1])
+
+
+def make_plan(instance: Instance, placement: Sequence[int]) -> Plan:
+    """List the activities of a placement and what each of them waits for."""
+    n = len(instance)
+    hops: list[tuple[int, Hop]] = []
+    before: list[list[int]] = [[] for _ in range(n)]
+    users: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+    for t, flow in enumerate(instance.tensors):
+        home = placement[flow.maker]
+        users[t, home] = ([flow.maker], [flow.maker])
+        number = {hop: n + len(hops) + i for i, hop in enumerate(instance.hops(t, placement))}
+        for hop, activity in number.items():
+            hops.append((t, hop))
+            before.append([])
+            users.setdefault((t, hop[1]), ([], []))[0].append(activity)
+            users[t, hop[1]][1].append(activity)
+        for hop, activity in number.items():
+            users[t, hop[0]][1].append(activity)
+        for reader in flow.readers:
+            there = placement[reader]
+            last = flow.maker
+            for hop in instance.route(home, there, flow.nbytes) or ():
+                before[number[hop]].append(last)
+                last = number[hop]
+            before[reader].append(last)
+            users[t, there][1].append(reader)
+    return Plan(
+        instance,
+        tuple(placement),
+        tuple(hops),
+        tuple(tuple(dict.fromkeys(b)) for b in before),
+        users,
+    )
+
+
+def activity_order(plan: Plan, keys: Sequence[tuple[float, float]]) -> list[int]:
+    """Every activity after those that it waits for; among the free ones the smallest key first.
+
+    `keys` are (start, end) in any unit; ties fall to the topological order.
+    """
+    position = {v: i for i, v in enumerate(plan.instance.order)}
+    rank = [position[a] for a in range(len(plan.instance))]
+    rank += [position[plan.instance.tensors[t].maker] for t, _ in plan.hops]
+    after: list[list[int]] = [[] for _ in keys]
+    waiting = [len(b) for b in plan.before]
+    for activity, row in enumerate(plan.before):
+        for other in row:
+            after[other].append(activity)
+    heap = [(*keys[a], rank[a], a) for a, count in enumerate(waiting) if count == 0]
+    heapq.heapify(heap)
+    order: list[int] = []
+    while heap:
+        activity = heapq.heappop(heap)[-1]
+        order.append(activity)
+        for other in after[activity]:
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                heapq.heappush(heap, (*keys[other], rank[other], other))
+    return order
+
+
+def retime(
+    plan: Plan,
+    keys: Sequence[tuple[float, float]],
+    duration: Callable[[int], float] | None = None,
+) -> list[float]:
+    """Earliest starts that keep the order of `keys` (see the head of this file).
+
+    `duration` maps an activity to its length in any unit; exact seconds without it.
+    """
+    length = duration or plan.seconds
+    order = activity_order(plan, keys)
+    waits = _memory_arcs(plan, keys, order)
+    starts = [0.0] * len(plan)
+    ends = [0.0] * len(plan)
+    free: dict[int, float] = {}
+    for activity in order:
+        start: float = max((ends[b] for b in plan.before[activity]), default=0)
+        start = max([start, *(ends[b] for b in waits.get(activity, ()))])
+        start = max([start, *(free.get(r, 0) for r in plan.resources(activity))])
+        starts[activity], ends[activity] = start, start + length(activity)
+        for resource in plan.resources(activity):
+            free[resource] = ends[activity]
+    return starts
+
+
+def _memory_arcs(
+    plan: Plan, keys: Sequence[tuple[float, float]], order: Sequence[int]
+) -> dict[int, set[int]]:
+    """For an activity that takes memory, those that must have ended because they give some back."""
+    binds = plan.instance.memory_binds
+    position = {activity: i for i, activity in enumerate(order)}
+    lives = [(d, *row) for (_, d), row in sorted(plan.users.items()) if binds[d]]
+    waits: dict[int, set[int]] = {}
+    for device, _, closers in lives:
+        gone = max(keys[c][1] for c in closers)
+        last = max(position[c] for c in closers)
+        for other, openers, _ in lives:
+            opener = min(openers, key=position.__getitem__)
+            if device == other and gone <= keys[opener][0] and last < position[opener]:
+                waits.setdefault(opener, set()).update(closers)
+        for v, place in enumerate(plan.placement):
+            # Bytes that no task reads are taken when their maker starts, and never given back.
+            unread = place == device and plan.instance.unread[v] > 0
+            if unread and gone <= keys[v][0] and last < position[v]:
+                waits.setdefault(v, set()).update(closers)
+    return waits
+
+
+def to_schedule(
+    plan: Plan, starts: Sequence[float]
+) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
+    """The executions and copies of a timed plan, in order of start."""
+    instance = plan.instance
+    names, n = instance.names, len(instance)
+    whole = tuple(range(instance.problem.batch))
+    position = {v: i for i, v in enumerate(instance.order)}
+    executions = [
+        Execution(instance.tasks[v], names[plan.placement[v]], whole, starts[v], starts[v] + s)
+        for v, s in ((v, plan.seconds(v)) for v in instance.order)
+    ]
+    copies = [
+        Copy(instance.tensors[t].name, whole, names[a], names[b], starts[i], starts[i] + s)
+        for i, (t, (a, b)), s in (
+            (n + i, hop, plan.seconds(n + i)) for i, hop in enumerate(plan.hops)
+        )
+    ]
+    index = instance.problem.graph.index
+    executions.sort(key=lambda e: (e.start, e.end, position[index[e.task]]))
+    copies.sort(key=lambda c: (c.start, c.end, c.tensor, c.src, c.dst))
+    return tuple(executions), tuple(copies)

@@ -1,0 +1,98 @@
+"""Seconds, bytes and bytes per second: read from text with a unit, written for people.
+
+Inside the package every time is a float in seconds, every size an int in bytes and every rate
+a float in bytes per second; text with units exists only at the edges (files and reports).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from tvm_hetero.errors import FormatError
+
+_SIZES = {"B": 1.0}
+for _power, _letter in enumerate("kMGTP", start=1):
+    _SIZES[f"{_letter}B"] = 1000.0**_power
+    _SIZES[f"{_letter.upper()}iB"] = 1024.0**_power
+_SIZES["KB"] = _SIZES["kB"]
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+_NUMBER = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*")
+
+
+def _parse(value: object, units: dict[str, float], what: str, where: str, example: str) -> float:
+    """Read a number, or a string of a number and one of `units`; refuse all else by name."""
+    expected = f"{where}: expected {what} such as {example}, got {value!r}"
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise FormatError(expected)
+    if isinstance(value, str):
+        match = _NUMBER.fullmatch(value)
+        if match is None:
+            raise FormatError(expected)
+        number, unit = match.groups()
+        if unit and unit not in units:
+            raise FormatError(f"{expected}; the units are {', '.join(units)}")
+        try:
+            result = float(number) * (units[unit] if unit else 1.0)
+        except ValueError:
+            raise FormatError(expected) from None
+    else:
+        try:
+            result = float(value)
+        except OverflowError:
+            result = math.inf
+    if not math.isfinite(result) or result < 0:
+        raise FormatError(f"{where}: expected a finite {what} of at least 0, got {value!r}")
+    return result
+
+
+def parse_bytes(value: object, where: str = "size") -> int:
+    """Read a size in bytes: ``4096``, ``"8GiB"``, ``"1.5 MB"``.
+
+    Raises
+    ------
+    FormatError
+        If `value` is neither a number nor a number with a unit of size, or is negative.
+    """
+    size = _parse(value, _SIZES, "size", where, "8GiB")
+    # A whole number stays what it is: above 2**53 the float would be another one.
+    return value if isinstance(value, int) else round(size)
+
+
+def parse_rate(value: object, where: str = "rate") -> float:
+    """Read a rate in bytes per second: ``2e10``, ``"20GB/s"``."""
+    return _parse(value, {f"{u}/s": f for u, f in _SIZES.items()}, "rate", where, "20GB/s")
+
+
+def parse_seconds(value: object, where: str = "time") -> float:
+    """Read a duration in seconds: ``5e-6``, ``"5us"``."""
+    return _parse(value, _TIMES, "time", where, "5us")
+
+
+def parse_number(value: object, where: str = "number") -> float:
+    """Read a plain finite number of at least 0."""
+    return _parse(value, {}, "number", where, "1.0e12")
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a duration with three significant digits: ``12.3 ms``."""
+    if seconds == 0 or not math.isfinite(seconds):
+        return f"{seconds:g} s"
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(seconds) >= factor:
+            return f"{_three_digits(seconds / factor)} {unit}"
+    return f"{_three_digits(seconds / 1e-9)} ns"
+
+
+def _three_digits(value: float) -> str:
+    """Three significant digits without an exponent (``%g`` would print 1234 as 1.23e+03)."""
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
+
+
+def format_bytes(size: float) -> str:
+    """Write a size with three significant digits in binary units: ``1.50 MiB``."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if abs(size) >= _SIZES[unit]:
+            return f"{_three_digits(size / _SIZES[unit])} {unit}"
+    return f"{size:.0f} B"
