@@ -52,7 +52,7 @@ def version() -> str:
 
 
 def tool(name: str) -> str | None:
-    """Find a program on the PATH or beside this Python, where pip puts it in a venv not activated."""
+    """Find a program on the PATH or beside this Python, where pip puts those of a venv."""
     path = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent)])
     return shutil.which(name, path=path)
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 from tvm_hetero.cost_models.compile_kernels import Compiled
+from tvm_hetero.cost_models.effort import Effort
 from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.store import KernelKey
 from tvm_hetero.cost_models.targets import dl_device
@@ -24,23 +25,6 @@ if TYPE_CHECKING:
 _WORKER = "tvm_hetero.cost_models.profile_worker"
 # Importing TVM and loading a library takes a second; on a busy machine many.
 _OPEN_SECONDS = 120.0
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How long a kernel is measured.
-
-    Attributes
-    ----------
-    budget : s; repeats go on until they have taken this long together.
-    least, most : limits of the number of repeats.
-    time_limit : s; a kernel whose measurement takes longer is given up as hanging.
-    """
-
-    budget: float = 0.02
-    least: int = 3
-    most: int = 50
-    time_limit: float = 60.0
 
 
 class NotMeasured(Exception):
@@ -79,9 +63,7 @@ class Bench:
             "function": self._compiled.symbols[key],
             "parameters": parameters(func),
             "cold": list(cold),
-            "budget": self._effort.budget,
-            "least": self._effort.least,
-            "most": self._effort.most,
+            "effort": asdict(self._effort),
         }
         worker = self._ready()
         try:
@@ -153,4 +135,4 @@ def smallest_time(times: object) -> float:
     for time in times:
         if not isinstance(time, float) or not math.isfinite(time) or time <= 0:
             raise NotMeasured(f"a run took {time!r} s, which is no time")
-    return min(times)
+    return float(min(times))

@@ -6,8 +6,8 @@ process down with it; the parent starts another one.
 
 How a time is taken. One repeat is one call, timed by TVM's time evaluator (which waits for a
 GPU). Before each repeat the parameters named ``cold`` are thrown out of the CPU's caches, and
-nothing else is: see `tvm_hetero.cost_models.profiled` for why. Repeats go on until there are
-enough of them and they have taken enough time together.
+nothing else is: see `tvm_hetero.cost_models.profiled` for why. When it has been repeated enough
+is for `tvm_hetero.cost_models.effort` to say.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.cost_models.child import serve
+from tvm_hetero.cost_models.effort import Effort, next_repeats
 
 CPU = 1
 _PREPARE = "tvm_hetero.profile.prepare"
@@ -44,9 +45,7 @@ class Session:
             question["function"],
             question["parameters"],
             question["cold"],
-            question["budget"],
-            question["least"],
-            question["most"],
+            Effort(**question["effort"]),
         )
         return {"times": times}
 
@@ -67,11 +66,9 @@ class Session:
         function: str,
         parameters: Sequence[dict[str, Any]],
         cold: Sequence[int],
-        budget: float,
-        least: int,
-        most: int,
+        effort: Effort,
     ) -> list[float]:
-        """Seconds of each repeat: at least `least`, then until `budget` s or `most` repeats."""
+        """Run one kernel on random data; seconds of each repeat."""
         import tvm
 
         module = next(m for m in self.modules if m.implements_function(function))
@@ -81,8 +78,7 @@ class Session:
         ]
         self.cold = list(cold) if self.device.dlpack_device_type() == CPU else []
         times: list[float] = []
-        repeat = least
-        while repeat > 0:
+        while repeat := next_repeats(times, effort):
             evaluate = module.time_evaluator(
                 function,
                 self.device,
@@ -91,9 +87,6 @@ class Session:
                 f_preproc=_PREPARE if self.cold else "",
             )
             times += [float(t) for t in evaluate(*args).results]
-            left = budget - sum(times)
-            mean = max(sum(times) / len(times), 1e-7)
-            repeat = min(most - len(times), int(left / mean) + 1) if left > 0 else 0
         return times
 
     def _prepare(self, *args: Any) -> None:

@@ -156,7 +156,7 @@ class CostStore:
                 raise sqlite3.DatabaseError(f"layout {version}, expected {_VERSION}")
             damage = db.execute("PRAGMA quick_check(1)").fetchone()[0]
             if damage != "ok":
-                raise sqlite3.DatabaseError(damage)
+                raise sqlite3.DatabaseError(" ".join(str(damage).split()))
             if version == 0:
                 db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version={_VERSION};COMMIT")
 

@@ -80,7 +80,7 @@ class TableCosts:
             result[kernel.name] = dict(row)
             if progress is not None:
                 progress("read costs", done, len(kernels))
-        require_a_device(result, {name: f"its row in {self.path} is empty" for name in result})
+        require_a_device(result, dict.fromkeys(result, f"its row in {self.path} is empty"))
         return result
 
 
@@ -109,11 +109,19 @@ def load_costs(path: str | os.PathLike[str]) -> Costs:
 def dump_costs(
     costs: Mapping[str, Mapping[str, Cost]], path: str | os.PathLike[str]
 ) -> None:
-    """Write costs as JSON, one kernel a line, whole or not at all."""
-    rows = [
-        f"{json.dumps(name)}: {json.dumps({d: cost_value(c) for d, c in row.items()})}"
-        for name, row in costs.items()
-    ]
+    """Write costs as JSON, one kernel a line, whole or not at all.
+
+    Raises
+    ------
+    FormatError
+        If a cost is not finite or negative, or the file cannot be written.
+    """
+    rows = []
+    for name, row in costs.items():
+        values = {device: cost_value(cost) for device, cost in row.items()}
+        for device, value in values.items():
+            parse_cost(value, f"kernel {name!r} on {device!r}")  # refuse what could not be read
+        rows.append(f"{json.dumps(name)}: {json.dumps(values)}")
     body = ",\n  ".join(rows)
     write_atomic(path, f'{{"format": "{FORMAT}",\n "kernels": {{\n  {body}}}}}\n')
 

@@ -139,8 +139,8 @@ class Worker:
             return WorkerLost("it closed its pipe")
         if status < 0:
             name = signal.Signals(-status).name
-            meaning = _MEANINGS.get(name)
-            return WorkerLost(f"it crashed with {name}" + (f" ({meaning})" if meaning else ""), name)
+            meaning = f" ({_MEANINGS[name]})" if name in _MEANINGS else ""
+            return WorkerLost(f"it crashed with {name}{meaning}", name)
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - 4096))
         words = self._stderr.read().decode(errors="replace").strip().splitlines()

@@ -86,8 +86,15 @@ def _distinct_kernels(mod: tvm.IRModule, calls: Sequence[KernelCall]) -> dict[st
         if name not in kernels:
             func = mod[call.kernel]
             flops = float(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({name: func})))
-            kernels[name] = Kernel(name, func, max(0.0, flops), _traffic(call))
+            kernels[name] = Kernel(
+                name, func, max(0.0, flops), _traffic(call), _constants(call)
+            )
     return kernels
+
+
+def _constants(call: KernelCall) -> tuple[int, ...]:
+    """Positions of the arguments that are weights."""
+    return tuple(i for i, arg in enumerate(call.args) if isinstance(arg, tvm.ir.GenericConst))
 
 
 def _traffic(call: KernelCall) -> float:

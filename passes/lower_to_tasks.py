@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tvm
-import tvm_ffi
 from tvm import relax
 from tvm.ir import GenericConst
 from tvm.relax.expr_functor import PyExprMutator, mutator
@@ -40,10 +39,6 @@ if TYPE_CHECKING:
     from tvm_hetero.kernels.vector import VectorUnit
 
 _VIEWS = frozenset({"relax.reshape"})
-
-# A pass is called through TVM's FFI, which turns error classes it does not know into
-# RuntimeError.
-tvm_ffi.register_error("ModelError", ModelError)
 
 
 @tvm.transform.module_pass(opt_level=0, name="LowerToTasks")

@@ -47,8 +47,7 @@ class Segment:
     name : of the function; device : its position in the platform.
     calls : positions in ``main``.
     ins : tensors read from outside; constants : the constants that are read.
-    outs : tensors made here and read outside.
-    results : numbers of the model's results that are views made here.
+    outs : tensors made here and wanted outside: read, copied away, or results of the model.
     """
 
     name: str
@@ -57,12 +56,15 @@ class Segment:
     ins: tuple[Root, ...]
     constants: tuple[Any, ...]
     outs: tuple[Root, ...]
-    results: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Split:
-    """A module cut into segments. `copies` are (position in `main`, root, from, to)."""
+    """A module cut into segments.
+
+    `copies` are (number of calls before it in `main`, root, from, to). A result of the model is
+    a root and a shape: a result that is a view has the elements of its root, in order.
+    """
 
     main: LoweredMain
     segments: tuple[Segment, ...]
@@ -71,7 +73,7 @@ class Split:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     input_home: tuple[int, ...]
-    output_home: tuple[int, ...]
+    results: tuple[tuple[Root, int, tuple[int, ...]], ...]
     modules: Mapping[int, tvm.IRModule] = field(default_factory=dict)
 
 
@@ -81,13 +83,16 @@ def split_segments(mod: tvm.IRModule) -> Split:
     Raises
     ------
     ModelError
-        If an output of the model is made by no kernel.
+        If an output of the model is a constant.
     """
     main = read_main(mod)
     vdevices = list(mod.global_infos["vdevice"])
     device_of = [device_position(call.outputs[0], vdevices) for call in main.calls]
+    copies = tuple(_copies(main, vdevices))
+    wanted = {root for _, root, _, _ in copies}
+    wanted |= {_result(main, i, vdevices)[0] for i in range(len(main.results()))}
     segments = [
-        _segment(main, number, run, device_of)
+        _segment(main, number, run, device_of, wanted)
         for number, run in enumerate(_cut(main, device_of))
     ]
     modules = {
@@ -97,12 +102,12 @@ def split_segments(mod: tvm.IRModule) -> Split:
     return Split(
         main=main,
         segments=tuple(segments),
-        copies=tuple(_copies(main, vdevices)),
+        copies=copies,
         constants={name: value for value, name in _constants(main).items()},
         inputs=tuple(names_of(mod, INPUT_NAMES, len(main.params), "input")),
         outputs=tuple(names_of(mod, OUTPUT_NAMES, len(main.results()), "output")),
         input_home=tuple(device_position(param.ty, vdevices) for param in main.params),
-        output_home=tuple(device_position(expr.ty, vdevices) for expr in main.results()),
+        results=tuple(_result(main, i, vdevices) for i in range(len(main.results()))),
         modules=modules,
     )
 
@@ -151,54 +156,41 @@ def _segment(
     number: int,
     run: Sequence[int],
     device_of: Sequence[int],
+    wanted: set[Root],
 ) -> Segment:
+    """One run as a segment; `wanted` are roots that leave it whoever reads them."""
     inside = set(run)
     calls = [main.calls[i] for i in run]
     reads = dict.fromkeys(root for call in calls for root in main.reads(call))
-    read_outside = {
+    outside = {
         root
         for call in main.calls
         if call.position not in inside
         for root in main.reads(call)
-        if root.call in inside
     }
-    views: list[int] = []
-    for i, expr in enumerate(main.results()):
-        root = _result_root(main, i, expr)
-        if root.call in inside:
-            if _is_bare(main, expr):
-                read_outside.add(root)
-            else:
-                views.append(i)
-    used = [a.value for c in calls for a in c.args if isinstance(a, tvm.ir.GenericConst)]
+    outs = {root for root in outside | wanted if root.call in inside}
+    constants = [a.value for c in calls for a in c.args if isinstance(a, tvm.ir.GenericConst)]
     return Segment(
         name=f"seg{number}",
         device=device_of[run[0]],
         calls=tuple(run),
         ins=tuple(root for root in reads if root.call not in inside),
-        constants=tuple(dict.fromkeys(used)),
-        outs=tuple(sorted(read_outside, key=lambda r: (r.call, r.index))),
-        results=tuple(views),
+        constants=tuple(dict.fromkeys(constants)),
+        outs=tuple(sorted(outs, key=lambda root: (root.call, root.index))),
     )
 
 
-def _result_root(main: LoweredMain, number: int, expr: Any) -> Root:
+def _result(
+    main: LoweredMain, number: int, vdevices: Sequence[Any]
+) -> tuple[Root, int, tuple[int, ...]]:
+    """A result of the model: its root, the device where it is left, and its shape."""
+    expr = main.results()[number]
     root = main.root(expr)
-    if root is None or root.call is None:
+    if root is None:
         raise ModelError(
-            f"output {number} of the model is made by no operator: it is an input or a constant; "
-            "leave it out of the model's outputs"
+            f"output {number} of the model is a constant; leave it out of the model's outputs"
         )
-    return root
-
-
-def _is_bare(main: LoweredMain, expr: Any) -> bool:
-    """Whether `expr` is a root as it is, up to names, tuples and copies: not reshaped."""
-    while isinstance(expr, relax.Var) and expr in main.views:
-        expr = main.views[expr]
-    if is_copy(expr):
-        return _is_bare(main, expr.args[0])
-    return isinstance(expr, relax.Var | relax.TupleGetItem)
+    return root, device_position(expr.ty, vdevices), static_shape(expr.ty, f"output {number}")
 
 
 def _copies(main: LoweredMain, vdevices: Sequence[Any]) -> list[tuple[int, Root, int, int]]:
@@ -236,7 +228,7 @@ def _write_segment(
     segment: Segment,
     kernels: dict[str, tvm.ir.GlobalVar],
 ) -> None:
-    """Write a segment as a function (ins, constants) -> (outs, results)."""
+    """Write a segment as a function from its ins and constants to the tuple of its outs."""
     ins = [relax.Var(f"t{k}", _plain(main.type_of(r))) for k, r in enumerate(segment.ins)]
     weights = [relax.Var(f"c{k}", _type_of(c)) for k, c in enumerate(segment.constants)]
     env: dict[Root, Any] = dict(zip(segment.ins, ins, strict=True))
@@ -252,7 +244,6 @@ def _write_segment(
     emitter = Emitter(
         builder, main, tensor, lambda const, _place: weight_of[const.value]
     )
-    results = main.results()
     with builder.function(segment.name, [*ins, *weights]):
         with builder.dataflow():
             for position in segment.calls:
@@ -264,7 +255,6 @@ def _write_segment(
                 if not call.is_tuple:
                     env[Root(position, 0)] = var
             outs = [tensor(root, 0) for root in segment.outs]
-            outs += [emitter.value(results[i], 0) for i in segment.results]
             out = builder.emit_output(relax.Tuple(outs))
         builder.emit_func_output(out)
 

@@ -72,14 +72,22 @@ void CheckIndices(const Plan& plan) {
   }
 }
 
-void CheckInputShapes(const Plan& plan) {
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    for (int64_t size : plan.inputs[i].shape) {
-      if (size < 0) {
-        TVM_FFI_THROW(ValueError) << "plan: " << Quoted("inputs", i, plan.inputs[i].name)
-                                  << ": shape has " << size << ", expected sizes from 0 on";
-      }
+void CheckShape(const std::string& row, const std::vector<int64_t>& shape) {
+  for (int64_t size : shape) {
+    if (size < 0) {
+      TVM_FFI_THROW(ValueError) << "plan: " << row << ": shape has " << size
+                                << ", expected sizes from 0 on";
     }
+  }
+}
+
+void CheckShapes(const Plan& plan) {
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    CheckShape(Quoted("inputs", i, plan.inputs[i].name), plan.inputs[i].shape);
+  }
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const OutputPlan& output = plan.outputs[i];
+    if (output.shape) CheckShape(Quoted("outputs", i, output.name), *output.shape);
   }
 }
 
@@ -228,7 +236,7 @@ void CheckPlan(const Plan& plan) {
   CheckNames(plan.inputs, "inputs");
   CheckNames(plan.outputs, "outputs");
   CheckIndices(plan);
-  CheckInputShapes(plan);
+  CheckShapes(plan);
   CheckFilled(plan);
   CheckDevices(plan);
   CheckNoDeadlock(plan);

@@ -160,7 +160,7 @@ void Executor::SetFunctions(const ffi::Array<ffi::Any>& functions) {
 
 void Executor::SetConstant(int64_t index, const ffi::Tensor& tensor) {
   Exclusive exclusive(this);
-  const PortPlan& constant = RowAt(plan_.constants, index, "constant");
+  const ConstantPlan& constant = RowAt(plan_.constants, index, "constant");
   CheckPlace(tensor, plan_.DeviceOfSlot(constant.slot), "constant '" + constant.name + "'");
   board_->slots[constant.slot].tensor = tensor;
 }
@@ -273,14 +273,37 @@ void Executor::ThrowFirstError() {
 
 // ---------------------------------------------------------------------------- what comes out
 
+namespace {
+
+/*! \brief A compact tensor in another shape, without moving it. */
+ffi::Tensor InShape(const ffi::Tensor& tensor, const std::vector<int64_t>& shape,
+                    const std::string& name) {
+  int64_t elements = 1;
+  std::vector<int64_t> strides(shape.size());
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    strides[axis] = elements;
+    elements *= shape[axis];
+  }
+  if (elements != tensor.numel() || !tensor.IsContiguous()) {
+    TVM_FFI_THROW(RuntimeError) << "output '" << name << "' has " << tensor.numel()
+                                << " elements" << (tensor.IsContiguous() ? "" : " (strided)")
+                                << ", its shape in the plan " << elements;
+  }
+  return tensor.as_strided(ffi::ShapeView(shape.data(), shape.size()),
+                           ffi::ShapeView(strides.data(), strides.size()));
+}
+
+}  // namespace
+
 ffi::Tensor Executor::Output(int64_t index) const {
   Exclusive exclusive(this);
-  const PortPlan& output = RowAt(plan_.outputs, index, "output");
+  const OutputPlan& output = RowAt(plan_.outputs, index, "output");
   if (!has_outputs_) {
     TVM_FFI_THROW(RuntimeError) << "output '" << output.name
                                 << "' is not there: no run has succeeded since the last start";
   }
-  return board_->slots[output.slot].tensor.cast<ffi::Tensor>();
+  ffi::Tensor tensor = board_->slots[output.slot].tensor.cast<ffi::Tensor>();
+  return output.shape ? InShape(tensor, *output.shape, output.name) : tensor;
 }
 
 std::vector<double> Executor::Trace() const {

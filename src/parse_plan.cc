@@ -63,10 +63,17 @@ InputPlan ParseInput(JsonObject row) {
   return input;
 }
 
-PortPlan ParsePort(JsonObject row) {
-  PortPlan port{row.String("name"), Index(row, "slot")};
+ConstantPlan ParseConstant(JsonObject row) {
+  ConstantPlan constant{row.String("name"), Index(row, "slot")};
   row.Finish();
-  return port;
+  return constant;
+}
+
+OutputPlan ParseOutput(JsonObject row) {
+  OutputPlan output{row.String("name"), Index(row, "slot"), std::nullopt};
+  if (row.Has("shape")) output.shape = row.Int64s("shape");
+  row.Finish();
+  return output;
 }
 
 StepPlan ParseStep(JsonObject row) {
@@ -114,8 +121,8 @@ Plan ParsePlan(const std::string& json) {
   plan.workers = Rows(document, "workers", ParseWorker);
   plan.slots = Rows(document, "slots", ParseSlot);
   plan.inputs = Rows(document, "inputs", ParseInput);
-  plan.constants = Rows(document, "constants", ParsePort);
-  plan.outputs = Rows(document, "outputs", ParsePort);
+  plan.constants = Rows(document, "constants", ParseConstant);
+  plan.outputs = Rows(document, "outputs", ParseOutput);
   plan.steps = Rows(document, "steps", ParseStep);
   document.Finish();
   CheckPlan(plan);

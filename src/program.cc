@@ -26,7 +26,7 @@ std::vector<SlotUse> SlotUses(const Plan& plan) {
     for (int slot : step.outs) uses[slot].made_by_step = true;
     for (int slot : Distinct(step.ins)) ++uses[slot].readers;
   }
-  for (const PortPlan& output : plan.outputs) uses[output.slot].is_output = true;
+  for (const OutputPlan& output : plan.outputs) uses[output.slot].is_output = true;
   return uses;
 }
 

@@ -45,7 +45,9 @@ def branchy(seed: int = 0) -> tvm.IRModule:
     rng = np.random.default_rng(seed)
 
     def weight(*shape: int) -> Any:
-        return relax.const((rng.standard_normal(shape) / np.sqrt(shape[-1])).astype("float32"))
+        # Scaled by the number of products in a sum, so that the softmax does not saturate.
+        fan_in = np.prod(shape[1:]) if len(shape) == 4 else shape[0]
+        return relax.const((rng.standard_normal(shape) / np.sqrt(fan_in)).astype("float32"))
 
     ops = relax.op
     x = relax.Var("x", relax.TensorType((1, 4, 8, 8), "float32"))

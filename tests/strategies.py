@@ -219,8 +219,8 @@ def orders(draw: st.DrawFn, problem: Problem, *, split: bool = True) -> list[Ste
             able = tuple(d for d in able if all(d in problem.devices_for(t) for t in group))
             assume(able)
             able = (color_home.setdefault(task.color, draw(st.sampled_from(able))),)
-        for elements in draw(_divisions(problem.batch if split else 1, problem.batch)):
-            parts.append((task.id, draw(st.sampled_from(able)), elements))
+        divisions = draw(_divisions(problem.batch if split else 1, problem.batch))
+        parts += [(task.id, draw(st.sampled_from(able)), elements) for elements in divisions]
     assume(_reachable(problem, parts))
     return _topological(draw, problem, parts)
 

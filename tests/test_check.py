@@ -326,6 +326,29 @@ def test_rounding_is_no_violation_and_more_is() -> None:
         assert len(check_schedule(problem(), schedule)) == count
 
 
+def alone(*spans: tuple[float, float]) -> list[str]:
+    """What the judge finds where independent tasks t0, t1, ... run on one device like that."""
+    names = [f"t{i}" for i in range(len(spans))]
+    costs = {n: {"a": Cost(((1, e - s),))} for n, (s, e) in zip(names, spans, strict=True)}
+    given_ = Problem(TaskGraph(map(Task, names), []), costs, Platform((Device("a"),)))
+    rows = zip(names, spans, strict=True)
+    executions = tuple(Execution(n, "a", (0,), *span) for n, span in rows)
+    return found(given_, stated(given_, Timed(executions, ())))
+
+
+def test_all_that_lies_beside_a_long_execution_is_listed() -> None:
+    assert len(alone((0, 10), (5, 6), (7, 8))) == 2
+    assert len(alone((0, 10), (1, 2), (3, 4))) == 2
+    assert alone((0, 10), (10, 12), (12, 12)) == []
+
+
+def test_an_execution_without_length_lies_at_the_ends_of_others() -> None:
+    assert alone((0, 10), (0, 0), (10, 10), (10, 10), (10, 20)) == []
+    assert len(alone((0, 10), (5, 5))) == 1
+    # Rounding may put it a little inside.
+    assert alone((0, 10), (1e-12, 1e-12), (10 - 1e-12, 10 - 1e-12)) == []
+
+
 def test_many_violations_are_counted() -> None:
     many = tuple(replace(Z, task=f"q{i}") for i in range(100))
     violations = check_schedule(problem(), replace(good(), executions=(X, Y, Z, *many)))

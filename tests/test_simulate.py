@@ -112,6 +112,13 @@ def test_a_period_packs_executions_and_copies() -> None:
     assert objective_value(steady, executions, copies) == 4.0
 
 
+def test_a_period_has_no_precedence() -> None:
+    """What is copied was made in an earlier period, so the hop need not wait for s."""
+    engines = [Device(name, overlap=True) for name in "ab"]
+    steady = fork(*engines, objective=Objective("throughput"))
+    assert simulate(steady, STEPS).copies == (Copy("s", (0,), "a", "b", 0.0, 2.0),)
+
+
 def test_hops_in_a_triangle_cannot_be_packed_but_stay_inside() -> None:
     """Three hops that exclude each other pairwise, loads of two: the period is two."""
     names = "abc"

@@ -79,10 +79,10 @@ def detect_platform(
         raise UsageError(
             f"{len(mcpus)} values of mcpu for {devices} CPU device(s); give at most one each"
         )
-    chosen = [*mcpus, *[None] * (devices - len(mcpus))]
     own = native_mcpu(machine.processor)
+    chosen = [mcpu or own for mcpu in (*mcpus, *[None] * (devices - len(mcpus)))]
     parts = split_cores(machine.cores, devices)
-    cpus = [_cpu(i, part, m or own, machine) for i, (part, m) in enumerate(zip(parts, chosen))]
+    cpus = [_cpu(i, parts[i], chosen[i], machine) for i in range(devices)]
     gpus = [_gpu(i, gpu) for i, gpu in enumerate(machine.gpus)]
     return Platform(devices=(*cpus, *gpus), name="this-machine")
 

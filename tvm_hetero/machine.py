@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+_MEMORY_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")  # of cgroup v2 and v1
 _SMI_FIELDS = ("index", "uuid", "name", "memory.total", "compute_cap")
 # nvidia-smi takes seconds on a machine with many GPUs; one that takes longer than this hangs.
 _SMI_SECONDS = 30.0
@@ -127,13 +128,10 @@ def read_memory(root: str | os.PathLike[str] = "/") -> int | None:
 
     The total and not what is free now, so that the same machine is described alike every time.
     """
-    limits = []
-    for line in _read(Path(root) / "proc/meminfo").splitlines():
-        words = line.split()
-        if len(words) >= 2 and words[0] == "MemTotal:":
-            limits.append(_number(words[1]) * 1024)
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # cgroup v2, v1
-        limits.append(_number(_read(Path(root) / "sys/fs/cgroup" / name)))
+    words = [line.split() for line in _read(Path(root) / "proc/meminfo").splitlines()]
+    limits = [_number(w[1]) * 1024 for w in words if len(w) >= 2 and w[0] == "MemTotal:"]
+    groups = Path(root) / "sys/fs/cgroup"
+    limits += [_number(_read(groups / file)) for file in _MEMORY_LIMITS]
     return min((limit for limit in limits if limit > 0), default=None)
 
 

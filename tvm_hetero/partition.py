@@ -17,7 +17,7 @@ from tvm_hetero.cost_models.registry import by_name
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.graph import TaskGraph
 from tvm_hetero.passes.annotate_devices import annotate_devices, is_annotated, strip_devices
-from tvm_hetero.passes.dataflow import names_of, tensor_bytes
+from tvm_hetero.passes.dataflow import tensor_bytes
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.io_tasks import add_io_tasks, io_costs, needs_io_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
@@ -142,7 +142,8 @@ def _with_io(tasks: ExtractedTasks, platform: Platform) -> TaskGraph:
 
 
 def _model_name(mod: tvm.IRModule) -> str:
-    return names_of(mod, MODEL_NAME, 1, "model")[0]
+    attrs = mod["main"].attrs
+    return str(attrs[MODEL_NAME]) if attrs and MODEL_NAME in attrs else "model"
 
 
 @contextmanager

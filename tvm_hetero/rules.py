@@ -66,15 +66,17 @@ def judge_resources(case: Case) -> None:
 
 
 def _judge_resource(case: Case, resource: Resource, users: list[Execution | Copy]) -> None:
-    """Go through the activities by their middle.
+    """Compare each activity, by start, with the one before it that ends last.
 
-    That is the order of activities that do not overlap, also of those without length and of
-    those that touch but for rounding (where the order of their starts can be the wrong one).
+    Of two that touch, rounding may let the later one start a little before the other's end, or
+    one without length a little after the other's start: so both orders are tried.
     """
-    users.sort(key=lambda activity: (activity.start + activity.end, activity.start))
+    users.sort(key=lambda activity: (activity.start, activity.end))
     last = users[0]
     for activity in users[1:]:
-        if activity.start < last.end - case.tolerance:
+        after = activity.start >= last.end - case.tolerance
+        before = activity.end <= last.start + case.tolerance
+        if not after and not before:
             overlap = min(last.end, activity.end) - activity.start
             pair = f"{_timed(last)} and {_timed(activity)}"
             if isinstance(resource, str):

@@ -9,7 +9,7 @@
  *   slots      one tensor at one place
  *   inputs     slots that the caller fills (shape and dtype are checked), kept until replaced
  *   constants  slots that the caller fills once
- *   outputs    slots that the caller reads after a run
+ *   outputs    slots that the caller reads after a run, in a shape of their own if they have one
  *   steps      calls of a function, and copies between devices
  *
  * A worker takes its own steps in the order of the list. A step starts when all its in-slots are
@@ -22,6 +22,7 @@
 #include <dlpack/dlpack.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,10 +54,16 @@ struct InputPlan {
   DLDataType dtype;
 };
 
-/*! \brief A constant or an output. */
-struct PortPlan {
+struct ConstantPlan {
   std::string name;
   int slot;
+};
+
+struct OutputPlan {
+  std::string name;
+  int slot;
+  //! If there: the output is the slot's tensor, its elements in order, in this shape.
+  std::optional<std::vector<int64_t>> shape;
 };
 
 enum class StepKind { kCall, kCopy };
@@ -76,8 +83,8 @@ struct Plan {
   std::vector<WorkerPlan> workers;
   std::vector<SlotPlan> slots;
   std::vector<InputPlan> inputs;
-  std::vector<PortPlan> constants;
-  std::vector<PortPlan> outputs;
+  std::vector<ConstantPlan> constants;
+  std::vector<OutputPlan> outputs;
   std::vector<StepPlan> steps;
 
   DLDevice DeviceOfSlot(int slot) const { return devices[slots[slot].device].device; }

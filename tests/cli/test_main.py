@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from tests.cli.invoke import tvm_hetero
 from tvm_hetero import __version__
-from tvm_hetero.cli import main, schedule
+from tvm_hetero.cli import main
 
 VERBS = ["devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "demo"]
 HEAVY = {"tvm", "onnx", "ortools", "onnxruntime", "numpy", "scipy", "yaml"}
@@ -78,14 +79,22 @@ def test_error_text_cannot_reach_the_terminal_raw(files: Path) -> None:
     assert len(result.err.splitlines()) == 1
 
 
-def test_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, files: Path) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(schedule, "Steps", interrupted)
-    result = tvm_hetero("schedule", files / "problem.json")
-    assert result.status == 130
-    assert result.err == "interrupted; what was measured is kept\n"
+def test_interrupt_ends_with_130(tmp_path: Path) -> None:
+    pipe = tmp_path / "problem.json"
+    os.mkfifo(pipe)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tvm_hetero", "show", str(pipe)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        # Opening waits for the other end: from here on the verb waits for what we do not write.
+        with pipe.open("w"):
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "interrupted; what was measured is kept\n"
+    assert out == ""
 
 
 @pytest.mark.parametrize("args", [["schedul", "x"], ["schedule"], ["schedule", "a", "--nope"]])

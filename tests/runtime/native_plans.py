@@ -174,7 +174,8 @@ def refused(plan: dict[str, Any]) -> str:
 
 
 PRELUDE = """
-import sys, threading, tvm_ffi
+import sys, threading, time, tvm_ffi
+from tvm_hetero.runtime import native
 from tests.runtime.native_plans import PlanBuilder, chain, diamond, tensor
 builder = PlanBuilder(workers=1)
 """

@@ -32,6 +32,8 @@ from tvm_hetero.runtime import native
 
 
 # -------------------------------------------------------------------------------- results
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("make", [diamond, lambda n: chain(7, n)], ids=["diamond", "chain"])
 def test_results_are_those_of_the_steps_in_turn(
@@ -167,6 +169,8 @@ def test_functions_of_the_tvm_vm(add_vm: Any) -> None:
 
 
 # -------------------------------------------------------------------------------- what is refused
+
+
 def test_wrong_inputs_are_refused_in_words() -> None:
     executor = chain(1).create()
     with pytest.raises(RunError, match="there is no input 'z'; the plan has: 'x'"):
@@ -196,7 +200,7 @@ def test_functions_must_fit_the_steps() -> None:
     executor.set_input("x", tensor(1, 2))
     with pytest.raises(RunError, match="set_functions first"):
         executor.run()
-    with pytest.raises(RunError, match="1 functions were given.*2 steps"):
+    with pytest.raises(RunError, match=r"1 functions were given.*2 steps"):
         executor.set_functions([step(0)])
     with pytest.raises(RunError, match="step 's1' was given None, expected a function"):
         executor.set_functions([step(0), None])
@@ -246,3 +250,31 @@ def test_a_second_thread_is_refused_during_a_run() -> None:
     leave.set()
     runner.join()
     np.testing.assert_array_equal(executor.get_output("y").numpy(), [1, 2])
+
+
+# -------------------------------------------------------------------------------- output shapes
+
+
+def shaped(shape: list[int]) -> native.NativeExecutor:
+    """An executor that returns its input of two elements in another shape, after a run."""
+    builder = PlanBuilder(1)
+    [slot] = builder.call([builder.input()], function=lambda x: x)
+    builder.output(slot).plan["outputs"][0]["shape"] = shape
+    executor = builder.create()
+    executor.set_input(0, tensor(1.0, 2.0))
+    executor.run()
+    return executor
+
+
+def test_an_output_may_have_another_shape() -> None:
+    executor = shaped([2, 1, 1])
+    output = executor.get_output(0)
+    assert output.numpy().tolist() == [[[1.0]], [[2.0]]]
+    executor.run()
+    del executor
+    assert output.numpy().tolist() == [[[1.0]], [[2.0]]], "it keeps its memory"
+
+
+def test_an_output_shape_of_another_size_is_refused_by_name() -> None:
+    with pytest.raises(RunError, match=r"output 'y' has 2 elements, its shape in the plan 5"):
+        shaped([5]).get_output(0)

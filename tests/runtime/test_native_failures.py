@@ -121,7 +121,10 @@ def test_an_interrupt_ends_the_run() -> None:
             [x] = builder.call([x], function=slow)
         executor = builder.output(x).create()
         executor.set_input("x", tensor(1, 2))
-        threading.Thread(target=lambda: (inside.wait(), os.kill(os.getpid(), signal.SIGINT))).start()
+        def interrupt():
+            inside.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
         try:
             executor.run()
         except KeyboardInterrupt:

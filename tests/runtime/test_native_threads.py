@@ -25,6 +25,8 @@ from tvm_hetero.errors import RunError
 
 
 # -------------------------------------------------------------------------------- threads
+
+
 def test_two_workers_really_overlap() -> None:
     builder = PlanBuilder(workers=2)
     meeting = threading.Barrier(2)
@@ -113,10 +115,12 @@ def test_an_idle_executor_sleeps() -> None:
 
 
 # -------------------------------------------------------------------------------- the end
+
+
 def test_the_interpreter_ends_with_executors_in_every_state() -> None:
     code = """
         never_run = diamond(3).create()
-        without_functions = __import__("tvm_hetero.runtime.native", fromlist="x").create(chain(3).plan)
+        without_functions = native.create(chain(3).plan)
         idle = chain(5, 2).create()
         idle.set_input("x", tensor(1, 2))
         idle.run()
@@ -140,8 +144,10 @@ def test_the_interpreter_ends_while_a_daemon_thread_is_in_a_run() -> None:
     code = """
         inside = threading.Event()
         x = builder.input()
+        def slow(x):
+            inside.set(); time.sleep(0.2); return x
         for _ in range(3):
-            [x] = builder.call([x], function=lambda x: (inside.set(), __import__("time").sleep(0.2), x)[2])
+            [x] = builder.call([x], function=slow)
         executor = builder.output(x).create()
         executor.set_input("x", tensor(1, 2))
         threading.Thread(target=executor.run, daemon=True).start()

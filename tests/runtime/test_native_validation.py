@@ -53,6 +53,7 @@ BROKEN: dict[str, tuple[Change, list[str]]] = {
     "kind": (lambda p: p["steps"][0].update(kind="jump"), ['"jump"', '"call" or "copy"']),
     "dtype": (lambda p: p["inputs"][0].update(dtype="float99x"), ["inputs[0].dtype", "float32"]),
     "shape": (lambda p: p["inputs"][0].update(shape=[-1, 2]), ["inputs[0] 'x'", "-1"]),
+    "shape of an output": (lambda p: p["outputs"][0].update(shape=[-1]), ["outputs[0] 'y'", "-1"]),
     "worker's device": (
         lambda p: p["workers"][1].update(device=4),
         ["workers[1] 'w1'", "device is 4", "is 1 devices"],

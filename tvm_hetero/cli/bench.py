@@ -147,4 +147,6 @@ def measure_against(
     with steps.step("Measure in turns") as step:
         measured = measure.measure_in_turns(runners, repeat, warmup)
         step.note = f"{', '.join(runners)}: {repeat} runs each after {warmup}"
+    if warning := measure.crowded(count_cores(executor)):
+        steps.say(warning, "yellow")
     return measured, difference

@@ -24,12 +24,14 @@ from tvm_hetero.cli.partition import (
 )
 from tvm_hetero.cli.run import load_executor, write_trace
 from tvm_hetero.errors import RunError
+from tvm_hetero.units import format_seconds
 
 if TYPE_CHECKING:
     from tvm_hetero.partition import Partition
     from tvm_hetero.platform import Platform
     from tvm_hetero.report.measured import Comparison
     from tvm_hetero.runtime.executor import TracedStep
+    from tvm_hetero.schedule import Schedule
 
 MODEL = "inception_v1"
 SECOND_CPU = "x86-64-v3"
@@ -39,7 +41,9 @@ TOLERANCE = 1e-3
 
 def demo(
     folder: Annotated[Path, typer.Option("--folder", help="Where the results go.")] = Path("demo"),
-    model: Annotated[str, typer.Option("--model", help="A light model of the onnx wheel.")] = MODEL,
+    model: Annotated[
+        str, typer.Option("--model", help="A light model of the onnx wheel, or FILE.onnx.")
+    ] = MODEL,
     seed: options.Seed = 0,
     time_limit: options.TimeLimit = 60.0,
     repeat: options.Repeat = 50,
@@ -70,7 +74,7 @@ def demo(
 
 
 def light_model(name: str) -> Path:
-    """The path of a light model of the onnx wheel.
+    """The path of a light model of the onnx wheel; a name that ends in ``.onnx`` is a path.
 
     Raises
     ------
@@ -81,6 +85,8 @@ def light_model(name: str) -> Path:
     from tvm_hetero.errors import UsageError
     from tvm_hetero.frontends.onnx import light_models
 
+    if name.endswith(".onnx"):
+        return Path(name)
     models = light_models()
     if name not in models:
         raise UsageError(f"--model {name!r} is unknown{nearest(name, models)}")
@@ -119,7 +125,7 @@ def measure_artifact(
     steps: Steps, artifact: Path, trace_file: Path, seed: int, repeat: int
 ) -> tuple[Comparison, list[TracedStep]]:
     """Steps: load the artifact, compare its outputs, measure it in turns with its opponents."""
-    from tvm_hetero.cli.measure import typical_trace
+    from tvm_hetero.cli.measure import best_trace
     from tvm_hetero.report.measured import Comparison
 
     with contextlib.ExitStack() as stack:
@@ -130,7 +136,7 @@ def measure_artifact(
         measured, difference = measure_against(
             steps, executor, single, reference, inputs, repeat, warmup=5
         )
-        trace = typical_trace(executor, inputs)
+        trace = best_trace(executor, inputs)
         write_trace(trace_file, executor, trace)
     return Comparison(measured, difference, TOLERANCE), trace
 
@@ -160,6 +166,19 @@ def write_report(
     write_atomic(path, report_html(page))
 
 
+def _fastest(schedule: Schedule, comparison: Comparison) -> str:
+    """The fastest runs beside their predictions: what is left when nobody disturbs."""
+    best = comparison.measured["partition"].min
+    text = f"partition: predicted {format_seconds(schedule.value)}, fastest {format_seconds(best)}"
+    if schedule.best_single_device is None:
+        return text
+    guess, alone = schedule.best_single_device.value, comparison.measured["single"].min
+    return (
+        f"{text}; best single device ({schedule.best_single_device.device}): "
+        f"predicted {format_seconds(guess)}, fastest {format_seconds(alone)}"
+    )
+
+
 def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: Path) -> None:
     """The report on the terminal: plan, predicted beside measured, verdict, files."""
     from tvm_hetero.report.measured import statistics_table, verdict
@@ -170,6 +189,7 @@ def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: 
     steps.say(schedule_text(schedule, problem))
     steps.head("Measured")
     steps.say(statistics_table(comparison.measured))
+    steps.say(_fastest(schedule, comparison))
     if comparison.difference is not None:
         right = comparison.difference.relative <= TOLERANCE
         text = f"largest difference from ONNX Runtime's outputs: {comparison.difference}"

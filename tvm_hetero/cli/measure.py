@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import time
 import zipfile
 from collections.abc import Callable, Mapping
@@ -26,7 +27,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 # Takes a number of runs, returns the seconds of each.
 Runner = Callable[[int], list[float]]
 _TURN = 5  # runs of one runner before the next one's turn
-_TRACES = 9  # runs among which the typical one is chosen
+TRACED = 25  # runs among which the fastest one's trace is kept
 
 
 def measure_in_turns(
@@ -56,15 +57,28 @@ def executor_runner(executor: Executor, inputs: Arrays) -> Runner:
     return run
 
 
-def typical_trace(executor: Executor, inputs: Arrays) -> list[TracedStep]:
-    """The trace of the run of median length among a few: neither the luckiest nor the worst."""
+def best_trace(executor: Executor, inputs: Arrays) -> list[TracedStep]:
+    """The trace of the fastest of `TRACED` runs: what the plan does when it is left alone."""
     traces = []
-    for _ in range(_TRACES):
+    for _ in range(TRACED):
         executor.run(inputs)
-        trace = executor.trace()
-        traces.append((max((step.end for step in trace), default=0.0), trace))
-    traces.sort(key=lambda pair: pair[0])
-    return traces[len(traces) // 2][1]
+        traces.append(executor.trace())
+    return min(traces, key=lambda trace: max((step.end for step in trace), default=0.0))
+
+
+def crowded(cores: int) -> str:
+    """A warning if other programs keep the machine's cores busy; empty if not.
+
+    The load average of the last minute holds our own work too, so it has to be well above the
+    number of cores that we use.
+    """
+    load = os.getloadavg()[0]
+    if load <= 1.5 * max(cores, len(os.sched_getaffinity(0))):
+        return ""
+    return (
+        f"Other programs keep this machine busy (load {load:.1f}): measured times are longer "
+        "than on an idle one, and two devices suffer more than one."
+    )
 
 
 def read_inputs(path: Path) -> Arrays:

@@ -82,7 +82,8 @@ def measure_links(steps: Steps, platform: Platform) -> Platform:
         return platform
     with steps.step("Measure links") as step:
         platform = links.measure_links(platform)
-        step.note = ", ".join(f"{k.src} → {k.dst} {format_seconds(k.latency)}" for k in platform.links)
+        known = ((k.src, k.dst, format_seconds(k.latency)) for k in platform.links)
+        step.note = ", ".join(f"{src} → {dst} {latency}" for src, dst, latency in known)
     return platform
 
 

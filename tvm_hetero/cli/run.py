@@ -13,6 +13,9 @@ from tvm_hetero.cli.console import Steps
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tvm_hetero.report.statistics import Statistics
     from tvm_hetero.runtime.executor import Executor, TracedStep
 
 Variant = Annotated[
@@ -46,7 +49,6 @@ def run(
     options.check_writable(trace_file, "--trace")
 
     from tvm_hetero.cli import measure
-    from tvm_hetero.report.measured import statistics_table
 
     steps = Steps(quiet=json_output)
     with load_executor(steps, artifact, variant) as executor:
@@ -60,28 +62,22 @@ def run(
         with steps.step("Measure") as step:
             step.note = f"{repeat} runs after {warmup}"
             measured = measure.measure_in_turns({executor.variant: runner}, repeat, warmup)
-        trace = measure.typical_trace(executor, inputs)
         if output_file is not None:
             names = dict(zip(executor.outputs, outputs, strict=True))
             measure.write_outputs(output_file, names)
         if trace_file is not None:
-            write_trace(trace_file, executor, trace)
+            write_trace(trace_file, executor, measure.best_trace(executor, inputs))
+    facts: dict[str, Any] = {
+        "artifact": str(artifact),
+        "variant": executor.variant,
+        "latency": measured[executor.variant].as_dict(),
+        "predicted": predicted(executor),
+        "outputs": describe(executor, outputs),
+    }
     if json_output:
-        facts = {
-            "artifact": str(artifact),
-            "variant": executor.variant,
-            "latency": measured[executor.variant].as_dict(),
-            "predicted": predicted(executor),
-            "outputs": describe(executor, outputs),
-        }
         typer.echo(json.dumps(facts))
-        return
-    steps.head("Outputs")
-    for row in describe(executor, outputs):
-        steps.say(f"{row['name']}: {row['dtype']} {row['shape']}")
-    steps.head("Latency")
-    steps.say(statistics_table(measured))
-    say_predicted(steps, executor, measured[executor.variant].median)
+    else:
+        _say_run(steps, executor, facts["outputs"], measured)
 
 
 def load_executor(steps: Steps, artifact: Path, variant: str | None = None) -> Executor:
@@ -106,26 +102,34 @@ def predicted(executor: Executor) -> float | None:
     return schedule.value
 
 
-def say_predicted(steps: Steps, executor: Executor, median: float) -> None:
-    """The prediction beside the measured median, and the bottleneck of the plan."""
+def _say_run(
+    steps: Steps, executor: Executor, outputs: list[Any], measured: Mapping[str, Statistics]
+) -> None:
+    """Outputs, latency, the prediction beside the measured median, the plan's bottleneck."""
+    from tvm_hetero.report.measured import statistics_table
     from tvm_hetero.report.plan import bottleneck
     from tvm_hetero.report.text import printable
+    from tvm_hetero.runtime.executable import PARTITION
     from tvm_hetero.units import format_seconds
 
-    guess = predicted(executor)
+    steps.head("Outputs")
+    for row in outputs:
+        steps.say(f"{printable(row['name'])}: {row['dtype']} {row['shape']}")
+    steps.head("Latency")
+    steps.say(statistics_table(measured))
     steps.say()
+    guess, median = predicted(executor), measured[executor.variant].median
     if guess:
         ratio = f"{median / guess:.2f} times the prediction"
         steps.say(f"predicted {format_seconds(guess)}, measured {format_seconds(median)}: {ratio}")
-    steps.say(printable(bottleneck(executor.schedule, executor.problem)))
+    if executor.variant == PARTITION:
+        steps.say(printable(bottleneck(executor.schedule, executor.problem)))
 
 
 def describe(executor: Executor, outputs: list[Any]) -> list[dict[str, Any]]:
     """Name, type and shape of every output."""
-    from tvm_hetero.report.text import printable
-
     return [
-        {"name": printable(name), "dtype": str(array.dtype), "shape": list(array.shape)}
+        {"name": name, "dtype": str(array.dtype), "shape": list(array.shape)}
         for name, array in zip(executor.outputs, outputs, strict=True)
     ]
 

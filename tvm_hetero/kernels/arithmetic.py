@@ -1,6 +1,6 @@
 """High-level operators that are rewritten into cheaper ones before they become kernels.
 
-``x ** 0.75``        the C library's ``powf`` takes 10 ns for a value; square roots are vector
+``x ** 0.75``        ``powf`` is a call of the C library for each value; square roots are vector
                      instructions. Exponents that are multiples of 1/4 up to 4 become products of
                      powers and square roots (LRN raises to 0.75).
 ``batch_norm``       with constant statistics is one multiply and one add for each value; the

@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 from tvm import s_tir, tirx
@@ -37,23 +37,21 @@ _INTERLEAVED = 8
 def schedule_generic(sch: s_tir.Schedule, cores: int) -> None:
     """Schedule every block of ``main`` in place; steps that do not apply are left out."""
     for block in blocks_of(sch):
-        _attempt(sch, lambda block=block: _inline_injective(sch, block))
+        _attempt(_inline_injective, sch, block)
     for block in blocks_of(sch):
-        _attempt(sch, lambda block=block: _decompose_padding(sch, block))
+        _attempt(_decompose_padding, sch, block)
     for block in blocks_of(sch):
-        if _is_reduction(sch, block):
-            _attempt(sch, lambda block=block: _schedule_reduction(sch, block))
-        else:
-            _attempt(sch, lambda block=block: _join_trailing(sch, block))
+        step = _schedule_reduction if _is_reduction(sch, block) else _join_trailing
+        _attempt(step, sch, block)
     if cores > 1:
         for block in blocks_of(sch):
-            _attempt(sch, lambda block=block: _parallel(sch, block, cores))
+            _attempt(_parallel, sch, block, cores)
 
 
-def _attempt(sch: s_tir.Schedule, step: Callable[[], None]) -> None:
+def _attempt(step: Callable[..., None], *args: Any) -> None:
     """Take a step of which only TVM knows whether it applies; a refusal changes nothing."""
     with contextlib.suppress(RuntimeError, ValueError):
-        step()
+        step(*args)
 
 
 def _is_reduction(sch: s_tir.Schedule, block: SBlockRV) -> bool:

@@ -21,14 +21,17 @@ Cost, in cycles for each accumulated value, on a core with two FMAs a cycle
     value   = depth * step / (v t L) + store
     store   = 0.15 where the lanes are contiguous in the output (whole vectors), else 1.2
               (points are, for NCHW; channels are, for a matrix)
-The constants were fitted to 300 measured tiles (Zen 5, AVX-512 and AVX2: 512 to 512 3x3 at
-7x7 and 14x14, 512 to 1000 1x1 at 13x13, 256 to 64 1x1 at 56x56): with AVX-512 1 x 14 reaches
-258 GFLOP/s, 2 x 7 246, 4 x 2 108; with AVX2 2 x 5 reaches 118, 1 x 8 102, 8 x 1 55.
+The constants were set by hand, so that the order of the tiles agrees with sweeps on one loaded
+Zen 5 machine (512 to 512 3x3 at 14x14 and 7x7, 512 to 1000 1x1 at 13x13, 256 to 64 1x1 at
+56x56); they are no fit and predict no absolute times. Seen there at 14x14: with AVX-512 1 x 14
+reached 258 GFLOP/s, 2 x 7 246, 4 x 2 108; with AVX2 2 x 5 118, 1 x 8 102, 8 x 1 55. The cost
+of storing single values was read off one case (64 to 256, 1x1); 32 bytes a cycle is assumed.
 
 Constraint
     v t + v + t <= R + 3. All operands alive at once would be ``<= R``; three more are free
-    since a load folds into the instruction. Beyond it LLVM spills: 2 x 14 on AVX-512 and
-    2 x 6 on AVX2 run at 40 % of the speed of 2 x 7 and 2 x 5 (measured, Zen 5, 3x3, 64 to 64).
+    since a load folds into the instruction. Larger tiles were much slower (3x3, 64 to 64:
+    2 x 14 on AVX-512 105 GFLOP/s against 250 for 2 x 7; 2 x 6 on AVX2 60 against 134 for
+    2 x 5), presumably since LLVM spills; the assembly was not looked at.
 
 `plan_tile` minimises the cost over all tiles that divide the loops; ties go to the larger tile,
 then to channels as lanes.

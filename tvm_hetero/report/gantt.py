@@ -21,7 +21,7 @@ from tvm_hetero.units import format_seconds
 _ROW = 34  # height of a lane, px
 _BAR = 24  # height of a bar, px
 _TOP = 46  # room above the lanes for marks and the axis, px
-_CHARACTER = 6.0  # width of a character of bar text, px; a little more than 11 px sans needs
+_CHARACTER = 6.6  # width of a character of bar text, px: that of a wide 11 px sans
 _TICKS = 9  # about how many ticks the time axis has
 
 STYLE = """

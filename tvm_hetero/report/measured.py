@@ -152,8 +152,11 @@ def run_page(
 
 
 def _measured_chart(measured: Sequence[Interval]) -> Chart:
-    marks = [Mark(f"measured {format_seconds(span(measured))}", span(measured))]
-    note = "One run, on the same time scale; a bar is a segment, coloured by its longest task."
+    marks = [Mark(f"fastest {format_seconds(span(measured))}", span(measured))]
+    note = (
+        "The fastest of some runs, on the same time scale; a bar is a segment (tasks that one "
+        "device runs in a row), coloured by its longest task."
+    )
     return Chart("Measured", measured, marks, note)
 
 

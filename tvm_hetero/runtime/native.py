@@ -228,7 +228,7 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @atexit.register
 def _close_all(limit: float = 10.0) -> None:
-    """End the runs of daemon threads before the interpreter ends, waiting ``limit`` seconds at most.
+    """End the runs of daemon threads before the interpreter ends; wait ``limit`` seconds at most.
 
     A thread that comes back from C++ to an interpreter that has ended is unwound by Python, and
     tvm-ffi's wrapper of a call aborts the process on that (with executors or without).

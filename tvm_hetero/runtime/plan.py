@@ -3,8 +3,8 @@
 Devices that share the machine's main memory (all CPU devices of a node) share slots, so a
 tensor that goes from one to the other is not moved at all. A device with a memory of its own
 has slots of its own, and every copy that the annotated module writes becomes a step: on the
-copy worker of that device if it has a copy engine (``overlap``), else on the compute worker of
-an end that is busy meanwhile (rule 4 of the execution model).
+compute worker of an end that is busy meanwhile (rule 4 of the execution model), else on a worker
+of the link's own, since copies on different links do not disturb each other (rule 3).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from tvm_hetero.passes.dataflow import Root
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.split_segments import Segment, Split, input_signature
-from tvm_hetero.platform import Device, Platform
+from tvm_hetero.platform import Platform
 
 FORMAT = "tvm-hetero/plan/1"
 # DLPack's numbers of device types, by the kind of a TVM target.
@@ -49,7 +49,7 @@ class _PlanMaker:
     _slots: list[dict[str, Any]] = field(default_factory=list)
     _slot_of: dict[Any, int] = field(default_factory=dict)
     _workers: list[dict[str, Any]] = field(default_factory=list)
-    _worker_of: dict[tuple[str, str], int] = field(default_factory=dict)
+    _worker_of: dict[str, int] = field(default_factory=dict)
 
     def plan(self) -> dict[str, Any]:
         signature = input_signature(self.split)
@@ -65,7 +65,7 @@ class _PlanMaker:
             )
         ]
         for segment in self.split.segments:
-            self._worker(self.platform.devices[segment.device], "compute")
+            self._computing(segment.device)
         steps = self._steps()
         return {
             "format": FORMAT,
@@ -117,23 +117,19 @@ class _PlanMaker:
             if what.call is None:
                 return self.split.inputs[what.index]
             return self.split.main.tensor_name(what)
-        kind, which = what
-        return str(which) if kind == "constant" else self.split.outputs[which]
+        return str(what[1])
 
-    def _worker(self, device: Device, role: str) -> int:
-        key = (device.name, role)
-        if key not in self._worker_of:
-            self._worker_of[key] = len(self._workers)
-            compute = role == "compute"
-            self._workers.append(
-                {
-                    "name": device.name if compute else f"{device.name}.copy",
-                    "device": self._space(self.platform.index[device.name]),
-                    "cores": list(device.cores) if compute else [],
-                    "role": role,
-                }
-            )
-        return self._worker_of[key]
+    def _worker(self, name: str, device: int, cores: Sequence[int], role: str) -> int:
+        if name not in self._worker_of:
+            self._worker_of[name] = len(self._workers)
+            row = {"name": name, "device": self._space(device), "cores": list(cores), "role": role}
+            self._workers.append(row)
+        return self._worker_of[name]
+
+    def _computing(self, device: int) -> int:
+        """The worker that runs a device's segments."""
+        row = self.platform.devices[device]
+        return self._worker(row.name, device, row.cores, "compute")
 
     def _steps(self) -> list[dict[str, Any]]:
         """Segments by their first call, each copy after the calls that stand before it."""
@@ -155,46 +151,43 @@ class _PlanMaker:
         ins = [self._slot(root, device) for root in segment.ins]
         names = {value: name for name, value in self.split.constants.items()}
         ins += [self._slot(("constant", names[value]), device) for value in segment.constants]
-        outs = [self._slot(root, device) for root in segment.outs]
-        outs += [self._slot(("result", i), device) for i in segment.results]
         return {
             "kind": "call",
             "name": f"{self.platform.names[device]}/{segment.name}",
             "function": segment.name,
-            "worker": self._worker(self.platform.devices[device], "compute"),
+            "worker": self._computing(device),
             "ins": ins,
-            "outs": outs,
+            "outs": [self._slot(root, device) for root in segment.outs],
         }
 
     def _copy_step(self, root: Root, near: int, far: int) -> dict[str, Any]:
         src, dst = self.platform.devices[near], self.platform.devices[far]
-        blocked = next((d for d in (dst, src) if not d.overlap and self._computes(d)), None)
-        engine = dst if not is_host(dst) else src
-        worker = self._worker(blocked, "compute") if blocked else self._worker(engine, "copy")
         return {
             "kind": "copy",
             "name": f"{self._name(root)}: {src.name} > {dst.name}",
-            "worker": worker,
+            "worker": self._copying(near, far),
             "ins": [self._slot(root, near)],
             "outs": [self._slot(root, far)],
             "to_device": self._space(far),
         }
 
-    def _computes(self, device: Device) -> bool:
-        return (device.name, "compute") in self._worker_of
+    def _copying(self, near: int, far: int) -> int:
+        """The worker of a copy: an end that it keeps from computing, else the link's own."""
+        for device in (far, near):
+            row = self.platform.devices[device]
+            if not row.overlap and row.name in self._worker_of:
+                return self._computing(device)
+        names = self.platform.names
+        engine = near if is_host(self.platform.devices[far]) else far
+        return self._worker(f"{names[near]}>{names[far]}", engine, (), "copy")
 
     def _outputs(self) -> list[dict[str, Any]]:
-        """Each result's slot: a view's own, else where the module leaves its tensor."""
-        main = self.split.main
-        view_home = {i: s.device for s in self.split.segments for i in s.results}
-        outputs = []
-        for i, (name, expr) in enumerate(zip(self.split.outputs, main.results(), strict=True)):
-            if i in view_home:
-                slot = self._slot(("result", i), view_home[i])
-            else:
-                slot = self._slot(main.root(expr), self.split.output_home[i])
-            outputs.append({"name": name, "slot": slot})
-        return outputs
+        return [
+            {"name": name, "slot": self._slot(root, home), "shape": list(shape)}
+            for name, (root, home, shape) in zip(
+                self.split.outputs, self.split.results, strict=True
+            )
+        ]
 
 
 def tasks_of_steps(split: Split, plan: dict[str, Any]) -> list[Sequence[str]]:

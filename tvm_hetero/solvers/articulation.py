@@ -1,8 +1,8 @@
 """Exact latency by parts: a graph cut at the tasks that everything passes through.
 
 An *articulation task* is one that every other task either precedes or follows (through the
-data). When it ends, all that precedes it has ended, and so has every hop, since a hop is made for
-a reader, and the readers of what was made before are the articulation task or before it. So
+data), and that no tensor passes by: what is made before it is read by it or before it. When it
+ends, all that precedes it has ended, and so has every hop, since a hop is made for a reader. So
 every device and every link is idle, and the only thing that the rest of the schedule needs to
 know is the device of the articulation task. Let a, b be consecutive articulation tasks, and
 
@@ -26,8 +26,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from tvm_hetero.errors import HeteroError
 from tvm_hetero.graph import TaskGraph
 from tvm_hetero.problem import Cost, Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
@@ -69,18 +69,27 @@ Table = dict[tuple[int, int], Entry]
 
 
 def articulation_tasks(instance: Instance) -> list[int]:
-    """The tasks that all others precede or follow, in topological order."""
+    """The tasks that all others precede or follow, and no tensor passes, in topological order."""
     n = len(instance)
+    position = {v: p for p, v in enumerate(instance.order)}
     before, after = [0] * n, [0] * n
+    passing = [0] * (n + 1)
     for v in instance.order:
         for t in instance.inputs[v]:
             maker = instance.tensors[t].maker
             before[v] |= before[maker] | 1 << maker
+            # The tensor passes every task between its maker and this reader.
+            passing[position[maker] + 1] += 1
+            passing[position[v]] -= 1
     for v in reversed(instance.order):
         for t in instance.outputs[v]:
             for w in instance.tensors[t].readers:
                 after[v] |= after[w] | 1 << w
-    return [v for v in instance.order if before[v].bit_count() + after[v].bit_count() == n - 1]
+    return [
+        v
+        for v, count in zip(instance.order, accumulate(passing), strict=False)
+        if count == 0 and before[v].bit_count() + after[v].bit_count() == n - 1
+    ]
 
 
 def cut(instance: Instance) -> list[Module] | None:
@@ -88,6 +97,8 @@ def cut(instance: Instance) -> list[Module] | None:
     if instance.problem.batch > 1 or any(instance.memory_binds):
         return None
     if any(len(group) > 1 for group in instance.groups) or not instance.routes_form_trees:
+        return None
+    if not _connected(instance):
         return None
     cuts = set(articulation_tasks(instance))
     modules: list[Module] = []
@@ -101,6 +112,17 @@ def cut(instance: Instance) -> list[Module] | None:
     if len(tasks) > (first is not None):
         modules.append(Module(first, None, tuple(tasks)))
     return modules if len(modules) > 1 else None
+
+
+def _connected(instance: Instance) -> bool:
+    """Whether every tensor can go from and to every device on which some task can run.
+
+    Then HEFT always finds a schedule, so that a missing entry never has to be told from one
+    that is not there.
+    """
+    used = sorted({d for devices in instance.devices for d in devices})
+    sizes = {flow.nbytes for flow in instance.tensors}
+    return all(instance.route(j, k, b) is not None for j in used for k in used for b in sizes)
 
 
 def module_problem(instance: Instance, module: Module, i: int, j: int) -> Problem:
@@ -139,7 +161,7 @@ class Parts:
 
     Parameters
     ----------
-    start : a first schedule of a module's problem, or None if it finds none.
+    start : a first schedule of a module's problem.
     bound : a lower bound of a module's problem, given the value of its first schedule.
     """
 
@@ -170,10 +192,7 @@ class Parts:
         for i in self._ends(module.first):
             for j in self._ends(module.last):
                 problem = module_problem(self.instance, module, i, j)
-                try:
-                    schedule = start(problem)
-                except HeteroError:
-                    continue  # no path of links leads from i to j
+                schedule = start(problem)
                 table[i, j] = Entry(problem, schedule, bound(problem, schedule.value))
         return table
 
@@ -195,8 +214,6 @@ class Parts:
                     after[j], come[j] = total, i
             value = after
             back.append(come)
-        if not value:
-            return math.inf, []
         j = min(value, key=lambda d: (value[d], d))
         best, path = value[j], []
         for come in reversed(back):

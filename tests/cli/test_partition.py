@@ -1,0 +1,197 @@
+"""The whole way of a small model through the command line: partition, run, bench, show."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.cli.invoke import Outcome, tvm_hetero
+from tvm_hetero.platform import Device, Link, Platform
+
+CORES = sorted(os.sched_getaffinity(0))
+
+
+def small_model() -> onnx.ModelProto:
+    """Two branches of two convolutions that are joined; its output has an awkward name."""
+    rng = np.random.default_rng(0)
+    nodes, weights = [], []
+    for branch in ("left", "right"):
+        value = "x"
+        for layer in (1, 2):
+            name = f"{branch}{layer}"
+            kernel = rng.standard_normal((8, 8, 3, 3)).astype(np.float32) / 9
+            weights.append(onnx.numpy_helper.from_array(kernel, f"{name}_w"))
+            nodes.append(helper.make_node("Conv", [value, f"{name}_w"], [name], pads=[1] * 4))
+            value = f"{name}_relu"
+            nodes.append(helper.make_node("Relu", [name], [value]))
+    ends = ["left2_relu", "right2_relu"]
+    nodes.append(helper.make_node("Concat", ends, ["net/out:0"], axis=1))
+    shape, out_shape = [1, 8, 12, 12], [1, 16, 12, 12]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("net/out:0", TensorProto.FLOAT, out_shape)],
+        weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture(scope="session")
+def workplace(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
+    """A folder with small.onnx and a platform of two unlike devices on at most two cores."""
+    folder = tmp_path_factory.mktemp("workplace")
+    onnx.save(small_model(), folder / "small.onnx")
+    first = Device("big", target={"kind": "llvm"}, cores=(CORES[0],), overlap=True)
+    target = {"kind": "llvm", "mcpu": "x86-64"}
+    second = Device("little", target=target, cores=(CORES[-1],), overlap=True)
+    # Free links: the two branches of the model are always worth two devices.
+    links = (Link("big", "little"), Link("little", "big"))
+    Platform((first, second), links).save(folder / "p.yaml")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def partitioned(workplace: Path) -> Outcome:
+    """What the partition verb said; it wrote net.hetero."""
+    return tvm_hetero(
+        *("partition", workplace / "small.onnx", "--platform", workplace / "p.yaml"),
+        *("--time-limit", 5, "-o", workplace / "net.hetero", "--json"),
+    )
+
+
+@pytest.fixture(scope="session")
+def artifact(partitioned: Outcome, workplace: Path) -> Path:
+    assert partitioned.status == 0
+    return workplace / "net.hetero"
+
+
+def test_partition_json_names_placement_value_and_bound(partitioned: Outcome) -> None:
+    facts = json.loads(partitioned.out)
+    assert facts["objective"]["value"] >= facts["lower_bound"] > 0
+    assert len(facts["placement"]) == facts["tasks"] > 0
+    assert {d for devices in facts["placement"].values() for d in devices} == {"big", "little"}
+    assert facts["best_single_device"]["value"] > facts["objective"]["value"]
+    assert {"Import model", "Compile", "Save"} <= set(facts["seconds"])
+    assert "Import model" in partitioned.err
+
+
+def test_run_gives_the_models_outputs(artifact: Path, workplace: Path) -> None:
+    x = np.random.default_rng(1).standard_normal((1, 8, 12, 12)).astype(np.float32)
+    np.savez(workplace / "x.npz", x=x)
+    args = ["--input", workplace / "x.npz", "--output", workplace / "y.npz", "--repeat", 3]
+    for variant in ("partition", "single"):
+        result = tvm_hetero("run", artifact, *args, "--variant", variant)
+        assert result.status == 0
+        assert "net/out:0: float32 [1, 16, 12, 12]" in result.out
+        got = np.load(workplace / "y.npz")["net/out:0"]
+        evaluator = onnx.reference.ReferenceEvaluator(small_model())
+        np.testing.assert_allclose(got, evaluator.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
+
+def test_run_json_and_trace(artifact: Path, workplace: Path) -> None:
+    trace = workplace / "t.json"
+    result = tvm_hetero("run", artifact, "--random", "--repeat", 4, "--trace", trace, "--json")
+    assert result.status == 0
+    facts = json.loads(result.out)
+    assert facts["latency"]["count"] == 4
+    assert 0 < facts["latency"]["min"] <= facts["latency"]["median"] <= facts["latency"]["max"]
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {e["pid"] for e in events if e["ph"] == "X"} == {1, 2}
+    names = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert {"big", "little"} <= names
+
+
+def test_bench_compares_with_both_opponents(artifact: Path) -> None:
+    result = tvm_hetero("bench", artifact, "--repeat", 3, "--warmup", 1, "--json")
+    assert result.status == 0
+    facts = json.loads(result.out)
+    assert set(facts["measured"]) == {"partition", "single", "onnxruntime"}
+    assert facts["difference"]["relative"] < 1e-4
+
+
+def test_bench_of_a_model_that_has_gone(artifact: Path, tmp_path: Path) -> None:
+    moved = shutil.copytree(artifact, tmp_path / "moved.hetero")
+    manifest = json.loads((moved / "manifest.json").read_text())
+    manifest["source"]["path"] = "/nowhere/small.onnx"
+    (moved / "manifest.json").write_text(json.dumps(manifest))
+    result = tvm_hetero("bench", moved, "--against", "onnxruntime")
+    assert result.status == 2
+    assert "is gone or has changed" in result.err
+
+
+def test_show_has_placement_versions_and_plan(artifact: Path, tmp_path: Path) -> None:
+    result = tvm_hetero("show", artifact, "--html", tmp_path / "plan.html")
+    assert result.status == 0
+    for piece in ("apache-tvm", "partition on", "Placement", "conv2d", "lower bound"):
+        assert piece in result.out
+    assert "conv2d" in (tmp_path / "plan.html").read_text(encoding="utf-8")
+
+
+def test_problem_then_schedule_then_check(workplace: Path) -> None:
+    problem, schedule = workplace / "problem.json", workplace / "schedule.json"
+    result = tvm_hetero(
+        *("problem", workplace / "small.onnx", "--platform", workplace / "p.yaml"),
+        *("--objective", "throughput", "--batch", 2, "-o", problem),
+    )
+    assert result.status == 0
+    assert "throughput, batch 2" in result.out
+    assert tvm_hetero("schedule", problem, "--solver", "heft", "-o", schedule).status == 0
+    assert tvm_hetero("check", problem, schedule).status == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--random", "--input", "x.npz"], "either --random or --input"),
+        ([], "either --random or --input"),
+        (["--input", "none.npz"], "cannot be read"),
+        (["--random", "--variant", "singel"], "did you mean 'single'"),
+        (["--random", "--output", "/none/y.npz"], "there is no folder"),
+    ],
+)
+def test_wrong_options_of_run(artifact: Path, args: list[str], words: str) -> None:
+    result = tvm_hetero("run", artifact, *args)
+    assert result.status == 2
+    assert words in result.err
+
+
+def test_wrong_inputs_of_run(artifact: Path, tmp_path: Path) -> None:
+    for wrong in ({"y": np.zeros(1)}, {"x": np.zeros((1, 8, 12, 12))}, {}):
+        np.savez(tmp_path / "x.npz", **wrong)
+        result = tvm_hetero("run", artifact, "--input", tmp_path / "x.npz")
+        assert result.status == 5
+        assert "float32" in result.err and len(result.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"", "empty"), (b"hello", "not an ONNX file"), (None, "Cannot open")]
+)
+def test_bad_models_leave_nothing_behind(
+    workplace: Path, tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    model = tmp_path / "bad.onnx"
+    if content is not None:
+        model.write_bytes(content)
+    before = sorted(tmp_path.iterdir())
+    platform = workplace / "p.yaml"
+    result = tvm_hetero("partition", model, "--platform", platform, "-o", tmp_path / "n.hetero")
+    assert result.status == 2
+    assert words in result.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_platform_with_an_unknown_key(workplace: Path, tmp_path: Path) -> None:
+    text = (workplace / "p.yaml").read_text().replace("overlap:", "overlapp:")
+    (tmp_path / "p.yaml").write_text(text)
+    args = ["--platform", tmp_path / "p.yaml", "-o", tmp_path / "n.hetero"]
+    result = tvm_hetero("partition", workplace / "small.onnx", *args)
+    assert result.status == 2
+    assert "did you mean 'overlap'" in result.err

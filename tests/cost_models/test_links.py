@@ -1,0 +1,88 @@
+"""Links between the cores of this machine, and figures from made-up measurements."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tvm_hetero.cost_models.links import (
+    LEAST_BANDWIDTH,
+    LEAST_LATENCY,
+    MOST_BANDWIDTH,
+    MOST_LATENCY,
+    link_figures,
+    measure_links,
+    open_pairs,
+)
+from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.errors import ProfileError
+from tvm_hetero.platform import Device, Fabric, Link, Platform
+
+CORES = sorted(os.sched_getaffinity(0))
+LLVM = {"kind": "llvm"}
+
+
+def cpu(name: str, core: int, node: str = "node0") -> Device:
+    return Device(name, node=node, target=LLVM, cores=(core,), overlap=True)
+
+
+def test_both_directions_are_measured_once(tmp_path: Path) -> None:
+    platform = Platform((cpu("a", CORES[0]), cpu("b", CORES[-1])))
+    linked = measure_links(platform, CostStore(tmp_path / "c.sqlite"))
+    assert {(link.src, link.dst) for link in linked.links} == {("a", "b"), ("b", "a")}
+    for link in linked.links:
+        assert LEAST_LATENCY <= link.latency <= MOST_LATENCY
+        assert LEAST_BANDWIDTH <= link.bandwidth <= MOST_BANDWIDTH
+        assert not link.exclusive
+    assert linked.devices == platform.devices
+    # A second measurement would not give the same figures: they come from the store.
+    assert measure_links(platform, CostStore(tmp_path / "c.sqlite")) == linked
+    assert measure_links(linked) is linked
+
+
+def test_only_what_the_platform_leaves_open_is_measured() -> None:
+    a, b, c = cpu("a", 0), cpu("b", 1), cpu("c", 2)
+    gpu = Device("gpu", target={"kind": "cuda"})
+    far, anywhere = cpu("far", 0, "node1"), Device("anywhere", target=LLVM)
+
+    def pairs(platform: Platform) -> set[tuple[str, str]]:
+        return {(x.name, y.name) for x, y in open_pairs(platform)}
+
+    assert pairs(Platform((a, b, gpu, far, anywhere))) == {("a", "b"), ("b", "a")}
+    assert pairs(Platform((a, b), (Link("a", "b"),))) == {("b", "a")}
+    assert pairs(Platform((a, b, c), fabrics=(Fabric("node0"),))) == set()
+    lone = Platform((a,))
+    assert measure_links(lone) is lone
+
+
+def test_cores_that_are_not_here(tmp_path: Path) -> None:
+    absent = CORES[-1] + 1
+    platform = Platform((cpu("a", CORES[0]), cpu("b", absent)))
+    with pytest.raises(ProfileError, match=rf"'b' has core\(s\) \[{absent}\].*links a latency"):
+        measure_links(platform, CostStore(tmp_path / "c.sqlite"))
+
+
+def found(extra: float, handoff: float = 2e-5) -> dict[str, object]:
+    """What the child would answer if every byte took `extra` s more from the other core."""
+    sizes = {"65536": 1e-6, "1048576": 2e-5, "4194304": 1e-4}
+    return {
+        "handoffs": [handoff, handoff * 1.01, handoff * 1.02, 0.5],
+        "own": {size: [own, own * 9] for size, own in sizes.items()},
+        "other": {size: [own * 9, own + extra * int(size)] for size, own in sizes.items()},
+    }
+
+
+def test_figures_ignore_what_was_disturbed() -> None:
+    latency, bandwidth = link_figures(found(1e-11))
+    assert latency == pytest.approx(2e-5, rel=0.02)
+    assert bandwidth == pytest.approx(1e11, rel=0.01)
+
+
+def test_noise_stays_within_bounds() -> None:
+    assert link_figures(found(0.0))[1] == MOST_BANDWIDTH
+    assert link_figures(found(-1e-12))[1] == MOST_BANDWIDTH
+    assert link_figures(found(1.0))[1] == LEAST_BANDWIDTH
+    assert link_figures(found(1e-11, handoff=-1e-6))[0] == LEAST_LATENCY
+    assert link_figures(found(1e-11, handoff=0.4))[0] == MOST_LATENCY

@@ -1,0 +1,132 @@
+"""The store of measured costs: exact keys, several programs at once, damaged files."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cost_models.kernels import python_path
+from tvm_hetero.cost_models.store import CostStore, KernelKey, Place
+from tvm_hetero.errors import ProfileError, UsageError
+
+KEY = KernelKey("00ff", "def main(): pass")
+PLACE = Place("llvm", "profiled/1, tvm 0", "a CPU", (0,))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CostStore:
+    return CostStore(tmp_path / "folder" / "costs.sqlite")
+
+
+def test_finds_what_was_added_and_nothing_else(store: CostStore) -> None:
+    assert store.find(KEY, PLACE) is None
+    store.add(KEY, PLACE, 0.25)
+    assert store.find(KEY, PLACE) == 0.25
+    assert CostStore(store.path).find(KEY, PLACE) == 0.25
+    for other in (
+        Place("cuda", PLACE.versions, PLACE.processor, PLACE.cores),
+        Place(PLACE.target, "profiled/2, tvm 0", PLACE.processor, PLACE.cores),
+        Place(PLACE.target, PLACE.versions, "another CPU", PLACE.cores),
+        Place(PLACE.target, PLACE.versions, PLACE.processor, (1,)),
+        Place(PLACE.target, PLACE.versions, PLACE.processor, (0, 1)),
+    ):
+        assert store.find(KEY, other) is None
+
+
+def test_kernels_of_equal_hash_are_told_apart_by_their_text(store: CostStore) -> None:
+    twin = KernelKey(KEY.hash, KEY.text + " # not the same")
+    store.add(KEY, PLACE, 1.0)
+    assert store.find(twin, PLACE) is None
+    store.add(twin, PLACE, 2.0)
+    assert (store.find(KEY, PLACE), store.find(twin, PLACE)) == (1.0, 2.0)
+
+
+@given(times=st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=5))
+def test_the_smallest_time_stays(tmp_path_factory: pytest.TempPathFactory, times: list[float]) -> None:
+    store = CostStore(tmp_path_factory.mktemp("store") / "c.sqlite")
+    for seconds in times:
+        store.add(KEY, PLACE, seconds)
+    assert store.find(KEY, PLACE) == min(times)
+
+
+def test_a_time_of_nothing_is_refused(store: CostStore) -> None:
+    with pytest.raises(ProfileError):
+        store.add(KEY, PLACE, 0.0)
+    assert store.find(KEY, PLACE) is None
+
+
+def test_links_are_kept(store: CostStore) -> None:
+    assert store.find_link("a to b") is None
+    store.add_link("a to b", 1e-6, 2e10)
+    assert store.find_link("a to b") == (1e-6, 2e10)
+
+
+def test_two_programs_write_at_once(store: CostStore) -> None:
+    code = """if True:
+        import sys
+        from tvm_hetero.cost_models.store import CostStore, KernelKey, Place
+        store = CostStore(sys.argv[1])
+        for i in range(100):
+            # The same kernels from both, places of their own, one place in common.
+            store.add(KernelKey("h", str(i)), Place("t", "v", sys.argv[2]), 1.0)
+            store.add(KernelKey("h", str(i)), Place("t", "v", "both"), float(sys.argv[2]))
+    """
+    programs = [
+        subprocess.Popen([sys.executable, "-c", code, store.path, name], env=python_path())
+        for name in ("1", "2")
+    ]
+    assert [program.wait(60) for program in programs] == [0, 0]
+    for i in range(100):
+        key = KernelKey("h", str(i))
+        assert store.find(key, Place("t", "v", "1")) == store.find(key, Place("t", "v", "2")) == 1
+        assert store.find(key, Place("t", "v", "both")) == 1.0
+    with sqlite3.connect(store.path) as db:
+        assert db.execute("SELECT count(*) FROM kernels").fetchone() == (100,)
+    db.close()
+
+
+@pytest.mark.parametrize("damage", ["text", "middle", "version"])
+def test_a_damaged_file_is_set_aside(store: CostStore, damage: str) -> None:
+    for i in range(200):
+        store.add(KernelKey("h", f"{i}" * 50), PLACE, 1.0)
+    if damage == "text":
+        store.path.write_text("this is no database, whatever its name says" * 100)
+    elif damage == "middle":
+        raw = bytearray(store.path.read_bytes())
+        raw[4096:] = b"\xaa" * (len(raw) - 4096)
+        store.path.write_bytes(raw)
+    else:
+        db = sqlite3.connect(store.path)
+        db.execute("PRAGMA user_version=77")
+        db.close()
+    again = CostStore(store.path)
+    with pytest.warns(UserWarning, match=r"damaged .* moved to costs\.sqlite\.damaged-1"):
+        assert again.find(KernelKey("h", "0" * 50), PLACE) is None
+    again.add(KEY, PLACE, 3.0)
+    assert CostStore(store.path).find(KEY, PLACE) == 3.0
+    assert store.path.with_name("costs.sqlite.damaged-1").exists()
+
+
+def test_a_place_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProfileError, match="cannot be used.*TVM_HETERO_CACHE"):
+        CostStore(tmp_path / "file" / "costs.sqlite").find(KEY, PLACE)
+    with pytest.raises(ProfileError, match="cannot be used"):
+        CostStore(tmp_path).find(KEY, PLACE)
+
+
+def test_the_default_is_in_the_users_cache(
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CostStore().add(KEY, PLACE, 1.0)
+    assert (own_cache / "costs.sqlite").exists()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TVM_HETERO_CACHE", str(tmp_path / "file" / "below"))
+    with pytest.raises(UsageError, match="TVM_HETERO_CACHE"):
+        CostStore().find(KEY, PLACE)

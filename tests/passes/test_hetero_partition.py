@@ -1,0 +1,137 @@
+"""The pass that the project is about: it behaves like TVM's own, and its errors like ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tvm
+import tvm_ffi
+from tvm import relax
+from tvm.ir.instrument import PassTimingInstrument
+
+import tvm_hetero as th
+from tests.models import branchy, branchy_inputs, two_cpus
+from tvm_hetero import relay
+from tvm_hetero import relax as our_relax
+from tvm_hetero.errors import InfeasibleError, ProfileError, UsageError
+from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule
+from tvm_hetero.platform import Device, Platform
+from tvm_hetero.problem import Objective
+from tvm_hetero.runtime.reference import ReferenceVM
+
+X, Y = branchy_inputs()
+INPUTS = {"in/x": X, "y": Y}
+PLATFORM = two_cpus()
+FIGURES = {"peak_flops": 1e10, "bandwidth": 1e10, "launch": 1e-6}
+
+
+def with_figures(**changes: object) -> Platform:
+    """The two CPUs with figures for the analytical model, so that nothing is measured."""
+    devices = tuple(replace(d, **FIGURES, **changes) for d in PLATFORM.devices)
+    return replace(PLATFORM, devices=devices)
+
+
+def analytical(**options: object) -> tvm.transform.Pass:
+    return relay.transform.HeteroPartition(with_figures(), cost_model="analytical", **options)
+
+
+def test_the_two_namespaces_are_one():
+    assert relay.transform.HeteroPartition is our_relax.transform.HeteroPartition
+    assert relay.frontend.from_onnx is our_relax.frontend.from_onnx
+
+
+def test_it_composes_with_other_passes_and_instruments_see_it():
+    timing = PassTimingInstrument()
+    with tvm.transform.PassContext(opt_level=3, instruments=[timing]):
+        mod = tvm.transform.Sequential([relax.transform.CanonicalizeBindings(), analytical()])(
+            branchy()
+        )
+        seen = timing.render()
+    assert is_annotated(mod)
+    assert "HeteroPartition" in seen
+    assert "LowerToTasks" in seen
+
+
+def test_a_pass_context_can_switch_it_off():
+    with tvm.transform.PassContext(disabled_pass=["HeteroPartition"]):
+        mod = tvm.transform.Sequential([analytical()])(branchy())
+    assert not is_annotated(mod)
+
+
+def test_its_info_names_it():
+    assert analytical().info.name == "HeteroPartition"
+
+
+def test_measured_it_runs_and_equals_the_stock_vm_bit_for_bit():
+    mod = relay.transform.HeteroPartition(PLATFORM, time_limit=5)(branchy())
+    problem, schedule = problem_and_schedule(mod)
+    assert th.check.check_schedule(problem, schedule) == []
+    assert schedule.lower_bound <= schedule.value <= schedule.best_single_device.value * (1 + 1e-9)
+    reference = ReferenceVM(mod).run(X, Y)
+    with th.build(mod).executor() as executor:
+        outputs = executor.run(INPUTS)
+    assert [o.numpy().tobytes() for o in outputs] == [r.tobytes() for r in reference]
+
+
+@pytest.mark.parametrize("kind", ["latency", "throughput"])
+def test_objectives(kind):
+    mod = analytical(objective=kind)(branchy())
+    problem, schedule = problem_and_schedule(mod)
+    assert problem.objective == Objective(kind)
+    assert th.check.check_schedule(problem, schedule) == []
+    if kind == "throughput":
+        assert len({e.device for e in schedule.executions}) == 2, "equal devices share the work"
+
+
+def test_the_same_module_and_seed_give_the_same_bytes():
+    one, other = (problem_and_schedule(analytical(seed=3)(branchy()))[1] for _ in range(2))
+    assert one.dumps(canonical=True) == other.dumps(canonical=True)
+
+
+def test_a_partitioned_module_can_be_partitioned_again():
+    once = analytical(solver="single")(branchy())
+    again = analytical()(once)
+    fresh = analytical()(branchy())
+    assert problem_and_schedule(again)[0].digest == problem_and_schedule(fresh)[0].digest
+    with th.build(again, single=False).executor() as one, th.build(fresh).executor() as other:
+        pairs = zip(one.run(INPUTS), other.run(INPUTS), strict=True)
+        assert all((a.numpy() == b.numpy()).all() for a, b in pairs)
+
+
+def test_the_module_is_not_changed():
+    before = branchy()
+    text = before.script(show_meta=True)
+    analytical()(before)
+    assert before.script(show_meta=True) == text
+
+
+def test_our_errors_come_through_the_pass_infrastructure_as_they_are():
+    with pytest.raises(InfeasibleError, match="memory"):
+        tvm.transform.Sequential(
+            [relay.transform.HeteroPartition(with_figures(memory=64), cost_model="analytical")]
+        )(branchy())
+    with pytest.raises(UsageError, match="hefft"):
+        analytical(solver="hefft")(branchy())
+    bare = Platform((Device("cpu", cores=(0,)),))
+    with pytest.raises(ProfileError, match="no device of the platform runs kernels"):
+        relay.transform.HeteroPartition(bare)(branchy())
+
+
+def test_with_no_argument_it_takes_this_machine():
+    mod = relay.transform.HeteroPartition(time_limit=5)(branchy())
+    problem, _ = problem_and_schedule(mod)
+    assert problem.platform.names == th.Platform.detect().names
+    with th.build(mod).executor() as executor:
+        outputs = executor.run(INPUTS)
+    vm = relax.VirtualMachine(tvm.compile(branchy(), "llvm"), tvm.cpu())
+    expected = vm["main"](tvm.runtime.tensor(X), tvm.runtime.tensor(Y))
+    np.testing.assert_allclose(outputs[0].numpy(), expected[0].numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_what_it_returns_is_an_ordinary_module():
+    mod = analytical()(branchy())
+    relax.analysis.well_formed(mod)
+    assert tvm_ffi.structural_equal(tvm.ir.load_json(tvm.ir.save_json(mod)), mod)
+    assert "vdevice" in mod.script()

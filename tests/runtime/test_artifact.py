@@ -1,0 +1,129 @@
+"""Artifacts: what is saved is what is loaded, and nothing half-written or changed is taken."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tvm_hetero as th
+from tests.models import branchy_inputs, placed
+from tvm_hetero.errors import ArtifactError, UsageError
+from tvm_hetero.runtime import artifact
+from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.executable import Executable
+
+X, Y = branchy_inputs()
+INPUTS = {"in/x": X, "y": Y}
+
+
+@pytest.fixture(scope="module")
+def executable() -> Executable:
+    return build(placed(1))
+
+
+@pytest.fixture(scope="module")
+def saved(executable: Executable, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("artifact") / "net.hetero"
+    executable.save(path)
+    return path
+
+
+@pytest.fixture
+def copied(saved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "net.hetero"))
+
+
+def test_loaded_it_computes_the_same(executable, saved):
+    with executable.executor() as before, th.load(saved) as after:
+        expected = [out.numpy().tobytes() for out in before.run(INPUTS)]
+        assert [out.numpy().tobytes() for out in after.run(INPUTS)] == expected
+        assert after.schedule == executable.schedule
+        assert after.problem == executable.problem
+
+
+def test_it_has_both_variants(saved):
+    for variant in ("partition", "single"):
+        with th.load(saved, variant) as executor:
+            assert len(executor.run(INPUTS)) == 2
+
+
+def test_saving_twice_replaces_and_leaves_nothing_beside(executable, tmp_path):
+    path = tmp_path / "net.hetero"
+    executable.save(path)
+    executable.save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["net.hetero"]
+    assert oct(path.stat().st_mode & 0o777) == "0o755"
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, Path.touch])
+def test_something_else_of_that_name_is_left_alone(executable, tmp_path, make):
+    path = tmp_path / "precious"
+    make(path)
+    with pytest.raises(UsageError, match="is no artifact"):
+        executable.save(path)
+    assert path.exists()
+
+
+def test_a_write_that_fails_leaves_the_old_artifact_whole(executable, copied, monkeypatch):
+    writes = []
+
+    def failing(source, target):
+        writes.append(target)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(artifact.shutil, "copyfile", failing)
+    with pytest.raises(ArtifactError, match="No space left on device"):
+        executable.save(copied)
+    assert writes
+    assert [p.name for p in copied.parent.iterdir()] == ["net.hetero"]
+    with th.load(copied) as executor:
+        assert len(executor.run(INPUTS)) == 2
+
+
+def test_every_file_is_checked(saved, tmp_path):
+    files = [p.relative_to(saved) for p in saved.rglob("*") if p.is_file()]
+    assert len(files) >= 8
+    for number, name in enumerate(files):
+        damaged = Path(shutil.copytree(saved, tmp_path / f"{number}.hetero"))
+        content = bytearray((damaged / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (damaged / name).write_bytes(content)
+        with pytest.raises(ArtifactError):
+            th.load(damaged)
+        os.unlink(damaged / name)
+        with pytest.raises(ArtifactError, match=r"missing|expected an artifact"):
+            th.load(damaged)
+
+
+@pytest.mark.parametrize("package", ["tvm_hetero", "apache-tvm", "apache-tvm-ffi"])
+def test_another_version_is_refused(copied, package):
+    manifest = json.loads((copied / "manifest.json").read_text())
+    manifest["versions"][package] = "0.0.1"
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtifactError, match=rf"built with {package} 0\.0\.1, here is .*build it"):
+        th.load(copied)
+
+
+def test_another_format_is_refused(copied):
+    manifest = json.loads((copied / "manifest.json").read_text())
+    manifest["format"] = "tvm-hetero/artifact/2"
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtifactError, match="format 'tvm-hetero/artifact/2'"):
+        th.load(copied)
+
+
+def test_a_file_outside_of_the_artifact_is_refused(copied):
+    manifest = json.loads((copied / "manifest.json").read_text())
+    manifest["files"]["../secret"] = "0" * 64
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtifactError, match="outside of itself"):
+        th.load(copied)
+
+
+def test_what_is_no_artifact_is_refused_with_the_way_to_make_one(tmp_path):
+    with pytest.raises(ArtifactError, match="tvm-hetero partition"):
+        th.load(tmp_path / "nothing")
