@@ -86,9 +86,7 @@ def _distinct_kernels(mod: tvm.IRModule, calls: Sequence[KernelCall]) -> dict[st
         if name not in kernels:
             func = mod[call.kernel]
             flops = float(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({name: func})))
-            kernels[name] = Kernel(
-                name, func, max(0.0, flops), _traffic(call), _constants(call)
-            )
+            kernels[name] = Kernel(name, func, max(0.0, flops), _traffic(call), _constants(call))
     return kernels
 
 

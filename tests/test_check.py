@@ -400,7 +400,7 @@ def test_throughput_is_one_period() -> None:
 
 
 def test_verified_states_what_is_true() -> None:
-    exact = verified(problem(), replace(good(), value=9.0 * (1 + 1e-12), lower_bound=9.000000001))
+    exact = verified(problem(), replace(good(), value=9.0 * (1 + 1e-12), lower_bound=9.000001))
     assert (exact.value, exact.lower_bound, exact.status) == (9.0, 9.0, "optimal")
     modest = verified(problem(), replace(good(), lower_bound=8.0, status="optimal"))
     assert (modest.value, modest.lower_bound, modest.status) == (9.0, 8.0, "feasible")

@@ -218,7 +218,7 @@ def test_splitting_keeps_every_physical_core_once(
 def test_even_caches_are_divided_evenly() -> None:
     cores = [Core(i, i, cache=i // 4) for i in range(32)]
     assert [len(group) for group in split_cores(cores, 4)] == [8, 8, 8, 8]
-    assert [len(group) for group in split_cores(cores, 3)] in ([12, 8, 12], [12, 12, 8], [8, 12, 12])
+    assert sorted(len(group) for group in split_cores(cores, 3)) == [8, 12, 12]
 
 
 def test_default_devices_counts_physical_cores() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -116,6 +117,7 @@ def test_a_period_has_no_precedence() -> None:
     """What is copied was made in an earlier period, so the hop need not wait for s."""
     engines = [Device(name, overlap=True) for name in "ab"]
     steady = fork(*engines, objective=Objective("throughput"))
+    steady = replace(steady, costs={**steady.costs, "p": {"b": Cost(((1, 9.0),))}})
     assert simulate(steady, STEPS).copies == (Copy("s", (0,), "a", "b", 0.0, 2.0),)
 
 

@@ -67,10 +67,11 @@ def test_cores_that_are_not_here(tmp_path: Path) -> None:
 def found(extra: float, handoff: float = 2e-5) -> dict[str, object]:
     """What the child would answer if every byte took `extra` s more from the other core."""
     sizes = {"65536": 1e-6, "1048576": 2e-5, "4194304": 1e-4}
+    other = {size: own + extra * int(size) for size, own in sizes.items()}
     return {
         "handoffs": [handoff, handoff * 1.01, handoff * 1.02, 0.5],
         "own": {size: [own, own * 9] for size, own in sizes.items()},
-        "other": {size: [own * 9, own + extra * int(size)] for size, own in sizes.items()},
+        "other": {size: [9 * own, own] for size, own in other.items()},
     }
 
 

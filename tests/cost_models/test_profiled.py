@@ -129,7 +129,7 @@ def test_a_kernel_may_lack_one_device_of_two(tmp_path: Path) -> None:
 
 
 def test_a_cpu_that_lacks_the_instructions_is_refused_as_a_whole(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="'cpu0'.*lacks instructions.*mcpu.*analytical"):
+    with pytest.raises(ProfileError, match=r"'cpu0'.*lacks instructions.*mcpu.*analytical"):
         model(tmp_path, plain=True).costs([illegal(), aborting()], here())
 
 
@@ -185,7 +185,7 @@ def test_devices_that_are_not_here(tmp_path: Path) -> None:
     absent = max(available_cores()) + 1
     with pytest.raises(ProfileError, match=rf"'far' has cores \[{absent}\].*analytical"):
         model(tmp_path).costs(kernels, Platform((Device("far", target=LLVM, cores=(absent,)),)))
-    with pytest.raises(PlatformError, match="'odd': TVM refuses.*no-such-kind"):
+    with pytest.raises(PlatformError, match=r"'odd': TVM refuses.*no-such-kind"):
         model(tmp_path).costs(kernels, Platform((Device("odd", target={"kind": "no-such-kind"}),)))
     with pytest.raises(ProfileError, match="no device of the platform runs kernels"):
         model(tmp_path).costs(kernels, Platform((Device("switch"),)))
@@ -194,5 +194,5 @@ def test_devices_that_are_not_here(tmp_path: Path) -> None:
 @pytest.mark.skipif(tvm.cuda(0).exist, reason="this machine has a GPU")
 def test_a_gpu_that_is_not_here_points_to_the_analytical_model(tmp_path: Path) -> None:
     gpu = Device("gpu0", target={"kind": "cuda", "arch": "sm_90"})
-    with pytest.raises(ProfileError, match="'gpu0'.*no cuda device number 0.*analytical"):
+    with pytest.raises(ProfileError, match=r"'gpu0'.*no cuda device number 0.*analytical"):
         model(tmp_path).costs([elementwise("k", 64)], Platform((*here().devices, gpu)))

@@ -63,7 +63,7 @@ def test_what_the_table_lacks_is_named(tmp_path: Path) -> None:
         table.costs([elementwise("fused_conf")], PLATFORM)
     with pytest.raises(ProfileError, match="'empty' has a cost on no device: its row"):
         table.costs([elementwise("empty")], PLATFORM)
-    with pytest.raises(PlatformError, match="'bgi', which platform .* did you mean 'big'"):
+    with pytest.raises(PlatformError, match=r"'bgi', which platform .* did you mean 'big'"):
         table.costs([elementwise("typo")], PLATFORM)
 
 
@@ -98,7 +98,8 @@ def test_a_cost_that_is_no_number_is_not_written(tmp_path: Path) -> None:
 def test_models_are_found_by_name() -> None:
     assert by_name("profiled").name == "profiled"
     assert by_name("analytical").name == "analytical"
-    for wrong, hint in [("profile", "'profiled'"), ("table", "table:PATH"), ("table:", "table:PATH")]:
+    hints = {"profile": "'profiled'", "table": "table:PATH", "table:": "table:PATH"}
+    for wrong, hint in hints.items():
         with pytest.raises(UsageError, match=hint):
             by_name(wrong)
     with pytest.raises(FormatError, match="cannot be read"):

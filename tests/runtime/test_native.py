@@ -30,7 +30,6 @@ from tests.runtime.native_plans import (
 from tvm_hetero.errors import RunError
 from tvm_hetero.runtime import native
 
-
 # -------------------------------------------------------------------------------- results
 
 

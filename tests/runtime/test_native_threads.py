@@ -23,7 +23,6 @@ from tests.runtime.native_plans import (
 )
 from tvm_hetero.errors import RunError
 
-
 # -------------------------------------------------------------------------------- threads
 
 

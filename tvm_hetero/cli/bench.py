@@ -16,11 +16,8 @@ from tvm_hetero.cli.run import load_executor
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tvm_hetero.cli.measure import Arrays, OnnxRuntime, Runner
-    from tvm_hetero.report.measured import Difference
-    from tvm_hetero.report.statistics import Statistics
+    from tvm_hetero.report.measured import Comparison
     from tvm_hetero.runtime.executor import Executor
 
 PARTITION, SINGLE, ONNXRUNTIME = "partition", "single", "onnxruntime"
@@ -49,14 +46,16 @@ def bench(
         reference = None
         if ONNXRUNTIME in names:
             reference = load_reference(steps, artifact, executor)
-        measured, difference = measure_against(
+        comparison = measure_against(
             steps, executor, single, reference, inputs, repeat, warmup
         )
+    measured, difference = comparison.measured, comparison.difference
     if json_output:
         facts = {
             "artifact": str(artifact),
             "predicted": executor.schedule.value,
             "lower_bound": executor.schedule.lower_bound,
+            "note": comparison.note,
             "measured": {name: each.as_dict() for name, each in measured.items()},
             "difference": difference and asdict(difference),
         }
@@ -126,14 +125,10 @@ def measure_against(
     inputs: Arrays,
     repeat: int,
     warmup: int,
-) -> tuple[Mapping[str, Statistics], Difference | None]:
-    """Steps: compare the outputs, then measure all in turns.
-
-    Returns
-    -------
-    The statistics (s) by name, and the difference from the reference's outputs.
-    """
+) -> Comparison:
+    """Steps: compare the outputs, then measure all in turns."""
     from tvm_hetero.cli import measure
+    from tvm_hetero.report.measured import Comparison
 
     difference = None
     runners: dict[str, Runner] = {PARTITION: measure.executor_runner(executor, inputs)}
@@ -147,6 +142,7 @@ def measure_against(
     with steps.step("Measure in turns") as step:
         measured = measure.measure_in_turns(runners, repeat, warmup)
         step.note = f"{', '.join(runners)}: {repeat} runs each after {warmup}"
-    if warning := measure.crowded(count_cores(executor)):
+    warning = measure.crowded(count_cores(executor))
+    if warning:
         steps.say(warning, "yellow")
-    return measured, difference
+    return Comparison(measured, difference, note=warning)

@@ -8,6 +8,7 @@ nothing) and on this machine as two unlike CPU devices.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,19 +127,18 @@ def measure_artifact(
 ) -> tuple[Comparison, list[TracedStep]]:
     """Steps: load the artifact, compare its outputs, measure it in turns with its opponents."""
     from tvm_hetero.cli.measure import best_trace
-    from tvm_hetero.report.measured import Comparison
 
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(load_executor(steps, artifact, "partition"))
         single = load_single(steps, artifact, executor, stack)
         reference = load_reference(steps, artifact, executor)
         inputs = executor.random_inputs(seed)
-        measured, difference = measure_against(
+        comparison = measure_against(
             steps, executor, single, reference, inputs, repeat, warmup=5
         )
         trace = best_trace(executor, inputs)
         write_trace(trace_file, executor, trace)
-    return Comparison(measured, difference, TOLERANCE), trace
+    return replace(comparison, tolerance=TOLERANCE), trace
 
 
 def default_variant(artifact: Path) -> str:

@@ -14,9 +14,9 @@ from tvm_hetero.report.intervals import Interval, Traced, measured_intervals, sp
 from tvm_hetero.report.plan import (
     PLACEMENT_HEADERS,
     bottleneck,
-    format_gap,
     placement_rows,
     plan_chart,
+    proof,
 )
 from tvm_hetero.report.statistics import Statistics
 from tvm_hetero.report.text import table
@@ -52,12 +52,13 @@ class Comparison:
     """What was measured (s), by what ran: ``partition``, ``single``, ``onnxruntime``.
 
     `difference` is that of the outputs, `tolerance` the relative one that is allowed; None where
-    nothing was compared.
+    nothing was compared. `note` is what a reader of the times must know.
     """
 
     measured: Mapping[str, Statistics]
     difference: Difference | None = None
     tolerance: float = 1e-3
+    note: str = ""
 
 
 def statistics_table(rows: Mapping[str, Statistics]) -> str:
@@ -131,7 +132,7 @@ def run_page(
         *_figures(schedule, comparison),
     ]
     tables = [
-        Table("Latency", *_statistics(comparison.measured)),
+        Table("Latency", *_statistics(comparison.measured), note=comparison.note),
         Table("Steps", ["step", "time"], [[k, format_seconds(v)] for k, v in seconds.items()]),
         Table("Segments of the measured run", SEGMENT_HEADERS, segment_rows(trace, problem)),
         Table("Placement", PLACEMENT_HEADERS, placement_rows(schedule, problem)),
@@ -174,7 +175,7 @@ def _figures(schedule: Schedule, comparison: Comparison) -> list[Figure]:
         figures.append(Figure("latency, measured", value, "median of the partition"))
     figures.append(Figure("latency, predicted", format_seconds(schedule.value), schedule.solver))
     bound = format_seconds(schedule.lower_bound)
-    figures.append(Figure("lower bound", bound, f"gap {format_gap(schedule.gap)}"))
+    figures.append(Figure("lower bound", bound, proof(schedule)))
     if "single" in measured:
         value = format_seconds(measured["single"].median)
         figures.append(Figure("best single device, measured", value, "median"))

@@ -184,7 +184,7 @@ def summary_text(schedule: Schedule) -> str:
     kind = schedule.kind
     rows = [
         [f"predicted {quantity(kind)}", format_value(kind, schedule.value), schedule.solver],
-        ["lower bound", format_value(kind, schedule.lower_bound), f"gap {_proof(schedule)}"],
+        ["lower bound", format_value(kind, schedule.lower_bound), proof(schedule)],
     ]
     single = schedule.best_single_device
     if single is None:
@@ -195,9 +195,10 @@ def summary_text(schedule: Schedule) -> str:
     return table(["figure", "value", "from"], rows)
 
 
-def _proof(schedule: Schedule) -> str:
-    gap = format_gap(schedule.gap)
-    return f"{gap}, proven optimal" if schedule.status == "optimal" else gap
+def proof(schedule: Schedule) -> str:
+    """What is known of a schedule's quality: ``proven optimal``, or its gap."""
+    optimal = schedule.status == "optimal"
+    return "proven optimal" if optimal else f"gap {format_gap(schedule.gap)}"
 
 
 def compare(schedule: Schedule) -> str:
@@ -258,7 +259,7 @@ def plan_figures(schedule: Schedule) -> list[Figure]:
     figures = [
         Figure(f"predicted {quantity(kind)}", format_value(kind, schedule.value), schedule.solver),
         Figure(
-            "lower bound", format_value(kind, schedule.lower_bound), f"gap {_proof(schedule)}"
+            "lower bound", format_value(kind, schedule.lower_bound), proof(schedule)
         ),
     ]
     single = schedule.best_single_device

@@ -24,9 +24,11 @@ from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunErro
 if TYPE_CHECKING:
     from tvm_ffi import Tensor
 
-# Executors that live, and threads that are inside a call of one, for `_close_all`.
+# Executors that live, threads that are inside a call of one, and whether it is too late for another
+# call: for `_close_all`.
 _EXECUTORS: weakref.WeakSet[NativeExecutor] = weakref.WeakSet()
 _CALLERS: set[int] = set()
+_ENDING = threading.Event()
 
 LIBRARY = Path(__file__).with_name("_lib") / "libtvm_hetero_runtime.so"
 
@@ -219,6 +221,8 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     caller = threading.get_ident()
     _CALLERS.add(caller)
     try:
+        if _ENDING.is_set():
+            raise RunError("the interpreter is ending: no executor can be used any more")
         return function(*arguments)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         raise RunError(str(error)) from error
@@ -233,6 +237,7 @@ def _close_all(limit: float = 10.0) -> None:
     A thread that comes back from C++ to an interpreter that has ended is unwound by Python, and
     tvm-ffi's wrapper of a call aborts the process on that (with executors or without).
     """
+    _ENDING.set()
     for executor in list(_EXECUTORS):
         executor.close()
     end = time.monotonic() + limit

@@ -138,7 +138,7 @@ def _whole(
     exact = _set_objective(model, problem)
     if hint is not None:
         model.hint(*_whole_times(instance, ticks, *hint))
-    outcome = run(model.model, options, budget, share)
+    outcome = run(model.model, options, budget, share, relaxation=False)
     if not outcome.found:
         return _nothing_found(problem, model, outcome, start, options)
     bound = _bound(problem, ticks, outcome.bound) if exact and model.exact else 0.0

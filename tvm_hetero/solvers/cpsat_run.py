@@ -56,9 +56,17 @@ class Outcome:
 
 
 def run(
-    model: cp_model.CpModel, options: Options, budget: Budget, share: float = 1.0
+    model: cp_model.CpModel,
+    options: Options,
+    budget: Budget,
+    share: float = 1.0,
+    *,
+    relaxation: bool = True,
 ) -> Outcome:
     """Minimise with a share of what is left of a budget, and charge it for the work done.
+
+    Without `relaxation` CP-SAT solves no linear programs. For times on devices they are dead
+    weight: 15 modules of 8 to 10 tasks took 0.05 units of work without and 7.7 with them.
 
     Raises
     ------
@@ -74,6 +82,8 @@ def run(
     parameters.random_seed = options.seed
     parameters.num_workers = options.workers
     parameters.interleave_search = options.workers > 1
+    if not relaxation:
+        parameters.linearization_level = 0
     status = solver.solve(model)
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"cpsat refuses the model: {model.validate()}; use another solver")

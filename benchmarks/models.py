@@ -1,0 +1,214 @@
+"""The nine models of the onnx wheel, partitioned over two unlike CPU places, end to end.
+
+    python benchmarks/models.py [--small] [--models NAME,NAME] [--output FILE]
+
+For each model and objective: tasks, distinct kernels, the seconds of every step, what was
+predicted, what was measured, the same for the best single device, the proven bound, ONNX Runtime
+on one thread and on as many threads as the plan has cores (latency), and the largest difference
+from its outputs. Everything is measured in this run, in turns, so that the machine's drift meets
+all alike; the figure is the fastest of the runs, the median stands in the JSON beside it.
+
+The places have one core each; the second one is compiled for plain x86-64-v3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform as machine
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import tvm
+from rich.console import Console
+from rich.table import Table
+
+import tvm_hetero as th
+from tvm_hetero import relay
+from tvm_hetero.cost_models.links import measure_links
+from tvm_hetero.discovery import detect_platform
+from tvm_hetero.documents import write_atomic
+from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
+from tvm_hetero.partition import partition
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Kind, Objective
+from tvm_hetero.runtime.executor import Executor
+
+RESULTS = Path(__file__).with_name("results") / "models.json"
+SMALL = ["squeezenet"]
+SEED = 0
+Row = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Measure, print and write; returns the rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="one model, few runs, no file")
+    parser.add_argument("--models", help="names, with commas between (default: all nine)")
+    parser.add_argument("--time-limit", type=float, default=30.0, help="seconds for each solve")
+    parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
+    options = parser.parse_args(arguments)
+    names = options.models.split(",") if options.models else sorted(light_models())
+    names = SMALL if options.small and not options.models else names
+    platform = measure_links(detect_platform(devices=2, mcpus=[None, "x86-64-v3"]))
+    rows = []
+    for name in names:
+        rows += measure_model(name, platform, options.time_limit, 5 if options.small else 40)
+        print(json.dumps(rows[-1]), file=sys.stderr)
+    print_table(rows)
+    output = options.output or (None if options.small else RESULTS)
+    if output is not None:
+        write_atomic(output, json.dumps(_document(rows, platform), indent=1) + "\n")
+    return rows
+
+
+def measure_model(name: str, platform: Platform, time_limit: float, runs: int) -> list[Row]:
+    """One row an objective."""
+    start = time.perf_counter()
+    mod = relay.frontend.from_onnx(light_models()[name], random_weights=SEED)
+    imported = time.perf_counter() - start
+    reference = Reference(name, threads=[1, len(platform.devices)])
+    rows = []
+    kinds: tuple[Kind, ...] = ("latency", "throughput")
+    for kind in kinds:
+        placed = partition(mod, platform, Objective(kind), time_limit=time_limit, seed=SEED)
+        start = time.perf_counter()
+        exe = th.build(placed.module)
+        compiled = time.perf_counter() - start
+        single = placed.schedule.best_single_device
+        rows.append(
+            {
+                "model": name,
+                "objective": kind,
+                "tasks": len(placed.problem.tasks),
+                "kernels": placed.kernels,
+                "import_s": imported,
+                "lower_s": placed.seconds["lower"],
+                "measure_s": placed.seconds["measure"],
+                "solve_s": placed.seconds["solve"],
+                "compile_s": compiled,
+                "solver": placed.schedule.solver,
+                "status": placed.schedule.status,
+                "predicted_s": placed.schedule.value,
+                "bound_s": placed.schedule.lower_bound,
+                "gap": placed.schedule.gap,
+                "single_predicted_s": single.value if single else None,
+                **_measure(exe, kind, reference, runs),
+            }
+        )
+    return rows
+
+
+class Reference:
+    """A model on ONNX Runtime, with several numbers of threads."""
+
+    def __init__(self, name: str, threads: Sequence[int]) -> None:
+        model = randomize_weights(load_model(light_models()[name]), SEED).SerializeToString()
+        self.sessions = {}
+        for count in threads:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = count
+            options.log_severity_level = 3
+            self.sessions[count] = onnxruntime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"]
+            )
+
+    def outputs(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """The outputs."""
+        return list(next(iter(self.sessions.values())).run(None, dict(inputs)))
+
+    def runners(self, inputs: Mapping[str, Any]) -> dict[str, Callable[[], float]]:
+        """One timed run with each number of threads."""
+
+        def timed(session: Any) -> Callable[[], float]:
+            def run() -> float:
+                start = time.perf_counter()
+                session.run(None, dict(inputs))
+                return time.perf_counter() - start
+
+            return run
+
+        return {f"onnxruntime_{n}": timed(session) for n, session in self.sessions.items()}
+
+
+def _measure(exe: Any, kind: Kind, reference: Reference, runs: int) -> Row:
+    """Run the partition, the single device and ONNX Runtime in turns."""
+    executors = {variant: exe.executor(variant) for variant in exe.variants}
+    inputs = executors["partition"].random_inputs(SEED)
+    difference = 0.0
+    for executor in executors.values():
+        for mine, other in zip(executor.run(inputs), reference.outputs(inputs), strict=True):
+            scale = float(np.abs(other).max())
+            difference = max(difference, float(np.abs(mine.numpy() - other).max()) / scale)
+    devices = sorted({step.device for step in executors["partition"].trace()})
+    runners: dict[str, Callable[[], float]] = {
+        variant: _runner(executor, inputs, kind) for variant, executor in executors.items()
+    }
+    if kind == "latency":
+        runners |= reference.runners(inputs)
+    samples: dict[str, list[float]] = {name: [] for name in runners}
+    for _ in range(runs):
+        for name, run in runners.items():
+            samples[name].append(run())
+    for executor in executors.values():
+        executor.close()
+    row: Row = {"difference": difference, "devices": devices}
+    for name, seconds in samples.items():
+        row[f"{name}_s"] = min(seconds)
+        row[f"{name}_median_s"] = statistics.median(seconds)
+    return row
+
+
+def _runner(executor: Executor, inputs: Mapping[str, Any], kind: Kind) -> Callable[[], float]:
+    if kind == "throughput":
+        return lambda: executor.throughput(inputs, batches=16)
+    executor.set_inputs(inputs)
+    return lambda: executor.benchmark(inputs, repeat=1, warmup=0)[0]
+
+
+def print_table(rows: Sequence[Row]) -> None:
+    """Print the rows; times of the model in ms, of the steps in s."""
+    table = Table(title="light ONNX models on two CPU places (ms; steps in s)")
+    heads = ["model", "objective", "tasks", "kernels", "import", "measure", "solve", "compile"]
+    heads += ["predicted", "measured", "bound", "gap %", "single pred.", "single meas.", "speed-up"]
+    heads += ["ORT 1", "ORT 2", "max diff"]
+    for i, head in enumerate(heads):
+        table.add_column(head, justify="left" if i < 2 else "right")
+    for row in rows:
+        steps = [f"{row[key]:.1f}" for key in ("import_s", "measure_s", "solve_s", "compile_s")]
+        alone = row.get("single_s", row["partition_s"])
+        table.add_row(
+            row["model"], row["objective"], str(row["tasks"]), str(row["kernels"]), *steps,
+            *(_ms(row[key]) for key in ("predicted_s", "partition_s", "bound_s")),
+            f"{100 * row['gap']:.1f}", _ms(row["single_predicted_s"]), _ms(alone),
+            f"{alone / row['partition_s']:.2f}", _ms(row.get("onnxruntime_1_s")),
+            _ms(row.get("onnxruntime_2_s")), f"{row['difference']:.0e}",
+        )  # fmt: skip
+    Console(width=max(200, Console().width)).print(table)
+
+
+def _ms(seconds: float | None) -> str:
+    return "" if seconds is None else f"{1e3 * seconds:.2f}"
+
+
+def _document(rows: Sequence[Row], platform: Platform) -> Row:
+    return {
+        "what": "benchmarks/models.py",
+        "machine": machine.processor() or machine.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
+        "versions": {"tvm": tvm.__version__, "onnxruntime": onnxruntime.__version__},
+        "devices": [dict(d.target or {}) | {"cores": list(d.cores)} for d in platform.devices],
+        "rows": list(rows),
+    }
+
+
+if __name__ == "__main__":
+    main()
