@@ -5,9 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(wildcard src/*.cc src/*.h include/tvm_hetero/*.h) CMakeLists.txt setup.py
-MYPY_STRICT := $(addprefix tvm_hetero/,graph.py units.py errors.py documents.py cache.py platform.py \
-	platform_format.py problem.py problem_format.py schedule.py bounds.py check.py simulate.py \
-	discovery.py solvers report)
+# Everything below the TVM line (see tests/test_floors.py) is checked strictly.
+MYPY_STRICT := $(filter-out tvm_hetero/partition.py tvm_hetero/__main__.py,$(wildcard tvm_hetero/*.py)) \
+	tvm_hetero/solvers tvm_hetero/report
 
 .PHONY: demo test setup lint types tests bench clean
 

@@ -8,9 +8,15 @@ result is stored at once (`tvm_hetero.cost_models.store`) and never measured aga
 What is measured is meant to be what the kernel takes inside a whole network. There its inputs
 have just been written and its weights were last read one inference ago, with all the others read
 since. So before each repeat the weights (`Kernel.constants`) are thrown out of the CPU's caches,
-and the other arguments stay where the last repeat left them. On inception_v1 (89 tasks, 28 MB of
-weights, one Zen 5 core) the sum over the tasks was 13.1 ms with everything warm and 13.7 ms with
-cold weights; the network took 14.0 ms. A GPU's caches are left alone.
+and the other arguments stay where the last repeat left them. Sums over the tasks of a network,
+and the network itself, in ms on one Zen 5 core (32 MB of last-level cache):
+
+    network         weights   all warm   weights cold   all cold   whole network
+    squeezenet         5 MB       4.1         4.3          5.9          4.2
+    inception_v1      28 MB      13.1        13.7         17.8         14.0
+    resnet50         102 MB      33.0        35.9         43.3         38.8
+
+A GPU's caches are left alone.
 
 A kernel is its scheduled function, compared in full. The same function on another device is
 another measurement even where target and CPU are equal, since cores of one CPU may differ: big

@@ -135,9 +135,9 @@ def _needs(
 
 def original_layout(main: LoweredMain) -> Layout:
     """Everything on one device, in the model's own order."""
-    order = range(len(main.calls))
+    order = sorted(range(len(main.calls)), key=lambda i: original_position(main.task_ids[i]))
     return Layout(
-        items=tuple(sorted(order, key=lambda i: original_position(main.task_ids[i]))),
+        items=tuple(order),
         device_of=(0,) * len(main.calls),
         input_home=(0,) * len(main.params),
         output_home=(0,) * len(main.results()),

@@ -79,7 +79,8 @@ def main(model: Path | None = None, target: Path = Path("demo/tutorial.hetero"))
         single = min(alone.benchmark(inputs, repeat=20))
     print(f"5. measured {1e3 * best:.2f} ms; on the best single device {1e3 * single:.2f} ms")
     for step in ex.trace()[:4]:
-        print(f"   {step.device:8} {1e3 * step.start:7.3f} - {1e3 * step.end:7.3f} ms  {step.name[:50]}")
+        span = f"{1e3 * step.start:7.3f} - {1e3 * step.end:7.3f} ms"
+        print(f"   {step.device:8} {span}  {step.name[:50]}")
     ex.close()
 
     # ---------------------------------------------------------------- 6. the same numbers?

@@ -80,7 +80,8 @@ def make_problem(
     with _timed(seconds, "lower"):
         mod = strip_devices(mod) if is_annotated(mod) else mod
         targets = [make_target(d.target) for d in platform.devices if d.target is not None]
-        mod = LowerToTasks(targets)(mod)
+        lower: tvm.transform.Pass = LowerToTasks(targets)
+        mod = lower(mod)
         tasks = extract_tasks(mod)
     with _timed(seconds, "measure"):
         costs = model.costs(tasks.kernels, platform, progress)

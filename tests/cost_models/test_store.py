@@ -96,7 +96,7 @@ def test_two_programs_write_at_once(store: CostStore) -> None:
 
 @pytest.mark.parametrize("damage", ["text", "middle", "version"])
 def test_a_damaged_file_is_set_aside(store: CostStore, damage: str) -> None:
-    for i in range(200):
+    for i in range(40):
         store.add(KernelKey("h", f"{i}" * 50), PLACE, 1.0)
     if damage == "text":
         store.path.write_text("this is no database, whatever its name says" * 100)

@@ -13,8 +13,8 @@ from tvm.ir.instrument import PassTimingInstrument
 
 import tvm_hetero as th
 from tests.models import branchy, branchy_inputs, two_cpus
-from tvm_hetero import relay
 from tvm_hetero import relax as our_relax
+from tvm_hetero import relay
 from tvm_hetero.errors import InfeasibleError, ProfileError, UsageError
 from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule
 from tvm_hetero.platform import Device, Platform

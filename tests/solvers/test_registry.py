@@ -1,0 +1,172 @@
+"""`solve`: names, verification, the best single device, determinism, and every solver on all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.strategies import problems
+from tvm_hetero.check import check_schedule
+from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.problem import KINDS, Objective, Problem
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.solvers import Options, names, register, solve
+from tvm_hetero.solvers import registry as registry_module
+
+SOLVERS = ("auto", "cpsat", "heft", "single")
+QUICK = Options(time_limit=20.0)
+
+
+def test_names_are_sorted_and_complete() -> None:
+    assert names() == SOLVERS
+
+
+def test_unknown_solver_suggests_the_nearest() -> None:
+    with pytest.raises(UsageError, match="no solver 'hefd'; did you mean 'heft'"):
+        solve(fork_join(2), "hefd")
+
+
+@pytest.mark.parametrize("bad", [{"time_limit": 0.0}, {"seed": -1}, {"workers": 0}])
+def test_options_refuse_nonsense(bad: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        Options(**bad)  # type: ignore[arg-type]
+
+
+def test_registered_solver_is_used_and_its_name_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "_REGISTERED", {})
+
+    def mine(problem: Problem, options: Options) -> Schedule:
+        return replace(solve(problem, "heft", options), solver="mine")
+
+    register("mine", mine)
+    assert solve(fork_join(4), "mine").solver == "mine"
+    with pytest.raises(UsageError, match="a solver 'mine' already"):
+        register("mine", mine)
+
+
+def test_an_invalid_answer_is_refused_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(problem: Problem, options: Options) -> Schedule:
+        good = solve(problem, "single", options)
+        return replace(good, executions=good.executions[1:])
+
+    monkeypatch.setattr(registry_module, "_REGISTERED", {"wrong": wrong})
+    with pytest.raises(SolverError, match="not valid"):
+        solve(fork_join(2), "wrong")
+
+
+def test_best_single_device_wins_over_a_worse_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of({"a": {"p1": 1.0, "p2": 5.0}}, [], processors(2))
+
+    def slow(problem: Problem, options: Options) -> Schedule:
+        only = problem_of({"a": {"p2": 5.0}}, [], processors(2))
+        return replace(solve(only, "single", options), problem=problem.digest)
+
+    monkeypatch.setattr(registry_module, "_REGISTERED", {"slow": slow})
+    answer = solve(problem, "slow")
+    assert (answer.solver, answer.value) == ("slow (single)", 1.0)
+    assert answer.best_single_device is not None
+    assert answer.best_single_device.device == "p1"
+
+
+def test_best_single_device_is_none_where_no_device_can_do_it_all() -> None:
+    problem = problem_of({"a": {"p1": 1.0}, "b": {"p2": 1.0}}, [("a", "b", 0)], processors(2))
+    assert solve(problem, "heft").best_single_device is None
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_same_seed_same_bytes(solver: str) -> None:
+    for problem in (topcuoglu(), fork_join(7, overlap=False)):
+        first, second = (solve(problem, solver, QUICK) for _ in range(2))
+        assert first.dumps(canonical=True) == second.dumps(canonical=True)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_answer_is_valid_and_not_below_its_bound(solver: str, data: st.DataObject) -> None:
+    problem = data.draw(problems(max_tasks=7, kinds=KINDS, batch=3, memory=True))
+    answer = solve(problem, solver, QUICK)
+    assert check_schedule(problem, answer) == []
+    assert answer.value >= answer.lower_bound
+    single = answer.best_single_device
+    assert single is not None and answer.value <= single.value
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(problem=problems(max_tasks=9, kinds=KINDS, exact=False, memory=True))
+def test_times_with_many_digits_stay_valid(problem: Problem) -> None:
+    answer = solve(problem, "cpsat", QUICK)
+    assert check_schedule(problem, answer) == []
+    assert answer.status == "optimal"
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(problem=problems(max_tasks=6, kinds=KINDS, memory=True, feasible=False))
+def test_where_cpsat_finds_nothing_nobody_does(problem: Problem) -> None:
+    found = {}
+    for solver in SOLVERS:
+        try:
+            found[solver] = solve(problem, solver, QUICK).value
+        except InfeasibleError as error:
+            assert len(str(error)) > 30
+    if "cpsat" not in found:
+        assert found == {}
+    else:
+        assert found["auto"] == pytest.approx(found["cpsat"], rel=1e-6)
+        assert all(value >= found["cpsat"] * (1 - 1e-6) for value in found.values())
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", ["latency", "throughput"])
+def test_small_shapes(solver: str, kind: str) -> None:
+    one = {"a": {"p1": 2.0}}
+    free = {"a": {"p1": 0.0, "p2": 0.0}, "b": {"p1": 0.0, "p2": 0.0}}
+    apart = {"a": {"p1": 1.0}, "b": {"p1": 1.0}, "c": {"p1": 1.0}}
+    for costs, edges, devices, value in (
+        (one, [], 1, 2.0),
+        (free, [("a", "b", 4)], 2, 0.0),
+        (apart, [], 1, 3.0),
+    ):
+        problem = problem_of(costs, edges, processors(devices), Objective(kind))  # type: ignore[arg-type]
+        answer = solve(problem, solver, QUICK)
+        assert answer.value == value
+        assert answer.status == "optimal"
+
+
+def test_start_is_verified_and_never_made_worse() -> None:
+    problem = topcuoglu()
+    start = solve(problem, "heft")
+    assert solve(problem, "cpsat", replace(QUICK, start=start)).value <= start.value
+    with pytest.raises(SolverError, match="not valid"):
+        solve(problem, "cpsat", replace(QUICK, start=replace(start, executions=())))
+
+
+def test_weights_larger_than_all_memory_say_by_how_much() -> None:
+    platform = processors(2)
+    platform = replace(platform, devices=tuple(replace(d, memory=2**20) for d in platform.devices))
+    costs = {"a": {"p1": 1.0, "p2": 1.0}, "b": {"p1": 1.0}, "c": {"p2": 1.0}}
+    weights = {"a": 2**20, "b": 2**20, "c": 2**20}
+    problem = problem_of(costs, [], platform, weight_bytes=weights)
+    for solver in SOLVERS:
+        with pytest.raises(InfeasibleError, match=r"1\.00 MiB too little"):
+            solve(problem, solver)
+
+
+def test_task_larger_than_its_best_device_says_by_how_much() -> None:
+    platform = processors(2)
+    platform = replace(platform, devices=tuple(replace(d, memory=2**20) for d in platform.devices))
+    problem = problem_of({"a": {"p1": 1.0}}, [], platform, output_bytes={"a": 3 * 2**19})
+    with pytest.raises(InfeasibleError, match=r"task 'a' needs 1\.50 MiB .* 512 KiB too little"):
+        solve(problem)
+
+
+def test_latency_limit_below_the_bound_says_by_how_much() -> None:
+    platform = processors(1)
+    platform = replace(platform, devices=(replace(platform.devices[0], watts=5.0),))
+    problem = problem_of({"a": {"p1": 2.0}}, [], platform, Objective("energy", 1, 1.5))
+    with pytest.raises(InfeasibleError, match=r"raise the limit by at least 500 ms"):
+        solve(problem)

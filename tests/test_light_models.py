@@ -1,0 +1,91 @@
+"""The nine models of the onnx wheel: imported, placed, run on two unlike devices, and right.
+
+Costs come from the analytical model, so that the plans do not hang on the machine's load; plans
+from measured costs are in `benchmarks/models.py` and `tests/test_demo.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import tvm_hetero as th
+from tests.models import two_cpus
+from tvm_hetero import relay
+from tvm_hetero.check import check_schedule
+from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
+from tvm_hetero.partition import partition
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Objective
+from tvm_hetero.runtime.reference import ReferenceVM
+
+MODELS = light_models()
+
+
+def unlike_cpus() -> Platform:
+    """Two CPU places, one twice as fast as the other; made-up figures, see the file's text."""
+    platform = two_cpus()
+    big, little = platform.devices
+    return replace(
+        platform,
+        devices=(
+            replace(big, peak_flops=2e11, bandwidth=2e10, launch=2e-6),
+            replace(little, peak_flops=1e11, bandwidth=2e10, launch=2e-6),
+        ),
+    )
+
+
+def onnxruntime_outputs(name: str, inputs: dict[str, Any]) -> list[Any]:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    model = randomize_weights(load_model(MODELS[name]), 0)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return list(session.run(None, inputs))
+
+
+def test_there_are_nine():
+    assert len(MODELS) == 9
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_partitioned_it_equals_onnxruntime(name):
+    mod = relay.frontend.from_onnx(MODELS[name], random_weights=0)
+    expected = None
+    for kind in ("latency", "throughput"):
+        placed = partition(
+            mod, unlike_cpus(), Objective(kind), time_limit=4, cost_model="analytical"
+        )
+        assert check_schedule(placed.problem, placed.schedule) == []
+        with th.build(placed.module, single=False).executor() as executor:
+            inputs = executor.random_inputs(0)
+            outputs = [out.numpy() for out in executor.run(inputs)]
+            devices = {step.device for step in executor.trace()}
+        expected = expected or onnxruntime_outputs(name, inputs)
+        for ours, reference in zip(outputs, expected, strict=True):
+            assert ours.shape == reference.shape
+            # The seeded weights keep the softmax from saturating, so that the outputs mean
+            # something: they differ, and by much more than the tolerance.
+            spread = reference.max() - reference.min()
+            assert spread > 10 * 1e-3 * reference.max()
+            np.testing.assert_allclose(ours, reference, rtol=1e-3, atol=1e-4 * spread)
+        used = {e.device for e in placed.schedule.executions}
+        assert devices == used
+        if kind == "throughput":
+            assert used == {"big", "little"}
+
+
+@pytest.mark.parametrize("name", ["squeezenet", "inception_v1"])
+def test_the_stock_vm_gives_the_same_bits(name):
+    mod = relay.frontend.from_onnx(MODELS[name], random_weights=0)
+    placed = partition(mod, unlike_cpus(), time_limit=4, cost_model="analytical")
+    assert len({e.device for e in placed.schedule.executions}) == 2
+    with th.build(placed.module, single=False).executor() as executor:
+        inputs = executor.random_inputs(1)
+        outputs = [out.numpy().tobytes() for out in executor.run(inputs)]
+    reference = ReferenceVM(placed.module).run(*inputs.values())
+    assert outputs == [array.tobytes() for array in reference]
