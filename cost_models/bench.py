@@ -14,10 +14,10 @@ from tvm_hetero.cost_models.compile_kernels import Compiled
 from tvm_hetero.cost_models.effort import Effort
 from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.store import KernelKey
-from tvm_hetero.cost_models.targets import dl_device
 from tvm_hetero.cost_models.worker import Worker, WorkerLost
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.platform import Device, Platform
+from tvm_hetero.targets import dl_device
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc

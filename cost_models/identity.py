@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.store import KernelKey, Place
-from tvm_hetero.cost_models.targets import CPU, device_target, dl_device
 from tvm_hetero.machine import available_cores, read_processor
 from tvm_hetero.platform import Device, Platform
+from tvm_hetero.targets import CPU, device_target, dl_device
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc

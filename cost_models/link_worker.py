@@ -1,15 +1,17 @@
 """The child process that measures links: ``python -m tvm_hetero.cost_models.link_worker``.
 
-It splits in two: a producer pinned to one core and a consumer pinned to the other, which share
-memory and two pipes, as the threads of an executor share memory and events (processes, because
-Python's threads would wait for each other's interpreter lock). It needs numpy alone.
+Between CPU cores it splits in two: a producer pinned to one core and a consumer pinned to the
+other, which share memory, as the threads of an executor do (processes, because Python's threads
+would wait for each other's interpreter lock). That needs numpy alone.
 
 Hand-off
-    The producer notes the time and writes to the pipe; the consumer, which has been asleep for
-    long enough to be really asleep, notes the time when it has read it.
+    The producer writes the time into shared memory; the consumer, which has been spinning there
+    as an executor's thread does in a run, notes the time when it sees it.
 Reading
     The consumer copies a tensor that the producer has just written, and one that it has written
     itself. The difference is what it takes to fetch the tensor from the other core.
+
+Between a CPU and a device with memory of its own, copies of several sizes are timed.
 """
 
 from __future__ import annotations
@@ -30,9 +32,12 @@ from tvm_hetero.cost_models.child import serve
 SIZES = (64 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024)
 HANDOFFS = 60
 READS = 15
-# How long the producer lets the consumer fall asleep, s.
-_DOZE = 3e-4
+# A small copy shows the latency, large ones the rate.
+COPIES = (4 * 1024, 1024 * 1024, 16 * 1024 * 1024)
+# How long the producer lets the consumer spin, s.
+_PAUSE = 3e-5
 _PAGE = 4096
+_CPU = 1  # DLPack's kDLCPU
 
 
 class _Signal:
@@ -55,7 +60,7 @@ class _Signal:
 
 @dataclass
 class _Shared:
-    """What the two processes share. `sent` holds one time in ns."""
+    """What the two processes share. `sent` holds one time in ns; a change of it is the hand-off."""
 
     data: np.ndarray[Any, np.dtype[np.float32]]
     sent: np.ndarray[Any, np.dtype[np.int64]]
@@ -72,7 +77,36 @@ class _Shared:
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Measure one link. Answers the hand-offs (s) and, by size (bytes), both kinds of reads (s)."""
+    """Measure one link; see `_between_cores` and `_between_memories`."""
+    if question["ask"] == "copy":
+        return _between_memories(question["from"], question["to"], question["core"])
+    return _between_cores(question)
+
+
+def _between_memories(src: Sequence[int], dst: Sequence[int], core: int) -> dict[str, Any]:
+    """Seconds of copies from one device (its DLPack type and number) to another, by size."""
+    os.sched_setaffinity(0, [core])
+    import tvm
+
+    here, there = tvm.runtime.device(*src), tvm.runtime.device(*dst)
+    # The end that is no CPU is the one that copies, and the one to wait for.
+    engine = here if there.dlpack_device_type() == _CPU else there
+    copies: dict[str, list[float]] = {}
+    for size in COPIES:
+        source = tvm.runtime.tensor(np.full(size // 4, 1.5, np.float32), here)
+        target = tvm.runtime.empty((size // 4,), "float32", there)
+        copies[str(size)] = []
+        for _ in range(READS):
+            engine.sync()
+            start = time.perf_counter()
+            source.copyto(target)
+            engine.sync()
+            copies[str(size)].append(time.perf_counter() - start)
+    return {"copies": copies}
+
+
+def _between_cores(question: dict[str, Any]) -> dict[str, Any]:
+    """The hand-offs (s) and, by size (bytes), both kinds of reads (s)."""
     shared = _Shared.make()
     results, results_in = os.pipe()
     consumer = os.fork()
@@ -105,9 +139,10 @@ def _consumer_process(shared: _Shared, cores: Sequence[int], results: int) -> No
 def _produce(shared: _Shared) -> None:
     for _ in range(HANDOFFS):
         shared.ready.wait()
-        time.sleep(_DOZE)
+        until = time.monotonic() + _PAUSE
+        while time.monotonic() < until:
+            pass
         shared.sent[0] = time.monotonic_ns()
-        shared.given.send()
     for size in SIZES:
         source = np.full(size // 4, 1.5, np.float32)
         for _ in range(READS):
@@ -119,8 +154,10 @@ def _produce(shared: _Shared) -> None:
 def _consume(shared: _Shared) -> dict[str, Any]:
     handoffs = []
     for _ in range(HANDOFFS):
+        before = shared.sent[0]
         shared.ready.send()
-        shared.given.wait()
+        while shared.sent[0] == before:
+            pass
         handoffs.append((time.monotonic_ns() - int(shared.sent[0])) * 1e-9)
     own, other = {}, {}
     for size in SIZES:

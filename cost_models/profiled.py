@@ -46,9 +46,9 @@ from tvm_hetero.cost_models.protocol import (
     require_a_device,
 )
 from tvm_hetero.cost_models.store import CostStore, KernelKey, Place
-from tvm_hetero.cost_models.targets import device_target, require_present
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.problem import Cost
+from tvm_hetero.targets import device_target, require_present
 
 if TYPE_CHECKING:
     from tvm.target import Target

@@ -14,6 +14,7 @@ from tvm_hetero.errors import PlatformError
 from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.problem import Cost
+from tvm_hetero.targets import HOST_KINDS
 
 INPUT_OP = "input"
 OUTPUT_OP = "output"
@@ -36,7 +37,7 @@ def is_io_task(task: Task) -> bool:
 
 def is_host(device: Device) -> bool:
     """Whether a device computes in the machine's main memory."""
-    return device.kind in ("llvm", "c")
+    return device.kind in HOST_KINDS
 
 
 def host_device(platform: Platform) -> str:

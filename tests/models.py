@@ -15,9 +15,9 @@ from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES, extract_t
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Problem
-from tvm_hetero.runtime.kernel_cache import make_target
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.simulate import simulate
+from tvm_hetero.targets import device_target
 
 NATIVE = {"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1}
 PLAIN = {"kind": "llvm", "mcpu": "x86-64-v2", "num-cores": 1}
@@ -85,7 +85,7 @@ def branchy_inputs(seed: int = 0) -> list[np.ndarray[Any, Any]]:
 
 def lowered(mod: tvm.IRModule, platform: Platform) -> tvm.IRModule:
     """`mod` lowered for a platform's targets."""
-    return LowerToTasks([make_target(d.target or {}) for d in platform.devices])(mod)
+    return LowerToTasks([device_target(d) for d in platform.devices])(mod)
 
 
 def unit_problem(mod: tvm.IRModule, platform: Platform) -> Problem:

@@ -23,9 +23,9 @@ from tvm_hetero.passes.io_tasks import add_io_tasks, io_costs, needs_io_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.runtime.kernel_cache import make_target
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
+from tvm_hetero.targets import device_target
 
 MODEL_NAME = "hetero_model_name"
 
@@ -79,7 +79,7 @@ def make_problem(
     seconds: dict[str, float] = {}
     with _timed(seconds, "lower"):
         mod = strip_devices(mod) if is_annotated(mod) else mod
-        targets = [make_target(d.target) for d in platform.devices if d.target is not None]
+        targets = [device_target(d) for d in platform.devices if d.target is not None]
         lower: tvm.transform.Pass = LowerToTasks(targets)
         mod = lower(mod)
         tasks = extract_tasks(mod)

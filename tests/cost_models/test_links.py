@@ -12,8 +12,10 @@ from tvm_hetero.cost_models.links import (
     LEAST_LATENCY,
     MOST_BANDWIDTH,
     MOST_LATENCY,
+    copy_figures,
     link_figures,
     measure_links,
+    open_copies,
     open_pairs,
 )
 from tvm_hetero.cost_models.store import CostStore
@@ -79,6 +81,24 @@ def test_figures_ignore_what_was_disturbed() -> None:
     latency, bandwidth = link_figures(found(1e-11))
     assert latency == pytest.approx(2e-5, rel=0.02)
     assert bandwidth == pytest.approx(1e11, rel=0.01)
+
+
+def test_figures_of_copies_split_latency_and_rate() -> None:
+    latency, bandwidth = copy_figures(
+        {"4096": [9e-6, 8e-6], "1048576": [1e-3], "16777216": [8e-6 + 1.6e-3, 1.0]}
+    )
+    assert latency == pytest.approx(8e-6)
+    assert bandwidth == pytest.approx((16777216 - 4096) / 1.6e-3, rel=0.01)
+    assert copy_figures({"4096": [1e-5], "16777216": [1e-6]})[1] == MOST_BANDWIDTH
+
+
+def test_a_gpu_that_is_not_here_is_left_without_a_link() -> None:
+    import tvm
+
+    gpu = Device("gpu", target={"kind": "cuda", "arch": "sm_90"}, overlap=True)
+    platform = Platform((cpu("a", CORES[0]), gpu))
+    present = bool(tvm.cuda(0).exist)
+    assert bool(open_copies(platform)) == present
 
 
 def test_noise_stays_within_bounds() -> None:

@@ -14,10 +14,11 @@ from tvm_hetero.passes.split_segments import Split, split_segments
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable, Variant
-from tvm_hetero.runtime.kernel_cache import compile_module, make_target
+from tvm_hetero.runtime.kernel_cache import compile_module
 from tvm_hetero.runtime.plan import make_plan, tasks_of_steps
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import solve
+from tvm_hetero.targets import device_target
 
 # Attribute of `main`: where the model came from, as JSON text. Set by a front end.
 SOURCE = "hetero_source"
@@ -59,8 +60,7 @@ def _build_variant(split: Split, platform: Platform) -> Variant:
     libraries = {}
     for device, module in split.modules.items():
         row = platform.devices[device]
-        assert row.target is not None  # annotating refused devices without one
-        libraries[row.name] = compile_module(module, make_target(row.target))
+        libraries[row.name] = compile_module(module, device_target(row))
     return Variant(plan, tuple(tuple(t) for t in tasks_of_steps(split, plan)), libraries)
 
 

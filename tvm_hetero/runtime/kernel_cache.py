@@ -11,7 +11,6 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,25 +33,6 @@ def schedule_kernels(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModu
             func = schedule_kernel(func, target).with_attr("target", target)
         scheduled[gvar] = func
     return tvm.IRModule(scheduled, attrs=mod.attrs, global_infos=mod.global_infos)
-
-
-def make_target(target: Mapping[str, Any]) -> tvm.target.Target:
-    """A TVM target of a platform's target; a device target gets this machine's CPU as host.
-
-    Raises
-    ------
-    PlatformError
-        If TVM does not know it.
-    """
-    from tvm_hetero.errors import PlatformError
-
-    try:
-        made = tvm.target.Target(dict(target))
-        if made.kind.name not in ("llvm", "c") and made.host is None:
-            made = tvm.target.Target(made, host=tvm.target.Target({"kind": "llvm"}))
-    except (ValueError, TypeError, tvm.error.TVMError) as error:
-        raise PlatformError(f"target {dict(target)}: TVM does not take it: {error}") from None
-    return made
 
 
 def compile_module(mod: tvm.IRModule, target: tvm.target.Target) -> Path:

@@ -17,10 +17,9 @@ from tvm_hetero.passes.dataflow import Root
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.split_segments import Segment, Split, input_signature
 from tvm_hetero.platform import Platform
+from tvm_hetero.targets import CPU, dl_device
 
 FORMAT = "tvm-hetero/plan/1"
-# DLPack's numbers of device types, by the kind of a TVM target.
-DL_TYPES = {"llvm": 1, "c": 1, "cuda": 2, "opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10}
 
 
 def make_plan(split: Split, platform: Platform) -> dict[str, Any]:
@@ -88,14 +87,8 @@ class _PlanMaker:
     @property
     def _spaces(self) -> list[tuple[str, int, int]]:
         """The memories: main memory first, then each device that has its own."""
-        spaces = [("host", 1, 0)]
-        counts: dict[str, int] = {}
-        for device in self.platform.devices:
-            if not is_host(device):
-                number = counts.setdefault(device.kind, 0)
-                counts[device.kind] += 1
-                spaces.append((device.name, DL_TYPES[device.kind], number))
-        return spaces
+        own = [device for device in self.platform.devices if not is_host(device)]
+        return [("host", CPU, 0), *((d.name, *dl_device(self.platform, d)) for d in own)]
 
     def _space(self, device: int) -> int:
         """The memory of a device, as a position in `_spaces`."""

@@ -22,8 +22,8 @@ from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.passes.annotate_devices import DEVICE, lift_constants, problem_and_schedule
 from tvm_hetero.passes.emit import device_position
 from tvm_hetero.platform import Platform
-from tvm_hetero.runtime.kernel_cache import OPT_LEVEL, make_target
-from tvm_hetero.runtime.plan import DL_TYPES
+from tvm_hetero.runtime.kernel_cache import OPT_LEVEL
+from tvm_hetero.targets import device_target, dl_device
 
 
 class ReferenceVM:
@@ -40,7 +40,8 @@ class ReferenceVM:
         lifted, weights = lift_constants(mod)
         vdevices = list(lifted.global_infos["vdevice"])
         devices = [
-            tvm.runtime.Device(DL_TYPES[str(v.target.kind.name)], v.vdevice_id) for v in vdevices
+            tvm.runtime.Device(dl_device(problem.platform, device)[0], vdevice.vdevice_id)
+            for device, vdevice in zip(problem.platform.devices, vdevices, strict=True)
         ]
         params = lifted["main"].params[: len(mod["main"].params)]
         self._homes = [devices[device_position(p.ty, vdevices)] for p in params]
@@ -81,7 +82,7 @@ def _pipeline() -> tvm.transform.Pass:
 
 def _compile(mod: tvm.IRModule, platform: Platform) -> Any:
     """Compile with one library a device (limit 1), through the compiler's inner steps."""
-    targets = {d.name: make_target(d.target or {}) for d in platform.devices}
+    targets = {d.name: device_target(d) for d in platform.devices}
     host = next((t for t in targets.values() if t.kind.name == "llvm"), None)
     for gvar, func in list(mod.functions.items()):
         if isinstance(func, tvm.tirx.PrimFunc):

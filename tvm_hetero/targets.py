@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tvm.target import Target
 
 CPU = 1  # DLPack's kDLCPU
+# Kinds of TVM targets that compute in the machine's main memory.
+HOST_KINDS = ("llvm", "c")
 
 
 def device_target(device: Device) -> Target:
