@@ -1,0 +1,182 @@
+"""CPU and GPU together: measured costs and links, a plan, overlapped copies, equal outputs.
+
+    python benchmarks/gpu.py [--models NAME,NAME] [--output FILE]
+
+Needs a CUDA device and nvcc. For each model the costs of every kernel are measured on the CPU
+place and on the GPU, the links by timing copies, and the latency problem is solved; the plan
+runs and is compared with ONNX Runtime. Then random placements of the same model, which move many
+tensors both ways, are run and compared: they show that copies and synchronisation are right, and
+the trace shows how long copies and kernels were at work at the same time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+import tvm_hetero as th
+from tvm_hetero import relay
+from tvm_hetero.cost_models.links import measure_links
+from tvm_hetero.discovery import detect_platform
+from tvm_hetero.documents import write_atomic
+from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
+from tvm_hetero.partition import Partition, partition
+from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.platform import Platform
+from tvm_hetero.report.intervals import COPY, Interval, overlap_seconds
+from tvm_hetero.runtime.executor import Executor
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.simulate import simulate
+
+RESULTS = Path(__file__).with_name("results") / "gpu.json"
+RUNS = 30
+Row = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", default="squeezenet,inception_v1,resnet50")
+    parser.add_argument("--placements", type=int, default=3, help="random ones for each model")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    platform = measure_links(detect_platform())
+    if not any(device.kind == "cuda" for device in platform.devices):
+        sys.exit("this machine has no CUDA device that nvidia-smi shows; nothing to measure")
+    for device in platform.devices:
+        print(device, flush=True)
+    for link in platform.links:
+        print(link, flush=True)
+    rows = []
+    for name in options.models.split(","):
+        rows.append(measure_model(name, platform, options.placements))
+        print(json.dumps(rows[-1]), flush=True)
+        write_atomic(options.output, json.dumps(_document(platform, rows), indent=1) + "\n")
+
+
+def measure_model(name: str, platform: Platform, placements: int) -> Row:
+    """Solve and run one model, then random placements of it."""
+    mod = relay.frontend.from_onnx(light_models()[name], random_weights=0)
+    placed = partition(mod, platform, time_limit=20)
+    schedule = placed.schedule
+    exe = th.build(placed.module)
+    row: Row = {
+        "model": name,
+        "tasks": len(placed.problem.tasks),
+        "kernels": placed.kernels,
+        "seconds": placed.seconds,
+        "status": schedule.status,
+        "gap": schedule.gap,
+        "predicted_s": schedule.value,
+        "single_predicted": [schedule.best_single_device.device, schedule.best_single_device.value]
+        if schedule.best_single_device
+        else None,
+        "tasks_on": _count(schedule),
+        "copies": len(schedule.copies),
+    }
+    with exe.executor() as executor:
+        inputs = executor.random_inputs(0)
+        reference = _onnxruntime(name, inputs)
+        row |= {"partition": _run(executor, inputs, reference)}
+    if "single" in exe.variants:
+        with exe.executor("single") as executor:
+            row |= {"single": _run(executor, inputs, reference)}
+    row["random"] = [
+        _random_placement(placed, seed, inputs, reference) for seed in range(placements)
+    ]
+    return row
+
+
+def _random_placement(
+    placed: Partition, seed: int, inputs: dict[str, Any], reference: list[Any]
+) -> Row:
+    """Every task on a device by lot."""
+    rng = random.Random(seed)
+    problem = placed.problem
+    steps = [
+        (task, rng.choice(problem.devices_for(task)), (0,))
+        for task in problem.graph.topological_order
+    ]
+    executions, copies = simulate(problem, steps)
+    value = max(e.end for e in executions)
+    schedule = Schedule(problem.digest, "random", "latency", executions, copies, value, 0.0)
+    exe = th.build(annotate_devices(placed.module, problem, schedule), single=False)
+    with exe.executor() as executor:
+        return {"predicted_s": value, "copies": len(copies), **_run(executor, inputs, reference)}
+
+
+def _run(executor: Executor, inputs: dict[str, Any], reference: list[Any]) -> Row:
+    """Differences from the reference over many runs, times, and who was at work with whom."""
+    difference = 0.0
+    best: list[Any] = []
+    for _ in range(RUNS):
+        outputs = executor.run(inputs)
+        trace = executor.trace()
+        if not best or max(s.end for s in trace) < max(s.end for s in best):
+            best = trace
+        for mine, other in zip(outputs, reference, strict=True):
+            scale = float(np.abs(other).max())
+            difference = max(difference, float(np.abs(mine.numpy() - other).max()) / scale)
+    intervals = [Interval(s.device, s.name, s.start, s.end, s.kind) for s in best]
+    lanes = sorted({i.lane for i in intervals})
+    copying = sorted({i.lane for i in intervals if i.kind == COPY})
+    return {
+        "min_s": min(executor.benchmark(inputs, RUNS)),
+        "difference": difference,
+        "lanes": lanes,
+        "overlap_s": overlap_seconds(intervals, lanes),
+        "copy_lanes": copying,
+        "copy_overlap_s": max(
+            (
+                overlap_seconds(intervals, [lane, other])
+                for lane in copying
+                for other in lanes
+                if other != lane
+            ),
+            default=0.0,
+        ),
+    }
+
+
+def _count(schedule: Schedule) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for execution in schedule.executions:
+        counts[execution.device] = counts.get(execution.device, 0) + 1
+    return counts
+
+
+def _onnxruntime(name: str, inputs: dict[str, Any]) -> list[Any]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    model = randomize_weights(load_model(light_models()[name]), 0)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return list(session.run(None, inputs))
+
+
+def _document(platform: Platform, rows: Sequence[Row]) -> Row:
+    return {
+        "what": "benchmarks/gpu.py",
+        "devices": [
+            {"name": d.name, "target": dict(d.target or {}), "cores": len(d.cores)}
+            for d in platform.devices
+        ],
+        "links": [
+            {"from": k.src, "to": k.dst, "bandwidth": k.bandwidth, "latency": k.latency}
+            for k in platform.links
+        ],
+        "rows": list(rows),
+    }
+
+
+if __name__ == "__main__":
+    main()
