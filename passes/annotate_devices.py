@@ -63,6 +63,12 @@ def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) ->
     UsageError
         If problem and schedule are not this module's, or a task runs on several devices.
     """
+    if problem.batch != 1:
+        raise UsageError(
+            f"a module is placed for batch 1, this problem has batch {problem.batch}: a plan runs "
+            "one element at a time. Import the model with a larger first dimension "
+            "(--shape NAME=4x3x224x224) to compute several at once"
+        )
     mod = strip_devices(mod) if is_annotated(mod) else mod
     main = read_main(mod)
     layout = plan_layout(main, problem, schedule)

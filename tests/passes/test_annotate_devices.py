@@ -23,6 +23,7 @@ from tvm_hetero.passes.annotate_devices import (
     strip_devices,
 )
 from tvm_hetero.passes.dataflow import TASK_IDS, bindings, is_kernel_call, read_main
+from tvm_hetero.problem import Objective
 from tvm_hetero.relax.transform import AnnotateDevices
 
 PLATFORM = two_cpus()
@@ -168,6 +169,12 @@ def test_a_task_on_two_devices_is_refused_by_name():
     twice = replace(schedule, executions=(*schedule.executions, replace(first, device=other)))
     with pytest.raises(UsageError, match=first.task):
         annotate_devices(MODULE, PROBLEM, twice)
+
+
+def test_a_larger_batch_is_refused_with_the_way_out():
+    batch = PROBLEM.with_objective(Objective("latency", 4))
+    with pytest.raises(UsageError, match=r"batch 4.*--shape"):
+        annotate_devices(MODULE, batch, random_schedule(PROBLEM, 1))
 
 
 def test_a_module_without_placement_is_refused():

@@ -45,7 +45,8 @@ def test_a_device_without_copy_engine_works_around_its_copies() -> None:
 def test_copies_go_hop_by_hop() -> None:
     devices = (Device("a", overlap=True), Device("hub", overlap=True), Device("b", overlap=True))
     links = (Link("a", "hub", latency=1.0), Link("hub", "b", latency=2.0))
-    problem = problem_of({"x": {"a": 1.0}, "y": {"b": 1.0}}, [("x", "y", 4)], Platform(devices, links))
+    costs = {"x": {"a": 1.0}, "y": {"b": 1.0}}
+    problem = problem_of(costs, [("x", "y", 4)], Platform(devices, links))
     answer = solve(problem, "heft")
     assert [(c.src, c.dst, c.start, c.end) for c in answer.copies] == [
         ("a", "hub", 1.0, 2.0),
@@ -109,6 +110,6 @@ def test_waits_for_memory_that_is_given_back() -> None:
 
 
 def test_throughput_evens_out_the_loads() -> None:
-    costs = {f"t{i}": {"p1": float(s), "p2": float(s)} for i, s in enumerate((5, 4, 3, 3, 3))}
+    costs = {f"t{i}": {"p1": float(s), "p2": float(s)} for i, s in enumerate((6, 5, 4, 3))}
     problem = problem_of(costs, [], processors(2), Objective("throughput"))
     assert solve(problem, "heft").value == 9.0

@@ -63,7 +63,8 @@ def test_best_single_device_wins_over_a_worse_answer(monkeypatch: pytest.MonkeyP
 
     def slow(problem: Problem, options: Options) -> Schedule:
         only = problem_of({"a": {"p2": 5.0}}, [], processors(2))
-        return replace(solve(only, "single", options), problem=problem.digest)
+        answer = solve(only, "single", options)
+        return replace(answer, problem=problem.digest, lower_bound=0.0)
 
     monkeypatch.setattr(registry_module, "_REGISTERED", {"slow": slow})
     answer = solve(problem, "slow")
@@ -101,7 +102,9 @@ def test_every_answer_is_valid_and_not_below_its_bound(solver: str, data: st.Dat
 def test_times_with_many_digits_stay_valid(problem: Problem) -> None:
     answer = solve(problem, "cpsat", QUICK)
     assert check_schedule(problem, answer) == []
-    assert answer.status == "optimal"
+    # The coefficients of energy and cost are rounded too, so only times are always proven.
+    if problem.objective.kind in ("latency", "throughput"):
+        assert answer.status == "optimal"
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -78,7 +78,7 @@ def measure_links(steps: Steps, platform: Platform) -> Platform:
     """Step: measure the links that the platform leaves open; none, no step."""
     from tvm_hetero.cost_models import links
 
-    if not links.open_pairs(platform):
+    if not links.open_pairs(platform) and not links.open_copies(platform):
         return platform
     with steps.step("Measure links") as step:
         platform = links.measure_links(platform)
