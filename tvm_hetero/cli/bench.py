@@ -12,6 +12,7 @@ import typer
 
 from tvm_hetero.cli import options
 from tvm_hetero.cli.console import Steps
+from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.cli.run import load_executor
 from tvm_hetero.errors import UsageError
 
@@ -139,10 +140,11 @@ def measure_against(
             difference = measure.largest_difference(executor.run(inputs), reference.outputs(inputs))
             step.note = f"largest difference {difference}"
         runners[ONNXRUNTIME] = reference.runner(inputs)
+    neighbours = Neighbours()
     with steps.step("Measure in turns") as step:
         measured = measure.measure_in_turns(runners, repeat, warmup)
         step.note = f"{', '.join(runners)}: {repeat} runs each after {warmup}"
-    warning = measure.crowded(count_cores(executor))
+    warning = neighbours.warning()
     if warning:
         steps.say(warning, "yellow")
     return Comparison(measured, difference, note=warning)

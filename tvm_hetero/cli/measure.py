@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import time
 import zipfile
 from collections.abc import Callable, Mapping
@@ -64,21 +63,6 @@ def best_trace(executor: Executor, inputs: Arrays) -> list[TracedStep]:
         executor.run(inputs)
         traces.append(executor.trace())
     return min(traces, key=lambda trace: max((step.end for step in trace), default=0.0))
-
-
-def crowded(cores: int) -> str:
-    """A warning if other programs keep the machine's cores busy; empty if not.
-
-    The load average of the last minute holds our own work too, so it has to be well above the
-    number of cores that we use.
-    """
-    load = os.getloadavg()[0]
-    if load <= 1.5 * max(cores, len(os.sched_getaffinity(0))):
-        return ""
-    return (
-        f"Other programs keep this machine busy (load {load:.1f}): measured times are longer "
-        "than on an idle one, and two devices suffer more than one."
-    )
 
 
 def read_inputs(path: Path) -> Arrays:

@@ -1,0 +1,20 @@
+"""The benchmarks' small modes run and give what their tables are made of."""
+
+from __future__ import annotations
+
+import math
+
+from benchmarks import models
+
+
+def test_models_small():
+    rows = models.main(["--small", "--time-limit", "5"])
+    assert [row["objective"] for row in rows] == ["latency", "throughput"]
+    for row in rows:
+        assert row["tasks"] > row["kernels"] > 0
+        assert row["difference"] < 1e-3
+        assert 0 < row["bound_s"] <= row["predicted_s"] * (1 + 1e-9)
+        assert row["predicted_s"] <= row["single_predicted_s"] * (1 + 1e-9)
+        assert math.isfinite(row["partition_s"])
+        assert row["partition_s"] > 0
+    assert rows[0]["onnxruntime_1_s"] > 0

@@ -1,0 +1,65 @@
+"""``make demo``: it runs, its files are whole, and the second time it finds what it measured."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import tvm_hetero as th
+from tvm_hetero.check import check_schedule
+from tvm_hetero.cli.main import main
+from tvm_hetero.cost_models.profiled import ProfiledCosts
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo")
+    assert main(["demo", "--folder", str(path), "--repeat", "5"]) == 0
+    return path
+
+
+def test_the_report_is_self_contained(folder):
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") >= 2, "the plan above the measured run"
+    # Without a network: nothing is fetched. Namespaces of SVG are names, not addresses.
+    links = re.findall(r"(?:src|href)\s*=\s*[\"']?(\w+:)?//", page)
+    assert links == []
+    assert "<script src" not in page
+    assert "ONNX Runtime" in page
+
+
+def test_the_trace_is_in_chromes_format(folder):
+    trace = json.loads((folder / "trace.json").read_text())
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    assert len(events) > 50
+    assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in events)
+
+
+def test_the_artifact_holds_a_checked_schedule(folder):
+    with th.load(folder / "net.hetero", "partition") as executor:
+        assert check_schedule(executor.problem, executor.schedule) == []
+        assert executor.schedule.value <= executor.schedule.best_single_device.value
+        executor.run(executor.random_inputs(0))
+        assert {step.device for step in executor.trace()} == set(executor.problem.platform.names)
+
+
+def test_the_second_time_nothing_is_measured_or_solved_otherwise(folder, monkeypatch, tmp_path):
+    measured = []
+    original = ProfiledCosts.costs
+
+    def counting(self, kernels, platform, progress=None):
+        costs = original(self, kernels, platform, progress)
+        measured.append(self.runs)
+        return costs
+
+    monkeypatch.setattr(ProfiledCosts, "costs", counting)
+    assert main(["demo", "--folder", str(tmp_path), "--repeat", "5"]) == 0
+    assert measured == [0]
+    first, second = (
+        json.loads((path / "net.hetero" / "schedule.json").read_text())
+        for path in (folder, tmp_path)
+    )
+    assert first | {"seconds": 0} == second | {"seconds": 0}
