@@ -68,20 +68,55 @@ def test_something_else_of_that_name_is_left_alone(executable, tmp_path, make):
     assert path.exists()
 
 
-def test_a_write_that_fails_leaves_the_old_artifact_whole(executable, copied, monkeypatch):
-    writes = []
+class FailingDisk:
+    """Lets `before` writes through and fails the next one, whatever it is."""
 
-    def failing(source, target):
-        writes.append(target)
-        raise OSError(28, "No space left on device")
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, before: int) -> None:
+        self.left = before
+        for place, name in [
+            (artifact, "write_atomic"),
+            (artifact.shutil, "copyfile"),
+            (artifact.safetensors.numpy, "save_file"),
+            (artifact.os, "rename"),
+            (artifact.tempfile, "mkdtemp"),
+        ]:
+            monkeypatch.setattr(place, name, self._counted(getattr(place, name)))
 
-    monkeypatch.setattr(artifact.shutil, "copyfile", failing)
-    with pytest.raises(ArtifactError, match="No space left on device"):
-        executable.save(copied)
-    assert writes
-    assert [p.name for p in copied.parent.iterdir()] == ["net.hetero"]
-    with th.load(copied) as executor:
-        assert len(executor.run(INPUTS)) == 2
+    def _counted(self, write):
+        def counted(*arguments, **options):
+            if self.left == 0:
+                raise OSError(28, "No space left on device")
+            self.left -= 1
+            return write(*arguments, **options)
+
+        return counted
+
+
+@pytest.mark.parametrize("replacing", [False, True])
+def test_whichever_write_fails_what_was_there_stays_whole(
+    executable, saved, tmp_path, monkeypatch, replacing
+):
+    target = tmp_path / "net.hetero"
+    if replacing:
+        shutil.copytree(saved, target)
+    failures = 0
+    while True:
+        with monkeypatch.context() as patch:
+            disk = FailingDisk(patch, failures)
+            try:
+                executable.save(target)
+            except ArtifactError as error:
+                assert "No space left on device" in str(error)
+            else:
+                assert disk.left >= 0
+                break
+        assert [p.name for p in tmp_path.iterdir()] == (["net.hetero"] if replacing else [])
+        if replacing:
+            assert len(artifact.load_artifact(target).variants) == 2
+        failures += 1
+    assert failures >= 8, "the folder, weights, plans, libraries, manifest and the rename"
+    assert len(artifact.load_artifact(target).variants) == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["net.hetero"]
 
 
 def test_every_file_is_checked(saved, tmp_path):

@@ -107,14 +107,17 @@ def _replace_folder(new: Path, path: Path) -> None:
         os.rename(new, path)
         return
     aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-    os.rename(path, aside / "old")
     try:
-        os.rename(new, path)
-    except OSError:
-        os.rename(aside / "old", path)
-        raise
+        os.rename(path, aside / "old")
+        try:
+            os.rename(new, path)
+        except OSError:
+            os.rename(aside / "old", path)
+            raise
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        # If not even the way back worked, the old artifact in there is all that is left.
+        if path.exists():
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def load_artifact(path: str | os.PathLike[str]) -> Executable:
