@@ -10,6 +10,10 @@ Each runs on one worker, and in ping-pong between two (every tensor crosses to t
 worst case there is). Beside it, in the same run: Python threads that hand the tensor round through
 events, and TVM's VM running the whole chain as one function of packed calls.
 
+``stream`` is our executor with batches in a pipeline: what a segment adds to the time between two
+batches, divided by the segments that the busiest worker has of each (so with two workers, which
+work at once, half of the chain).
+
     python benchmarks/dispatch.py [--small] [--output FILE]
 
 The machine may be busy: the figure is the best run, the median stands beside it.
@@ -35,6 +39,7 @@ import tvm_ffi
 from tvm import relax
 
 from tvm_hetero.runtime import native
+from tvm_hetero.runtime.stream import steady_seconds
 
 RESULTS = Path(__file__).with_name("results") / "dispatch.json"
 SHAPE = (16,)
@@ -96,6 +101,21 @@ def on_executor(name: str, functions: list[Function], segments: int, runs: int) 
     executor.set_input("x", tvm.runtime.tensor(np.zeros(SHAPE, "float32")))
     executor.run_repeated(5)
     return row("executor", name, workers, segments, executor.run_repeated(runs))
+
+
+def in_a_stream(name: str, functions: list[Function], segments: int, runs: int) -> Row:
+    """Our executor with batches one behind the other; the chain is cut into one part a worker."""
+    workers = len(functions)
+    plan = chain_plan(segments, workers)
+    busiest = -(-segments // workers)
+    for i, step in enumerate(plan["steps"]):
+        step["worker"] = i // busiest
+    executor = native.create(plan)
+    executor.set_functions([functions[i // busiest] for i in range(segments)])
+    executor.set_input("x", tvm.runtime.tensor(np.zeros(SHAPE, "float32")))
+    executor.run_stream(5)
+    seconds = [steady_seconds(executor, 10) for _ in range(max(3, runs // 10))]
+    return row("stream", name, workers, busiest, seconds)
 
 
 def on_python_threads(name: str, functions: list[Function], segments: int, runs: int) -> Row:
@@ -172,6 +192,7 @@ def measure(segments: int, runs: int) -> list[Row]:
         for workers in (1, 2):
             chosen = functions[:workers]
             rows.append(on_executor(name, chosen, segments, runs))
+            rows.append(in_a_stream(name, chosen, segments, runs))
             rows.append(on_python_threads(name, chosen, segments, max(3, runs // 10)))
     rows.append(on_tvm_vm(segments, runs))
     return rows
@@ -182,7 +203,7 @@ def report(rows: list[Row], segments: int, runs: int) -> None:
     print(f"{'runner':<16}{'segment':<9}{'workers':>7}{'best':>9}{'median':>9}   goal")
     for r in rows:
         goal = ""
-        if r.runner == "executor":
+        if r.runner in ("executor", "stream"):
             goal = f"< {GOALS[r.workers]:g}: " + ("met" if r.best < GOALS[r.workers] else "MISSED")
         print(f"{r.runner:<16}{r.segment:<9}{r.workers:>7}{r.best:>9.2f}{r.median:>9.2f}   {goal}")
 

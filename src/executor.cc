@@ -4,14 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "board.h"
 #include "device_api.h"
 #include "device_name.h"
+#include "executor_internal.h"
 #include "program.h"
 #include "worker.h"
 
@@ -21,8 +25,6 @@ namespace {
 // Waking a sleeping thread takes 5 to 50 us, so spinning about that long loses at most a factor of
 // two against knowing the length of the wait (the ski rental argument).
 constexpr std::chrono::microseconds kSpin{50};
-// How often a waiting run() looks for Ctrl-C.
-constexpr std::chrono::milliseconds kSignalPeriod{100};
 
 /*! \brief A worker may spin only where it keeps nobody from working. */
 bool MaySpin(const Plan& plan, size_t worker) {
@@ -73,27 +75,6 @@ std::string EmptyOf(const std::vector<Row>& rows, const std::vector<Slot>& slots
 
 }  // namespace
 
-/*! \brief Holds the executor for one call; refuses a second thread, and a forked process. */
-class Executor::Exclusive {
- public:
-  explicit Exclusive(const Executor* executor) : executor_(executor) {
-    if (executor->Forked()) {
-      TVM_FFI_THROW(RuntimeError) << "the executor was made in process " << executor->process_
-                                  << " and its threads are not in this fork, " << getpid()
-                                  << ": make the executor after forking, or spawn";
-    }
-    if (executor->busy_.exchange(true)) {
-      TVM_FFI_THROW(RuntimeError) << "the executor is in use: another thread is in a run. Use one "
-                                  << "executor a thread, or a lock around set_input, run and "
-                                  << "get_output";
-    }
-  }
-  ~Exclusive() { executor_->busy_.store(false); }
-
- private:
-  const Executor* executor_;
-};
-
 Executor::Executor(Plan plan)
     : plan_(std::move(plan)),
       program_(std::make_unique<Program>(MakeProgram(plan_))),
@@ -118,6 +99,7 @@ Executor::~Executor() { JoinWorkers(); }
 
 void Executor::JoinWorkers() {
   board_->closing.store(true);
+  board_->failed.store(true);  // for a stream that is still open
   board_->UnparkWorkers();
   for (auto& worker : workers_) worker->Join();
 }
@@ -162,11 +144,16 @@ void Executor::SetConstant(int64_t index, const ffi::Tensor& tensor) {
   Exclusive exclusive(this);
   const ConstantPlan& constant = RowAt(plan_.constants, index, "constant");
   CheckPlace(tensor, plan_.DeviceOfSlot(constant.slot), "constant '" + constant.name + "'");
-  board_->slots[constant.slot].tensor = tensor;
+  board_->home.slots[constant.slot].tensor = tensor;
 }
 
 void Executor::SetInput(int64_t index, const ffi::Tensor& tensor) {
   Exclusive exclusive(this);
+  CheckInput(index, tensor);
+  board_->home.slots[plan_.inputs[index].slot].tensor = tensor;
+}
+
+void Executor::CheckInput(int64_t index, const ffi::Tensor& tensor) const {
   const InputPlan& input = RowAt(plan_.inputs, index, "input");
   std::string what = "input '" + input.name + "'";
   ffi::ShapeView shape = tensor.shape();
@@ -176,7 +163,6 @@ void Executor::SetInput(int64_t index, const ffi::Tensor& tensor) {
                               << TypeName(input.dtype, input.shape.data(), input.shape.size());
   }
   CheckPlace(tensor, plan_.DeviceOfSlot(input.slot), what);
-  board_->slots[input.slot].tensor = tensor;
 }
 
 // ---------------------------------------------------------------------------- running
@@ -184,6 +170,7 @@ void Executor::SetInput(int64_t index, const ffi::Tensor& tensor) {
 double Executor::Run() {
   Exclusive exclusive(this);
   CheckReady();
+  CheckInputsSet();
   return RunOnce();
 }
 
@@ -191,6 +178,7 @@ std::vector<double> Executor::RunRepeated(int64_t count) {
   Exclusive exclusive(this);
   if (count < 0) TVM_FFI_THROW(ValueError) << count << " runs were asked for, expected 0 or more";
   CheckReady();
+  CheckInputsSet();
   std::vector<double> seconds;
   auto next_look = Clock::now() + kSignalPeriod;
   for (int64_t i = 0; i < count; ++i) {
@@ -205,33 +193,37 @@ std::vector<double> Executor::RunRepeated(int64_t count) {
 void Executor::CheckReady() const {
   if (stopped_.load()) TVM_FFI_THROW(RuntimeError) << "the executor is closed: make a new one";
   if (!has_functions_) TVM_FFI_THROW(RuntimeError) << "no functions: call set_functions first";
-  std::string constants = EmptyOf(plan_.constants, board_->slots);
+  std::string constants = EmptyOf(plan_.constants, board_->home.slots);
   if (!constants.empty()) TVM_FFI_THROW(RuntimeError) << "constants not set: " << constants;
-  std::string inputs = EmptyOf(plan_.inputs, board_->slots);
+}
+
+void Executor::CheckInputsSet() const {
+  std::string inputs = EmptyOf(plan_.inputs, board_->home.slots);
   if (!inputs.empty()) TVM_FFI_THROW(RuntimeError) << "inputs not set: " << inputs;
 }
 
 double Executor::RunOnce() {
   EmptySlots();
-  StartRun();
+  StartRun(++number_);
   bool interrupted = !AwaitEnd();
   double seconds = std::chrono::duration<double>(Clock::now() - board_->start).count();
   if (interrupted || board_->failed.load()) {
     EmptySlots();
     if (interrupted) throw ffi::EnvErrorAlreadySet();
-    ThrowFirstError();
+    throw FirstError();
   }
   has_outputs_ = true;
   return seconds;
 }
 
-void Executor::StartRun() {
+void Executor::StartRun(uint64_t number) {
   for (auto& worker : workers_) worker->TakeError();  // of an interrupted run
   board_->failed.store(false);
   if (stopped_.load()) board_->failed.store(true);
   board_->unfinished.store(static_cast<int>(workers_.size()));
+  last_was_stream_ = board_->streaming;
   board_->start = Clock::now();
-  board_->run.store(board_->run.load() + 1);
+  board_->run.store(number);
   board_->UnparkWorkers();
 }
 
@@ -253,22 +245,27 @@ bool Executor::AwaitEnd() {
 void Executor::EmptySlots() {
   has_outputs_ = false;
   for (size_t i = 0; i < plan_.slots.size(); ++i) {
-    if (program_->slots[i].made_by_step) board_->slots[i].tensor.reset();
+    if (program_->slots[i].made_by_step) board_->home.slots[i].tensor.reset();
   }
 }
 
-void Executor::ThrowFirstError() {
-  // Two workers may fail in one run; the earlier step of the plan is the one to tell of.
+/*! \brief What to tell of a failed run. Two workers may fail in one: the earlier batch counts, then
+ *         the earlier step of the plan. */
+ffi::Error Executor::FirstError() {
+  auto earlier = [](const StepError& a, const StepError& b) {
+    return std::tie(a.batch, a.step) < std::tie(b.batch, b.step);
+  };
   std::optional<StepError> first;
   for (auto& worker : workers_) {
     std::optional<StepError> error = worker->TakeError();
-    if (error && (!first || error->step < first->step)) first = std::move(error);
+    if (error && (!first || earlier(*error, *first))) first = std::move(error);
   }
-  if (!first) TVM_FFI_THROW(RuntimeError) << "the executor was closed during the run";
+  if (!first) return ffi::Error("RuntimeError", "the executor was closed during the run", "");
   const StepPlan& step = plan_.steps[first->step];
-  TVM_FFI_THROW(RuntimeError) << "step '" << step.name << "' on worker '"
-                              << plan_.workers[step.worker].name << "' failed: " << first->message;
-  TVM_FFI_UNREACHABLE();
+  std::string text = "step '" + step.name + "' on worker '" + plan_.workers[step.worker].name +
+                     "' failed: " + first->message;
+  if (board_->streaming) text = "batch " + std::to_string(first->batch) + " of the stream: " + text;
+  return ffi::Error("RuntimeError", text, "");
 }
 
 // ---------------------------------------------------------------------------- what comes out
@@ -302,7 +299,13 @@ ffi::Tensor Executor::Output(int64_t index) const {
     TVM_FFI_THROW(RuntimeError) << "output '" << output.name
                                 << "' is not there: no run has succeeded since the last start";
   }
-  ffi::Tensor tensor = board_->slots[output.slot].tensor.cast<ffi::Tensor>();
+  return OutputIn(board_->home, index);
+}
+
+ffi::Tensor Executor::OutputIn(const Frame& frame, int64_t index) const {
+  const OutputPlan& output = plan_.outputs[index];
+  const Frame& place = program_->slots[output.slot].is_constant ? board_->home : frame;
+  ffi::Tensor tensor = place.slots[output.slot].tensor.cast<ffi::Tensor>();
   return output.shape ? InShape(tensor, *output.shape, output.name) : tensor;
 }
 
@@ -317,6 +320,11 @@ std::vector<double> Executor::Trace() const {
       times[2 * instructions[position].step + 1] = span.end;
     }
   }
+  if (last_was_stream_) {
+    double origin = std::numeric_limits<double>::infinity();
+    for (double time : times) origin = std::isnan(time) ? origin : std::min(origin, time);
+    for (double& time : times) time -= origin;
+  }
   return times;
 }
 
@@ -324,9 +332,12 @@ std::vector<int64_t> Executor::FilledSlots() const {
   Exclusive exclusive(this);
   std::vector<int64_t> filled;
   for (size_t i = 0; i < plan_.slots.size(); ++i) {
-    if (program_->slots[i].made_by_step && board_->slots[i].tensor != nullptr) {
-      filled.push_back(static_cast<int64_t>(i));
+    // A frame of a stream is to hold nothing at all once the stream has ended.
+    bool is_filled = program_->slots[i].made_by_step && board_->home.slots[i].tensor != nullptr;
+    for (const Frame& frame : board_->frames) {
+      is_filled = is_filled || frame.slots[i].tensor != nullptr;
     }
+    if (is_filled) filled.push_back(static_cast<int64_t>(i));
   }
   return filled;
 }

@@ -50,6 +50,17 @@ class ExecutorModule : public ffi::ModuleObj {
     if (name == "run_repeated") {
       return Method([](Executor* e, int64_t count) { return ToArray(e->RunRepeated(count)); });
     }
+    if (name == "run_stream") {
+      return Method([](Executor* e, int64_t count) { return ToArray(e->RunStream(count)); });
+    }
+    if (name == "open_stream") return Method([](Executor* e) { e->OpenStream(); });
+    if (name == "push") {
+      return Method([](Executor* e, ffi::Array<ffi::Tensor> inputs) { return e->Push(inputs); });
+    }
+    if (name == "pop") return Method([](Executor* e) { return e->Pop(); });
+    if (name == "close_stream") return Method([](Executor* e) { e->CloseStream(); });
+    if (name == "stages") return Method([](Executor* e) { return ToArray(e->Stages()); });
+    if (name == "frames") return Method([](Executor* e) { return e->Frames(); });
     if (name == "get_output") {
       return Method([](Executor* e, int64_t i) { return e->Output(i); });
     }

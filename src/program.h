@@ -17,18 +17,31 @@ struct Instruction {
   std::vector<int> waits_for;  //!< steps of other workers that must have ended
   std::vector<int> wakes;      //!< workers that wait for this step
   std::vector<int> reads;      //!< the in-slots made by steps, each once: to be released after it
+  int stage{0};                //!< in a stream: the period t runs it for batch t - stage
+  bool ends_batch{false};      //!< in a stream: no later instruction works on that batch
 };
 
 /*! \brief How a slot is filled and for how long it stays so. */
 struct SlotUse {
   bool made_by_step{false};
+  bool is_constant{false};
   bool is_output{false};
   int readers{0};  //!< steps that read it, each counted once
 };
 
+/*! \brief Each worker's instructions, in its order. */
+using Instructions = std::vector<std::vector<Instruction>>;
+
 struct Program {
-  std::vector<std::vector<Instruction>> workers;  //!< in each worker's order
+  Instructions run;         //!< for one batch at a time
+  Instructions stream;      //!< for batches in a pipeline (stages.h): the same steps, other waits
+  std::vector<int> stages;  //!< of each step
+  int last_stage{0};
+  int busy_workers{0};      //!< workers that have steps
   std::vector<SlotUse> slots;
+
+  /*! \brief How many batches may be in flight (stages.h, 4.). */
+  int Frames() const { return last_stage + 2; }
 };
 
 /*! \brief Work out a checked plan. */

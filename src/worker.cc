@@ -3,6 +3,7 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -31,12 +32,14 @@ std::string Described(const std::exception& error) {
 Worker::Worker(const Plan& plan, const Program& program, int index, Board* board)
     : plan_(plan),
       self_(plan.workers[index]),
-      instructions_(program.workers[index]),
+      instructions_(program.run[index]),
+      pipelined_(program.stream[index]),
       slot_uses_(program.slots),
       board_(board),
       parker_(&board->parkers[index]),
       functions_(instructions_.size()),
-      spans_(instructions_.size(), Span{kNaN, kNaN}) {}
+      spans_(instructions_.size(), Span{kNaN, kNaN}),
+      frame_(&board->home) {}
 
 // ---------------------------------------------------------------------------- the thread
 
@@ -75,7 +78,13 @@ void Worker::ThreadMain(std::promise<void> ready) {
     parker_->Await(spin_, [&] { return board_->run.load() != run || board_->closing.load(); });
     if (board_->closing.load()) break;
     run = board_->run.load();
-    RunAll(run);
+    if (!pool_configured_) SetUpThread();  // TVM was loaded after this thread had started
+    if (board_->streaming) {
+      RunStream();
+    } else {
+      RunAll(run);
+    }
+    LeaveRun();
   }
   stream_.reset();
 }
@@ -98,33 +107,36 @@ void Worker::SetUpThread() {
 // ---------------------------------------------------------------------------- one run
 
 void Worker::RunAll(uint64_t run) {
-  if (!pool_configured_) SetUpThread();  // TVM was loaded after this thread had started
+  frame_ = &board_->home;
   for (size_t position = 0; position < instructions_.size(); ++position) {
     const Instruction& instruction = instructions_[position];
-    if (!WaitForProducers(instruction, run) || !TryStep(position)) {
+    if (!WaitForProducers(instruction, run) || !TryStep(position, &spans_[position])) {
       spans_[position] = Span{kNaN, kNaN};
       continue;
     }
     Announce(instruction, run);
     Release(instruction);
   }
+}
+
+void Worker::LeaveRun() {
   if (board_->unfinished.fetch_sub(1) == 1) board_->driver.Unpark();
 }
 
 /*! \brief Wait until all in-slots are full; false if the run has failed, and nothing may be read. */
 bool Worker::WaitForProducers(const Instruction& instruction, uint64_t run) {
   for (int step : instruction.waits_for) {
+    // In a stream the other worker may be some batches ahead.
     const std::atomic<uint64_t>& mark = board_->marks[step].run;
-    parker_->Await(spin_, [&] { return mark.load() == run || board_->failed.load(); });
+    parker_->Await(spin_, [&] { return mark.load() >= run || board_->failed.load(); });
   }
   return !board_->failed.load();
 }
 
 /*! \brief Run a step; false if it failed, with everybody told. */
-bool Worker::TryStep(size_t position) {
+bool Worker::TryStep(size_t position, Span* span) {
   const StepPlan& step = plan_.steps[instructions_[position].step];
-  Span& span = spans_[position];
-  span.start = Now();
+  span->start = Now();
   // Only std::exception, which all of TVM's are: Python ends a thread that asks for the interpreter
   // at its shutdown by unwinding it, and `catch (...)` would turn that into an abort.
   try {
@@ -139,7 +151,7 @@ bool Worker::TryStep(size_t position) {
     board_->UnparkWorkers();
     return false;
   }
-  span.end = Now();
+  span->end = Now();
   return true;
 }
 
@@ -154,18 +166,81 @@ void Worker::Announce(const Instruction& instruction, uint64_t run) {
 /*! \brief Empty the slots of which this step was the last reader. */
 void Worker::Release(const Instruction& instruction) {
   for (int slot : instruction.reads) {
-    Slot& place = board_->slots[slot];
+    Slot& place = frame_->slots[slot];
     // acq_rel: the others' reading happened before the last one's emptying.
     if (place.readers_left.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
     if (!slot_uses_[slot].is_output) place.tensor.reset();
   }
 }
 
+// ---------------------------------------------------------------------------- one stream
+
+void Worker::RunStream() {
+  std::fill(spans_.begin(), spans_.end(), Span{kNaN, kNaN});
+  if (pipelined_.empty()) return;
+  uint64_t period = board_->first_batch;
+  while (AwaitPeriod(period) && RunPeriod(period)) ++period;
+}
+
+/*! \brief Wait until a period's batch is there; false if the stream is to end. */
+bool Worker::AwaitPeriod(uint64_t period) {
+  parker_->Await(spin_,
+                 [&] { return board_->announced.load() > period || board_->failed.load(); });
+  return !board_->failed.load();
+}
+
+/*! \brief Run each step for the batch whose turn it is; false if the stream is to end. */
+bool Worker::RunPeriod(uint64_t period) {
+  // Times are kept of periods in which batches still come in, not of those in which the pipeline
+  // empties: the last of them is what trace() tells of.
+  const bool traced = !IsEmpty(period);
+  Span untold;
+  for (size_t position = 0; position < pipelined_.size(); ++position) {
+    const Instruction& instruction = pipelined_[position];
+    const uint64_t batch = period - instruction.stage;
+    if (!WaitForProducers(instruction, batch)) return false;
+    if (IsEmpty(batch)) {
+      Announce(instruction, batch);
+    } else {
+      frame_ = &board_->FrameOf(batch);
+      if (!TryStep(position, traced ? &spans_[position] : &untold)) {
+        error_->batch = batch - board_->first_batch;
+        return false;
+      }
+      Announce(instruction, batch);
+      Release(instruction);
+    }
+    if (instruction.ends_batch) EndBatch(batch);
+  }
+  return true;
+}
+
+/*! \brief Whether there is nothing to do for a batch; so for those 'before' the first one. */
+bool Worker::IsEmpty(uint64_t batch) const {
+  return batch < board_->first_batch || board_->FrameOf(batch).empty;
+}
+
+/*! \brief This worker is through with a batch; the last one gives its frame to the driver. */
+void Worker::EndBatch(uint64_t batch) {
+  if (batch < board_->first_batch) return;
+  Frame& frame = board_->FrameOf(batch);
+  if (frame.workers_left.fetch_sub(1) != 1) return;
+  frame.end = Now();
+  frame.done.store(batch);
+  board_->driver.Unpark();
+}
+
 // ---------------------------------------------------------------------------- one step
+
+/*! \brief The tensor in a slot that a step reads; constants are the same for all batches. */
+const ffi::Any& Worker::In(int slot) const {
+  const Frame& frame = slot_uses_[slot].is_constant ? board_->home : *frame_;
+  return frame.slots[slot].tensor;
+}
 
 void Worker::Call(const StepPlan& step, const ffi::Function& function) {
   arguments_.clear();
-  for (int slot : step.ins) arguments_.emplace_back(board_->slots[slot].tensor);
+  for (int slot : step.ins) arguments_.emplace_back(In(slot));
   ffi::Any result;
   function.CallPacked(arguments_.data(), static_cast<int32_t>(arguments_.size()), &result);
   stream_->Synchronize();
@@ -187,7 +262,7 @@ void Worker::Call(const StepPlan& step, const ffi::Function& function) {
 }
 
 void Worker::Copy(const StepPlan& step) {
-  auto from = board_->slots[step.ins[0]].tensor.cast<ffi::Tensor>();
+  auto from = In(step.ins[0]).cast<ffi::Tensor>();
   ffi::Tensor to = buffers_.Take(from, plan_.devices[step.to_device].device);
   CopyTensor(from, to);
   stream_->Synchronize();
@@ -207,8 +282,8 @@ void Worker::Fill(int slot, ffi::Any tensor) {
   }
   const SlotUse& use = slot_uses_[slot];
   if (use.readers == 0 && !use.is_output) return;  // not needed: free it now
-  board_->slots[slot].readers_left.store(use.readers, std::memory_order_relaxed);
-  board_->slots[slot].tensor = std::move(tensor);
+  frame_->slots[slot].readers_left.store(use.readers, std::memory_order_relaxed);
+  frame_->slots[slot].tensor = std::move(tensor);
 }
 
 double Worker::Now() const {

@@ -9,6 +9,7 @@
 #include <tvm/ffi/function.h>
 #include <tvm_hetero/plan.h>
 
+#include <cstdint>
 #include <future>
 #include <optional>
 #include <string>
@@ -28,10 +29,11 @@ struct Span {
   double end;
 };
 
-/*! \brief Why a step failed. */
+/*! \brief Why a step failed, and in which batch of a stream (from 0). */
 struct StepError {
   int step;
   std::string message;
+  uint64_t batch{0};
 };
 
 class Worker {
@@ -60,11 +62,19 @@ class Worker {
   void SetUpThread();
   // One run.
   void RunAll(uint64_t run);
+  void LeaveRun();
   bool WaitForProducers(const Instruction& instruction, uint64_t run);
-  bool TryStep(size_t position);
+  bool TryStep(size_t position, Span* span);
   void Announce(const Instruction& instruction, uint64_t run);
   void Release(const Instruction& instruction);
+  // One stream: a run of many batches (stages.h).
+  void RunStream();
+  bool AwaitPeriod(uint64_t period);
+  bool RunPeriod(uint64_t period);
+  bool IsEmpty(uint64_t batch) const;
+  void EndBatch(uint64_t batch);
   // One step.
+  const ffi::Any& In(int slot) const;
   void Call(const StepPlan& step, const ffi::Function& function);
   void Copy(const StepPlan& step);
   void Fill(int slot, ffi::Any tensor);
@@ -72,7 +82,8 @@ class Worker {
 
   const Plan& plan_;
   const WorkerPlan& self_;
-  const std::vector<Instruction>& instructions_;
+  const std::vector<Instruction>& instructions_;  //!< of a run
+  const std::vector<Instruction>& pipelined_;     //!< of a stream: the same steps, other waits
   const std::vector<SlotUse>& slot_uses_;
   Board* board_;
   Parker* parker_;
@@ -83,6 +94,7 @@ class Worker {
   std::vector<ffi::Function> functions_;  //!< one an instruction; empty for copies
   std::vector<ffi::AnyView> arguments_;   //!< of the call at hand
   std::vector<Span> spans_;               //!< one an instruction
+  Frame* frame_;                          //!< of the batch at hand
   std::optional<StepError> error_;
   std::thread thread_;
 };

@@ -117,6 +117,32 @@ def test_bench_compares_with_both_opponents(artifact: Path) -> None:
     assert facts["difference"]["relative"] < 1e-4
 
 
+def test_a_plan_for_throughput_is_measured_in_a_pipeline(workplace: Path) -> None:
+    net = workplace / "stream.hetero"
+    made = tvm_hetero(
+        *("partition", workplace / "small.onnx", "--platform", workplace / "p.yaml"),
+        *("--objective", "throughput", "--time-limit", 5, "-o", net),
+    )
+    assert made.status == 0
+    result = tvm_hetero("run", net, "--random", "--repeat", 20)
+    assert result.status == 0
+    assert "Throughput, time per batch in a pipeline" in result.out
+    assert "partition: predicted" in result.out
+    assert result.out.rstrip().endswith("times the prediction")
+
+    result = tvm_hetero("bench", net, "--against", "single", "--repeat", 20, "--json")
+    assert result.status == 0
+    throughput = json.loads(result.out)["throughput"]
+    assert set(throughput["predicted"]) == set(throughput["measured"]) == {"partition", "single"}
+    assert throughput["predicted"]["partition"] < throughput["predicted"]["single"]
+    assert all(each["count"] == 5 and each["min"] > 0 for each in throughput["measured"].values())
+
+
+def test_a_plan_for_latency_is_not(artifact: Path) -> None:
+    result = tvm_hetero("run", artifact, "--random", "--repeat", 2, "--json")
+    assert "throughput" not in json.loads(result.out)
+
+
 def test_bench_of_a_model_that_has_gone(artifact: Path, tmp_path: Path) -> None:
     moved = shutil.copytree(artifact, tmp_path / "moved.hetero")
     manifest = json.loads((moved / "manifest.json").read_text())

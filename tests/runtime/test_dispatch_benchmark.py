@@ -15,7 +15,8 @@ def test_small_dispatch_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[
     document = json.loads((tmp_path / "dispatch.json").read_text())
     measured = {(row["runner"], row["segment"], row["workers"]) for row in document["rows"]}
     ours = {("executor", kind, workers) for kind in ("noop", "vm") for workers in (1, 2)}
+    stream = {("stream", kind, workers) for _, kind, workers in ours}
     python = {("python threads", kind, workers) for _, kind, workers in ours}
-    assert measured == ours | python | {("tvm vm", "noop", 1)}
+    assert measured == ours | stream | python | {("tvm vm", "noop", 1)}
     assert all(0 < row["best"] <= row["median"] for row in document["rows"])
     assert "microseconds a segment" in capsys.readouterr().out

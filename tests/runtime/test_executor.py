@@ -163,3 +163,71 @@ def test_with_equal_targets_the_placement_changes_no_bit():
         with build(placed(seed, twins), single=False).executor() as executor:
             outputs.append([o.numpy().tobytes() for o in executor.run({"in/x": X, "y": Y})])
     assert outputs[0] == outputs[1]
+
+
+def stream_of_inputs(count: int) -> list[dict[str, np.ndarray]]:
+    arrays = [branchy_inputs(seed) for seed in range(count)]
+    return [{"in/x": x, "y": y} for x, y in arrays]
+
+
+def bits(outputs) -> list[bytes]:
+    return [out.numpy().tobytes() for out in outputs]
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_a_stream_gives_bit_for_bit_what_runs_give(seed):
+    with build(placed(seed), single=False).executor() as executor:
+        inputs = stream_of_inputs(executor.depth + 5)
+        expected = [bits(executor.run(values)) for values in inputs]
+        held = list(executor.map(inputs))  # no output is overwritten by a later batch
+        assert [bits(outputs) for outputs in held] == expected
+        assert len({outputs[0] for outputs in expected}) == len(inputs)
+
+
+def test_a_stream_takes_inputs_only_as_it_has_room(executor):
+    pulled = taken = 0
+
+    def inputs():
+        nonlocal pulled
+        for values in stream_of_inputs(3 * executor.depth):
+            assert pulled - taken <= executor.depth
+            pulled += 1
+            yield values
+
+    for outputs in executor.map(inputs()):
+        assert len(outputs) == 2
+        taken += 1
+    assert taken == pulled == 3 * executor.depth
+
+
+def test_wrong_inputs_in_a_stream_are_refused_and_the_next_run_works(executor):
+    right = {"in/x": X, "y": Y}
+    with pytest.raises(RunError, match="'y' is missing"):
+        list(executor.map([right, right, {"in/x": X}, right]))
+    expected = bits(executor.run(right))
+    assert [bits(outputs) for outputs in executor.map([right] * 3)] == [expected] * 3
+
+
+def test_an_open_stream_keeps_the_executor_until_it_is_closed(executor):
+    right = {"in/x": X, "y": Y}
+    outputs = executor.map([right] * 100)
+    next(outputs)
+    with pytest.raises(RunError, match="a stream is open"):
+        executor.run(right)
+    outputs.close()
+    assert len(executor.run(right)) == 2
+
+
+def test_throughput_is_that_of_the_steady_state(executor):
+    values = {"in/x": X, "y": Y}
+    seconds = executor.throughput(values, batches=20)
+    assert 0 < seconds < 1
+    period = executor.trace()
+    assert sorted(task for step in period for task in step.tasks) == sorted(
+        executor.problem.graph.index
+    )
+    assert min(step.start for step in period) == 0
+    with pytest.raises(UsageError, match="0 batches"):
+        executor.throughput(values, batches=0)
+    assert bits(executor.run(values)) == bits(next(executor.map([values])))

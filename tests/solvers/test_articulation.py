@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from tests.solvers.examples import fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options, cpsat, solve
+from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.articulation import articulation_tasks, cut
+from tvm_hetero.solvers.cpsat_batch import solve_whole
 from tvm_hetero.solvers.cpsat_run import Budget
 from tvm_hetero.solvers.instance import Instance
 
@@ -51,7 +52,7 @@ def test_in_parts_as_in_one_model(problem: Problem) -> None:
     assume(cut(instance) is not None)
     options = Options(time_limit=20.0)
     parts = solve(problem, "cpsat", options)
-    whole = cpsat._whole(instance, options, None, Budget(10.0, float("inf")))
+    whole = solve_whole(instance, options, None, Budget(10.0, float("inf")))
     assert parts.value == pytest.approx(whole.value, rel=1e-9)
     assert parts.lower_bound == pytest.approx(whole.lower_bound, rel=1e-6)
 

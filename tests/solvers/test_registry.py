@@ -98,13 +98,21 @@ def test_every_answer_is_valid_and_not_below_its_bound(solver: str, data: st.Dat
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(problem=problems(max_tasks=9, kinds=KINDS, exact=False, memory=True))
+@given(problem=problems(max_tasks=9, kinds=KINDS, exact=False))
 def test_times_with_many_digits_stay_valid(problem: Problem) -> None:
     answer = solve(problem, "cpsat", QUICK)
     assert check_schedule(problem, answer) == []
     # The coefficients of energy and cost are rounded too, so only times are always proven.
     if problem.objective.kind in ("latency", "throughput"):
         assert answer.status == "optimal"
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(problem=problems(max_tasks=6, exact=False, memory=True))
+def test_memory_and_times_with_many_digits(problem: Problem) -> None:
+    answer = solve(problem, "cpsat", Options(time_limit=2.0))
+    assert check_schedule(problem, answer) == []
+    assert answer.value <= solve(problem, "heft").value
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -37,6 +37,7 @@ def bench(
 ) -> None:
     """Measure a partition against its rivals."""
     names = parse_opponents(against)
+    from tvm_hetero.cli.throughput import measure_throughput, say_throughput
     from tvm_hetero.report.measured import statistics_table, verdict
 
     steps = Steps(quiet=json_output)
@@ -50,6 +51,8 @@ def bench(
         comparison = measure_against(
             steps, executor, single, reference, inputs, repeat, warmup
         )
+        executors = {PARTITION: executor, **({SINGLE: single} if single else {})}
+        throughput = measure_throughput(steps, executors, inputs, repeat)
     measured, difference = comparison.measured, comparison.difference
     if json_output:
         facts = {
@@ -59,13 +62,17 @@ def bench(
             "note": comparison.note,
             "measured": {name: each.as_dict() for name, each in measured.items()},
             "difference": difference and asdict(difference),
+            **({"throughput": throughput.as_dict()} if throughput else {}),
         }
         typer.echo(json.dumps(facts))
         return
     steps.head("Latency")
     steps.say(statistics_table(measured))
+    say_throughput(steps, throughput)
     if SINGLE in names:
-        text, tone = verdict(executor.schedule, measured)
+        # The plan is judged by what it was made for.
+        judged = throughput.measured if throughput else measured
+        text, tone = verdict(executor.schedule, judged)
         steps.say("\n" + text, {"good": "green", "bad": "yellow"}.get(tone), bold=True)
     if difference is not None:
         steps.say(f"largest difference from ONNX Runtime's outputs: {difference}")

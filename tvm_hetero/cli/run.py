@@ -49,6 +49,7 @@ def run(
     options.check_writable(trace_file, "--trace")
 
     from tvm_hetero.cli import measure
+    from tvm_hetero.cli.throughput import measure_throughput, say_throughput
 
     steps = Steps(quiet=json_output)
     with load_executor(steps, artifact, variant) as executor:
@@ -62,6 +63,7 @@ def run(
         with steps.step("Measure") as step:
             step.note = f"{repeat} runs after {warmup}"
             measured = measure.measure_in_turns({executor.variant: runner}, repeat, warmup)
+        throughput = measure_throughput(steps, {executor.variant: executor}, inputs, repeat)
         if output_file is not None:
             names = dict(zip(executor.outputs, outputs, strict=True))
             measure.write_outputs(output_file, names)
@@ -72,12 +74,14 @@ def run(
         "variant": executor.variant,
         "latency": measured[executor.variant].as_dict(),
         "predicted": predicted(executor),
+        **({"throughput": throughput.as_dict()} if throughput else {}),
         "outputs": describe(executor, outputs),
     }
     if json_output:
         typer.echo(json.dumps(facts))
     else:
         _say_run(steps, executor, facts["outputs"], measured)
+        say_throughput(steps, throughput)
 
 
 def load_executor(steps: Steps, artifact: Path, variant: str | None = None) -> Executor:

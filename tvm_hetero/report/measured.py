@@ -61,9 +61,9 @@ class Comparison:
     note: str = ""
 
 
-def statistics_table(rows: Mapping[str, Statistics]) -> str:
+def statistics_table(rows: Mapping[str, Statistics], what: str = "latency of") -> str:
     """Minimum, median, p90, p99 and maximum of several series of seconds."""
-    headers = ["latency of", "min", "median", "p90", "p99", "max", "runs"]
+    headers = [what, "min", "median", "p90", "p99", "max", "runs"]
     return table(headers, [_statistics_row(name, each) for name, each in rows.items()])
 
 

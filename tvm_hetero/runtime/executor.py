@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -20,6 +20,7 @@ from tvm_hetero.runtime.artifact import load_artifact
 from tvm_hetero.runtime.executable import Executable
 from tvm_hetero.runtime.kernel_cache import load_library, make_vm
 from tvm_hetero.runtime.plan import weight_name
+from tvm_hetero.runtime.stream import steady_seconds, stream
 from tvm_hetero.schedule import Schedule
 
 
@@ -118,17 +119,48 @@ class Executor:
         self._native.run()
         return [self._native.get_output(i) for i in range(len(self.outputs))]
 
+    def map(self, batches: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
+        """Run the model on many inputs, in a pipeline: every device works on another of them.
+
+        >>> for out in ex.map({"data_0": x} for x in images): ...        # doctest: +SKIP
+
+        Parameters
+        ----------
+        batches : inputs by name, as `run` takes them; fetched while there is room in the pipeline
+            (see `tvm_hetero.runtime.stream`), and copied.
+
+        Yields
+        ------
+        list
+            The outputs of each, in the order of the inputs, equal to those of `run`.
+
+        Raises
+        ------
+        RunError
+            As in `run`. What is in flight is dropped then, and the executor can be used again.
+            While the iterator is neither exhausted nor closed, all other uses are refused.
+        """
+        return stream(self._native, map(self._fresh, batches))
+
+    def throughput(self, values: Mapping[str, Any], batches: int = 50) -> float:
+        """Seconds between two runs of the model in the steady state of a pipeline.
+
+        What comes before and after the steady state does not count: `batches` do (see
+        `tvm_hetero.runtime.stream`). All run on the same inputs. Afterwards `trace` tells of one
+        period of the pipeline.
+        """
+        self.set_inputs(values)
+        return steady_seconds(self._native, batches)
+
+    @property
+    def depth(self) -> int:
+        """How many batches are in the pipeline of `map` at most, when it is full."""
+        return self._native.frames
+
     def set_inputs(self, values: Mapping[str, Any]) -> None:
         """Copy values into the inputs (see `run`), which stay until the next call."""
-        rows = self._resolve(values)
-        for i, info in enumerate(self.inputs):
-            if i not in rows:
-                raise RunError(
-                    f"input {info.name!r} is missing; expected {_describe(self.inputs)}"
-                )
-            _check_value(rows[i], info)
-        for i, value in rows.items():
-            self._buffers[i].copyfrom(value if isinstance(value, np.ndarray) else value.numpy())
+        for i, value in enumerate(self._arrays(values)):
+            self._buffers[i].copyfrom(value)
             self._native.set_input(i, self._buffers[i])
 
     def benchmark(
@@ -140,7 +172,7 @@ class Executor:
         return self._native.run_repeated(repeat)
 
     def trace(self) -> list[TracedStep]:
-        """When each step of the last run began and ended."""
+        """When each step of the last run (or period, see `throughput`) began and ended."""
         steps = []
         for step, tasks, (start, end) in zip(
             self.plan["steps"], self._tasks, self._native.trace(), strict=True
@@ -187,6 +219,25 @@ class Executor:
             return max(cost.seconds(1) for cost in costs[task].values())
 
         return self.problem.graph.task(max(tasks, key=longest)).op
+
+    def _arrays(self, values: Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
+        """One checked array for each input."""
+        rows = self._resolve(values)
+        for i, info in enumerate(self.inputs):
+            if i not in rows:
+                raise RunError(
+                    f"input {info.name!r} is missing; expected {_describe(self.inputs)}"
+                )
+            _check_value(rows[i], info)
+        ordered = [rows[i] for i in range(len(self.inputs))]
+        return [value if isinstance(value, np.ndarray) else value.numpy() for value in ordered]
+
+    def _fresh(self, values: Mapping[str, Any]) -> list[Any]:
+        """New tensors for the inputs: others may still be in flight."""
+        return [
+            tvm.runtime.tensor(value, _device_of_slot(self.plan, row["slot"]))
+            for value, row in zip(self._arrays(values), self.plan["inputs"], strict=True)
+        ]
 
     def _resolve(self, values: Mapping[str, Any]) -> dict[int, Any]:
         """Values by the position of their input; names may be written as identifiers."""

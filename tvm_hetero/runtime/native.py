@@ -8,6 +8,7 @@ loaded when the first executor is made. What a plan is stands in
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import functools
 import importlib
@@ -95,6 +96,16 @@ class NativeExecutor:
     One thread at a time may use it: while a run is on, every call from another thread is refused.
     Inputs and constants stay until replaced. Outputs stay until the next run starts, and a tensor
     that was got stays what it is for as long as it is held.
+
+    A stream runs batches one behind the other in a pipeline: `open_stream`, then `push` and `pop`
+    in any way, then `close_stream`. While one is open, everything else is refused. A step that
+    fails closes it and drops what is in flight.
+
+    Attributes
+    ----------
+    plan : what it runs.
+    stages : for each step, how many batches later than the first steps it works in a stream.
+    frames : how many batches a stream holds at most.
     """
 
     def __init__(self, plan: Mapping[str, Any], module: Any) -> None:
@@ -112,6 +123,14 @@ class NativeExecutor:
         self._trace = module["trace"]
         self._filled_slots = module["filled_slots"]
         self._stop = module["stop"]
+        self._run_stream = module["run_stream"]
+        self._open_stream = module["open_stream"]
+        self._push = module["push"]
+        self._pop = module["pop"]
+        self._close_stream = module["close_stream"]
+        self.frames = int(module["frames"]())
+        self.stages = tuple(int(stage) for stage in module["stages"]())
+        self._streaming = False
         _EXECUTORS.add(self)
 
     def set_functions(self, functions: Sequence[Callable[..., Any] | None]) -> None:
@@ -170,6 +189,74 @@ class NativeExecutor:
         """Run the plan ``count`` times in a row, timed in C++; returns the seconds of each run."""
         return [float(seconds) for seconds in _call(self._run_repeated, count)]
 
+    def run_stream(self, count: int) -> list[float]:
+        """Run ``count`` batches in a pipeline on the inputs that are set; outputs are dropped.
+
+        Returns
+        -------
+        list
+            When each batch had ended, in seconds since the start of the first.
+
+        Raises
+        ------
+        RunError
+            As in `run`; the text names the batch too (from 0).
+        """
+        return [float(seconds) for seconds in _call(self._run_stream, count)]
+
+    def open_stream(self) -> None:
+        """Start a stream; the outputs of the last run go.
+
+        Raises
+        ------
+        RunError
+            If constants or functions are missing, or the executor is in use.
+        """
+        _call(self._open_stream)
+        self._streaming = True
+
+    def push(self, inputs: Sequence[Tensor]) -> bool:
+        """Begin a batch; returns at once.
+
+        Parameters
+        ----------
+        inputs
+            All inputs in the plan's order, not to be changed until the batch has ended.
+
+        Returns
+        -------
+        bool
+            False if the stream is full: nothing was done, `pop` first. Empty batches, which a `pop`
+            sends to push others through when nothing else comes, take room for a while.
+
+        Raises
+        ------
+        RunError
+            If no stream is open, an input does not fit (the stream stays open), or a step failed.
+        """
+        return bool(_call(self._push, list(inputs)))
+
+    def pop(self) -> list[Tensor]:
+        """Wait for the oldest batch in flight; returns its outputs, in the plan's order.
+
+        Raises
+        ------
+        RunError
+            If no stream is open, nothing is in flight, or a step failed.
+        """
+        return list(_call(self._pop))
+
+    def close_stream(self) -> None:
+        """End the stream, if one is open; what is in flight is dropped."""
+        _call(self._close_stream)
+        self._streaming = False
+
+    def __del__(self) -> None:
+        # C++ joins the workers with the interpreter's lock held; a step in Python needs that lock.
+        if getattr(self, "_streaming", False):
+            with contextlib.suppress(RuntimeError):
+                self._close_stream()
+
     def get_output(self, which: int | str) -> Tensor:
         """Output of the last run, given by its index or name.
 
@@ -186,7 +273,9 @@ class NativeExecutor:
         Returns
         -------
         list
-            Pairs of seconds since the start of that run; NaN for a step that was skipped.
+            Pairs of seconds since the start of that run; NaN for a step that was skipped. After a
+            stream: in its last full period (each step once, of different batches), since the start
+            of the first of them.
         """
         times = [float(seconds) for seconds in _call(self._trace)]
         return list(zip(times[::2], times[1::2], strict=True))
@@ -238,8 +327,13 @@ def _close_all(limit: float = 10.0) -> None:
     tvm-ffi's wrapper of a call aborts the process on that (with executors or without).
     """
     _ENDING.set()
-    for executor in list(_EXECUTORS):
+    executors = list(_EXECUTORS)
+    for executor in executors:
         executor.close()
     end = time.monotonic() + limit
     while _CALLERS - {threading.get_ident()} and time.monotonic() < end:
         time.sleep(0.001)
+    # The workers of a stream that was left open may be inside a function of Python.
+    for executor in executors:
+        with contextlib.suppress(RuntimeError):
+            executor._close_stream()

@@ -68,7 +68,7 @@ class BatchModel:
         counts_devices = instance.problem.objective.kind in ("energy", "cost")
         self._all_hops = counts_devices or any(instance.memory_binds)
         self.head, self.tail = heads_and_tails(instance, self.run, self.copy)
-        least = min(horizon, math.floor(critical_path(instance, self.head, self.tail)))
+        least = math.floor(min(horizon, critical_path(instance, self.head, self.tail)))
         self.makespan = self.model.new_int_var(least, horizon, "T")
         self.x: dict[tuple[int, int], cp_model.IntVar] = {}
         self.s: list[cp_model.IntVar] = []
@@ -106,7 +106,7 @@ class BatchModel:
         for v in range(len(instance)):
             devices = instance.devices[v]
             fits = [d for d in devices if self.head[v][d] + self.tail[v][d] <= self.horizon]
-            first = min(self.head[v][d] - self.run(v, d) for d in fits or devices)
+            first = min((self.head[v][d] - self.run(v, d) for d in fits), default=0)
             self.s.append(model.new_int_var(math.floor(first), self.horizon, f"s{v}"))
             for d in fits:
                 x = model.new_bool_var(f"x{v},{d}")
@@ -139,7 +139,7 @@ class BatchModel:
                 if j == k or not readers or (flow.maker, j) not in self.x:
                     continue
                 route = instance.route(j, k, flow.nbytes)
-                if route is None:
+                if route is None or self.copy(t, j, k) > self.horizon:
                     for w in readers:
                         model.add_bool_or(~self.x[flow.maker, j], ~self.x[w, k])
                 elif self._all_hops or any(instance.resources(hop) for hop in route):
@@ -232,6 +232,21 @@ class BatchModel:
                 if other == t and hop[1] == d:
                     add(self._until(self.h[t, hop], end, present), flow.nbytes)
         model.add_cumulative(intervals, demands, limit // unit)
+        self._add_working_sets(d, limit)
+
+    def _add_working_sets(self, d: int, limit: int) -> None:
+        """What a task reads and writes is there together with all weights, while it runs.
+
+        Follows from the cumulative constraint, which alone sees it only by pushing the task
+        along the time axis until it falls off the end. A task that takes no time holds nothing.
+        """
+        instance = self.instance
+        weights = sum(instance.weights[v] * x for (v, place), x in self.x.items() if place == d)
+        for v in range(len(instance)):
+            if (v, d) in self.x and self.run(v, d) > 0:
+                tensors = (*instance.inputs[v], *instance.outputs[v])
+                nbytes = sum(instance.tensors[t].nbytes for t in tensors) + instance.unread[v]
+                self.model.add(weights + nbytes <= limit).only_enforce_if(self.x[v, d])
 
     def _memory_unit(self, d: int) -> int:
         """The largest unit that divides all sizes; a coarser one if there would be too many."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 # Deterministic time per wall second that is granted. Measured on two shared cores one unit took
-# 0.4 to 1.6 s, so that half of the limit rarely reaches the wall.
+# 0.6 to 1.4 s at the settings used here, so that half of the limit rarely reaches the wall.
 WORK_PER_SECOND = 0.5
 _LEAST_WORK = 0.01
 
@@ -61,12 +61,14 @@ def run(
     budget: Budget,
     share: float = 1.0,
     *,
-    relaxation: bool = True,
+    linear: int,
 ) -> Outcome:
     """Minimise with a share of what is left of a budget, and charge it for the work done.
 
-    Without `relaxation` CP-SAT solves no linear programs. For times on devices they are dead
-    weight: 15 modules of 8 to 10 tasks took 0.05 units of work without and 7.7 with them.
+    `linear` says how much of the model CP-SAT puts into linear programs (`linearization_level`).
+    Times on devices: nothing, 15 modules of 8 to 10 tasks took 0.05 units of work at 0, 7.7 at 1
+    and 2.0 at 2. Loads: everything, inception_v1 on three devices without copy engines was
+    proven in 0.2 units at 2, and not in 8 at 1 or 0.
 
     Raises
     ------
@@ -82,8 +84,7 @@ def run(
     parameters.random_seed = options.seed
     parameters.num_workers = options.workers
     parameters.interleave_search = options.workers > 1
-    if not relaxation:
-        parameters.linearization_level = 0
+    parameters.linearization_level = linear
     status = solver.solve(model)
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"cpsat refuses the model: {model.validate()}; use another solver")

@@ -49,12 +49,13 @@ def solve(
         If the time ran out before the first placement.
     """
     instance = Instance(problem)
-    ticks = _resolution(instance)
-    model = PlacementModel(instance, ticks)
+    most = math.inf if start is None else start.value
+    ticks = _resolution(instance, most)
+    model = PlacementModel(instance, ticks, most)
     known = _placement_of(instance, start)
     if known is not None:
         model.hint(known)
-    outcome = run(model.model, options, budget)
+    outcome = run(model.model, options, budget, linear=2)
     bound = ticks.bound(outcome.bound) if problem.batch == 1 else 0.0
     if outcome.found:
         placement = model.read(outcome.solver)
@@ -80,13 +81,14 @@ def solve(
 
 
 class PlacementModel:
-    """The model at the head of this file."""
+    """The model at the head of this file; `most` is a value that is already known (s)."""
 
-    def __init__(self, instance: Instance, ticks: Ticks) -> None:
+    def __init__(self, instance: Instance, ticks: Ticks, most: float) -> None:
         from ortools.sat.python import cp_model
 
         self.instance = instance
         self.ticks = ticks
+        self.most = most
         self.model = cp_model.CpModel()
         self.x: dict[tuple[int, int], cp_model.IntVar] = {}
         self.y: dict[tuple[int, Hop], cp_model.IntVar] = {}
@@ -145,10 +147,14 @@ class PlacementModel:
             seconds = instance.hop_seconds(hop, instance.tensors[t].nbytes)
             for resource in instance.resources(hop):
                 loads.setdefault(resource, []).append((self.ticks.ticks(seconds), y))
-        most = sum(max(1, ticks) for load in loads.values() for ticks, _ in load)
+        most = sum(ticks for load in loads.values() for ticks, _ in load)
+        if self.most < math.inf:
+            known = math.ceil(self.most * self.ticks.per_second + self.ticks.slack) + 1
+            most = min(most, known)
         self.largest = self.model.new_int_var(0, most, "T")
         for _, load in sorted(loads.items()):
-            self.model.add(sum(ticks * literal for ticks, literal in load) <= self.largest)
+            # What takes longer than what is known is out, however much longer: no huge numbers.
+            self.model.add(sum(min(t, most + 1) * literal for t, literal in load) <= self.largest)
         self.model.minimize(self.largest)
 
     def _add_memory(self) -> None:
@@ -203,7 +209,7 @@ def _placement_of(instance: Instance, start: Schedule | None) -> list[int] | Non
     return placement
 
 
-def _resolution(instance: Instance) -> Ticks:
+def _resolution(instance: Instance, most: float) -> Ticks:
     """Ticks for loads: as many activities as there are tasks and hops, and the mean load."""
     devices = range(len(instance.names))
     least = [min(s for s in row if s < math.inf) for row in instance.seconds]
@@ -218,4 +224,4 @@ def _resolution(instance: Instance) -> Ticks:
         hops = {hop for route in routes for hop in route}
         durations += [instance.hop_seconds(hop, flow.nbytes) for hop in sorted(hops)]
         count += len(hops)
-    return choose(durations, count, math.fsum(least) / len(devices))
+    return choose(durations, count, math.fsum(least) / len(devices), most)

@@ -2,8 +2,8 @@
 
 Two conditions are necessary whatever is placed where, and when:
 
-- a task needs, on the device that runs it, its weights (and those of its color), what it reads
-  and what it writes, for at least one element;
+- a task needs, on the device that runs it, its weights (and those of its color) and, unless it
+  takes no time there, what it reads and what it writes, for at least one element;
 - all weights must lie somewhere, and if every device has a limit, all limits together hold them.
 
 They are not sufficient. Where they hold and a solver still finds nothing, it says so itself.
@@ -28,28 +28,35 @@ def check_memory(instance: Instance) -> None:
     _check_weights(instance)
 
 
-def least_bytes(instance: Instance, task: int) -> int:
-    """What a device must hold while it runs `task` for one element, in bytes."""
-    batch = instance.problem.batch
+def least_bytes(instance: Instance, task: int, device: int) -> int:
+    """What `device` must hold while it runs `task` for one element, in bytes."""
+    problem = instance.problem
     group = instance.groups[instance.group_of[task]]
+    weights = sum(instance.weights[v] for v in group)
+    cost = problem.costs[instance.tasks[task]][instance.names[device]]
+    takes_time = cost.seconds(problem.batch) > 0 and all(s > 0 for _, s in cost.points)
+    if not takes_time and problem.objective.kind != "throughput":
+        return weights
     tensors = (*instance.inputs[task], *instance.outputs[task])
     moved = sum(instance.tensors[t].nbytes for t in tensors) + instance.unread[task]
-    return sum(instance.weights[v] for v in group) + moved // batch
+    return weights + moved // problem.batch
 
 
 def _check_tasks(instance: Instance) -> None:
     for v, task in enumerate(instance.tasks):
-        need = least_bytes(instance, v)
-        room = {d: instance.capacity[d] for d in instance.devices[v]}
-        if any(limit is None or need <= limit for limit in room.values()):
+        # Bytes that lack on each device that can run the task; none or less where it fits.
+        lack: dict[int, int] = {}
+        for d in instance.devices[v]:
+            limit = instance.capacity[d]
+            lack[d] = 0 if limit is None else least_bytes(instance, v, d) - limit
+        best = min(lack, key=lambda d: (lack[d], d))
+        if lack[best] <= 0:
             continue
-        best = max(room, key=lambda d: room[d] or 0)
-        limit = room[best] or 0
         raise InfeasibleError(
-            f"task {task!r} needs {format_bytes(need)} on the device that runs it (weights, "
-            f"inputs and outputs of one element); the most that a device which can run it has is "
-            f"{format_bytes(limit)} on {instance.names[best]!r}, {format_bytes(need - limit)} "
-            "too little; add memory, or a device"
+            f"task {task!r} needs {format_bytes(least_bytes(instance, v, best))} on the device "
+            f"that runs it (weights, inputs and outputs of one element); the best of those that "
+            f"can, {instance.names[best]!r}, has {format_bytes(instance.capacity[best] or 0)}, "
+            f"{format_bytes(lack[best])} too little; add memory, or a device"
         )
 
 

@@ -14,8 +14,9 @@ ticks, so the whole-number optimum is no larger, and
     OPT >= (LB - A e) / q        for any bound LB that CP-SAT proves in ticks.
 
 The same holds for the load of a device (a sum of at most A durations). `choose` takes the
-coarsest power of ten for which ``A e`` is below 1e-7 of the horizon; costs that are whole
+coarsest power of ten for which ``A e`` is below `error` (1e-7) of the horizon; costs that are whole
 multiples of, say, 0.1 us are then exact. Where none will do, q is as fine as 2^40 ticks allow.
+Durations above a known value of the objective cannot be in a better schedule and do not count.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ import numpy as np
 
 # Rounding noise of a float product is no reason to take one tick more.
 _NOISE = 1e-6
-_ERROR = 1e-7
+FINE = 1e-7
+COARSE = 1e-4
 _MOST_TICKS = 2.0**40
 
 
@@ -50,7 +52,13 @@ class Ticks:
         return max(0.0, (ticks - self.slack) / self.per_second)
 
 
-def choose(durations: Sequence[float], activities: int, horizon: float) -> Ticks:
+def choose(
+    durations: Sequence[float],
+    activities: int,
+    horizon: float,
+    most: float = math.inf,
+    error: float = FINE,
+) -> Ticks:
     """Choose a resolution (see the head of this file).
 
     Parameters
@@ -58,19 +66,22 @@ def choose(durations: Sequence[float], activities: int, horizon: float) -> Ticks
     durations : every duration that can occur, s.
     activities : the most of them that one path or one load can sum up.
     horizon : about the value of the objective, s; a lower bound of it is best.
+    most : a value of the objective that is already known, s.
+    error : the part of the horizon that all rounding together may make.
     """
-    values = np.array(sorted({s for s in durations if 0 < s < math.inf}), dtype=np.float64)
+    counted = {s for s in durations if 0 < s < math.inf and s <= most}
+    values = np.array(sorted(counted), dtype=np.float64)
     if len(values) == 0:
         return Ticks(1.0, 0.0)
     size = horizon if horizon > 0 else float(values.max())
-    finest = _MOST_TICKS / max(size, float(values.sum()))
+    finest = _MOST_TICKS / max(size, min(most, float(values.sum())))
     exponent = math.ceil(-math.log10(float(values.max())))
     while 10.0**exponent < finest:
         resolution = Ticks(10.0**exponent, activities * _error(values, 10.0**exponent))
-        if resolution.slack <= _ERROR * size * resolution.per_second:
+        if resolution.slack <= error * size * resolution.per_second:
             return resolution
         exponent += 1
-    wanted = min(finest, activities / (_ERROR * size))
+    wanted = min(finest, activities / (error * size))
     return Ticks(wanted, activities * _error(values, wanted))
 
 

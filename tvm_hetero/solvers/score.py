@@ -58,6 +58,6 @@ def value_of(problem: Problem, executions: Sequence[Execution], copies: Sequence
 
 
 def within_limit(problem: Problem, executions: Sequence[Execution]) -> bool:
-    """Whether the latency limit, if there is one, is kept."""
+    """Whether the latency limit, if there is one, is kept (but for the rounding of sums)."""
     limit = problem.objective.latency_limit
-    return limit is None or makespan(executions) <= limit
+    return limit is None or makespan(executions) <= limit * (1 + 1e-10)

@@ -10,7 +10,8 @@ after them, the hops that the placement needs. An activity starts as soon as
 Only the *order* of the given keys is used, never their values, so an order that was found with
 rounded durations is timed again with exact ones: the result is valid whatever the rounding.
 Memory stays valid because two tensors that did not share a device's memory at one time in the
-given order are kept apart by an arc, so no moment sees more tensors together than before.
+given order are kept apart by an arc, so no moment sees more tensors together than before
+(`has_empty_lives` tells of the one exception).
 """
 
 from __future__ import annotations
@@ -165,6 +166,24 @@ def _memory_arcs(
             if unread and gone <= keys[v][0] and last < position[v]:
                 waits.setdefault(v, set()).update(closers)
     return waits
+
+
+def has_empty_lives(plan: Plan, keys: Sequence[tuple[float, float]]) -> bool:
+    """Whether a tensor comes and goes at one moment where memory binds.
+
+    It then needs no memory (lives are half open), but only as long as what brings it and what
+    reads it stay at one moment, which no arc can say: `retime` may move them apart.
+    """
+    instance, binds = plan.instance, plan.instance.memory_binds
+    end = max(keys[v][1] for v in range(len(instance)))
+    at_the_end = any(
+        binds[d] and instance.unread[v] > 0 and keys[v][0] >= end
+        for v, d in enumerate(plan.placement)
+    )
+    return at_the_end or any(
+        binds[d] and max(keys[c][1] for c in closers) <= min(keys[o][0] for o in openers)
+        for (_, d), (openers, closers) in plan.users.items()
+    )
 
 
 def to_schedule(
