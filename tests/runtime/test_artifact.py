@@ -78,6 +78,7 @@ class FailingDisk:
             (artifact.shutil, "copyfile"),
             (artifact.safetensors.numpy, "save_file"),
             (artifact.os, "rename"),
+            (artifact, "exchange"),
             (artifact.tempfile, "mkdtemp"),
         ]:
             monkeypatch.setattr(place, name, self._counted(getattr(place, name)))

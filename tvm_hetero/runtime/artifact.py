@@ -15,6 +15,7 @@ versions and every file: libraries are code, so load only artifacts that you tru
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -101,23 +102,30 @@ def _write_files(executable: Executable, folder: Path) -> None:
 
 
 def _replace_folder(new: Path, path: Path) -> None:
-    """Put `new` in the place of `path`; a crash in between leaves one of the two whole."""
+    """Put `new` in the place of `path`, in one step: at no moment is there no artifact.
+
+    What stood there is under `new` afterwards, and goes with it.
+    """
     os.chmod(new, 0o755)
-    if not path.exists():
+    if path.exists():
+        exchange(new, path)
+    else:
         os.rename(new, path)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-    try:
-        os.rename(path, aside / "old")
-        try:
-            os.rename(new, path)
-        except OSError:
-            os.rename(aside / "old", path)
-            raise
-    finally:
-        # If not even the way back worked, the old artifact in there is all that is left.
-        if path.exists():
-            shutil.rmtree(aside, ignore_errors=True)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Exchange two names of one folder atomically (Linux's ``renameat2``).
+
+    Raises
+    ------
+    OSError
+        If the file system does not know how, or refuses; nothing has changed then.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    if libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), swap) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def load_artifact(path: str | os.PathLike[str]) -> Executable:
