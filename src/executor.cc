@@ -22,9 +22,11 @@
 namespace tvm_hetero {
 namespace {
 
-// Waking a sleeping thread takes 5 to 50 us, so spinning about that long loses at most a factor of
-// two against knowing the length of the wait (the ski rental argument).
-constexpr std::chrono::microseconds kSpin{50};
+// How long a worker spins before it sleeps. Waking a sleeping thread takes 5 to 50 us. Between runs
+// it spins about that long, which loses at most a factor of two against knowing the length of the
+// wait (the ski rental argument). Within a run its core is its own and the wait is on the run's
+// critical path, so it spins much longer: only a wait beside which waking is little is slept.
+constexpr Spin kSpin{std::chrono::microseconds{50}, std::chrono::milliseconds{2}};
 
 /*! \brief A worker may spin only where it keeps nobody from working. */
 bool MaySpin(const Plan& plan, size_t worker) {
@@ -87,7 +89,7 @@ Executor::Executor(Plan plan)
   }
   try {
     for (size_t i = 0; i < workers_.size(); ++i) {
-      workers_[i]->Start(MaySpin(plan_, i) ? kSpin : std::chrono::microseconds{0});
+      workers_[i]->Start(MaySpin(plan_, i) ? kSpin : Spin{});
     }
   } catch (...) {
     JoinWorkers();  // the destructor of a half-made object is not called

@@ -43,7 +43,7 @@ Worker::Worker(const Plan& plan, const Program& program, int index, Board* board
 
 // ---------------------------------------------------------------------------- the thread
 
-void Worker::Start(std::chrono::nanoseconds spin) {
+void Worker::Start(Spin spin) {
   spin_ = spin;
   std::promise<void> ready;
   std::future<void> outcome = ready.get_future();
@@ -75,7 +75,7 @@ void Worker::ThreadMain(std::promise<void> ready) {
   ready.set_value();
   uint64_t run = 0;
   while (true) {
-    parker_->Await(spin_, [&] { return board_->run.load() != run || board_->closing.load(); });
+    parker_->Await(spin_.between_runs, [&] { return board_->run.load() != run || board_->closing.load(); });
     if (board_->closing.load()) break;
     run = board_->run.load();
     if (!pool_configured_) SetUpThread();  // TVM was loaded after this thread had started
@@ -128,7 +128,7 @@ bool Worker::WaitForProducers(const Instruction& instruction, uint64_t run) {
   for (int step : instruction.waits_for) {
     // In a stream the other worker may be some batches ahead.
     const std::atomic<uint64_t>& mark = board_->marks[step].run;
-    parker_->Await(spin_, [&] { return mark.load() >= run || board_->failed.load(); });
+    parker_->Await(spin_.in_run, [&] { return mark.load() >= run || board_->failed.load(); });
   }
   return !board_->failed.load();
 }
@@ -184,7 +184,7 @@ void Worker::RunStream() {
 
 /*! \brief Wait until a period's batch is there; false if the stream is to end. */
 bool Worker::AwaitPeriod(uint64_t period) {
-  parker_->Await(spin_,
+  parker_->Await(spin_.between_runs,
                  [&] { return board_->announced.load() > period || board_->failed.load(); });
   return !board_->failed.load();
 }

@@ -29,6 +29,12 @@ struct Span {
   double end;
 };
 
+/*! \brief How long a worker spins before it sleeps. */
+struct Spin {
+  std::chrono::nanoseconds between_runs{0};
+  std::chrono::nanoseconds in_run{0};
+};
+
 /*! \brief Why a step failed, and in which batch of a stream (from 0). */
 struct StepError {
   int step;
@@ -43,9 +49,9 @@ class Worker {
 
   /*!
    * \brief Start the thread and wait until it is set up; throws what went wrong there.
-   * \param spin How long to spin before sleeping, in each wait.
+   * \param spin How long to spin before sleeping.
    */
-  void Start(std::chrono::nanoseconds spin);
+  void Start(Spin spin);
   /*! \brief Wait for the thread's end; `Board::closing` must have been set. */
   void Join();
 
@@ -87,7 +93,7 @@ class Worker {
   const std::vector<SlotUse>& slot_uses_;
   Board* board_;
   Parker* parker_;
-  std::chrono::nanoseconds spin_{0};
+  Spin spin_;
   bool pool_configured_{false};
   BufferPool buffers_;
   std::optional<DeviceStream> stream_;    //!< lives as long as the thread

@@ -18,7 +18,7 @@ quickly = settings(max_examples=60, deadline=None, suppress_health_check=list(He
 
 
 def assert_optimal(problem: Problem) -> None:
-    """CP-SAT's value is the smallest there is, proven; where none is, it says so."""
+    """CP-SAT's value is the smallest there is (times: proven); where none is, it says so."""
     best = brute_force(problem)
     if best == float("inf"):
         with pytest.raises(InfeasibleError):
@@ -26,7 +26,8 @@ def assert_optimal(problem: Problem) -> None:
         return
     answer = solve(problem, "cpsat", QUICK)
     assert answer.value == pytest.approx(best, rel=1e-9, abs=1e-12)
-    assert answer.status == "optimal"
+    if problem.objective.kind in ("latency", "throughput"):
+        assert answer.status == "optimal"
     assert lower_bound(problem) <= best * (1 + 1e-9)
 
 
