@@ -6,7 +6,7 @@ For each model and objective: tasks, distinct kernels, the seconds of every step
 predicted, what was measured, the same for the best single device, the proven bound, ONNX Runtime
 on one thread and on as many threads as the plan has cores (latency), and the largest difference
 from its outputs. Everything is measured in this run, in turns, so that the machine's drift meets
-all alike; the figure is the fastest of the runs, the median stands in the JSON beside it.
+all alike; the table has the median of the runs, the fastest stands in the JSON beside it.
 
 The places have one core each; the second one is compiled for plain x86-64-v3.
 """
@@ -16,15 +16,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform as machine
-import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnxruntime
 import tvm
 from rich.console import Console
@@ -32,18 +29,30 @@ from rich.table import Table
 
 import tvm_hetero as th
 from tvm_hetero import relay
+from tvm_hetero.cli.measure import (
+    Arrays,
+    OnnxRuntime,
+    Runner,
+    executor_runner,
+    largest_difference,
+    measure_in_turns,
+)
+from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.cost_models.links import measure_links
 from tvm_hetero.discovery import detect_platform
 from tvm_hetero.documents import write_atomic
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
+from tvm_hetero.machine import read_processor
 from tvm_hetero.partition import partition
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Kind, Objective
+from tvm_hetero.runtime.executable import PARTITION
 from tvm_hetero.runtime.executor import Executor
 
 RESULTS = Path(__file__).with_name("results") / "models.json"
 SMALL = ["squeezenet"]
 SEED = 0
+BATCHES = 16  # of one measured stream
 Row = dict[str, Any]
 
 
@@ -74,7 +83,6 @@ def measure_model(name: str, platform: Platform, time_limit: float, runs: int) -
     start = time.perf_counter()
     mod = relay.frontend.from_onnx(light_models()[name], random_weights=SEED)
     imported = time.perf_counter() - start
-    reference = Reference(name, threads=[1, len(platform.devices)])
     rows = []
     kinds: tuple[Kind, ...] = ("latency", "throughput")
     for kind in kinds:
@@ -100,77 +108,48 @@ def measure_model(name: str, platform: Platform, time_limit: float, runs: int) -
                 "bound_s": placed.schedule.lower_bound,
                 "gap": placed.schedule.gap,
                 "single_predicted_s": single.value if single else None,
-                **_measure(exe, kind, reference, runs),
+                **_measure(exe, kind, name, len(platform.devices), runs),
             }
         )
     return rows
 
 
-class Reference:
-    """A model on ONNX Runtime, with several numbers of threads."""
-
-    def __init__(self, name: str, threads: Sequence[int]) -> None:
-        model = randomize_weights(load_model(light_models()[name]), SEED).SerializeToString()
-        self.sessions = {}
-        for count in threads:
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = count
-            options.log_severity_level = 3
-            self.sessions[count] = onnxruntime.InferenceSession(
-                model, options, providers=["CPUExecutionProvider"]
-            )
-
-    def outputs(self, inputs: Mapping[str, Any]) -> list[Any]:
-        """The outputs."""
-        return list(next(iter(self.sessions.values())).run(None, dict(inputs)))
-
-    def runners(self, inputs: Mapping[str, Any]) -> dict[str, Callable[[], float]]:
-        """One timed run with each number of threads."""
-
-        def timed(session: Any) -> Callable[[], float]:
-            def run() -> float:
-                start = time.perf_counter()
-                session.run(None, dict(inputs))
-                return time.perf_counter() - start
-
-            return run
-
-        return {f"onnxruntime_{n}": timed(session) for n, session in self.sessions.items()}
-
-
-def _measure(exe: Any, kind: Kind, reference: Reference, runs: int) -> Row:
+def _measure(exe: Any, kind: Kind, name: str, cores: int, runs: int) -> Row:
     """Run the partition, the single device and ONNX Runtime in turns."""
     executors = {variant: exe.executor(variant) for variant in exe.variants}
-    inputs = executors["partition"].random_inputs(SEED)
-    difference = 0.0
-    for executor in executors.values():
-        for mine, other in zip(executor.run(inputs), reference.outputs(inputs), strict=True):
-            scale = float(np.abs(other).max())
-            difference = max(difference, float(np.abs(mine.numpy() - other).max()) / scale)
-    devices = sorted({step.device for step in executors["partition"].trace()})
-    runners: dict[str, Callable[[], float]] = {
-        variant: _runner(executor, inputs, kind) for variant, executor in executors.items()
-    }
+    inputs = executors[PARTITION].random_inputs(SEED)
+    model = randomize_weights(load_model(light_models()[name]), SEED)
+    peers = {f"onnxruntime_{n}": OnnxRuntime(model, n) for n in sorted({1, cores})}
+    expected = peers["onnxruntime_1"].outputs(inputs)
+    difference = max(
+        largest_difference(executor.run(inputs), expected).relative
+        for executor in executors.values()
+    )
+    devices = sorted({step.device for step in executors[PARTITION].trace()})
+    runners = {variant: _runner(e, inputs, kind) for variant, e in executors.items()}
     if kind == "latency":
-        runners |= reference.runners(inputs)
-    samples: dict[str, list[float]] = {name: [] for name in runners}
-    for _ in range(runs):
-        for name, run in runners.items():
-            samples[name].append(run())
+        runners |= {peer: session.runner(inputs) for peer, session in peers.items()}
+    else:
+        runs = max(1, runs // BATCHES)
+    neighbours = Neighbours()
+    measured = measure_in_turns(runners, runs, warmup=1)
+    row: Row = {
+        "difference": difference,
+        "devices": devices,
+        "others_busy_cores": neighbours.busy_cores(),
+    }
     for executor in executors.values():
         executor.close()
-    row: Row = {"difference": difference, "devices": devices}
-    for name, seconds in samples.items():
-        row[f"{name}_s"] = min(seconds)
-        row[f"{name}_median_s"] = statistics.median(seconds)
+    for who, statistics in measured.items():
+        row |= {f"{who}_s": statistics.min, f"{who}_median_s": statistics.median}
     return row
 
 
-def _runner(executor: Executor, inputs: Mapping[str, Any], kind: Kind) -> Callable[[], float]:
-    if kind == "throughput":
-        return lambda: executor.throughput(inputs, batches=16)
-    executor.set_inputs(inputs)
-    return lambda: executor.benchmark(inputs, repeat=1, warmup=0)[0]
+def _runner(executor: Executor, inputs: Arrays, kind: Kind) -> Runner:
+    """Latency of runs one by one, or seconds per batch of whole streams."""
+    if kind == "latency":
+        return executor_runner(executor, inputs)
+    return lambda count: [executor.throughput(inputs, batches=BATCHES) for _ in range(count)]
 
 
 def print_table(rows: Sequence[Row]) -> None:
@@ -183,13 +162,13 @@ def print_table(rows: Sequence[Row]) -> None:
         table.add_column(head, justify="left" if i < 2 else "right")
     for row in rows:
         steps = [f"{row[key]:.1f}" for key in ("import_s", "measure_s", "solve_s", "compile_s")]
-        alone = row.get("single_s", row["partition_s"])
+        alone = row.get("single_median_s", row["partition_median_s"])
         table.add_row(
             row["model"], row["objective"], str(row["tasks"]), str(row["kernels"]), *steps,
-            *(_ms(row[key]) for key in ("predicted_s", "partition_s", "bound_s")),
+            *(_ms(row[key]) for key in ("predicted_s", "partition_median_s", "bound_s")),
             f"{100 * row['gap']:.1f}", _ms(row["single_predicted_s"]), _ms(alone),
-            f"{alone / row['partition_s']:.2f}", _ms(row.get("onnxruntime_1_s")),
-            _ms(row.get("onnxruntime_2_s")), f"{row['difference']:.0e}",
+            f"{alone / row['partition_median_s']:.2f}", _ms(row.get("onnxruntime_1_median_s")),
+            _ms(row.get("onnxruntime_2_median_s")), f"{row['difference']:.0e}",
         )  # fmt: skip
     Console(width=max(200, Console().width)).print(table)
 
@@ -201,7 +180,7 @@ def _ms(seconds: float | None) -> str:
 def _document(rows: Sequence[Row], platform: Platform) -> Row:
     return {
         "what": "benchmarks/models.py",
-        "machine": machine.processor() or machine.machine(),
+        "machine": read_processor().name,
         "cores": len(os.sched_getaffinity(0)),
         "load": os.getloadavg()[0],
         "versions": {"tvm": tvm.__version__, "onnxruntime": onnxruntime.__version__},
