@@ -54,7 +54,7 @@ def compile_module(mod: tvm.IRModule, target: tvm.target.Target) -> Path:
             executable = tvm.compile(mod, target)
         executable.export_library(str(folder / path.name))
         os.replace(folder / path.name, path)
-    except (RuntimeError, ValueError, TypeError, tvm.error.TVMError) as error:
+    except (RuntimeError, ValueError, TypeError, OSError) as error:
         raise ArtifactError(f"the module does not compile for {target}: {error}") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -76,7 +76,7 @@ def load_library(path: Path) -> Any:
     """
     try:
         return tvm.runtime.load_module(str(path.resolve()))
-    except (RuntimeError, ValueError, OSError, tvm.error.TVMError) as error:
+    except (RuntimeError, ValueError, OSError) as error:
         raise ArtifactError(f"{path}: the library does not load: {error}; build again") from None
 
 
