@@ -1,6 +1,7 @@
 """The nine models of the onnx wheel, partitioned over two unlike CPU places, end to end.
 
     python benchmarks/models.py [--small] [--models NAME,NAME] [--output FILE]
+    python benchmarks/models.py --show        # the results in benchmarks/results, as in the README
 
 For each model and objective: tasks, distinct kernels, the seconds of every step, what was
 predicted, what was measured, the same for the best single device, the proven bound, ONNX Runtime
@@ -60,10 +61,15 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and write; returns the rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", action="store_true", help="one model, few runs, no file")
+    parser.add_argument("--show", action="store_true", help="print the results of the last run")
     parser.add_argument("--models", help="names, with commas between (default: all nine)")
     parser.add_argument("--time-limit", type=float, default=30.0, help="seconds for each solve")
     parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
     options = parser.parse_args(arguments)
+    if options.show:
+        rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
+        print(markdown(rows))
+        return list(rows)
     names = options.models.split(",") if options.models else sorted(light_models())
     names = SMALL if options.small and not options.models else names
     platform = measure_links(detect_platform(devices=2, mcpus=[None, "x86-64-v3"]))
@@ -171,6 +177,29 @@ def print_table(rows: Sequence[Row]) -> None:
             _ms(row.get("onnxruntime_2_median_s")), f"{row['difference']:.0e}",
         )  # fmt: skip
     Console(width=max(200, Console().width)).print(table)
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Medians in ms, a line a model: latency, then time per batch in a pipeline."""
+    lines = [
+        "| model | tasks | one device | partition | predicted | speed-up | ONNX Runtime, 2 threads "
+        "| per batch: one device | partition | predicted | speed-up |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    by_model: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_model.setdefault(row["model"], {})[row["objective"]] = row
+    for model, kinds in by_model.items():
+        cells = [model, str(kinds["latency"]["tasks"])]
+        for kind in ("latency", "throughput"):
+            row = kinds[kind]
+            ours = row["partition_median_s"]
+            alone = row.get("single_median_s", ours)
+            cells += [_ms(alone), _ms(ours), _ms(row["predicted_s"]), f"{alone / ours:.2f}"]
+            if kind == "latency":
+                cells.append(_ms(row["onnxruntime_2_median_s"]))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def _ms(seconds: float | None) -> str:

@@ -20,7 +20,8 @@ class HeteroPartition:
 
     Parameters
     ----------
-    platform : the devices; default: this machine, with measured links.
+    platform : the devices; default: this machine. With measured costs, links that the platform
+        leaves open are measured too.
     objective : ``latency``, ``throughput``, ``energy`` or ``cost``, or a whole `Objective`.
     solver : the name of a solver (``tvm_hetero.solvers.names()``).
     batch : elements per batch.
@@ -52,13 +53,11 @@ class HeteroPartition:
         self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
     ) -> tvm.IRModule:
         """Return `mod` annotated."""
-        from tvm_hetero.cost_models.links import measure_links
         from tvm_hetero.partition import partition
 
-        platform = measure_links(self.platform or Platform.detect())
         result = partition(
             mod,
-            platform,
+            self.platform or Platform.detect(),
             self.objective,
             self.solver,
             self.time_limit,

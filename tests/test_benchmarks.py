@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import math
 
+from pathlib import Path
+
 from benchmarks import models
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_the_readme_quotes_the_committed_results(capsys):
+    rows = models.main(["--show"])
+    table = capsys.readouterr().out.strip()
+    assert len(rows) == 18
+    assert table in README.read_text(encoding="utf-8")
 
 
 def test_models_small():

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import tvm
 
+from tvm_hetero.cost_models.links import measure_links
+from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import CostModel, Progress
 from tvm_hetero.cost_models.registry import by_name
 from tvm_hetero.errors import ProfileError
@@ -66,6 +68,8 @@ def make_problem(
     Parameters
     ----------
     mod : a Relax module, lowered or not; a placed one is taken apart first.
+    platform : with measured costs, links that it leaves open are measured too; other cost models
+        are for devices that may be elsewhere.
     cost_model : a cost model, or the name of one (``profiled``, ``analytical``, ``table:FILE``).
 
     Raises
@@ -84,6 +88,8 @@ def make_problem(
         mod = lower(mod)
         tasks = extract_tasks(mod)
     with _timed(seconds, "measure"):
+        if isinstance(model, ProfiledCosts):
+            platform = measure_links(platform)
         costs = model.costs(tasks.kernels, platform, progress)
     graph = _with_io(tasks, platform)
     table = {task: costs[kernel] for task, kernel in tasks.kernel_of.items()}
