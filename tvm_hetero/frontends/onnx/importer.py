@@ -76,11 +76,9 @@ def from_onnx(
 
 def _import(graph: Graph) -> tvm.ir.IRModule:
     """Return the Relax module of a simplified model."""
-    from tvm_hetero.frontends.onnx.relax_constants import fold_relax_constants
-
     try:
         with _quiet():
-            module = fold_relax_constants(_import_graph(graph))
+            module = _import_graph(graph)
     except Exception as error:
         lines = [line.strip(" .") for line in str(error).splitlines() if line.strip(" .")]
         reason = printable(lines[-1] if lines else "no reason given", 300)
@@ -136,7 +134,7 @@ def _identifiers(graph: Graph) -> dict[str, str]:
 
 def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
     """Refuse values whose shape depends on data: no cost can be measured for them."""
-    from tvm_hetero.frontends.onnx.relax_constants import dynamic_operators
+    from tvm_hetero.frontends.onnx.static_types import dynamic_operators
 
     found = dynamic_operators(module)
     if found:
