@@ -10,9 +10,9 @@ from tests.solvers.examples import problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.bounds import critical_path, load_bound, lower_bound
 from tvm_hetero.graph import Task, TaskGraph
+from tvm_hetero.instance import Instance
 from tvm_hetero.problem import KINDS, Cost, Objective, Problem
 from tvm_hetero.solvers import solve
-from tvm_hetero.solvers.instance import Instance
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -88,6 +88,14 @@ def test_solvers_do_not_use_the_judge_and_the_judge_uses_no_solver(name):
         assert not any("solvers" in m for m in imports(MODULES[judge], anywhere=True))
 
 
+@pytest.mark.parametrize(
+    "name", sorted(n for n in BELOW if "." not in n and n not in {"solvers", "report"}),
+)
+def test_what_solvers_stand_on_knows_no_solver_and_no_report(name):
+    for module in imports(MODULES[name], anywhere=True):
+        assert not module.startswith(("tvm_hetero.solvers", "tvm_hetero.report")), module
+
+
 @pytest.mark.parametrize("name", sorted(n for n in MODULES if n.startswith("passes.")))
 def test_passes_know_no_solver_and_no_front_end(name):
     for module in imports(MODULES[name], anywhere=False):

@@ -44,10 +44,10 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.heads import critical_path as longest_path
+from tvm_hetero.heads import heads_and_tails
+from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
-from tvm_hetero.solvers.heads import critical_path as longest_path
-from tvm_hetero.solvers.heads import heads_and_tails
-from tvm_hetero.solvers.instance import Instance
 from tvm_hetero.units import format_seconds
 
 _ROUNDING = 1 - 1e-12

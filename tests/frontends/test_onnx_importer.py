@@ -35,12 +35,6 @@ def bindings(module: tvm.ir.IRModule) -> list[relax.Binding]:
     return [b for block in module["main"].body.blocks for b in block.bindings]
 
 
-def is_constant(argument: relax.Expr) -> bool:
-    if isinstance(argument, relax.Tuple):
-        return all(is_constant(field) for field in argument.fields)
-    return isinstance(argument, tvm.ir.GenericConst | relax.ShapeExpr)
-
-
 def names(module: tvm.ir.IRModule, attribute: str) -> list[str]:
     return [str(name) for name in module["main"].attrs[attribute]]
 

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from tests.solvers.examples import fork_join, problem_of, processors
 from tests.strategies import problems
+from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.articulation import articulation_tasks, cut
 from tvm_hetero.solvers.cpsat_batch import solve_whole
 from tvm_hetero.solvers.cpsat_run import Budget
-from tvm_hetero.solvers.instance import Instance
 
 TWO = {"p1": 1.0, "p2": 1.0}
 

@@ -10,11 +10,11 @@ from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.graph import Edge, Task, TaskGraph
+from tvm_hetero.instance import Instance
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.solvers import Options, heft, solve
 from tvm_hetero.solvers.heft import upward_ranks
-from tvm_hetero.solvers.instance import Instance
 
 
 def test_upward_ranks_are_those_of_the_paper() -> None:

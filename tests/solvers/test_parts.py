@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.solvers.examples import fork_join
-from tvm_hetero.solvers.instance import Instance
+from tvm_hetero.instance import Instance
 from tvm_hetero.solvers.scaling import choose
 from tvm_hetero.solvers.state import Life, Memory, Timeline, earliest
 from tvm_hetero.solvers.timing import make_plan, retime

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tvm_hetero.graph import TaskGraph
+from tvm_hetero.instance import Hop, Instance
 from tvm_hetero.problem import Cost, Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers.instance import Hop, Instance
 
 Span = tuple[float, float]
 # (problem, start, attempt) -> a schedule that is no worse than the start, with a proven bound.

@@ -16,9 +16,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.instance import Hop, Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
-from tvm_hetero.solvers.instance import Hop, Instance
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
 from tvm_hetero.units import format_bytes

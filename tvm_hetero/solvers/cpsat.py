@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_hetero.errors import HeteroError
+from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import cpsat_throughput, heft, single
 from tvm_hetero.solvers.articulation import Module, Parts, cut
 from tvm_hetero.solvers.cpsat_batch import solve_whole
 from tvm_hetero.solvers.cpsat_run import Budget
-from tvm_hetero.solvers.instance import Instance
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.timing import make_plan, retime, to_schedule
 

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.heads import critical_path, heads_and_tails
+from tvm_hetero.instance import Hop, Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.cpsat_model import BatchModel
 from tvm_hetero.solvers.cpsat_run import Budget, Outcome, run
-from tvm_hetero.solvers.heads import critical_path, heads_and_tails
-from tvm_hetero.solvers.instance import Hop, Instance
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.scaling import COARSE, FINE, Ticks, choose
 from tvm_hetero.solvers.score import within_limit

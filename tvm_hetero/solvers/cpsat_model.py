@@ -38,8 +38,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tvm_hetero.solvers.heads import critical_path, heads_and_tails
-from tvm_hetero.solvers.instance import Hop, Instance
+from tvm_hetero.heads import critical_path, heads_and_tails
+from tvm_hetero.instance import Hop, Instance
 from tvm_hetero.solvers.scaling import Ticks
 
 if TYPE_CHECKING:

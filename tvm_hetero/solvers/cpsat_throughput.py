@@ -23,10 +23,10 @@ import math
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.instance import Hop, Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers.cpsat_run import Budget, run
-from tvm_hetero.solvers.instance import Hop, Instance
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
 from tvm_hetero.solvers.scaling import Ticks, choose

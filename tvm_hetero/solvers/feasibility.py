@@ -12,7 +12,7 @@ They are not sufficient. Where they hold and a solver still finds nothing, it sa
 from __future__ import annotations
 
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.solvers.instance import Instance
+from tvm_hetero.instance import Instance
 from tvm_hetero.units import format_bytes
 
 

@@ -29,10 +29,10 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.balance import balance
-from tvm_hetero.solvers.instance import Instance
 from tvm_hetero.solvers.list_scheduler import ListScheduler
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.score import within_limit

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.instance import Hop, Instance
 from tvm_hetero.schedule import Copy, Execution
-from tvm_hetero.solvers.instance import Hop, Instance
 from tvm_hetero.solvers.state import Life, Memory, Timeline, earliest
 from tvm_hetero.units import format_bytes
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tvm_hetero.instance import Instance
 from tvm_hetero.schedule import Copy, Execution
-from tvm_hetero.solvers.instance import Instance
 from tvm_hetero.solvers.score import value_of
 from tvm_hetero.solvers.state import Timeline, earliest
 from tvm_hetero.solvers.timing import Plan, make_plan, to_schedule

@@ -14,10 +14,10 @@ from importlib import import_module
 
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule, SingleDevice
 from tvm_hetero.solvers.feasibility import check_memory
-from tvm_hetero.solvers.instance import Instance
 from tvm_hetero.solvers.options import Options
 
 Solver = Callable[[Problem, Options], Schedule]

@@ -20,8 +20,8 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tvm_hetero.instance import Hop, Instance
 from tvm_hetero.schedule import Copy, Execution
-from tvm_hetero.solvers.instance import Hop, Instance
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tvm_hetero.solvers.instance import Instance
+from tvm_hetero.instance import Instance
 
 Table = list[list[float]]
 
