@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tvm_hetero import discovery
 from tvm_hetero.discovery import (
     _V3,
     _V4,
@@ -18,6 +19,7 @@ from tvm_hetero.discovery import (
     _ZEN5,
     default_devices,
     detect_platform,
+    missing_features,
     native_mcpu,
     split_cores,
 )
@@ -277,3 +279,14 @@ def test_a_container_limits_memory(tmp_path: Path) -> None:
 )
 def test_core_lists(text: str, cores: tuple[int, ...]) -> None:
     assert parse_core_list(text) == cores
+
+
+def test_code_for_a_newer_cpu_is_told_by_what_is_missing() -> None:
+    old = Processor("GenuineIntel", 6, flags=frozenset(discovery._V3))
+    assert missing_features({"kind": "llvm", "mcpu": "x86-64-v3"}, old) == []
+    assert "avx512f" in missing_features({"kind": "llvm", "mcpu": "x86-64-v4"}, old)
+    assert "avx_vnni" in missing_features({"kind": "llvm", "mcpu": "znver5"}, old)
+    # Of these nothing is known, so nothing is refused.
+    for target in (None, {"kind": "cuda"}, {"kind": "llvm"}, {"kind": "llvm", "mcpu": "skylake"}):
+        assert missing_features(target, old) == []
+    assert missing_features({"kind": "llvm", "mcpu": "znver5"}, Processor()) == []

@@ -26,7 +26,7 @@ it, and a guess would look like a fact. Two things are said though they are not 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -111,6 +111,18 @@ def native_mcpu(processor: Processor) -> str | None:
         if flags >= needed:
             return level
     return "x86-64" if "sse2" in flags else None
+
+
+def missing_features(target: Mapping[str, Any] | None, processor: Processor) -> list[str]:
+    """What this CPU lacks to run code for `target`, sorted, as Linux names it.
+
+    Empty if nothing is missing, or if nothing is known of the target (another kind of device, a
+    CPU that is not in this file's lists, no `mcpu`) or of the processor.
+    """
+    if not target or target.get("kind") != "llvm" or not processor.flags:
+        return []
+    needed = {"znver4": _ZEN4, "znver5": _ZEN5, **dict(_LEVELS)}.get(str(target.get("mcpu")))
+    return sorted((needed or set()) - processor.flags)
 
 
 def split_cores(cores: Sequence[Core], parts: int) -> list[tuple[int, ...]]:

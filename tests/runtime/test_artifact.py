@@ -12,7 +12,8 @@ import pytest
 import tvm_hetero as th
 from tests.models import branchy_inputs, placed
 from tvm_hetero.errors import ArtifactError, UsageError
-from tvm_hetero.runtime import artifact
+from tvm_hetero.machine import Processor
+from tvm_hetero.runtime import artifact, executor
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.executable import Executable
 
@@ -142,6 +143,13 @@ def test_another_version_is_refused(copied, package):
     (copied / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ArtifactError, match=rf"built with {package} 0\.0\.1, here is .*build it"):
         th.load(copied)
+
+
+def test_code_that_this_cpu_cannot_run_is_refused(saved, monkeypatch):
+    old = Processor("GenuineIntel", 6, flags=frozenset({"fpu", "sse2"}))
+    monkeypatch.setattr(executor, "read_processor", lambda: old)
+    with pytest.raises(ArtifactError, match=r"'big' was compiled for .*this CPU lacks .*avx"):
+        th.load(saved)
 
 
 def test_another_format_is_refused(copied):

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import tvm
 
+from tvm_hetero.discovery import missing_features
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import ArtifactError, RunError, UsageError
+from tvm_hetero.machine import read_processor
+from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.report.intervals import COPY
 from tvm_hetero.runtime import native
@@ -88,6 +91,7 @@ class Executor:
         )
         self.outputs = tuple(row["name"] for row in self.plan["outputs"])
         self._tasks = chosen.tasks
+        _check_processor(self.problem.platform, chosen.libraries)
         self._native = native.create(self.plan)
         self._vms = _make_vms(self.plan, chosen.libraries)
         self._native.set_functions(_step_functions(self.plan, self._vms))
@@ -272,6 +276,18 @@ def identifier(name: str) -> str:
     """A model's name as a Python identifier: ``gpu_0/data_0`` is ``gpu_0_data_0``."""
     text = "".join(c if c.isalnum() else "_" for c in name)
     return f"_{text}" if text[:1].isdigit() else text
+
+
+def _check_processor(platform: Platform, libraries: Iterable[str]) -> None:
+    """Refuse libraries with instructions that this CPU lacks: the first one would kill us."""
+    for name in libraries:
+        target = platform.device(name).target
+        missing = missing_features(target, read_processor())
+        if missing:
+            raise ArtifactError(
+                f"device {name!r} was compiled for {dict(target or {})}; this CPU lacks "
+                f"{', '.join(missing[:6])}; build it again here, or for an older mcpu"
+            )
 
 
 def _make_vms(plan: Mapping[str, Any], libraries: Mapping[str, Any]) -> dict[int, Any]:
