@@ -227,13 +227,15 @@ def write(rows: list[Row], segments: int, runs: int, output: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--small", action="store_true", help="a short chain, for the tests")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
+    parser.add_argument("--small", action="store_true", help="a short chain, no file")
+    parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
     options = parser.parse_args(arguments)
     segments, runs = (20, 10) if options.small else (500, 200)
     rows = measure(segments, runs)
     report(rows, segments, runs)
-    write(rows, segments, runs, options.output)
+    output = options.output or (None if options.small else RESULTS)
+    if output is not None:
+        write(rows, segments, runs, output)
 
 
 if __name__ == "__main__":

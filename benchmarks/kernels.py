@@ -5,7 +5,7 @@
 For each light model of the onnx wheel, with seeded random weights: both are timed in turns in
 the same process on one thread, and the minimum counts (thread CPU time, so that what else runs
 on the machine disturbs least). Then our slowest kernels. The outputs are compared before the
-softmax. Results are written to benchmarks/results/kernels.json (--small: kernels.small.json,
+softmax. Results are written to benchmarks/results/kernels.json (not with --small,
 so that a quick run does not replace the whole table).
 """
 
@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from tvm import relax, tirx
 from tvm.relax.frontend.onnx import from_onnx
 from tvm.target import codegen
 
+from tvm_hetero.documents import write_atomic
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights, simplify
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
@@ -54,13 +54,13 @@ class Result:
     slowest: list[tuple[str, int, float]]
 
 
-def main() -> None:
-    """Measure, print and write the table."""
+def main(arguments: Sequence[str] | None = None) -> list[Result]:
+    """Measure, print and write the table; returns its rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("models", nargs="*", help="names; default: all nine")
-    parser.add_argument("--small", action="store_true", help="the two smallest, few repeats")
+    parser.add_argument("--small", action="store_true", help="two models, few runs, no file")
     parser.add_argument("--target", default=codegen.llvm_get_system_cpu(), help="LLVM's -mcpu")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     names = args.models or (SMALL if args.small else tuple(light_models()))
     target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": 1})
     print(f"target {args.target}, one thread, minimum of repeats, ms")
@@ -70,7 +70,9 @@ def main() -> None:
         result = measure(name, target, repeats=5 if args.small else 15)
         results.append(result)
         print(_row(result), flush=True)
-    _write(results, args.target, small=args.small)
+    if not args.small:
+        _write(results, args.target)
+    return results
 
 
 def measure(name: str, target: tvm.target.Target, repeats: int) -> Result:
@@ -177,20 +179,16 @@ def _row(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _write(results: list[Result], mcpu: str, *, small: bool) -> None:
+def _write(results: list[Result], mcpu: str) -> None:
     document = {
         "target": mcpu,
-        "small": small,
         "tvm": tvm.__version__,
         "onnxruntime": onnxruntime.__version__,
         "results": [asdict(result) for result in results],
     }
-    path = RESULTS.with_suffix(".small.json") if small else RESULTS
-    path.parent.mkdir(exist_ok=True)
-    temporary = path.with_suffix(".part")
-    temporary.write_text(json.dumps(document, indent=1) + "\n")
-    os.replace(temporary, path)
-    print(f"written to {path}")
+    write_atomic(RESULTS, json.dumps(document, indent=1) + "\n")
+    print(f"written to {RESULTS}")
+
 
 
 if __name__ == "__main__":

@@ -55,6 +55,22 @@ class AnnotateDevices:
         return annotate_devices(mod, self.problem, self.schedule)
 
 
+def check_batch(batch: int) -> None:
+    """Refuse to place a module for batches of several elements.
+
+    Raises
+    ------
+    UsageError
+        If `batch` is not 1.
+    """
+    if batch != 1:
+        raise UsageError(
+            f"a module is placed for batch 1, this problem has batch {batch}: a plan runs "
+            "one element at a time. Import the model with a larger first dimension "
+            "(--shape NAME=4x3x224x224) to compute several at once"
+        )
+
+
 def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> tvm.IRModule:
     """Place the tasks of a lowered module on the devices that `schedule` gives them.
 
@@ -63,12 +79,7 @@ def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) ->
     UsageError
         If problem and schedule are not this module's, or a task runs on several devices.
     """
-    if problem.batch != 1:
-        raise UsageError(
-            f"a module is placed for batch 1, this problem has batch {problem.batch}: a plan runs "
-            "one element at a time. Import the model with a larger first dimension "
-            "(--shape NAME=4x3x224x224) to compute several at once"
-        )
+    check_batch(problem.batch)
     mod = strip_devices(mod) if is_annotated(mod) else mod
     main = read_main(mod)
     layout = plan_layout(main, problem, schedule)
@@ -196,11 +207,10 @@ class _Writer:
         return [*params, *self.lifted.values()]
 
     def _lift_constants(self, call: KernelCall, device: int) -> None:
-        for arg in call.args:
-            if isinstance(arg, tvm.ir.GenericConst) and device > 0:
-                ty = relax.TensorType(arg.value.shape, str(arg.value.dtype), self._vdevice(device))
-                var = relax.Var(f"w{len(self.lifted)}", ty)
-                self.lifted.setdefault((arg.value, device), var)
+        for value in self.main.constants(call):
+            if value is not None and device > 0:
+                ty = relax.TensorType(value.shape, str(value.dtype), self._vdevice(device))
+                self.lifted.setdefault((value, device), relax.Var(f"w{len(self.lifted)}", ty))
 
     def _constant(self, const: Any, device: int) -> Any:
         return self.lifted.get((const.value, device), const)

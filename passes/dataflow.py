@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import tvm
+import tvm_ffi
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
@@ -70,33 +70,43 @@ class LoweredMain:
     _call_of: dict[Any, int] = field(repr=False)
 
     def root(self, expr: Any) -> Root | None:
-        """The root that `expr` names; None for a constant.
+        """The root that `expr` names; None for a constant, or a view of one.
 
         Raises
         ------
         ModelError
             If the expression is neither a constant nor the name of one tensor.
         """
+        origin = self._origin(expr)
+        return origin if isinstance(origin, Root) else None
+
+    def constants(self, call: KernelCall) -> tuple[Any | None, ...]:
+        """For each argument of a call the constant that it is (perhaps through views), or None."""
+        origins = (self._origin(arg) for arg in call.args)
+        return tuple(None if isinstance(origin, Root) else origin.value for origin in origins)
+
+    def _origin(self, expr: Any) -> Any:
+        """The root or the constant that `expr` names."""
         if isinstance(expr, tvm.ir.GenericConst):
-            return None
+            return expr
         if isinstance(expr, relax.TupleGetItem):
-            return self._item_root(expr.tuple_value, int(expr.index))
+            return self._item_origin(expr.tuple_value, int(expr.index))
         if isinstance(expr, relax.Call):  # reshape, to_vdevice: the first argument is the tensor
-            return self.root(expr.args[0])
+            return self._origin(expr.args[0])
         if expr in self._call_of:
             return Root(self._call_of[expr], 0)
         if expr in self.views:
-            return self.root(self.views[expr])
+            return self._origin(self.views[expr])
         for i, param in enumerate(self.params):
             if param.same_as(expr):
                 return Root(None, i)
         raise ModelError(f"{expr}: expected the name of one tensor; is the module lowered?")
 
-    def _item_root(self, expr: Any, index: int) -> Root | None:
+    def _item_origin(self, expr: Any, index: int) -> Any:
         while isinstance(expr, relax.Var) and expr in self.views:
             expr = self.views[expr]
         if isinstance(expr, relax.Tuple):
-            return self.root(expr.fields[index])
+            return self._origin(expr.fields[index])
         if expr in self._call_of:
             return Root(self._call_of[expr], index)
         raise ModelError(f"item {index} of {expr}: expected a tuple that a kernel made")
@@ -121,14 +131,33 @@ class LoweredMain:
         return tuple(dict.fromkeys(root for root in roots if root is not None))
 
     def results(self) -> tuple[Any, ...]:
-        """The expressions that the function returns, a single one as a tuple of one."""
+        """The expressions that the function returns, a single one as a tuple of one.
+
+        Raises
+        ------
+        ModelError
+            If one of them is a tuple itself.
+        """
         result = self.result
         while isinstance(result, relax.Var) and result in self.views:
             inner = self.views[result]
             if not isinstance(inner, relax.Tuple | relax.Var):
                 break
             result = inner
-        return tuple(result.fields) if isinstance(result, relax.Tuple) else (result,)
+        if isinstance(result, relax.Tuple):
+            fields = tuple(result.fields)
+        elif self.returns_tuple:  # all outputs of one kernel
+            count = len(self.function.ret_ty.fields)
+            fields = tuple(relax.TupleGetItem(result, i) for i in range(count))
+        else:
+            fields = (result,)
+        for i, field_ in enumerate(fields):
+            if not isinstance(field_.ty, relax.TensorType):
+                raise ModelError(
+                    f"output {i} of the model is a {field_.ty}; expected a tensor: return the "
+                    "tensors of a tuple one by one"
+                )
+        return fields
 
     @property
     def returns_tuple(self) -> bool:
@@ -250,15 +279,20 @@ def static_shape(ty: relax.TensorType, where: str) -> tuple[int, ...]:
 
 
 def tensor_bytes(ty: relax.TensorType) -> int:
-    """Size of a tensor in bytes."""
-    bits = np.dtype(_numpy_name(str(ty.dtype))).itemsize * 8
-    return math.prod(static_shape(ty, "tensor")) * bits // 8
+    """Size of a tensor in bytes.
 
-
-def _numpy_name(dtype: str) -> str:
-    return {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}.get(
-        dtype, dtype
-    )
+    Raises
+    ------
+    ModelError
+        If its elements are no whole bytes.
+    """
+    dtype = tvm_ffi.dtype(str(ty.dtype))
+    if dtype.bits % 8 != 0:
+        raise ModelError(
+            f"a tensor has elements of type {ty.dtype}, which are no whole bytes; expected a type "
+            "such as float32, float16 or int8: export the model without packed types"
+        )
+    return math.prod(static_shape(ty, "tensor")) * dtype.bits * dtype.lanes // 8
 
 
 def names_of(mod: tvm.IRModule, attribute: str, count: int, stem: str) -> Sequence[str]:

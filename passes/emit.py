@@ -15,7 +15,7 @@ import tvm_ffi
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.passes.dataflow import KernelCall, LoweredMain, Root, is_copy
+from tvm_hetero.passes.dataflow import KernelCall, LoweredMain, Root, is_copy, static_shape
 
 
 class Emitter:
@@ -36,7 +36,10 @@ class Emitter:
         self._main = main
         self._tensor = tensor
         self._constant = constant
+        # Written views: by their variable in `main`, and by what they are (several variables of
+        # `main` may be the same view of the same tensor).
         self._views: dict[tuple[Any, int], Any] = {}
+        self._reshaped: dict[tuple[Any, tuple[int, ...]], Any] = {}
 
     def value(self, expr: Any, place: int) -> Any:
         """`expr`, an argument or a result in `main`, as it is called on `place`."""
@@ -56,8 +59,12 @@ class Emitter:
         """Write the view `expr`, which `main` calls `var`."""
         if not isinstance(expr, relax.Call) or is_copy(expr):
             return self.value(expr.args[0] if is_copy(expr) else expr, place)
-        args = [self.value(expr.args[0], place), *expr.args[1:]]
-        return self._builder.emit(relax.Call(expr.op, args, expr.attrs), var.name)
+        tensor = self.value(expr.args[0], place)
+        key = (tensor, static_shape(var.ty, var.name))
+        if key not in self._reshaped:
+            call = relax.Call(expr.op, [tensor, *expr.args[1:]], expr.attrs)
+            self._reshaped[key] = self._builder.emit(call, var.name)
+        return self._reshaped[key]
 
     def call(
         self, call: KernelCall, kernel: tvm.ir.GlobalVar, out_ty: Any, place: int

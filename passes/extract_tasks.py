@@ -63,9 +63,9 @@ def extract_tasks(mod: tvm.IRModule) -> ExtractedTasks:
     main = read_main(mod)
     if not main.calls:
         raise ModelError("the model computes nothing: it has no operator that needs a kernel")
-    kernels = _distinct_kernels(mod, main.calls)
+    kernels = _distinct_kernels(mod, main)
     ids = main.task_ids
-    tasks = [_task(call, ids, kernels) for call in main.calls]
+    tasks = [_task(main, call, kernels) for call in main.calls]
     results = main.results()
     return ExtractedTasks(
         main=main,
@@ -79,20 +79,16 @@ def extract_tasks(mod: tvm.IRModule) -> ExtractedTasks:
     )
 
 
-def _distinct_kernels(mod: tvm.IRModule, calls: Sequence[KernelCall]) -> dict[str, Kernel]:
+def _distinct_kernels(mod: tvm.IRModule, main: LoweredMain) -> dict[str, Kernel]:
     kernels: dict[str, Kernel] = {}
-    for call in calls:
+    for call in main.calls:
         name = call.kernel.name_hint
         if name not in kernels:
             func = mod[call.kernel]
             flops = float(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({name: func})))
-            kernels[name] = Kernel(name, func, max(0.0, flops), _traffic(call), _constants(call))
+            weights = tuple(i for i, c in enumerate(main.constants(call)) if c is not None)
+            kernels[name] = Kernel(name, func, max(0.0, flops), _traffic(call), weights)
     return kernels
-
-
-def _constants(call: KernelCall) -> tuple[int, ...]:
-    """Positions of the arguments that are weights."""
-    return tuple(i for i, arg in enumerate(call.args) if isinstance(arg, tvm.ir.GenericConst))
 
 
 def _traffic(call: KernelCall) -> float:
@@ -101,13 +97,13 @@ def _traffic(call: KernelCall) -> float:
     return float(sum(sizes) + sum(tensor_bytes(ty) for ty in call.outputs))
 
 
-def _task(call: KernelCall, ids: Sequence[str], kernels: dict[str, Kernel]) -> Task:
+def _task(main: LoweredMain, call: KernelCall, kernels: dict[str, Kernel]) -> Task:
     kernel = kernels[call.kernel.name_hint]
-    constants = [arg for arg in call.args if isinstance(arg, tvm.ir.GenericConst)]
+    constants = zip(call.args, main.constants(call), strict=True)
     return Task(
-        id=ids[call.position],
+        id=main.task_ids[call.position],
         op=call.kernel.name_hint,
-        weight_bytes=sum(tensor_bytes(constant.ty) for constant in constants),
+        weight_bytes=sum(tensor_bytes(arg.ty) for arg, value in constants if value is not None),
         output_bytes=sum(tensor_bytes(ty) for ty in call.outputs),
         flops=kernel.flops,
         bytes=kernel.bytes,

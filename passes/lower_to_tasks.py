@@ -162,7 +162,7 @@ class _Prepare(PyExprMutator):  # type: ignore[misc]
         if var not in self.folded:
             return super().visit_dataflow_var_(var)
         if var not in self.emitted:
-            self.emitted[var] = relax.const(np.ascontiguousarray(self.folded[var]))
+            self.emitted[var] = relax.const(np.array(self.folded[var], order="C"))
         return self.emitted[var]
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:

@@ -4,7 +4,8 @@ A *segment* is a run of kernel calls on one device that nothing outside has to i
 becomes one function of its device's module, called as a whole. A new segment begins
 
 - before a call that reads something made on another device (the call may have to wait, its
-  predecessors on this device must not), and
+  predecessors on this device must not), or an input that has to be copied into this device's
+  memory first, and
 - after a call whose output another device reads (it shall hear of it at once).
 
 So a segment waits only before its first call and gives only after its last, and running
@@ -36,6 +37,7 @@ from tvm_hetero.passes.dataflow import (
 )
 from tvm_hetero.passes.emit import Emitter, device_position, with_vdevice
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
+from tvm_hetero.targets import HOST_KINDS
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def split_segments(mod: tvm.IRModule) -> Split:
     wanted |= {_result(main, i, vdevices)[0] for i in range(len(main.results()))}
     segments = [
         _segment(main, number, run, device_of, wanted)
-        for number, run in enumerate(_cut(main, device_of))
+        for number, run in enumerate(_cut(main, device_of, _far_inputs(main, vdevices)))
     ]
     modules = {
         device: _device_module(mod, main, [s for s in segments if s.device == device])
@@ -112,21 +114,44 @@ def split_segments(mod: tvm.IRModule) -> Split:
     )
 
 
-def _cut(main: LoweredMain, device_of: Sequence[int]) -> list[list[int]]:
-    """Runs of calls (see the file's text), in the order of their first calls."""
+def _cut(
+    main: LoweredMain, device_of: Sequence[int], far: Sequence[frozenset[int]]
+) -> list[list[int]]:
+    """Runs of calls (see the file's text), in the order of their first calls.
+
+    `far` holds for each input the devices to which it must be copied.
+    """
     crossing = _read_elsewhere(main, device_of)
+    arrived: set[tuple[Root, int]] = set()
     runs: list[list[int]] = []
     open_run: dict[int, list[int]] = {}
     for call in main.calls:
         i, device = call.position, device_of[call.position]
-        sources = [root.call for root in main.reads(call) if root.call is not None]
-        if device not in open_run or any(device_of[j] != device for j in sources):
+        roots = main.reads(call)
+        sources = [root.call for root in roots if root.call is not None]
+        inputs = {(r, device) for r in roots if r.call is None and device in far[r.index]}
+        waits = any(device_of[j] != device for j in sources) or not inputs <= arrived
+        arrived |= inputs
+        if device not in open_run or waits:
             open_run[device] = []
             runs.append(open_run[device])
         open_run[device].append(i)
         if i in crossing:
             del open_run[device]
     return runs
+
+
+def _far_inputs(main: LoweredMain, vdevices: Sequence[Any]) -> list[frozenset[int]]:
+    """For each input the devices with another memory than the one in which it arrives."""
+    memories = [
+        -1 if str(vdevice.target.kind.name) in HOST_KINDS else number
+        for number, vdevice in enumerate(vdevices)
+    ]
+    homes = [memories[device_position(param.ty, vdevices)] for param in main.params]
+    return [
+        frozenset(device for device, memory in enumerate(memories) if memory != home)
+        for home in homes
+    ]
 
 
 def _read_elsewhere(main: LoweredMain, device_of: Sequence[int]) -> set[int]:
@@ -145,9 +170,9 @@ def _constants(main: LoweredMain) -> dict[Any, str]:
     """
     names: dict[Any, str] = {}
     for call in sorted(main.calls, key=lambda c: original_position(main.task_ids[c.position])):
-        for k, arg in enumerate(call.args):
-            if isinstance(arg, tvm.ir.GenericConst):
-                names.setdefault(arg.value, f"{main.task_ids[call.position]}/{k}")
+        for k, value in enumerate(main.constants(call)):
+            if value is not None:
+                names.setdefault(value, f"{main.task_ids[call.position]}/{k}")
     return names
 
 
@@ -169,7 +194,7 @@ def _segment(
         for root in main.reads(call)
     }
     outs = {root for root in outside | wanted if root.call in inside}
-    constants = [a.value for c in calls for a in c.args if isinstance(a, tvm.ir.GenericConst)]
+    constants = [c for call in calls for c in main.constants(call) if c is not None]
     return Segment(
         name=f"seg{number}",
         device=device_of[run[0]],

@@ -279,6 +279,7 @@ ffi::Tensor InShape(const ffi::Tensor& tensor, const std::vector<int64_t>& shape
                     const std::string& name) {
   int64_t elements = 1;
   std::vector<int64_t> strides(shape.size());
+  strides.reserve(1);  // never null, which as_strided refuses even for no axes at all
   for (size_t axis = shape.size(); axis-- > 0;) {
     strides[axis] = elements;
     elements *= shape[axis];

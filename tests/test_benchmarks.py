@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from benchmarks import models
+from benchmarks import kernels, models
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -28,3 +28,12 @@ def test_models_small():
         assert math.isfinite(row["partition_s"])
         assert row["partition_s"] > 0
     assert rows[0]["onnxruntime_1_s"] > 0
+
+
+def test_kernels_small():
+    results = kernels.main(["--small"])
+    assert [result.model for result in results] == list(kernels.SMALL)
+    for result in results:
+        assert result.error < 1e-3
+        assert math.isfinite(result.ratio)
+        assert result.slowest

@@ -46,6 +46,30 @@ def test_bad_yaml() -> None:
         parse_document("a: !!python/object/apply:os.system [ls]", "x.yaml", as_yaml=True)
 
 
+@pytest.mark.parametrize(
+    "text", ["a: 1\na: 2", "a: {b: 1, b: 2}", "a:\n  - {c: 1, d: 2, c: 3}", "&x a: 1\n*x : 2"]
+)
+def test_a_key_given_twice_in_yaml(text: str) -> None:
+    with pytest.raises(FormatError, match=r"x\.yaml: key '[abc]' is given twice"):
+        parse_document(text, "x.yaml", as_yaml=True)
+
+
+def test_yaml_merges_still_let_own_keys_win() -> None:
+    text = "base: &b {a: 1, c: 2}\nmine: {<<: *b, a: 3}"
+    assert parse_document(text, "x", as_yaml=True)["mine"] == {"a": 3, "c": 2}
+
+
+@pytest.mark.parametrize("text", ["? {a: 1}\n: 2", "? [1]\n: 2", "a: &x\n  *x : 1", "&a [*a]: 1"])
+def test_hostile_yaml_is_refused(text: str) -> None:
+    with pytest.raises(FormatError):
+        parse_document(text, "x.yaml", as_yaml=True)
+
+
+def test_an_empty_yaml_file_has_nothing() -> None:
+    with pytest.raises(FormatError, match="expected a mapping at the top, got nothing"):
+        parse_document("", "x.yaml", as_yaml=True)
+
+
 def test_the_suffix_decides(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("a: {b: 1}")
     (tmp_path / "a.json").write_text('{"a": {"b": 1}}')

@@ -112,10 +112,10 @@ def test_links_come_back(platform: Platform) -> None:
     assert again == platform
 
 
-@pytest.mark.parametrize("suffix", ["yaml", "json"])
-def test_files_come_back(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize("name", ["p.yaml", "p.yml", "p.json", "p", "p.txt"])
+def test_files_come_back(tmp_path: Path, name: str) -> None:
     platform = platform_from_dict(example())
-    path = tmp_path / f"p.{suffix}"
+    path = tmp_path / name
     platform.save(path)
     assert Platform.load(path) == platform
 

@@ -38,18 +38,33 @@ def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
+class _StrictLoader(yaml.SafeLoader):
+    """YAML as `yaml.safe_load` reads it, but a key that is given twice is refused."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Look at the keys as they are written, before merges (``<<``) add those of others."""
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise FormatError(f"key {key.value!r} is given twice in one mapping")
+                seen.add((key.tag, key.value))
+        return node
+
+
 def parse_document(text: str, name: str, *, as_yaml: bool = False) -> dict[str, Any]:
     """Parse JSON (or YAML) text into a mapping.
 
     Raises
     ------
     FormatError
-        If the text does not parse, holds NaN or infinity, repeats a key (JSON), or its top
+        If the text does not parse, holds NaN or infinity (JSON), repeats a key, or its top
         level is not a mapping. `name` is quoted in the message.
     """
     try:
         if as_yaml:
-            data = yaml.safe_load(text)
+            data = yaml.load(text, Loader=_StrictLoader)  # a SafeLoader
         else:
             data = json.loads(
                 text,
@@ -62,12 +77,13 @@ def parse_document(text: str, name: str, *, as_yaml: bool = False) -> dict[str, 
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from None
     if not isinstance(data, dict):
-        raise FormatError(f"{name}: expected a mapping at the top, got {type(data).__name__}")
+        got = "nothing" if data is None else type(data).__name__
+        raise FormatError(f"{name}: expected a mapping at the top, got {got}")
     return data
 
 
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a ``.json``, ``.yaml`` or ``.yml`` file as a mapping (see `parse_document`)."""
+    """Read a file as a mapping: YAML if `is_yaml` says so, else JSON (see `parse_document`)."""
     path = Path(path)
     try:
         if path.stat().st_size > MAX_DOCUMENT_BYTES:
@@ -76,7 +92,12 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise FormatError(f"{path}: cannot be read: {reason}") from None
-    return parse_document(text, str(path), as_yaml=path.suffix in {".yaml", ".yml"})
+    return parse_document(text, str(path), as_yaml=is_yaml(path))
+
+
+def is_yaml(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's name says YAML (``.yaml``, ``.yml``); every other name is JSON."""
+    return Path(path).suffix in {".yaml", ".yml"}
 
 
 def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
@@ -158,9 +179,13 @@ def check_keys(
     return data
 
 
-def check_format(data: Mapping[str, Any], expected: str, where: str) -> None:
-    """Refuse a document whose ``format`` is not `expected`."""
-    if data.get("format") != expected:
+def check_format(data: object, expected: str, where: str) -> None:
+    """Refuse a document whose ``format`` is not `expected`.
+
+    Called before `check_keys` (which requires the key): of a schedule where a problem is expected,
+    that is the news, and not its first unknown key.
+    """
+    if isinstance(data, Mapping) and data.get("format", expected) != expected:
         raise FormatError(
             f"{where}: expected \"format\": \"{expected}\", got {data.get('format')!r}"
         )

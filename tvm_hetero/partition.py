@@ -18,15 +18,20 @@ from tvm_hetero.cost_models.protocol import CostModel, Progress
 from tvm_hetero.cost_models.registry import by_name
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.graph import TaskGraph
-from tvm_hetero.passes.annotate_devices import annotate_devices, is_annotated, strip_devices
+from tvm_hetero.passes.annotate_devices import (
+    annotate_devices,
+    check_batch,
+    is_annotated,
+    strip_devices,
+)
 from tvm_hetero.passes.dataflow import tensor_bytes
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.io_tasks import add_io_tasks, io_costs, needs_io_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.problem import Objective, Problem, check_objective
 from tvm_hetero.schedule import Schedule
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import Options, check_name, solve
 from tvm_hetero.targets import device_target
 
 MODEL_NAME = "hetero_model_name"
@@ -79,6 +84,7 @@ def make_problem(
     ProfileError
         If some kernel runs on no device.
     """
+    check_objective(objective, platform)
     model = by_name(cost_model) if isinstance(cost_model, str) else cost_model
     seconds: dict[str, float] = {}
     with _timed(seconds, "lower"):
@@ -120,10 +126,13 @@ def partition(
 
     See `make_problem` for the arguments and errors, `tvm_hetero.solvers.solve` for the solvers.
     """
+    # What can be refused is refused before kernels are measured, not after.
+    check_name(solver)
+    check_batch(objective.batch)
+    options = Options(time_limit=time_limit, seed=seed)
     prepared = make_problem(mod, platform, objective, cost_model, progress)
     seconds = dict(prepared.seconds)
     with _timed(seconds, "solve"):
-        options = Options(time_limit=time_limit, seed=seed)
         schedule = solve(prepared.problem, solver, options)
     with _timed(seconds, "annotate"):
         module = annotate_devices(prepared.module, prepared.problem, schedule)

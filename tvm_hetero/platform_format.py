@@ -10,7 +10,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -19,6 +18,7 @@ from tvm_hetero.documents import (
     canonical_json,
     check_format,
     check_keys,
+    is_yaml,
     read_document,
     write_atomic,
 )
@@ -54,8 +54,8 @@ def load_platform(path: str | os.PathLike[str]) -> Platform:
 
 def platform_from_dict(data: object, where: str = "platform") -> Platform:
     """Make a platform of a parsed document (see `load_platform`)."""
+    check_format(data, FORMAT, where)
     mapping = check_keys(data, where, ["format", "devices"], ["name", "links"])
-    check_format(mapping, FORMAT, where)
     devices = _rows(mapping["devices"], f"{where}: devices")
     links = _rows(mapping.get("links", []), f"{where}: links")
     parsed = [_parse_row(row, f"{where}: link {i}") for i, row in enumerate(links)]
@@ -83,13 +83,13 @@ def platform_to_dict(platform: Platform) -> dict[str, Any]:
 
 
 def save_platform(platform: Platform, path: str | os.PathLike[str]) -> None:
-    """Write a platform as YAML, or as JSON if `path` ends in ``.json``."""
+    """Write a platform as YAML if `path` ends in ``.yaml`` or ``.yml``, else as JSON."""
     document = platform_to_dict(platform)
-    if Path(path).suffix == ".json":
-        write_atomic(path, canonical_json(document) + "\n")
-    else:
+    if is_yaml(path):
         # ASCII only: with allow_unicode PyYAML writes U+0085 in a form that it reads as a space.
         write_atomic(path, yaml.safe_dump(document, sort_keys=False))
+    else:
+        write_atomic(path, canonical_json(document) + "\n")
 
 
 def _parse_device(data: object, where: str) -> Device:

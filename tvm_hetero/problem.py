@@ -79,7 +79,7 @@ class Problem:
     name: str = "problem"
 
     def __post_init__(self) -> None:
-        _check_objective(self.objective, self.platform)
+        check_objective(self.objective, self.platform)
         _check_costs(self)
 
     @classmethod
@@ -145,7 +145,15 @@ class Problem:
         return replace(self, objective=objective)
 
 
-def _check_objective(objective: Objective, platform: Platform) -> None:
+def check_objective(objective: Objective, platform: Platform) -> None:
+    """Refuse an objective that makes no sense, or not on this platform.
+
+    Raises
+    ------
+    FormatError
+        If its kind is unknown, its batch or limit is wrong, or a device lacks the figure
+        (`watts`, `price`) that it needs.
+    """
     if objective.kind not in KINDS:
         near = nearest(objective.kind, KINDS)
         raise FormatError(f"objective: unknown kind {objective.kind!r}{near}")

@@ -35,10 +35,10 @@ def load_problem(path: str | os.PathLike[str]) -> Problem:
 
 def problem_from_dict(data: object, where: str = "problem") -> Problem:
     """Make a problem of a parsed document (see `load_problem`)."""
+    check_format(data, FORMAT, where)
     row = check_keys(
         data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"]
     )
-    check_format(row, FORMAT, where)
     tasks = [_parse_task(t, f"{where}: task {i}") for i, t in enumerate(_rows(row, "tasks", where))]
     edges = [_parse_edge(e, f"{where}: edge {i}") for i, e in enumerate(_rows(row, "edges", where))]
     try:

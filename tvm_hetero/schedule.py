@@ -67,7 +67,8 @@ class Schedule:
     problem : SHA-256 of the canonical problem.
     value : value of the objective (s, s per batch, J per batch, or money per batch).
     lower_bound : proven: no schedule has a smaller value.
-    best_single_device : None if no device can run every task.
+    best_single_device : None if no device alone can run every task within its memory and the
+        latency limit.
     seconds : wall time of the solver. The only thing in a schedule that is not determined by
         problem, options and seed, so it stays out of equality and of the canonical text.
     """
@@ -174,13 +175,13 @@ def schedule_to_dict(schedule: Schedule) -> dict[str, Any]:
 
 def schedule_from_dict(data: object, where: str = "schedule") -> Schedule:
     """Make a schedule of a parsed document (``gap`` is recomputed, not believed)."""
+    check_format(data, FORMAT, where)
     row = check_keys(
         data,
         where,
         ["format", "problem", "solver", "status", "executions", "copies", "objective"],
         ["seed", "seconds", "lower_bound", "gap", "best_single_device"],
     )
-    check_format(row, FORMAT, where)
     if row["status"] not in ("optimal", "feasible"):
         raise FormatError(f"{where}: status: expected optimal or feasible, got {row['status']!r}")
     objective = check_keys(row["objective"], f"{where}: objective", ["kind", "value"])

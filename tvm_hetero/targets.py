@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
+from tvm_hetero.documents import nearest
 from tvm_hetero.errors import PlatformError, ProfileError
 from tvm_hetero.machine import available_cores
 from tvm_hetero.platform import Device, Platform
@@ -37,6 +39,8 @@ def device_target(device: Device) -> Target:
     fields = dict(device.target)
     if fields["kind"] == "llvm":
         fields.setdefault("num-cores", max(1, len(device.cores)))
+        if "mcpu" in fields:
+            _check_mcpu(device.name, str(fields["mcpu"]), str(fields.get("mtriple", "")))
     try:
         target = Target(fields)
         if target.get_target_device_type() != CPU:
@@ -47,6 +51,20 @@ def device_target(device: Device) -> Target:
             f"device {device.name!r}: TVM refuses the target {fields}: {reason}"
         ) from None
     return target
+
+
+@cache
+def _check_mcpu(device: str, mcpu: str, triple: str) -> None:
+    """Refuse a CPU that LLVM does not know; TVM would compile for a generic one instead."""
+    from tvm.target import Target, codegen
+
+    if codegen.llvm_is_valid_cpu(mcpu, triple or codegen.llvm_get_system_triple()):
+        return
+    host = {"kind": "llvm", **({"mtriple": triple} if triple else {})}
+    known = [str(name) for name in codegen.llvm_get_cpu_archlist(Target(host))]
+    raise PlatformError(
+        f"device {device!r}: LLVM knows no CPU {mcpu!r} (mcpu of its target){nearest(mcpu, known)}"
+    )
 
 
 def dl_device(platform: Platform, device: Device) -> tuple[int, int]:

@@ -23,3 +23,4 @@ def test_files_in_the_wrong_order(files: Path) -> None:
     result = tvm_hetero("check", files / "schedule.json", files / "problem.json")
     assert result.status == 2
     assert len(result.err.splitlines()) == 1
+    assert "tvm-hetero/schedule/1" in result.err and "tvm-hetero/problem/1" in result.err

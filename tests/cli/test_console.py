@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from tvm_hetero.cli.console import Steps
+from tvm_hetero.cli.console import Steps, chart_width
+
+
+@pytest.mark.parametrize(("columns", "width"), [(20, 60), (77, 77), (500, 140)])
+def test_a_chart_is_as_wide_as_the_terminal_within_reason(
+    monkeypatch: pytest.MonkeyPatch, columns: int, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert chart_width() == width
 
 
 def test_steps_are_numbered_and_timed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.cli.invoke import tvm_hetero
 from tvm_hetero import __version__
 from tvm_hetero.cli import main
+from tvm_hetero.cli.main import app
 
 VERBS = ["devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "demo"]
 HEAVY = {"tvm", "onnx", "ortools", "onnxruntime", "numpy", "scipy", "yaml"}
@@ -45,6 +47,16 @@ def test_module_runs_and_version_is_shown() -> None:
     result = python("-m", "tvm_hetero", "--version")
     assert result.returncode == 0
     assert result.stdout == f"tvm-hetero {__version__}\n"
+
+
+def test_no_color_is_obeyed(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    args = ["schedule", str(files / "problem.json"), "--solver", "single"]
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" in CliRunner().invoke(app, args, color=True).output
+    monkeypatch.setenv("NO_COLOR", "1")
+    result = CliRunner().invoke(app, args, color=True)
+    assert result.exit_code == 0
+    assert "\x1b[" not in result.output
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -32,8 +32,11 @@ def test_objective() -> None:
         objective_of("latncy", 1)
 
 
-def test_outputs_in_folders_that_are_not_there(tmp_path: Path) -> None:
+def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
     check_writable(tmp_path / "x.json")
     check_writable(None)
+    check_writable(tmp_path, folder=True)
+    with pytest.raises(UsageError, match="is a folder; give the name of a file"):
+        check_writable(tmp_path)
     with pytest.raises(UsageError, match="there is no folder"):
         check_writable(tmp_path / "none" / "x.json")

@@ -12,7 +12,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import tvm_hetero as th
 from tests.cli.invoke import Outcome, tvm_hetero
+from tvm_hetero import relay
 from tvm_hetero.platform import Device, Link, Platform
 
 CORES = sorted(os.sched_getaffinity(0))
@@ -91,6 +93,7 @@ def test_run_gives_the_models_outputs(artifact: Path, workplace: Path) -> None:
         result = tvm_hetero("run", artifact, *args, "--variant", variant)
         assert result.status == 0
         assert "net/out:0: float32 [1, 16, 12, 12]" in result.out
+        assert f"wrote {workplace / 'y.npz'}" in result.out
         got = np.load(workplace / "y.npz")["net/out:0"]
         evaluator = onnx.reference.ReferenceEvaluator(small_model())
         np.testing.assert_allclose(got, evaluator.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
@@ -221,3 +224,44 @@ def test_platform_with_an_unknown_key(workplace: Path, tmp_path: Path) -> None:
     result = tvm_hetero("partition", workplace / "small.onnx", *args)
     assert result.status == 2
     assert "did you mean 'overlap'" in result.err
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--solver", "hefft"], "did you mean 'heft'"),
+        (["--batch", "2"], "one element at a time"),
+        (["--objective", "energy"], "has no watts"),
+        (["--time-limit", "0"], "seconds above 0"),
+        (["--cost-model", "profield"], "did you mean 'profiled'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_measured(
+    workplace: Path, tmp_path: Path, option: list[str], words: str
+) -> None:
+    platform = ["--platform", workplace / "p.yaml"]
+    output = ["-o", tmp_path / "n.hetero"]
+    result = tvm_hetero("partition", workplace / "small.onnx", *platform, *output, *option)
+    assert result.status == 2
+    assert words in result.err
+    assert "(schedule for" not in result.out and "Measure ." not in result.out
+
+
+def test_a_cpu_that_llvm_does_not_know(workplace: Path, tmp_path: Path) -> None:
+    text = (workplace / "p.yaml").read_text().replace("mcpu: x86-64", "mcpu: znver44")
+    (tmp_path / "p.yaml").write_text(text)
+    args = ["--platform", tmp_path / "p.yaml", "-o", tmp_path / "n.hetero"]
+    result = tvm_hetero("partition", workplace / "small.onnx", *args)
+    assert result.status == 2
+    assert "'little': LLVM knows no CPU 'znver44'" in result.err
+    assert "did you mean 'znver4'" in result.err
+
+
+def test_an_artifact_that_python_made_has_no_onnx_file(workplace: Path, tmp_path: Path) -> None:
+    mod = relay.frontend.from_onnx(workplace / "small.onnx")
+    figures = Device("a", target={"kind": "llvm"}, peak_flops=1e9, bandwidth=1e9)
+    place = relay.transform.HeteroPartition(Platform((figures,)), cost_model="analytical")
+    th.build(place(mod)).save(tmp_path / "net.hetero")
+    result = tvm_hetero("bench", tmp_path / "net.hetero", "--repeat", 1)
+    assert result.status == 2
+    assert "leave onnxruntime out of --against" in result.err

@@ -39,6 +39,24 @@ def test_unknown_solver_suggests_the_nearest(files: Path) -> None:
     assert "did you mean 'heft'?" in result.err
 
 
+def test_a_device_that_breaks_the_limit_alone_is_not_said_to_lack_tasks(files: Path) -> None:
+    document = json.loads((files / "problem.json").read_text(encoding="utf-8"))
+    for device in document["platform"]["devices"]:
+        device["watts"] = 10
+    document["objective"] = {"kind": "energy", "latency_limit": 6e-3}
+    (files / "limit.json").write_text(json.dumps(document))
+    result = tvm_hetero("schedule", files / "limit.json", "--solver", "heft")
+    assert result.status == 0
+    assert "no device can do it alone" in result.out
+
+
+def test_a_chart_fits_the_terminal(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    result = tvm_hetero("schedule", files / "problem.json", "--solver", "heft")
+    chart = [line for line in result.out.splitlines() if "│" in line]
+    assert chart and max(map(len, chart)) <= 60
+
+
 def test_cyclic_problem_writes_nothing(files: Path) -> None:
     document = json.loads((files / "problem.json").read_text(encoding="utf-8"))
     document["edges"].append({"src": "b", "dst": "a", "bytes": 4})

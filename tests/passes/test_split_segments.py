@@ -7,12 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax, tirx
+from tvm.script import ir as I
+from tvm.script import relax as R
+from tvm.script import tirx as T
 
-from tests.models import as_schedule, branchy, lowered, placed, two_cpus, unit_problem
+from tests.models import (
+    as_schedule,
+    branchy,
+    lowered,
+    placed,
+    random_schedule,
+    two_cpus,
+    unit_problem,
+)
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.dataflow import Root
 from tvm_hetero.passes.split_segments import split_segments
+from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.reference import ReferenceVM
 
 PLATFORM = two_cpus()
 MODULE = lowered(branchy(), PLATFORM)
@@ -124,3 +137,44 @@ def test_an_output_that_is_a_constant_is_refused():
     constant = relax.const(np.zeros(3, "float32"))
     with pytest.raises(ModelError, match="output 1 of the model is a constant"):
         split_segments(two_outputs(lambda x: constant))
+
+
+@I.ir_module(s_tir=True)
+class ThroughViews:
+    """A constant that is read through a view, and a kernel whose output nobody reads."""
+
+    @T.prim_func(private=True, s_tir=True)
+    def add(
+        a: T.Buffer((16,), "float32"), b: T.Buffer((16,), "float32"), c: T.Buffer((16,), "float32")
+    ):
+        for i in range(16):
+            with T.sblock("c"):
+                vi = T.axis.remap("S", [i])
+                c[vi] = a[vi] + b[vi]
+
+    @R.function
+    def main(
+        x: R.Tensor((16,), "float32"), k: R.Tensor((4, 4), "float32")
+    ) -> R.Tensor((16,), "float32"):
+        cls = ThroughViews
+        with R.dataflow():
+            dead = R.call_tir(cls.add, (x, x), out_ty=R.Tensor((16,), "float32"))  # noqa: F841
+            flat = R.reshape(k, R.shape([16]))
+            gv = R.call_tir(cls.add, (x, flat), out_ty=R.Tensor((16,), "float32"))
+            R.output(gv)
+        return gv
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_constant_behind_a_view_is_a_weight(seed):
+    constant = np.arange(16, dtype="float32").reshape(4, 4)
+    module = relax.transform.BindParams("main", {"k": constant})(ThroughViews)
+    problem = unit_problem(module, PLATFORM)
+    assert [task.weight_bytes for task in problem.graph.tasks] == [0, 64]
+    module = annotate_devices(module, problem, random_schedule(problem, seed))
+    assert len(split_segments(module).constants) == 1
+    with build(module, single=False).executor() as executor:
+        (out,) = executor.run(input0=np.ones(16, "float32"))
+    assert (out.numpy() == 1 + constant.reshape(16)).all()
+    (reference,) = ReferenceVM(module).run(np.ones(16, "float32"))
+    assert (out.numpy() == reference).all()

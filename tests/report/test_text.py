@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvm_hetero.report.text import printable, table
+from tvm_hetero.report.text import counted, printable, table
+
+
+def test_one_is_singular() -> None:
+    assert [counted(n, "edge") for n in (0, 1, 2)] == ["0 edges", "1 edge", "2 edges"]
+    assert [counted(n, "copy", "copies") for n in (1, 2)] == ["1 copy", "2 copies"]
 
 
 @pytest.mark.parametrize(

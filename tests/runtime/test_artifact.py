@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import random
 import shutil
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import tvm
+from tvm import relax
 
 import tvm_hetero as th
-from tests.models import branchy_inputs, placed
-from tvm_hetero.errors import ArtifactError, UsageError
+from tests.models import (
+    branchy_inputs,
+    lowered,
+    placed,
+    random_schedule,
+    two_cpus,
+    unit_problem,
+)
+from tvm_hetero.errors import ArtifactError, HeteroError, UsageError
 from tvm_hetero.machine import Processor
+from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
+from tvm_hetero.platform import Link, Platform
 from tvm_hetero.runtime import artifact, executor
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.executable import Executable
@@ -171,3 +189,132 @@ def test_a_file_outside_of_the_artifact_is_refused(copied):
 def test_what_is_no_artifact_is_refused_with_the_way_to_make_one(tmp_path):
     with pytest.raises(ArtifactError, match="tvm-hetero partition"):
         th.load(tmp_path / "nothing")
+
+
+def times(
+    factor: float, platform: Platform | None = None, names: tuple[str, str] = ("x", "y")
+) -> tvm.IRModule:
+    """``softmax(x) * factor`` and the softmax, placed with a kernel on each device."""
+    platform = platform or two_cpus()
+    x = relax.Var("x", relax.TensorType((4,), "float32"))
+    builder = relax.BlockBuilder()
+    attrs = {INPUT_NAMES: [names[0]], OUTPUT_NAMES: [names[1], "soft"]}
+    with builder.function("main", [x], attrs=attrs):
+        with builder.dataflow():
+            soft = builder.emit(relax.op.nn.softmax(x))
+            scaled = builder.emit(relax.op.multiply(soft, relax.const(np.float32(factor))))
+            out = builder.emit_output(relax.Tuple([scaled, soft]))
+        builder.emit_func_output(out)
+    module = lowered(builder.get(), platform)
+    problem = unit_problem(module, platform)
+    for seed in range(100):
+        schedule = random_schedule(problem, seed)
+        if len({execution.device for execution in schedule.executions}) == 2:
+            return annotate_devices(module, problem, schedule)
+    raise AssertionError("one kernel only")
+
+
+def factor_of(executor: Any, name: str = "x") -> float:
+    """The factor of `times`: what its first output adds up to."""
+    return float(executor.run({name: np.zeros(4, "float32")})[0].numpy().sum())
+
+
+def test_built_again_under_its_name_the_new_model_runs(tmp_path):
+    # glibc gives back the library that it loaded from a path before, whatever stands there now.
+    path = tmp_path / "net.hetero"
+    build(times(2.0)).save(path)
+    with th.load(path) as old:
+        assert factor_of(old) == 2.0
+        build(times(5.0)).save(path)
+        with th.load(path) as new:
+            assert factor_of(new) == 5.0
+        assert factor_of(old) == 2.0, "the one that was loaded before stays what it was"
+
+
+def test_a_loaded_executable_can_be_saved_again_even_in_its_place(copied, tmp_path):
+    loaded = artifact.load_artifact(copied)
+    loaded.save(tmp_path / "other.hetero")
+    loaded.save(copied)
+    with th.load(tmp_path / "other.hetero") as one, th.load(copied) as other:
+        expected = [out.numpy().tobytes() for out in one.run(INPUTS)]
+        assert [out.numpy().tobytes() for out in other.run(INPUTS)] == expected
+
+
+def test_through_a_symbolic_link_what_it_leads_to_is_replaced(copied, tmp_path):
+    link = tmp_path / "link.hetero"
+    link.symlink_to(copied)
+    build(times(3.0)).save(link)
+    assert link.is_symlink()
+    with th.load(copied) as executor:
+        assert factor_of(executor) == 3.0
+    assert {p.name for p in tmp_path.iterdir()} == {"net.hetero", "link.hetero"}
+
+
+@pytest.mark.parametrize(
+    "names", [("..", "."), ("manifest", "plan.json"), ("partition", "single"), ("-rf", "...")]
+)
+def test_names_of_devices_lead_nowhere(tmp_path, names):
+    base = two_cpus()
+    devices = tuple(replace(d, name=n) for d, n in zip(base.devices, names, strict=True))
+    platform = replace(base, devices=devices, links=(Link(*names), Link(*names[::-1])))
+    build(times(2.0, platform)).save(tmp_path / "net.hetero")
+    assert [p.name for p in tmp_path.iterdir()] == ["net.hetero"]
+    inside = {p.name for p in (tmp_path / "net.hetero/partition").iterdir()}
+    assert inside == {f"{names[0]}.so", f"{names[1]}.so", "plan.json"}
+    with th.load(tmp_path / "net.hetero") as executor:
+        assert factor_of(executor) == 2.0
+
+
+@pytest.mark.parametrize(
+    "names", [("gpu_0/data_0", "a@0"), ("é \U0001f600", "\n\"\\"), ("..", ""), ("x" * 3000, "\0")]
+)
+def test_names_of_tensors_are_kept_whatever_they_are(tmp_path, names):
+    build(times(2.0, names=names)).save(tmp_path / "net.hetero")
+    with th.load(tmp_path / "net.hetero") as executor:
+        assert executor.outputs == (names[1], "soft")
+        assert factor_of(executor, names[0]) == 2.0
+
+
+def spots(document: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a JSON document: a container and a key in it."""
+    rows = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in rows:
+        yield document, key
+        if isinstance(value, dict | list):
+            yield from spots(value)
+
+
+def damage(document: Any, rng: random.Random) -> None:
+    """Leave a value out, or put something else there."""
+    container, key = rng.choice(list(spots(document)))
+    if rng.random() < 0.3:
+        del container[key]
+    else:
+        container[key] = rng.choice([None, -1, 0, 10**30, 1.5, "x", "", [], {}, [1], {"a": 1}])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_a_document_says_it_runs_or_is_refused(copied, seed):
+    rng = random.Random(seed)
+    name = rng.choice(["manifest.json", "partition/plan.json", "problem.json", "schedule.json"])
+    document = json.loads((copied / name).read_text())
+    damage(document, rng)
+    (copied / name).write_text(json.dumps(document))
+    if name != "manifest.json":
+        manifest = json.loads((copied / "manifest.json").read_text())
+        manifest["files"][name] = hashlib.sha256((copied / name).read_bytes()).hexdigest()
+        (copied / "manifest.json").write_text(json.dumps(manifest))
+    try:
+        with th.load(copied) as loaded:
+            assert len(loaded.run(INPUTS)) == len(loaded.outputs)
+            assert len(loaded.trace()) == len(loaded.plan["steps"])
+    except HeteroError as error:
+        assert str(error)
+
+
+def test_a_library_that_the_manifest_does_not_vouch_for_is_refused(copied):
+    manifest = json.loads((copied / "manifest.json").read_text())
+    del manifest["files"]["partition/big.so"]
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtifactError, match=r"'files' lacks 'partition/big\.so'"):
+        th.load(copied)

@@ -10,6 +10,13 @@ import pytest
 from benchmarks import dispatch
 
 
+def test_a_small_run_leaves_the_committed_results_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    before = dispatch.RESULTS.read_bytes()
+    dispatch.main(["--small"])
+    assert "microseconds a segment" in capsys.readouterr().out
+    assert dispatch.RESULTS.read_bytes() == before
+
+
 def test_small_dispatch_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dispatch.main(["--small", "--output", str(tmp_path / "dispatch.json")])
     document = json.loads((tmp_path / "dispatch.json").read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,9 +12,20 @@ import pytest
 import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tvm import relax
 
-from tests.models import branchy, branchy_inputs, placed, two_cpus
+from tests.models import (
+    branchy,
+    branchy_inputs,
+    lowered,
+    placed,
+    random_schedule,
+    two_cpus,
+    unit_problem,
+)
 from tvm_hetero.errors import RunError, UsageError
+from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.extract_tasks import INPUT_NAMES
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.executable import Executable
 from tvm_hetero.runtime.executor import Executor, identifier
@@ -231,3 +243,84 @@ def test_throughput_is_that_of_the_steady_state(executor):
     with pytest.raises(UsageError, match="0 batches"):
         executor.throughput(values, batches=0)
     assert bits(executor.run(values)) == bits(next(executor.map([values])))
+
+
+def test_an_output_that_is_an_input_survives_the_next_run():
+    x = relax.Var("x", relax.TensorType((4,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            soft = builder.emit(relax.op.nn.softmax(x))
+            out = builder.emit_output(relax.Tuple([soft, x, relax.op.reshape(x, (2, 2))]))
+        builder.emit_func_output(out)
+    module = lowered(builder.get(), two_cpus())
+    problem = unit_problem(module, two_cpus())
+    module = annotate_devices(module, problem, random_schedule(problem, 0))
+    value = np.arange(4, dtype="float32")
+    with build(module, single=False).executor() as executor:
+        held = executor.run(input0=value)
+        executor.run(input0=-value)
+        assert (held[1].numpy() == value).all()
+        assert (held[2].numpy() == value.reshape(2, 2)).all()
+
+
+def test_inputs_that_are_no_mapping_are_refused(executor):
+    with pytest.raises(RunError, match=r"expected a mapping .* got ndarray"):
+        executor.run(X)
+    with pytest.raises(RunError, match=r"expected a mapping .* got list"):
+        list(executor.map([[X, Y]]))
+    with pytest.raises(RunError, match="'y' is given twice"):
+        executor.run({"in/x": X, "y": Y}, y=Y)
+
+
+def test_a_numpy_scalar_is_an_input():
+    x = relax.Var("x", relax.TensorType((), "float32"))
+    builder = relax.BlockBuilder()
+    attrs = {INPUT_NAMES: ["a/b"]}
+    with builder.function("main", [x], attrs=attrs):
+        with builder.dataflow():
+            out = builder.emit_output(relax.op.add(x, x))
+        builder.emit_func_output(out)
+    module = lowered(builder.get(), two_cpus())
+    problem = unit_problem(module, two_cpus())
+    module = annotate_devices(module, problem, random_schedule(problem, 0))
+    with build(module, single=False).executor() as executor:
+        (out,) = executor.run(a_b=np.float32(3))
+        assert out.numpy().shape == ()
+        assert float(out.numpy()) == 6.0
+        assert [float(o.numpy()) for (o,) in executor.map([{"a/b": np.float32(4)}])] == [8.0]
+
+
+def test_an_identifier_that_two_inputs_share_names_neither():
+    x, y = (relax.Var(name, relax.TensorType((4,), "float32")) for name in "xy")
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, y], attrs={INPUT_NAMES: ["a/b", "a.b"]}):
+        with builder.dataflow():
+            out = builder.emit_output(relax.op.subtract(x, y))
+        builder.emit_func_output(out)
+    module = lowered(builder.get(), two_cpus())
+    problem = unit_problem(module, two_cpus())
+    module = annotate_devices(module, problem, random_schedule(problem, 0))
+    one = np.ones(4, "float32")
+    with build(module, single=False).executor() as executor:
+        assert (executor.run({"a/b": one, "a.b": 3 * one})[0].numpy() == -2).all()
+        with pytest.raises(RunError, match="no input 'a_b'"):
+            executor.run({"a/b": one, "a_b": one})
+
+
+def test_another_thread_than_its_maker_may_use_it_and_two_run_at_once(executable):
+    expected = bits(executable.executor().run({"in/x": X, "y": Y}))
+    results = []
+
+    def use(executor):
+        results.extend(bits(executor.run({"in/x": X, "y": Y})) for _ in range(20))
+
+    with executable.executor() as one, executable.executor("single") as other:
+        threads = [threading.Thread(target=use, args=(e,)) for e in (one, Executor(executable))]
+        for thread in threads:
+            thread.start()
+        single = [bits(other.run({"in/x": X, "y": Y})) for _ in range(20)]
+        for thread in threads:
+            thread.join()
+    assert results == [expected] * 40
+    assert single == [single[0]] * 20

@@ -114,3 +114,34 @@ def test_every_task_is_in_one_step():
     mod = lowered(branchy(), two_cpus())
     assert sorted(tasks) == sorted(extract_tasks(mod).graph.index)
     assert unit_problem(mod, two_cpus()).graph.index.keys() == set(tasks)
+
+
+def two_cpus_and_gpu(joined: bool) -> Platform:
+    """Two CPU places, joined or not, and a device with a memory of its own between them."""
+    base = two_cpus()
+    gpu = Device("gpu", target={"kind": "cuda", "arch": "sm_90"})
+    pairs = [("big", "gpu"), ("gpu", "big"), ("little", "gpu"), ("gpu", "little")]
+    pairs += [("big", "little"), ("little", "big")] if joined else []
+    links = tuple(Link(src, dst, 1e10, 1e-5) for src, dst in pairs)
+    return Platform((*base.devices, gpu), links, name="two-cpus-and-gpu")
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_what_two_cpu_places_need_of_a_gpu_is_copied_once(seed, joined):
+    _, plan, schedule = split_on(two_cpus_and_gpu(joined), seed)
+    assert any(copy.src == "gpu" for copy in schedule.copies)
+    filled = {row["slot"] for row in [*plan["inputs"], *plan["constants"]]}
+    for step in plan["steps"]:
+        assert filled.issuperset(step["ins"]), step["name"]
+        assert filled.isdisjoint(step["outs"]), step["name"]
+        filled.update(step["outs"])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_input_is_there_when_a_segment_begins_that_reads_it(seed):
+    _, plan, _ = split_on(cpu_and_gpu(False), seed)
+    filled = {row["slot"] for row in [*plan["inputs"], *plan["constants"]]}
+    for step in plan["steps"]:
+        assert filled.issuperset(step["ins"]), step["name"]
+        filled.update(step["outs"])

@@ -7,14 +7,17 @@ from typing import Annotated
 
 import typer
 
+from tvm_hetero.cli import options
 from tvm_hetero.cli.console import Steps
 
 INVALID = 1
 
 
 def check(
-    problem: Annotated[Path, typer.Argument(metavar="PROBLEM.json")],
-    schedule: Annotated[Path, typer.Argument(metavar="SCHEDULE.json")],
+    problem: options.ProblemFile,
+    schedule: Annotated[
+        Path, typer.Argument(metavar="SCHEDULE.json", help="The schedule to judge.")
+    ],
 ) -> None:
     """Say whether a schedule is valid.
 
@@ -23,7 +26,7 @@ def check(
     from tvm_hetero.check import check_schedule
     from tvm_hetero.problem import Problem
     from tvm_hetero.report.plan import summary_text
-    from tvm_hetero.report.text import printable
+    from tvm_hetero.report.text import counted, printable
     from tvm_hetero.schedule import Schedule
 
     steps = Steps()
@@ -32,7 +35,7 @@ def check(
     if violations:
         for violation in violations:
             steps.say(f"rule {violation.rule}: {printable(violation.text)}")
-        steps.say(f"invalid: {len(violations)} violations", "red", bold=True)
+        steps.say(f"invalid: {counted(len(violations), 'violation')}", "red", bold=True)
         raise typer.Exit(INVALID)
     steps.say(summary_text(answer))
     steps.say("valid: every rule of the execution model is kept", "green", bold=True)

@@ -7,6 +7,7 @@ characters. rich is used for the moving line of a running step alone, and only o
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,14 @@ from tvm_hetero.units import format_seconds
 Progress = Callable[[str, int, int], None]
 _TITLE = 26  # columns for the title of a step
 _WIDEST = 60  # columns for what a running step is at
+_CHART = (60, 140)  # columns of a chart: fewer cannot be read, more are too far apart
+
+
+def chart_width() -> int:
+    """Columns for a chart: the terminal's, within reason; 100 where there is no terminal."""
+    least, most = _CHART
+    return max(least, min(most, shutil.get_terminal_size((100, 24)).columns))
+
 
 
 def complain(what: str, message: object, colour: str = "red", between: str = ": ") -> None:
@@ -38,7 +47,7 @@ class Steps:
 
     def say(self, text: str = "", colour: str | None = None, bold: bool = False) -> None:
         """A piece of text of ours (names in it have been made printable)."""
-        typer.secho(text, fg=colour, bold=bold, err=self.quiet)
+        typer.secho(text, fg=colour, bold=bold or None, err=self.quiet)
 
     def head(self, text: str) -> None:
         """A heading."""

@@ -16,7 +16,7 @@ import typer
 
 from tvm_hetero.cli import options
 from tvm_hetero.cli.bench import load_reference, load_single, measure_against
-from tvm_hetero.cli.console import Steps
+from tvm_hetero.cli.console import Steps, chart_width
 from tvm_hetero.cli.partition import (
     compile_artifact,
     import_model,
@@ -54,9 +54,10 @@ def demo(
     Two CPU devices of one core each against the better of the two, and ONNX Runtime.
     """
     steps = Steps()
+    model_file = light_model(model)
     folder.mkdir(parents=True, exist_ok=True)
     platform = describe_machine(steps, folder)
-    module = import_model(steps, light_model(model), {}, seed)
+    module = import_model(steps, model_file, {}, seed)
     goal = options.objective_of("latency", 1)
     result = partition_module(
         steps, module, platform, goal, time_limit=time_limit, seed=seed
@@ -186,7 +187,7 @@ def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: 
 
     problem, schedule = result.problem, result.schedule
     steps.head(f"Plan: {len(problem.tasks)} tasks, {result.kernels} distinct kernels")
-    steps.say(schedule_text(schedule, problem))
+    steps.say(schedule_text(schedule, problem, chart_width()))
     steps.head("Measured")
     steps.say(statistics_table(comparison.measured))
     steps.say(_fastest(schedule, comparison))

@@ -6,6 +6,7 @@ shown with ``--debug`` only. Ctrl-C ends with status 130, as shells expect.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 import warnings
@@ -45,6 +46,8 @@ class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb. Bugs (exceptions that are not ours) keep their traceback."""
         warnings.showwarning = _show_warning
+        if os.environ.get("NO_COLOR"):  # https://no-color.org; typer does not look
+            ctx.color = False
         try:
             return super().invoke(ctx)
         except HeteroError as error:

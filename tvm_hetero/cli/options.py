@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tvm_hetero.platform import Platform
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model.")]
+ProblemFile = Annotated[
+    Path, typer.Argument(metavar="PROBLEM.json", help="A scheduling problem.")
+]
 Artifact = Annotated[
     Path, typer.Argument(metavar="NET.hetero", help="What 'partition' made (a folder).")
 ]
@@ -25,11 +28,15 @@ ObjectiveKind = Annotated[
     str, typer.Option("--objective", help="latency, throughput, energy or cost.")
 ]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Elements in one batch.")]
-Solver = Annotated[str, typer.Option("--solver", help="Name of a solver; auto picks.")]
-TimeLimit = Annotated[
-    float, typer.Option("--time-limit", min=0.0, help="Seconds that the solver may take.")
+Solver = Annotated[
+    str, typer.Option("--solver", help="single, heft, cpsat, or auto: the best of them.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything that is random.")]
+TimeLimit = Annotated[
+    float, typer.Option("--time-limit", help="Seconds that the solver may take.")
+]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**31 - 1, help="Of everything that is random.")
+]
 CostModel = Annotated[
     str, typer.Option("--cost-model", help="profiled, analytical or table:FILE.json.")
 ]
@@ -95,13 +102,16 @@ def objective_of(kind: str, batch: int) -> Any:
     raise UsageError(f"--objective {kind!r} is unknown{nearest(kind, KINDS)}")
 
 
-def check_writable(path: Path | None, option: str = "-o") -> None:
-    """Refuse an output in a folder that is not there before hours of work, not after.
+def check_writable(path: Path | None, option: str = "-o", *, folder: bool = False) -> None:
+    """Refuse an output that cannot be written before hours of work, not after.
 
     Raises
     ------
     UsageError
-        If the folder of `path` does not exist.
+        If the folder of `path` does not exist, or `path` is one itself and a file is to be
+        written (not: `folder`).
     """
+    if path is not None and path.is_dir() and not folder:
+        raise UsageError(f"{option} {path}: is a folder; give the name of a file")
     if path is not None and not path.absolute().parent.is_dir():
         raise UsageError(f"{option} {path}: there is no folder {path.absolute().parent}; make it")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_hetero.cli import options
-from tvm_hetero.cli.console import Steps
+from tvm_hetero.cli.console import Steps, chart_width
 from tvm_hetero.cli.source import note_source
 from tvm_hetero.units import format_seconds
 
@@ -32,7 +32,9 @@ def partition(
     ],
     platform: options.PlatformFile = None,
     objective: options.ObjectiveKind = "latency",
-    batch: options.Batch = 1,
+    batch: Annotated[
+        int, typer.Option("--batch", min=1, help="Elements in one batch; only 1 can be run today.")
+    ] = 1,
     solver: options.Solver = "auto",
     time_limit: options.TimeLimit = 60.0,
     seed: options.Seed = 0,
@@ -47,7 +49,7 @@ def partition(
 
     shapes = options.parse_shapes(shape)
     goal = options.objective_of(objective, batch)
-    options.check_writable(output)
+    options.check_writable(output, folder=True)
     steps = Steps(quiet=json_output)
     place = load_platform(steps, platform, cost_model)
     module = import_model(steps, model, shapes, random_weights)
@@ -59,7 +61,7 @@ def partition(
         typer.echo(json.dumps(partition_json(result, steps.seconds, output)))
         return
     steps.head(f"Plan of {printable(result.problem.name)}, {goal.kind}, batch {goal.batch}")
-    steps.say(schedule_text(result.schedule, result.problem))
+    steps.say(schedule_text(result.schedule, result.problem, chart_width()))
     steps.say(f"wrote {printable(output)}", "green")
 
 

@@ -27,7 +27,7 @@ def run(
     artifact: options.Artifact,
     random: Annotated[bool, typer.Option("--random", help="Seeded random inputs.")] = False,
     input_file: Annotated[
-        Path | None, typer.Option("--input", metavar="X.npz", help="Inputs by name.")
+        Path | None, typer.Option("--input", metavar="X.npz", help="Inputs, arrays by name.")
     ] = None,
     output_file: Annotated[
         Path | None, typer.Option("--output", metavar="Y.npz", help="Write the outputs.")
@@ -50,6 +50,7 @@ def run(
 
     from tvm_hetero.cli import measure
     from tvm_hetero.cli.throughput import measure_throughput, say_throughput
+    from tvm_hetero.report.text import printable
 
     steps = Steps(quiet=json_output)
     with load_executor(steps, artifact, variant) as executor:
@@ -82,6 +83,9 @@ def run(
     else:
         _say_run(steps, executor, facts["outputs"], measured)
         say_throughput(steps, throughput)
+        for written in (output_file, trace_file):
+            if written is not None:
+                steps.say(f"wrote {printable(written)}", "green")
 
 
 def load_executor(steps: Steps, artifact: Path, variant: str | None = None) -> Executor:

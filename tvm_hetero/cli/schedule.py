@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from tvm_hetero.cli import options
-from tvm_hetero.cli.console import Steps
+from tvm_hetero.cli.console import Steps, chart_width
 
 
 def schedule(
-    problem: Annotated[Path, typer.Argument(metavar="PROBLEM.json")],
+    problem: options.ProblemFile,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="SCHEDULE.json", help="The file to write."),
@@ -43,6 +43,6 @@ def schedule(
         typer.echo(answer.dumps(), nl=False)
         return
     steps.say()
-    steps.say(schedule_text(answer, loaded))
+    steps.say(schedule_text(answer, loaded, chart_width()))
     if output is not None:
         steps.say(f"wrote {printable(output)}", "green")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tvm_hetero.cli import options
-from tvm_hetero.cli.console import Steps
+from tvm_hetero.cli.console import Steps, chart_width
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,13 +17,23 @@ if TYPE_CHECKING:
 
 
 def show(
-    path: Annotated[Path, typer.Argument(metavar="NET.hetero|FILE.json|FILE.yaml")],
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="An artifact, a problem, a schedule or a platform."),
+    ],
     problem_file: Annotated[
         Path | None,
-        typer.Option("--problem", metavar="PROBLEM.json", help="Of the schedule that is shown."),
+        typer.Option(
+            "--problem",
+            metavar="PROBLEM.json",
+            help="The problem that the schedule answers; adds kinds of tasks and idle devices.",
+        ),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="OUT.html", help="Write a page with charts.")
+        Path | None,
+        typer.Option(
+            "--html", metavar="OUT.html", help="Write a page with charts (artifacts, schedules)."
+        ),
     ] = None,
 ) -> None:
     """Show what a file of this project says."""
@@ -99,8 +108,7 @@ def _matching(schedule: Schedule, problem: Problem | None) -> Problem | None:
 def _show_schedule(steps: Steps, schedule: Schedule, problem: Problem | None) -> None:
     from tvm_hetero.report.plan import schedule_text
 
-    width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
-    steps.say(schedule_text(schedule, problem, width))
+    steps.say(schedule_text(schedule, problem, chart_width()))
 
 
 def _show_artifact(steps: Steps, path: Path) -> tuple[Schedule, Problem]:

@@ -47,7 +47,10 @@ def source_model(source: Mapping[str, Any]) -> onnx.ModelProto:
     from tvm_hetero.frontends.onnx import load_model, randomize_weights
 
     if "path" not in source:
-        raise UsageError("the artifact does not say which model it was made of; build it again")
+        raise UsageError(
+            "the artifact does not say which ONNX file it was made of (only 'tvm-hetero "
+            "partition' and 'demo' note it); leave onnxruntime out of --against"
+        )
     path = Path(source["path"])
     if not path.is_file() or _sha256(path) != source.get("sha256"):
         raise UsageError(

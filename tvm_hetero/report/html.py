@@ -43,6 +43,8 @@ p { margin: 4px 0 12px; }
 .figure .label, .figure .note { color: var(--faint); font-size: 13px; overflow-wrap: anywhere; }
 .figure .number { font-size: 22px; font-variant-numeric: tabular-nums; }
 .chart { overflow-x: auto; }
+/* A chart of the usual width shrinks with the window a little, then scrolls; wide ones scroll. */
+.chart svg[width="1120"] { max-width: 100%; min-width: 840px; height: auto; }
 .scroll { overflow-x: auto; max-height: 480px; overflow-y: auto; border: 1px solid var(--line);
   border-radius: 8px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }

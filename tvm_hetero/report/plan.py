@@ -22,7 +22,7 @@ from tvm_hetero.report.intervals import (
     plan_intervals,
     span,
 )
-from tvm_hetero.report.text import table
+from tvm_hetero.report.text import counted, table
 from tvm_hetero.report.text_gantt import text_gantt
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.units import format_bytes, format_seconds
@@ -108,10 +108,10 @@ def problem_text(problem: Problem) -> str:
                 ["problem", problem.name],
                 [
                     ["objective", f"{objective.kind}, batch {objective.batch}"],
-                    ["tasks", f"{len(graph)}, joined by {len(graph.edges)} edges"],
+                    ["tasks", f"{len(graph)}, joined by {counted(len(graph.edges), 'edge')}"],
                     ["tensors", f"{len(graph.tensors)} between tasks, {format_bytes(moved)}"],
                     ["weights", format_bytes(weights)],
-                    ["critical path", f"{len(path)} tasks, {format_seconds(seconds)}"],
+                    ["critical path", f"{counted(len(path), 'task')}, {format_seconds(seconds)}"],
                 ],
             ),
             "",
@@ -173,9 +173,9 @@ def load_table(intervals: Sequence[Interval], devices: Sequence[str]) -> str:
     for lane in lane_order(intervals, devices):
         busy = busy_seconds(intervals, lane)
         count = sum(1 for interval in intervals if interval.lane == lane)
-        what = "executions" if lane in devices else "copies"
         share = f"{busy / total:.0%}".replace("%", " %")
-        rows.append([lane, f"{count} {what}", format_seconds(busy), share])
+        does = counted(count, "execution") if lane in devices else counted(count, "copy", "copies")
+        rows.append([lane, does, format_seconds(busy), share])
     return table(["lane", "does", "busy", "share"], rows)
 
 
@@ -188,7 +188,7 @@ def summary_text(schedule: Schedule) -> str:
     ]
     single = schedule.best_single_device
     if single is None:
-        rows.append(["best single device", "-", "no device can run every task"])
+        rows.append(["best single device", "-", "no device can do it alone"])
     else:
         value = format_value(kind, single.value)
         rows.append(["best single device", value, f"{single.device}: {compare(schedule)}"])

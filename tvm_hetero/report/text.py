@@ -33,6 +33,11 @@ def _escape(character: str) -> str:
     return character
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """``1 task``, ``2 tasks``: a number and its noun; `many` where adding an s is not enough."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Rows under headers, columns aligned: text to the left, a column of figures to the right.
 

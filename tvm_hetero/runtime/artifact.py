@@ -31,7 +31,7 @@ import safetensors
 import safetensors.numpy
 
 from tvm_hetero import __version__
-from tvm_hetero.documents import check_keys, parse_document, read_document, write_atomic
+from tvm_hetero.documents import check_keys, read_document, write_atomic
 from tvm_hetero.errors import ArtifactError, FormatError, HeteroError, UsageError
 from tvm_hetero.problem import Problem
 from tvm_hetero.runtime.executable import Executable, Variant
@@ -53,6 +53,8 @@ def versions() -> dict[str, str]:
 def save_artifact(executable: Executable, path: str | os.PathLike[str]) -> None:
     """Write an executable as a folder, whole or not at all; an older artifact is replaced.
 
+    Where `path` is a symbolic link, the artifact that it leads to is replaced.
+
     Raises
     ------
     UsageError
@@ -60,7 +62,7 @@ def save_artifact(executable: Executable, path: str | os.PathLike[str]) -> None:
     ArtifactError
         If the folder cannot be written.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     if path.exists() and not (path / MANIFEST).is_file():
         raise UsageError(f"{path} is there and is no artifact; give another name or remove it")
     temporary: Path | None = None
@@ -80,7 +82,10 @@ def save_artifact(executable: Executable, path: str | os.PathLike[str]) -> None:
 def _write_files(executable: Executable, folder: Path) -> None:
     executable.problem.save(folder / "problem.json")
     executable.schedule.save(folder / "schedule.json")
-    weights = {name: tensor.numpy() for name, tensor in executable.weights.items()}
+    weights = {
+        name: value if isinstance(value, np.ndarray) else value.numpy()
+        for name, value in executable.weights.items()
+    }
     safetensors.numpy.save_file(weights, folder / "weights.safetensors")
     variants = {}
     for name, variant in executable.variants.items():
@@ -141,17 +146,19 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
     _check_versions(path, manifest)
     _check_files(path, manifest["files"])
     try:
+        problem = Problem.load(path / "problem.json")
+        variants = manifest["variants"].items()
         return Executable(
-            problem=Problem.load(path / "problem.json"),
+            problem=problem,
             schedule=Schedule.load(path / "schedule.json"),
-            variants={n: _read_variant(path, n, d) for n, d in manifest["variants"].items()},
+            variants={n: _read_variant(path, n, d, problem) for n, d in variants},
             weights=_read_weights(path / "weights.safetensors"),
             default=manifest["default"],
             source=manifest["source"],
         )
     except ArtifactError:
         raise
-    except (HeteroError, safetensors.SafetensorError, KeyError, TypeError) as error:
+    except (HeteroError, safetensors.SafetensorError, OSError) as error:
         raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
 
 
@@ -174,9 +181,32 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
                 f"{path}: is an artifact of format {manifest.get('format')!r}, this is a "
                 f"tvm_hetero {__version__} that reads {FORMAT!r}; build it again"
             )
-        return check_keys(manifest, str(path), keys)
+        check_keys(manifest, str(path), keys)
+        _check_shape(manifest)
+        return manifest
     except FormatError as error:
         raise ArtifactError(f"{path}: damaged manifest ({error}); build it again") from None
+
+
+def _check_shape(manifest: Mapping[str, Any]) -> None:
+    """Refuse a manifest whose values are not what `_write_files` writes.
+
+    Every file that is going to be read must be among those whose hashes are checked.
+    """
+    for key in ("versions", "files", "variants", "source"):
+        if not isinstance(manifest.get(key), dict):
+            raise FormatError(f"{key!r}: expected an object")
+    names = {"problem.json", "schedule.json", "weights.safetensors"}
+    for variant, devices in manifest["variants"].items():
+        if not isinstance(devices, list) or not all(isinstance(d, str) for d in devices):
+            raise FormatError(f"variant {variant!r}: expected a list of devices")
+        names |= {f"{variant}/plan.json"} | {f"{variant}/{device}.so" for device in devices}
+    unknown = sorted(names - manifest["files"].keys())
+    if unknown:
+        raise FormatError(f"'files' lacks {unknown[0]!r}")
+    default = manifest.get("default")
+    if not isinstance(default, str) or default not in manifest["variants"]:
+        raise FormatError(f"'default': there is no variant {default!r}")
 
 
 def _check_versions(path: Path, manifest: Mapping[str, Any]) -> None:
@@ -199,14 +229,23 @@ def _check_files(path: Path, files: Mapping[str, str]) -> None:
             raise ArtifactError(f"{path}: file {name!r} was changed or damaged; build it again")
 
 
-def _read_variant(path: Path, name: str, devices: list[str]) -> Variant:
-    text = (path / name / "plan.json").read_text(encoding="utf-8")
-    document = parse_document(text, f"{path}/{name}/plan.json")
-    return Variant(
-        plan=document["plan"],
-        tasks=tuple(tuple(tasks) for tasks in document["tasks"]),
-        libraries={device: path / name / f"{device}.so" for device in devices},
-    )
+def _read_variant(path: Path, name: str, devices: list[str], problem: Problem) -> Variant:
+    try:
+        document = read_document(path / name / "plan.json")
+        plan = document["plan"]
+        workers = {row["name"] for row in plan["workers"] if row["role"] == "compute"}
+        variant = Variant(
+            plan=plan,
+            tasks=tuple(tuple(str(task) for task in tasks) for tasks in document["tasks"]),
+            libraries={device: path / name / f"{device}.so" for device in devices},
+        )
+        known = all(task in problem.graph.index for tasks in variant.tasks for task in tasks)
+        whole = known and len(variant.tasks) == len(plan["steps"])
+    except (KeyError, TypeError) as error:
+        raise FormatError(f"{name}/plan.json: {error!r}") from None
+    if workers != set(devices) or not whole:
+        raise FormatError(f"{name}/plan.json: its workers, steps or tasks are not this model's")
+    return variant
 
 
 def _read_weights(path: Path) -> dict[str, np.ndarray[Any, Any]]:

@@ -85,17 +85,19 @@ class Executor:
         self.problem: Problem = executable.problem
         self.schedule: Schedule = executable.schedule
         self.plan = chosen.plan
+        _check_processor(self.problem.platform, chosen.libraries)
+        self._native = native.create(self.plan)  # checks the plan: what follows may trust it
         self.inputs = tuple(
             TensorInfo(row["name"], tuple(row["shape"]), row["dtype"])
             for row in self.plan["inputs"]
         )
         self.outputs = tuple(row["name"] for row in self.plan["outputs"])
         self._tasks = chosen.tasks
-        _check_processor(self.problem.platform, chosen.libraries)
-        self._native = native.create(self.plan)
         self._vms = _make_vms(self.plan, chosen.libraries)
         self._native.set_functions(_step_functions(self.plan, self._vms))
         self._set_constants(executable.weights)
+        # Inputs that are outputs too: whoever holds such an output must keep what it was.
+        self._returned = {row["slot"] for row in self.plan["outputs"]}
         self._buffers = [
             tvm.runtime.empty(info.shape, info.dtype, _device_of_slot(self.plan, row["slot"]))
             for info, row in zip(self.inputs, self.plan["inputs"], strict=True)
@@ -119,7 +121,7 @@ class Executor:
         RunError
             If an input is missing, unknown, or of another shape or type; or a step fails.
         """
-        self.set_inputs({**(inputs or {}), **named})
+        self.set_inputs(_merged(inputs, named))
         self._native.run()
         return [self._native.get_output(i) for i in range(len(self.outputs))]
 
@@ -164,6 +166,10 @@ class Executor:
     def set_inputs(self, values: Mapping[str, Any]) -> None:
         """Copy values into the inputs (see `run`), which stay until the next call."""
         for i, value in enumerate(self._arrays(values)):
+            row = self.plan["inputs"][i]
+            if row["slot"] in self._returned:
+                device = _device_of_slot(self.plan, row["slot"])
+                self._buffers[i] = tvm.runtime.empty(row["shape"], row["dtype"], device)
             self._buffers[i].copyfrom(value)
             self._native.set_input(i, self._buffers[i])
 
@@ -192,7 +198,7 @@ class Executor:
         rng = np.random.default_rng(seed)
         values = {}
         for info in self.inputs:
-            if np.dtype(info.dtype).kind == "f":
+            if "float" in info.dtype:  # bfloat16 too, whose kind is not numpy's "f"
                 values[info.name] = rng.standard_normal(info.shape).astype(info.dtype)
             else:
                 values[info.name] = rng.integers(0, 10, info.shape).astype(info.dtype)
@@ -234,7 +240,7 @@ class Executor:
                 )
             _check_value(rows[i], info)
         ordered = [rows[i] for i in range(len(self.inputs))]
-        return [value if isinstance(value, np.ndarray) else value.numpy() for value in ordered]
+        return [v.numpy() if hasattr(v, "numpy") else np.asarray(v) for v in ordered]
 
     def _fresh(self, values: Mapping[str, Any]) -> list[Any]:
         """New tensors for the inputs: others may still be in flight."""
@@ -245,7 +251,9 @@ class Executor:
 
     def _resolve(self, values: Mapping[str, Any]) -> dict[int, Any]:
         """Values by the position of their input; names may be written as identifiers."""
-        positions = {identifier(info.name): i for i, info in enumerate(self.inputs)}
+        _require_mapping(values)
+        short = [identifier(info.name) for info in self.inputs]
+        positions = {name: i for i, name in enumerate(short) if short.count(name) == 1}
         positions |= {info.name: i for i, info in enumerate(self.inputs)}
         rows: dict[int, Any] = {}
         for name, value in values.items():
@@ -270,6 +278,25 @@ class Executor:
                 array = value if isinstance(value, np.ndarray) else value.numpy()
                 value = tvm.runtime.tensor(array, device)
             self._native.set_constant(i, value)
+
+
+def _merged(inputs: Mapping[str, Any] | None, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs by name, from both of the ways in which they may be given."""
+    if inputs is None:
+        return dict(named)
+    _require_mapping(inputs)
+    twice = sorted(inputs.keys() & named.keys())
+    if twice:
+        raise RunError(f"input {twice[0]!r} is given twice")
+    return {**inputs, **named}
+
+
+def _require_mapping(inputs: object) -> None:
+    if not isinstance(inputs, Mapping):
+        raise RunError(
+            f"expected a mapping from the names of inputs to arrays, got {type(inputs).__name__}; "
+            "write {'name': array}, or run(name=array)"
+        )
 
 
 def identifier(name: str) -> str:
@@ -301,10 +328,15 @@ def _make_vms(plan: Mapping[str, Any], libraries: Mapping[str, Any]) -> dict[int
 
 
 def _step_functions(plan: Mapping[str, Any], vms: Mapping[int, Any]) -> list[Any]:
-    return [
-        vms[step["worker"]][step["function"]] if step["kind"] == "call" else None
-        for step in plan["steps"]
-    ]
+    try:
+        return [
+            vms[step["worker"]][step["function"]] if step["kind"] == "call" else None
+            for step in plan["steps"]
+        ]
+    except (AttributeError, KeyError) as error:
+        raise ArtifactError(
+            f"the libraries are not those of the plan ({error}); build the model again"
+        ) from None
 
 
 def _device(plan: Mapping[str, Any], number: int) -> tvm.runtime.Device:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import relax
 
 from tvm_hetero import __version__
@@ -75,7 +76,13 @@ def load_library(path: Path) -> Any:
         If it is missing or damaged.
     """
     try:
-        return tvm.runtime.load_module(str(path.resolve()))
+        # Under a name of its own: glibc gives back the library that was loaded from a name before,
+        # even if another file stands there now (an artifact that was built again). And not through
+        # tvm.runtime.load_module, which looks through the link.
+        with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
+            name = Path(folder) / path.name
+            name.symlink_to(path.resolve())
+            return tvm_ffi.load_module(name)
     except (RuntimeError, ValueError, OSError) as error:
         raise ArtifactError(f"{path}: the library does not load: {error}; build again") from None
 

@@ -125,18 +125,24 @@ class _PlanMaker:
         return self._worker(row.name, device, row.cores, "compute")
 
     def _steps(self) -> list[dict[str, Any]]:
-        """Segments by their first call, each copy after the calls that stand before it."""
+        """Segments by their first call, each copy after the calls that stand before it.
+
+        A copy into a memory where the tensor is already (two CPU devices read what came from a
+        GPU) is none.
+        """
         keyed: list[tuple[float, Segment | tuple[int, Root, int, int]]] = [
             (float(segment.calls[0]), segment) for segment in self.split.segments
         ]
         keyed += [(copy[0] - 0.5, copy) for copy in self.split.copies]
         keyed.sort(key=lambda pair: pair[0])
         steps = []
+        filled = {self._slot(Root(None, i), home) for i, home in enumerate(self.split.input_home)}
         for _, item in keyed:
             if isinstance(item, Segment):
                 steps.append(self._call_step(item))
-            elif self._space(item[2]) != self._space(item[3]):
+            elif self._slot(item[1], item[3]) not in filled:
                 steps.append(self._copy_step(*item[1:]))
+            filled.update(steps[-1]["outs"] if steps else ())
         return steps
 
     def _call_step(self, segment: Segment) -> dict[str, Any]:

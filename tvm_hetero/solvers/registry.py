@@ -50,11 +50,22 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*_OURS, *_REGISTERED}))
 
 
+def check_name(name: str) -> None:
+    """Refuse the name of no solver: before costs are measured for it, not after.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver; the nearest is suggested.
+    """
+    if name not in names():
+        raise UsageError(f"there is no solver {name!r}{nearest(name, names())}")
+
+
 def _solver(name: str) -> Solver:
+    check_name(name)
     if name in _REGISTERED:
         return _REGISTERED[name]
-    if name not in _OURS:
-        raise UsageError(f"there is no solver {name!r}{nearest(name, names())}")
     solver: Solver = import_module(_OURS[name]).solve
     return solver
 
