@@ -17,6 +17,7 @@ from tests.cli.invoke import Outcome, tvm_hetero
 from tvm_hetero import relay
 from tvm_hetero.platform import Device, Link, Platform
 
+ROOT = Path(__file__).parent.parent.parent
 CORES = sorted(os.sched_getaffinity(0))
 
 
@@ -73,6 +74,25 @@ def partitioned(workplace: Path) -> Outcome:
 def artifact(partitioned: Outcome, workplace: Path) -> Path:
     assert partitioned.status == 0
     return workplace / "net.hetero"
+
+
+def test_a_model_can_be_built_for_a_machine_that_is_not_here(
+    workplace: Path, tmp_path: Path
+) -> None:
+    elsewhere = max(CORES) + 7
+    text = (ROOT / "platforms" / "big-little.yaml").read_text()
+    (tmp_path / "p.yaml").write_text(text.replace("cores: [1]", f"cores: [{elsewhere}]"))
+    outcome = tvm_hetero(
+        *("partition", workplace / "small.onnx", "--platform", tmp_path / "p.yaml"),
+        *("--cost-model", "analytical", "-o", tmp_path / "net.hetero"),
+    )
+    assert outcome.status == 0, outcome.err
+    assert "not measured" in outcome.out
+    assert str(elsewhere) in outcome.out
+    assert (tmp_path / "net.hetero" / "manifest.json").is_file()
+    run = tvm_hetero("run", tmp_path / "net.hetero", "--random")
+    assert run.status != 0
+    assert str(elsewhere) in run.err
 
 
 def test_partition_json_names_placement_value_and_bound(partitioned: Outcome) -> None:

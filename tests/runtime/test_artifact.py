@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -137,6 +138,21 @@ def test_whichever_write_fails_what_was_there_stays_whole(
     assert failures >= 8, "the folder, weights, plans, libraries, manifest and the rename"
     assert len(artifact.load_artifact(target).variants) == 2
     assert [p.name for p in tmp_path.iterdir()] == ["net.hetero"]
+
+
+@pytest.mark.parametrize("limit", [50, 2_000, 20_000])
+def test_a_real_disk_that_takes_no_more(executable, tmp_path, limit):
+    """The kernel refuses every write beyond `limit` bytes of a file: no stand-in for the disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(ArtifactError, match=r"cannot be written: .*File too large"):
+            executable.save(tmp_path / "net.hetero")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+    executable.save(tmp_path / "net.hetero")
+    assert len(artifact.load_artifact(tmp_path / "net.hetero").variants) == 2
 
 
 def test_every_file_is_checked(saved, tmp_path):

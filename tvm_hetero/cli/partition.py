@@ -156,12 +156,17 @@ def choose_default(steps: Steps, executable: Executable) -> Executable:
     """Step: measure the partition and the best single device; the faster one is the default.
 
     Predictions do not decide this: a plan that is better on paper only is of no use. Objectives
-    other than latency are not judged by a measured latency.
+    other than latency are not judged by a measured latency, and what is built for another
+    machine cannot be measured on this one.
     """
     from tvm_hetero.cli.measure import executor_runner, measure_in_turns
     from tvm_hetero.runtime.executable import PARTITION, SINGLE
 
     if SINGLE not in executable.variants or executable.schedule.kind != "latency":
+        return executable
+    lacking = _lacking_here(executable)
+    if lacking:
+        steps.say(f"Built for a machine that is not here, so not measured: {lacking}", "yellow")
         return executable
     with steps.step("Measure both") as step:
         with executable.executor(PARTITION) as both, executable.executor(SINGLE) as alone:
@@ -176,6 +181,18 @@ def choose_default(steps: Steps, executable: Executable) -> Executable:
     if best == SINGLE:
         steps.say("The partition does not beat the best single device, which will run.", "yellow")
     return replace(executable, default=best)
+
+
+def _lacking_here(executable: Executable) -> str:
+    """Why this machine cannot run an executable (device, cores, instructions); empty if it can."""
+    from tvm_hetero.errors import ArtifactError, PlatformError
+
+    try:
+        for variant in executable.variants:
+            executable.executor(variant).close()
+    except (ArtifactError, PlatformError) as error:
+        return str(error)
+    return ""
 
 
 def partition_json(result: Partition, seconds: dict[str, float], output: Path) -> dict[str, Any]:

@@ -71,7 +71,8 @@ def save_artifact(executable: Executable, path: str | os.PathLike[str]) -> None:
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         _write_files(executable, temporary)
         _replace_folder(temporary, path)
-    except (OSError, FormatError) as error:
+    except (OSError, FormatError, safetensors.SafetensorError) as error:
+        # A full disk comes as OSError, or in safetensors' own words.
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ArtifactError(f"{path}: the artifact cannot be written: {reason}") from None
     finally:
