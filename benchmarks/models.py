@@ -199,6 +199,8 @@ def markdown(rows: Sequence[Row]) -> str:
             if kind == "latency":
                 cells.append(_ms(row["onnxruntime_2_median_s"]))
         lines.append("| " + " | ".join(cells) + " |")
+    excess = [100 * (row["partition_median_s"] / row["predicted_s"] - 1) for row in rows]
+    lines += ["", f"Measured is {min(excess):.0f} to {max(excess):.0f} % above predicted."]
     return "\n".join(lines)
 
 

@@ -22,7 +22,6 @@ import tvm_hetero as th
 from tests.models import (
     branchy_inputs,
     lowered,
-    placed,
     random_schedule,
     two_cpus,
     unit_problem,
@@ -38,11 +37,6 @@ from tvm_hetero.runtime.executable import Executable
 
 X, Y = branchy_inputs()
 INPUTS = {"in/x": X, "y": Y}
-
-
-@pytest.fixture(scope="module")
-def executable() -> Executable:
-    return build(placed(1))
 
 
 @pytest.fixture(scope="module")

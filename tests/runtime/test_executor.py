@@ -34,11 +34,6 @@ from tvm_hetero.runtime.reference import ReferenceVM
 X, Y = branchy_inputs()
 
 
-@pytest.fixture(scope="module")
-def executable() -> Executable:
-    return build(placed(1))
-
-
 @pytest.fixture
 def executor(executable: Executable) -> Iterator[Executor]:
     with executable.executor() as made:
