@@ -1,34 +1,43 @@
-"""A problem as the solvers see it: positions instead of names, and a batch as one piece of work.
+"""A problem as the solvers see it: positions instead of names, and a batch divided into parts.
 
-Every solver here but `single` runs all elements of a batch in one execution per task, so that
-duration, sizes and copies are those of the whole batch. `Instance` works them out once:
+A *division* says into which sets of elements the batch of each task is divided; a *part* is one
+of them: the work of one execution. Without a division (most solvers, most problems) every task is
+one part that holds the whole batch, and the number of a part is the position of its task.
+`Instance` works out once, for every part v:
 
-    seconds[v][d]   duration of task v on device d (inf where d cannot run v)
+    tasks[v], elements[v]   what runs, for which elements of the batch
+    task_of[v]      position of the task in the graph; parts_of[task] the parts of a task
+    seconds[v][d]   duration on device d (inf where d cannot run v)
     devices[v]      the devices that may run v; tasks of one color share the intersection
-    tensors         what flows: maker, readers, bytes of the whole batch
-    route(t, j, k)  the hops (a, b) that carry tensor t from device j to device k (rule 3)
+    tensors         what flows: maker, readers (parts that share an element), bytes
+    route(j, k, b)  the hops (a, c) that carry b bytes from device j to device k (rule 3)
     resources(hop)  what a hop keeps busy: ends without a copy engine, an exclusive link (rule 4)
 
-A *resource* is a number: d for device d, and from the number of devices on for exclusive links.
+Parts of one task on one device share one copy of its weights (rule 6), so `weights[v]` counts
+once for each (task_of[v], device). A *resource* is a number: d for device d, and from the number
+of devices on for exclusive links.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tvm_hetero.errors import InfeasibleError, PlatformError
-from tvm_hetero.graph import Edge
+from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
+from tvm_hetero.graph import Edge, Tensor
+from tvm_hetero.platform import Link
 from tvm_hetero.problem import Problem
 
 Hop = tuple[int, int]
+# For each task the elements of its parts; a task that is not named runs whole.
+Division = Mapping[str, Sequence[Sequence[int]]]
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A tensor by positions; `nbytes` is its size for the whole batch."""
+    """A tensor by parts; `nbytes` is its size for the elements of its maker."""
 
     name: str
     maker: int
@@ -39,40 +48,95 @@ class Flow:
 class Instance:
     """A prepared problem (see the head of this file). Treat it as immutable.
 
+    Parameters
+    ----------
+    problem : what is to be scheduled.
+    division : the parts of each task; every task whole without it.
+
     Raises
     ------
     InfeasibleError
         If no device can run all tasks of some color.
+    UsageError
+        If the parts of a task are not its batch, each element once.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        graph, platform, batch = problem.graph, problem.platform, problem.batch
+    def __init__(self, problem: Problem, division: Division | None = None) -> None:
+        graph, platform = problem.graph, problem.platform
         index, names = graph.index, platform.names
         self.problem = problem
-        self.tasks = tuple(task.id for task in graph.tasks)
         self.names = names
-        self.order = tuple(index[task] for task in graph.topological_order)
-        self.weights = tuple(task.weight_bytes for task in graph.tasks)
-        self.unread = tuple(graph.unread_bytes(task) * batch for task in self.tasks)
-        self.capacity = tuple(device.memory for device in platform.devices)
-        self.tensors = tuple(
-            Flow(t.name, index[t.src], tuple(index[r] for r in t.readers), t.bytes * batch)
-            for t in graph.tensors.values()
+        self.parts_of, self.task_of, self.elements = _parts(problem, division or {})
+        self.tasks = tuple(graph.tasks[i].id for i in self.task_of)
+        self.order = tuple(v for t in graph.topological_order for v in self.parts_of[index[t]])
+        self.weights = tuple(graph.tasks[i].weight_bytes for i in self.task_of)
+        unread = [graph.unread_bytes(task.id) for task in graph.tasks]
+        self.unread = tuple(
+            unread[i] * len(own) for i, own in zip(self.task_of, self.elements, strict=True)
         )
+        self.capacity = tuple(device.memory for device in platform.devices)
+        self.tensors = tuple(flow for t in graph.tensors.values() for flow in self._flows(t))
         flows = list(enumerate(self.tensors))
         self.inputs = _by_task(len(self.tasks), ((r, t) for t, f in flows for r in f.readers))
         self.outputs = _by_task(len(self.tasks), ((f.maker, t) for t, f in flows))
-        self.groups = _groups(problem)
+        self.groups = self._groups()
         self.group_of = {v: g for g, group in enumerate(self.groups) for v in group}
-        self.devices = _allowed_devices(problem, self.groups)
-        self.seconds = tuple(
-            tuple(
-                problem.seconds(task, name, batch) if d in self.devices[v] else math.inf
-                for d, name in enumerate(names)
-            )
-            for v, task in enumerate(self.tasks)
-        )
+        self.devices = self._allowed_devices()
+        self.seconds = tuple(self._seconds(v) for v in range(len(self.tasks)))
         self._routes: dict[tuple[int, int, int], tuple[Hop, ...] | None] = {}
+        self._links: dict[Hop, Link] = {}
+        self._occupied: dict[Hop, tuple[int, ...]] = {}
+
+    def _flows(self, tensor: Tensor) -> Iterable[Flow]:
+        """One flow for each part that makes the tensor."""
+        index, batch = self.problem.graph.index, self.problem.batch
+        readers = [v for task in tensor.readers for v in self.parts_of[index[task]]]
+        for maker in self.parts_of[index[tensor.src]]:
+            own = self.elements[maker]
+            mine = readers
+            if len(own) < batch:
+                held = set(own)
+                mine = [v for v in readers if not held.isdisjoint(self.elements[v])]
+            yield Flow(tensor.name, maker, tuple(mine), tensor.bytes * len(own))
+
+    def _seconds(self, v: int) -> tuple[float, ...]:
+        costs, count = self.problem.costs[self.tasks[v]], len(self.elements[v])
+        allowed = self.devices[v]
+        return tuple(
+            costs[name].seconds(count) if d in allowed else math.inf
+            for d, name in enumerate(self.names)
+        )
+
+    def _groups(self) -> tuple[tuple[int, ...], ...]:
+        """Parts that must share a device, in topological order: those of one color."""
+        tasks = self.problem.graph.tasks
+        groups: dict[str | tuple[int], list[int]] = {}
+        for v in self.order:
+            color = tasks[self.task_of[v]].color
+            groups.setdefault((v,) if color is None else color, []).append(v)
+        return tuple(tuple(group) for group in groups.values())
+
+    def _allowed_devices(self) -> tuple[tuple[int, ...], ...]:
+        problem = self.problem
+        allowed: list[tuple[int, ...]] = [()] * len(self.tasks)
+        for group in self.groups:
+            rows = [problem.devices_for(self.tasks[v]) for v in group]
+            common = set(rows[0]).intersection(*rows[1:])
+            if not common:
+                raise InfeasibleError(
+                    f"color {problem.graph.task(self.tasks[group[0]]).color!r}: no device can "
+                    f"run all of its {len({self.tasks[v] for v in group})} tasks; add a cost on "
+                    "a common device, or drop the color"
+                )
+            places = tuple(d for d, name in enumerate(self.names) if name in common)
+            for v in group:
+                allowed[v] = places
+        return tuple(allowed)
+
+    @property
+    def divided(self) -> bool:
+        """Whether the batch of some task is divided."""
+        return len(self.tasks) > len(self.parts_of)
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -102,8 +166,11 @@ class Instance:
 
     def hop_seconds(self, hop: Hop, nbytes: int) -> float:
         """Time that `nbytes` bytes take over one link, s."""
-        link = self.problem.platform.link(self.names[hop[0]], self.names[hop[1]])
-        assert link is not None, "routes follow links"
+        link = self._links.get(hop)
+        if link is None:
+            link = self.problem.platform.link(self.names[hop[0]], self.names[hop[1]])
+            assert link is not None, "routes follow links"
+            self._links[hop] = link
         return link.seconds(nbytes)
 
     def copy_seconds(self, j: int, k: int, nbytes: int) -> float:
@@ -136,8 +203,12 @@ class Instance:
 
     def resources(self, hop: Hop) -> tuple[int, ...]:
         """What a hop keeps busy for its whole length."""
-        ends = tuple(d for d in hop if not self.problem.platform.devices[d].overlap)
-        return ends + ((self._exclusive[hop],) if hop in self._exclusive else ())
+        found = self._occupied.get(hop)
+        if found is None:
+            found = tuple(d for d in hop if not self.problem.platform.devices[d].overlap)
+            found += (self._exclusive[hop],) if hop in self._exclusive else ()
+            self._occupied[hop] = found
+        return found
 
     @cached_property
     def _exclusive(self) -> dict[Hop, int]:
@@ -156,9 +227,9 @@ class Instance:
         """For each device, whether holding everything that could ever be there is too much."""
         throughout = [0] * len(self.names)
         everywhere = sum(flow.nbytes for flow in self.tensors)
-        for v, devices in enumerate(self.devices):
-            for d in devices:
-                throughout[d] += self.weights[v] + self.unread[v]
+        for parts in self.parts_of:
+            for d in self.devices[parts[0]]:
+                throughout[d] += self.weights[parts[0]] + sum(self.unread[v] for v in parts)
         return tuple(
             limit is not None and everywhere + own > limit
             for own, limit in zip(throughout, self.capacity, strict=True)
@@ -196,29 +267,25 @@ def _by_task(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, .
     return tuple(tuple(row) for row in rows)
 
 
-def _groups(problem: Problem) -> tuple[tuple[int, ...], ...]:
-    """Tasks that must share a device, in topological order; those of one color are a group."""
-    index = problem.graph.index
-    groups: dict[str | tuple[str], list[int]] = {}
-    for task in problem.graph.topological_order:
-        color = problem.graph.task(task).color
-        groups.setdefault((task,) if color is None else color, []).append(index[task])
-    return tuple(tuple(group) for group in groups.values())
-
-
-def _allowed_devices(
-    problem: Problem, groups: Sequence[Sequence[int]]
-) -> tuple[tuple[int, ...], ...]:
-    allowed: list[tuple[int, ...]] = [()] * len(problem.tasks)
-    for group in groups:
-        rows = [problem.devices_for(problem.tasks[v].id) for v in group]
-        common = set(rows[0]).intersection(*rows[1:])
-        if not common:
-            raise InfeasibleError(
-                f"color {problem.tasks[group[0]].color!r}: no device can run all of its "
-                f"{len(group)} tasks; add a cost on a common device, or drop the color"
+def _parts(
+    problem: Problem, division: Division
+) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Parts of every task, task of every part, elements of every part."""
+    whole = tuple(range(problem.batch))
+    for name in division:
+        if name not in problem.graph.index:
+            raise UsageError(f"division: there is no task {name!r}")
+    parts_of: list[tuple[int, ...]] = []
+    task_of: list[int] = []
+    elements: list[tuple[int, ...]] = []
+    for i, task in enumerate(problem.graph.tasks):
+        own = [tuple(part) for part in division.get(task.id, [whole])]
+        if sorted(e for part in own for e in part) != list(whole) or not all(own):
+            raise UsageError(
+                f"division of task {task.id!r}: expected every element of the batch of "
+                f"{problem.batch} in exactly one part, got {own!r:.80}"
             )
-        places = tuple(d for d, name in enumerate(problem.platform.names) if name in common)
-        for v in group:
-            allowed[v] = places
-    return tuple(allowed)
+        parts_of.append(tuple(range(len(task_of), len(task_of) + len(own))))
+        task_of += [i] * len(own)
+        elements += own
+    return tuple(parts_of), tuple(task_of), tuple(elements)

@@ -54,6 +54,8 @@ class Loads:
         self.home: list[int | None] = [None] * len(instance)
         self.seconds: dict[int, float] = dict.fromkeys(range(len(instance.names)), 0.0)
         self.bytes = [0] * len(instance.names)
+        # Parts of a task on a device, which share its weights.
+        self.holders: dict[tuple[int, int], int] = {}
 
     def placement(self) -> list[int]:
         """The device of every task."""
@@ -73,7 +75,8 @@ class Loads:
             d = self.home[v]
             if d is not None:
                 self.seconds[d] += sign * self.instance.seconds[v][d]
-                self.bytes[d] += sign * (self.instance.weights[v] + self.instance.unread[v])
+                self.bytes[d] += sign * self.instance.unread[v]
+                self._hold(v, d, sign)
         for t in tensors:
             home = self.home[self.instance.tensors[t].maker]
             nbytes = self.instance.tensors[t].nbytes
@@ -84,6 +87,14 @@ class Loads:
                 for resource in self.instance.resources(hop):
                     seconds = sign * self.instance.hop_seconds(hop, nbytes)
                     self.seconds[resource] = self.seconds.get(resource, 0.0) + seconds
+
+    def _hold(self, v: int, d: int, sign: int) -> None:
+        """Weights come with the first part of a task and leave with the last."""
+        key = (self.instance.task_of[v], d)
+        before = self.holders.get(key, 0)
+        self.holders[key] = before + sign
+        if min(before, before + sign) == 0:
+            self.bytes[d] += sign * self.instance.weights[v]
 
     def _touched(self, v: int) -> Iterable[int]:
         return (*self.instance.inputs[v], *self.instance.outputs[v])

@@ -147,20 +147,30 @@ def resolution(instance: Instance, most: float, error: float) -> Ticks:
 
 
 def _hint_of(instance: Instance, start: Schedule | None) -> tuple[list[int], Keys] | None:
-    """Placement and keys of a start that lies in the model's class; None otherwise."""
+    """Placement and keys of a start that divides the batch as the instance does; else None."""
     if start is None or len(start.executions) != len(instance):
         return None
-    index = instance.problem.graph.index
+    index = {
+        (task, elements): v
+        for v, (task, elements) in enumerate(zip(instance.tasks, instance.elements, strict=True))
+    }
     device = instance.problem.platform.index
     placement = [0] * len(instance)
     keys: Keys = [(0.0, 0.0)] * len(instance)
     for e in start.executions:
-        placement[index[e.task]] = device[e.device]
-        keys[index[e.task]] = (e.start, e.end)
-    times = {(c.tensor, device[c.src], device[c.dst]): (c.start, c.end) for c in start.copies}
+        v = index.get((e.task, e.elements))
+        if v is None:
+            return None
+        placement[v] = device[e.device]
+        keys[v] = (e.start, e.end)
+    times = {
+        (c.tensor, c.elements, device[c.src], device[c.dst]): (c.start, c.end)
+        for c in start.copies
+    }
     plan = make_plan(instance, placement)
     for t, (a, b) in plan.hops:
-        keys.append(times[instance.tensors[t].name, a, b])
+        flow = instance.tensors[t]
+        keys.append(times[flow.name, instance.elements[flow.maker], a, b])
     return placement, keys
 
 

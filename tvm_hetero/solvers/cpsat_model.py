@@ -77,6 +77,7 @@ class BatchModel:
         self.h: dict[tuple[int, Hop], cp_model.IntVar] = {}
         self._intervals: dict[int, list[cp_model.IntervalVar]] = {}
         self._loads: dict[int, list[cp_model.LinearExpr]] = {}
+        self._held: dict[tuple[int, int], cp_model.IntVar] = {}
         self._add_placement()
         for t in range(len(instance.tensors)):
             self._add_tensor(t)
@@ -213,13 +214,12 @@ class BatchModel:
             intervals.append(interval)
             demands.append(-(-nbytes // unit))
 
+        for held, nbytes in self._weights(d):
+            add(model.new_optional_fixed_size_interval_var(0, self.horizon + 1, held, ""), nbytes)
         for v in range(len(instance)):
             if (v, d) not in self.x:
                 continue
             x = self.x[v, d]
-            if instance.weights[v]:
-                always = model.new_optional_fixed_size_interval_var(0, self.horizon + 1, x, "")
-                add(always, instance.weights[v])
             if instance.unread[v]:
                 add(self._until(self.s[v], self.makespan, x), instance.unread[v])
         for t, flow in enumerate(instance.tensors):
@@ -241,12 +241,32 @@ class BatchModel:
         along the time axis until it falls off the end. A task that takes no time holds nothing.
         """
         instance = self.instance
-        weights = sum(instance.weights[v] * x for (v, place), x in self.x.items() if place == d)
+        weights = sum(nbytes * held for held, nbytes in self._weights(d))
         for v in range(len(instance)):
             if (v, d) in self.x and self.run(v, d) > 0:
                 tensors = (*instance.inputs[v], *instance.outputs[v])
                 nbytes = sum(instance.tensors[t].nbytes for t in tensors) + instance.unread[v]
                 self.model.add(weights + nbytes <= limit).only_enforce_if(self.x[v, d])
+
+    def _weights(self, d: int) -> list[tuple[cp_model.IntVar, int]]:
+        """(whether the weights of a task lie on d, bytes), for all tasks that have any.
+
+        Parts of one task share them, so with several parts that gets a literal of its own.
+        """
+        instance = self.instance
+        found = []
+        for task, parts in enumerate(instance.parts_of):
+            users = [self.x[v, d] for v in parts if (v, d) in self.x]
+            if not users or not instance.weights[parts[0]]:
+                continue
+            held = users[0]
+            if len(users) > 1:
+                if (task, d) not in self._held:
+                    self._held[task, d] = self.model.new_bool_var(f"held{task},{d}")
+                    self.model.add_max_equality(self._held[task, d], users)
+                held = self._held[task, d]
+            found.append((held, instance.weights[parts[0]]))
+        return found
 
     def _memory_unit(self, d: int) -> int:
         """The largest unit that divides all sizes; a coarser one if there would be too many."""
@@ -323,6 +343,9 @@ class BatchModel:
         model = self.model
         for (v, d), x in self.x.items():
             model.add_hint(x, int(placement[v] == d))
+        for (task, d), held in self._held.items():
+            there = any(placement[v] == d for v in self.instance.parts_of[task])
+            model.add_hint(held, int(there))
         ends = [starts[v] + self.run(v, placement[v]) for v in range(len(starts))]
         for v, start in enumerate(self.s):
             model.add_hint(start, starts[v])

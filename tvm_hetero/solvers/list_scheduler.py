@@ -31,6 +31,7 @@ class ListScheduler:
         self.allowed = allowed
         self.place_of: list[int | None] = [None] * n
         self.group_home: dict[int, int] = {}
+        self.loaded: set[tuple[int, int]] = set()
         self.starts = [0.0] * n
         self.arrival: list[dict[int, float]] = [{} for _ in instance.tensors]
         self.hops: list[tuple[int, Hop, float, float]] = []
@@ -185,7 +186,8 @@ class ListScheduler:
         if group not in self.group_home:
             self.group_home[group] = device
             self.undo.append(lambda: self.group_home.pop(group))
-            self.reserve(device, sum(instance.weights[w] for w in instance.groups[group]))
+            for w in instance.groups[group]:
+                self.load_weights(w, device)
         for t in instance.inputs[v]:
             self.unplaced[t] -= 1
             self.undo.append(partial(self.unplaced.__setitem__, t, self.unplaced[t] + 1))
@@ -232,6 +234,14 @@ class ListScheduler:
         self.undo.append(lambda: memory.lives.pop(key))
         self.undo.append(lambda: setattr(memory, "total", memory.total - life.nbytes))
 
+    def load_weights(self, v: int, device: int) -> None:
+        """Put the weights of a part on a device, unless another part of its task did."""
+        key = (self.instance.task_of[v], device)
+        if key not in self.loaded:
+            self.loaded.add(key)
+            self.undo.append(lambda: self.loaded.remove(key))
+            self.reserve(device, self.instance.weights[v])
+
     def reserve(self, device: int, nbytes: int) -> None:
         """Take memory for weights."""
         memory = self.memory[device]
@@ -261,17 +271,18 @@ class ListScheduler:
     def result(self) -> tuple[list[Execution], list[Copy]]:
         """Executions and copies, each in order of start."""
         instance, names = self.instance, self.instance.names
-        whole = tuple(range(instance.problem.batch))
+        elements = instance.elements
         executions = []
         for v in instance.order:
             d = self.place_of[v]
             assert d is not None, "every task was placed"
             end = self.starts[v] + instance.seconds[v][d]
-            executions.append(Execution(instance.tasks[v], names[d], whole, self.starts[v], end))
+            execution = Execution(instance.tasks[v], names[d], elements[v], self.starts[v], end)
+            executions.append(execution)
         executions.sort(key=lambda e: (e.start, e.end))
-        copies = [
-            Copy(instance.tensors[t].name, whole, names[a], names[b], start, end)
-            for t, (a, b), start, end in self.hops
-        ]
-        copies.sort(key=lambda c: (c.start, c.end, c.tensor, c.src, c.dst))
+        copies = []
+        for t, (a, b), start, end in self.hops:
+            flow = instance.tensors[t]
+            copies.append(Copy(flow.name, elements[flow.maker], names[a], names[b], start, end))
+        copies.sort(key=lambda c: (c.start, c.end, c.tensor, c.elements, c.src, c.dst))
         return executions, copies

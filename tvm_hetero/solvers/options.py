@@ -10,6 +10,9 @@ from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.score import value_of
 
+BACKENDS = ("auto", "highs", "scip", "gurobi")
+SYMMETRIES = ("time", "tasks", "batches", "none")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -22,13 +25,18 @@ class Options:
         a run can be repeated; the clock only cuts what a slow machine would drag out.
     seed : of everything random.
     start : a valid schedule to begin from.
-    workers : searches that take turns on one core (deterministic whatever their number).
+    workers : cores that independent subproblems may use; the answer does not depend on it.
+    backend : of solver milp: "auto", "highs", "scip" or "gurobi".
+    symmetry : by what interchangeable devices and nodes are ordered in the exact models: "time"
+        (time utilisation), "tasks" (number of tasks), "batches" (number of elements), or "none".
     """
 
     time_limit: float = 60.0
     seed: int = 0
     start: Schedule | None = None
     workers: int = 1
+    backend: str = "auto"
+    symmetry: str = "time"
 
     def __post_init__(self) -> None:
         if not self.time_limit > 0:
@@ -37,6 +45,12 @@ class Options:
             raise UsageError(f"seed: expected a number from 0 to 2^31 - 1, got {self.seed}")
         if self.workers < 1:
             raise UsageError(f"workers: expected at least 1, got {self.workers}")
+        for what, given, known in (
+            ("backend", self.backend, BACKENDS),
+            ("symmetry", self.symmetry, SYMMETRIES),
+        ):
+            if given not in known:
+                raise UsageError(f"{what}: expected one of {', '.join(known)}, got {given!r}")
 
 
 def make_schedule(

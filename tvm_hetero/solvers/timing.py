@@ -1,6 +1,6 @@
 """From a placement and an order to times: the longest path through everything that must wait.
 
-Notation: the activities of a placement are the n executions (numbers 0..n-1, one a task) and,
+Notation: the activities of a placement are the n executions (numbers 0..n-1, one a part) and,
 after them, the hops that the placement needs. An activity starts as soon as
 
 - what it reads is there: the maker has ended, the hop before on the route has ended (rules 3, 5);
@@ -192,19 +192,24 @@ def to_schedule(
     """The executions and copies of a timed plan, in order of start."""
     instance = plan.instance
     names, n = instance.names, len(instance)
-    whole = tuple(range(instance.problem.batch))
+    elements = instance.elements
     position = {v: i for i, v in enumerate(instance.order)}
     executions = [
-        Execution(instance.tasks[v], names[plan.placement[v]], whole, starts[v], starts[v] + s)
+        Execution(
+            instance.tasks[v], names[plan.placement[v]], elements[v], starts[v], starts[v] + s
+        )
         for v, s in ((v, plan.seconds(v)) for v in instance.order)
     ]
     copies = [
-        Copy(instance.tensors[t].name, whole, names[a], names[b], starts[i], starts[i] + s)
-        for i, (t, (a, b)), s in (
-            (n + i, hop, plan.seconds(n + i)) for i, hop in enumerate(plan.hops)
+        Copy(flow.name, elements[flow.maker], names[a], names[b], starts[i], starts[i] + s)
+        for i, flow, (a, b), s in (
+            (n + i, instance.tensors[t], hop, plan.seconds(n + i))
+            for i, (t, hop) in enumerate(plan.hops)
         )
     ]
-    index = instance.problem.graph.index
-    executions.sort(key=lambda e: (e.start, e.end, position[index[e.task]]))
-    copies.sort(key=lambda c: (c.start, c.end, c.tensor, c.src, c.dst))
+    index, parts_of = instance.problem.graph.index, instance.parts_of
+    executions.sort(
+        key=lambda e: (e.start, e.end, position[parts_of[index[e.task]][0]], e.elements)
+    )
+    copies.sort(key=lambda c: (c.start, c.end, c.tensor, c.elements, c.src, c.dst))
     return tuple(executions), tuple(copies)
