@@ -65,3 +65,11 @@ class RunError(HeteroError):
     """A run was refused or failed: correct the inputs, or see the segment that is named."""
 
     exit_status = 5
+
+
+class SolverFault(SolverError):
+    """A solver crashed, or its answer is not what it says: report it, and use another one."""
+
+
+class SolverWarning(UserWarning):
+    """A solver failed and another one's answer was given; the text names both."""

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
-from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.errors import InfeasibleError, SolverError, SolverWarning, UsageError
 from tvm_hetero.problem import KINDS, Objective, Problem
 from tvm_hetero.schedule import Schedule
-from tvm_hetero.solvers import Options, names, register, solve
+from tvm_hetero.solvers import Options, Solver, names, register, solve
 from tvm_hetero.solvers import registry as registry_module
 
 SOLVERS = ("auto", "cpsat", "heft", "single")
@@ -22,7 +22,7 @@ QUICK = Options(time_limit=20.0)
 
 
 def test_names_are_sorted_and_complete() -> None:
-    assert names() == SOLVERS
+    assert names() == tuple(sorted(names())) and set(SOLVERS) <= set(names())
 
 
 def test_unknown_solver_suggests_the_nearest() -> None:
@@ -30,7 +30,10 @@ def test_unknown_solver_suggests_the_nearest() -> None:
         solve(fork_join(2), "hefd")
 
 
-@pytest.mark.parametrize("bad", [{"time_limit": 0.0}, {"seed": -1}, {"workers": 0}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"time_limit": 0.0}, {"seed": -1}, {"workers": 0}, {"backend": "x"}, {"symmetry": "y"}],
+)
 def test_options_refuse_nonsense(bad: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="expected"):
         Options(**bad)  # type: ignore[arg-type]
@@ -48,14 +51,73 @@ def test_registered_solver_is_used_and_its_name_is_taken(monkeypatch: pytest.Mon
         register("mine", mine)
 
 
-def test_an_invalid_answer_is_refused_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(problem: Problem, options: Options) -> Schedule:
-        good = solve(problem, "single", options)
-        return replace(good, executions=good.executions[1:])
+def _missing_a_task(problem: Problem, options: Options) -> Schedule:
+    good = solve(problem, "single", options)
+    return replace(good, executions=good.executions[1:])
 
-    monkeypatch.setattr(registry_module, "_REGISTERED", {"wrong": wrong})
-    with pytest.raises(SolverError, match="not valid"):
-        solve(fork_join(2), "wrong")
+
+def _crashing(problem: Problem, options: Options) -> Schedule:
+    raise ZeroDivisionError("division by zero")
+
+
+def _no_schedule(problem: Problem, options: Options) -> Schedule:
+    return None  # type: ignore[return-value]
+
+
+def _wrong_value(problem: Problem, options: Options) -> Schedule:
+    return replace(solve(problem, "single", options), value=0.5, lower_bound=0.0)
+
+
+def _impossible_bound(problem: Problem, options: Options) -> Schedule:
+    good = solve(problem, "single", options)
+    return replace(good, lower_bound=good.value * 2)
+
+
+@pytest.mark.parametrize(
+    ("solver", "says"),
+    [
+        (_missing_a_task, "not valid"),
+        (_crashing, "crashed: ZeroDivisionError: division by zero"),
+        (_no_schedule, "gave a NoneType"),
+        (_wrong_value, "not valid"),
+        (_impossible_bound, "not valid"),
+    ],
+)
+def test_of_a_solver_that_fails_the_next_best_answer_is_given(
+    monkeypatch: pytest.MonkeyPatch, solver: Solver, says: str
+) -> None:
+    monkeypatch.setattr(registry_module, "_REGISTERED", {"bad": solver})
+    problem = fork_join(4)
+    with pytest.warns(SolverWarning, match="'bad'.*") as caught:
+        answer = solve(problem, "bad")
+    assert says in str(caught[0].message) and "that of solver 'heft'" in str(caught[0].message)
+    assert answer.value == solve(problem, "heft").value and answer.solver == "heft"
+    assert check_schedule(problem, answer) == []
+
+
+def test_a_bound_that_the_start_beats_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def liar(problem: Problem, options: Options) -> Schedule:
+        single = solve(problem, "single", replace(options, start=None))
+        return replace(single, lower_bound=single.value)
+
+    monkeypatch.setattr(registry_module, "_REGISTERED", {"liar": liar})
+    problem = fork_join(4)
+    start = solve(problem, "heft")
+    with pytest.warns(SolverWarning, match=r"'liar' stated a lower bound of 6, .* 4\.125 is valid"):
+        answer = solve(problem, "liar", Options(start=start))
+    assert answer.lower_bound <= start.value == answer.value
+
+
+def test_a_failing_solver_with_no_other_answer_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "_REGISTERED", {"bad": _crashing})
+    # No link: b reads what a makes and can run only elsewhere.
+    problem = problem_of(
+        {"a": {"p1": 1.0}, "b": {"p2": 1.0}},
+        [("a", "b", 1)],
+        replace(processors(2), fabrics=()),
+    )
+    with pytest.raises(SolverError, match="crashed"):
+        solve(problem, "bad")
 
 
 def test_best_single_device_wins_over_a_worse_answer(monkeypatch: pytest.MonkeyPatch) -> None:

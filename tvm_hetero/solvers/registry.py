@@ -8,19 +8,25 @@ be optimal are never believed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 
 from tvm_hetero.documents import nearest
-from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.errors import (
+    HeteroError,
+    InfeasibleError,
+    SolverError,
+    SolverFault,
+    UsageError,
+)
 from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule, SingleDevice
 from tvm_hetero.solvers.feasibility import check_memory
+from tvm_hetero.solvers.guard import Solver as Solver
+from tvm_hetero.solvers.guard import attempt, believable_bound, warn
 from tvm_hetero.solvers.options import Options
-
-Solver = Callable[[Problem, Options], Schedule]
 
 # Ours, as module names: imported on first use, since OR-tools takes a second to load.
 _OURS = {
@@ -82,8 +88,10 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     Returns
     -------
     A schedule that `check.verified` has passed, with a proven lower bound and the best single
-    device beside it. Where the best single device is better than the solver's answer, or the
-    solver fails, it is the answer, under the name ``"<solver> (single)"``.
+    device beside it; never worse than the start. Where the best single device is better than
+    the solver's answer, or the solver finds none, it is the answer, under the name
+    ``"<solver> (single)"``. Where the solver crashes or its answer is not valid, the next best
+    answer is given with a `SolverWarning`.
 
     Raises
     ------
@@ -92,7 +100,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     InfeasibleError
         If no placement can keep the limits; says by how much memory is too small.
     SolverError
-        If the solver finds nothing in its time, or something that is not valid.
+        If the solver finds nothing in its time; if it fails and nobody else finds anything.
     """
     from tvm_hetero.bounds import check_latency_limit, lower_bound
     from tvm_hetero.check import verified
@@ -106,6 +114,10 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
         options = replace(options, start=verified(problem, options.start))
     single = _best_single(problem, options)
     answer = _answer(problem, chosen, solver, options, single)
+    known = [other.value for other in (single, options.start) if other is not None]
+    answer = believable_bound(answer, known, solver)
+    if options.start is not None and options.start.value < answer.value:
+        answer = replace(options.start, lower_bound=answer.lower_bound)
     bound = max(answer.lower_bound, lower_bound(problem))
     best = None
     if single is not None:
@@ -134,16 +146,38 @@ def _best_single(problem: Problem, options: Options) -> Schedule | None:
 def _answer(
     problem: Problem, chosen: Solver, name: str, options: Options, single: Schedule | None
 ) -> Schedule:
-    """The solver's answer, or the best single device where that is better or all there is."""
-    from tvm_hetero.check import verified
+    """The solver's answer, or the best single device where that is better or all there is.
 
+    Of a solver that fails, the next best answer, with a warning that names it.
+    """
     try:
-        answer = chosen(problem, options)
+        answer = attempt(problem, name, chosen, options)
+    except SolverFault as fault:
+        return _next_best(problem, fault, options, single)
     except (InfeasibleError, SolverError):
         if single is None:
             raise
         return replace(single, solver=f"{name} (single)")
-    answer = verified(problem, answer)
     if single is not None and single.value < answer.value:
         return replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
     return answer
+
+
+def _next_best(
+    problem: Problem, fault: SolverFault, options: Options, single: Schedule | None
+) -> Schedule:
+    """The best of start, heft and single.
+
+    Raises
+    ------
+    SolverFault
+        The fault, if there is none.
+    """
+    found = [other for other in (options.start, single) if other is not None]
+    with suppress(HeteroError):
+        found.append(attempt(problem, "heft", _solver("heft"), options))
+    if not found:
+        raise fault
+    best = min(found, key=lambda schedule: schedule.value)
+    warn(f"{fault}; the answer is that of solver {best.solver!r}")
+    return best
