@@ -4,7 +4,9 @@ from pathlib import Path
 
 from tests.cli.invoke import tvm_hetero
 from tests.report import samples
+from tests.solvers.examples import topcuoglu
 from tvm_hetero.platform_format import save_platform
+from tvm_hetero.solvers import solve
 
 
 def test_problem(files: Path) -> None:
@@ -64,3 +66,20 @@ def test_hostile_names_are_escaped(files: Path) -> None:
         result = tvm_hetero("show", files / args[0], *args[1:])
         assert result.status == 0
         assert "\x1b" not in result.out and "\u202e" not in result.out
+
+
+def test_a_schedule_is_explained_by_the_problem_beside_it(tmp_path: Path) -> None:
+    topcuoglu().save(tmp_path / "problem.json")
+    solve(topcuoglu(), "heft").save(tmp_path / "plan.json")
+    chart, page = tmp_path / "plan.svg", tmp_path / "plan.html"
+    result = tvm_hetero("show", tmp_path / "plan.json", "--svg", chart, "--html", page)
+    assert result.status == 0, result.err
+    assert "Critical path" in result.out and "What would help most" in result.out
+    assert chart.read_text(encoding="utf-8").startswith("<svg")
+    assert "How the devices spend the time" in page.read_text(encoding="utf-8")
+
+
+def test_without_its_problem_a_schedule_says_what_is_missing(tmp_path: Path) -> None:
+    solve(topcuoglu(), "heft").save(tmp_path / "plan.json")
+    result = tvm_hetero("show", tmp_path / "plan.json")
+    assert result.status == 0 and "With --problem" in result.out

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +18,10 @@ if TYPE_CHECKING:
     from tvm_hetero.problem import Problem
     from tvm_hetero.schedule import Schedule
 
+# How far the problem of a schedule is looked for beside it.
+_MOST_FILES = 50
+_MOST_BYTES = 64 * 2**20
+
 
 def show(
     path: Annotated[
@@ -26,7 +33,8 @@ def show(
         typer.Option(
             "--problem",
             metavar="PROBLEM.json",
-            help="The problem that the schedule answers; adds kinds of tasks and idle devices.",
+            help="The problem that the schedule answers (otherwise looked for beside it): "
+            "adds the critical path, idle time by cause and what would help.",
         ),
     ] = None,
     html: Annotated[
@@ -35,20 +43,27 @@ def show(
             "--html", metavar="OUT.html", help="Write a page with charts (artifacts, schedules)."
         ),
     ] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option("--svg", metavar="OUT.svg", help="Write the chart (artifacts, schedules)."),
+    ] = None,
 ) -> None:
-    """Show what a file of this project says."""
+    """Show what a file of this project says; of a plan, why it takes as long as it does."""
     options.check_writable(html, "--html")
+    options.check_writable(svg, "--svg")
     steps = Steps()
-    schedule, problem = None, _load_problem(problem_file)
+    schedule: Schedule | None
+    problem: Problem | None
     if path.is_dir():
         schedule, problem = _show_artifact(steps, path)
     else:
-        schedule = _show_document(steps, path, problem)
-    if html is not None:
-        if schedule is None:
-            raise UsageError("--html: only schedules and artifacts have a page")
-        write_page(html, schedule, problem)
-        steps.say(f"wrote {html}", "green")
+        schedule, problem = _show_document(steps, path, _load_problem(problem_file))
+    for out, option, write in ((html, "--html", write_page), (svg, "--svg", write_chart)):
+        if out is not None:
+            if schedule is None:
+                raise UsageError(f"{option}: only schedules and artifacts can be drawn")
+            write(out, schedule, problem)
+            steps.say(f"wrote {out}", "green")
 
 
 def _load_problem(path: Path | None) -> Problem | None:
@@ -57,8 +72,10 @@ def _load_problem(path: Path | None) -> Problem | None:
     return None if path is None else Problem.load(path)
 
 
-def _show_document(steps: Steps, path: Path, problem: Problem | None) -> Schedule | None:
-    """Show a problem, a platform or a schedule; return the schedule."""
+def _show_document(
+    steps: Steps, path: Path, problem: Problem | None
+) -> tuple[Schedule | None, Problem | None]:
+    """Show a problem, a platform or a schedule; return the schedule and its problem."""
     from tvm_hetero.documents import read_document
     from tvm_hetero.platform_format import platform_from_dict
     from tvm_hetero.problem_format import problem_from_dict
@@ -79,14 +96,15 @@ def _show_document(steps: Steps, path: Path, problem: Problem | None) -> Schedul
             steps.say("\n" + plan.link_table(platform))
     elif kind == "tvm-hetero/schedule":
         schedule = schedule_from_dict(document, str(path))
-        _show_schedule(steps, schedule, _matching(schedule, problem))
-        return schedule
+        problem = _matching(schedule, problem) or _beside(schedule, path)
+        _show_schedule(steps, schedule, problem)
+        return schedule, problem
     else:
         raise UsageError(
             f"{path}: expected a problem, schedule or platform, got format "
             f"{printable(document.get('format'))!r}"
         )
-    return None
+    return None, None
 
 
 def _matching(schedule: Schedule, problem: Problem | None) -> Problem | None:
@@ -105,10 +123,43 @@ def _matching(schedule: Schedule, problem: Problem | None) -> Problem | None:
     return problem
 
 
+def _beside(schedule: Schedule, path: Path) -> Problem | None:
+    """The problem of the schedule, if it lies in the same folder."""
+    from tvm_hetero.errors import HeteroError
+    from tvm_hetero.problem import Problem
+
+    others = (other for other in sorted(path.parent.glob("*.json")) if other != path)
+    for other in islice(others, _MOST_FILES):
+        with suppress(HeteroError, OSError):
+            if other.stat().st_size <= _MOST_BYTES and _is_problem(other):
+                problem = Problem.load(other)
+                if problem.digest == schedule.problem:
+                    return problem
+    return None
+
+
+def _is_problem(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"tvm-hetero/problem/" in file.read(200)
+
+
 def _show_schedule(steps: Steps, schedule: Schedule, problem: Problem | None) -> None:
+    from tvm_hetero.report.explain import explain
+    from tvm_hetero.report.explain_text import explain_text
     from tvm_hetero.report.plan import schedule_text
 
     steps.say(schedule_text(schedule, problem, chart_width()))
+    if problem is None:
+        steps.say("\nWith --problem: critical path, idle time by cause, and what would help.")
+    elif _explainable(schedule, problem):
+        steps.say("\n" + explain_text(explain(problem, schedule), schedule, problem))
+
+
+def _explainable(schedule: Schedule, problem: Problem) -> bool:
+    """Only a valid schedule can be explained; `tvm-hetero check` says what is wrong with one."""
+    from tvm_hetero.check import check_schedule
+
+    return not check_schedule(problem, schedule)
 
 
 def _show_artifact(steps: Steps, path: Path) -> tuple[Schedule, Problem]:
@@ -140,9 +191,29 @@ def _manifest_rows(manifest: Any) -> list[list[object]]:
 
 
 def write_page(path: Path, schedule: Schedule, problem: Problem | None) -> None:
-    """Write the page about a plan."""
+    """Write the page about a plan, with its explanation where the problem is known."""
     from tvm_hetero.documents import write_atomic
+    from tvm_hetero.report.explain import explain
+    from tvm_hetero.report.explain_text import explain_tables, verdict
     from tvm_hetero.report.html import report_html
     from tvm_hetero.report.plan import plan_page
 
-    write_atomic(path, report_html(plan_page(schedule, problem)))
+    page = plan_page(schedule, problem)
+    if problem is not None and _explainable(schedule, problem):
+        explanation = explain(problem, schedule)
+        more = explain_tables(explanation, schedule, problem)
+        page = replace(
+            page, tables=[*more, *page.tables], verdict=verdict(explanation, schedule)
+        )
+    write_atomic(path, report_html(page))
+
+
+def write_chart(path: Path, schedule: Schedule, problem: Problem | None) -> None:
+    """Write the chart of a plan as SVG."""
+    from tvm_hetero.documents import write_atomic
+    from tvm_hetero.report.gantt import gantt_svg
+    from tvm_hetero.report.plan import plan_chart
+
+    chart = plan_chart(schedule, problem)
+    lanes = problem.platform.names if problem is not None else ()
+    write_atomic(path, gantt_svg(chart.intervals, lanes=lanes, marks=chart.marks))
