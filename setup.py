@@ -112,7 +112,11 @@ setup(
     python_requires=">=3.11",
     # tvm_hetero/passes and tvm_hetero/cost_models are links to the folders beside it.
     packages=find_packages(include=["tvm_hetero", "tvm_hetero.*"]),
-    package_data={"tvm_hetero": ["py.typed", "platforms/*.yaml", "report/*.html", "report/*.js"]},
+    package_data={
+        "tvm_hetero": [
+            "py.typed", "platforms/*.yaml", "report/*.html", "report/*.js", "zoo/data/*.json",
+        ]
+    },
     ext_modules=[Extension("tvm_hetero.runtime._lib.libtvm_hetero_runtime", sources=[])],
     cmdclass={"build_ext": CMakeBuild},
     install_requires=REQUIRES,

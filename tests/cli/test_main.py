@@ -14,7 +14,9 @@ from tvm_hetero import __version__
 from tvm_hetero.cli import main
 from tvm_hetero.cli.main import app
 
-VERBS = ["devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "demo"]
+VERBS = [
+    "devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "zoo", "demo",
+]  # fmt: skip
 HEAVY = {"tvm", "onnx", "ortools", "onnxruntime", "numpy", "scipy", "yaml"}
 
 

@@ -26,6 +26,7 @@ from tvm_hetero.cli import (
     run,
     schedule,
     show,
+    zoo,
 )
 from tvm_hetero.cli.console import complain
 from tvm_hetero.errors import HeteroError
@@ -108,6 +109,7 @@ app.command("problem")(problem.problem)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
 app.command("show")(show.show)
+app.command("zoo")(zoo.zoo)
 app.command("demo")(demo.demo)
 
 

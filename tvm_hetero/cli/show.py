@@ -48,7 +48,7 @@ def show(
         typer.Option("--svg", metavar="OUT.svg", help="Write the chart (artifacts, schedules)."),
     ] = None,
 ) -> None:
-    """Show what a file of this project says; of a plan, why it takes as long as it does."""
+    """Show a file; of a plan, explain its time too."""
     options.check_writable(html, "--html")
     options.check_writable(svg, "--svg")
     steps = Steps()

@@ -5,16 +5,23 @@ For a batch each task runs either once for all elements or once for each of them
 cost table says is quicker. Where that overflows the memory, the elements go through the whole
 graph one after the other, which holds fewer tensors at a time. The order is topological; of two
 orders (breadth: the graph's own, depth: what frees most memory) the first that fits is taken.
+
+Tasks that take no time anywhere are no work: a model's inputs and outputs, which the host holds.
+A device that can run everything but some of these counts as alone too: they stay where they can,
+and what passes between is copied (`attended`). Otherwise no accelerator would ever be alone, and
+every plan would be compared with the host.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Execution, Schedule
+from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.instance import Instance
+from tvm_hetero.problem import Cost, Problem
+from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.score import within_limit
 from tvm_hetero.units import format_bytes, format_seconds
@@ -44,9 +51,10 @@ def best_single(problem: Problem, options: Options) -> Schedule | None:
     """The schedule of the best device alone; None if no device can run everything."""
     answers = []
     for name in problem.platform.names:
-        executions = alone(problem, name)
-        if executions is not None and within_limit(problem, executions):
-            answers.append(make_schedule(problem, "single", executions, (), seed=options.seed))
+        found = alone(problem, name)
+        executions, copies = (found, ()) if found is not None else attended(problem, name)
+        if executions and within_limit(problem, executions):
+            answers.append(make_schedule(problem, "single", executions, copies, seed=options.seed))
     # `min` takes the first of equals: the device that comes first in the platform.
     return min(answers, key=lambda answer: answer.value, default=None)
 
@@ -60,6 +68,64 @@ def alone(problem: Problem, device: str) -> tuple[Execution, ...] | None:
         if limit is None or _peak(problem, steps) <= limit:
             return _timed(problem, device, steps)
     return None
+
+
+def attended(
+    problem: Problem, device: str
+) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
+    """All work on `device`, and what takes no time and cannot be there elsewhere.
+
+    Nothing if that is not possible, for want of a path or of memory, or if there is no work.
+    """
+    from tvm_hetero.solvers.list_scheduler import ListScheduler
+
+    costs = {task: _kept(row, device) for task, row in problem.costs.items()}
+    if not all(costs.values()) or all(device not in row for row in costs.values()):
+        return (), ()
+    try:
+        instance = Instance(replace(problem, costs=costs))
+        if problem.objective.kind == "throughput":
+            return _attended_period(instance, device)
+        scheduler = ListScheduler(instance, set(range(len(instance.names))))
+        executions, copies = scheduler.run(instance.order, by_space=False)
+    except HeteroError:
+        return (), ()
+    return tuple(executions), tuple(copies)
+
+
+def _attended_period(
+    instance: Instance, device: str
+) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
+    """The same in a steady state. What goes to the host and back is no pipeline of stages."""
+    from tvm_hetero.solvers.milp_objective import Loads
+    from tvm_hetero.solvers.period import write_period
+
+    if instance.problem.objective.contiguous:
+        return (), ()
+    home = instance.names.index(device)
+    loads = Loads(instance)
+    for group in instance.groups:
+        allowed = instance.devices[group[0]]
+        loads.move(group, home if home in allowed else allowed[0])
+        if loads.overflow() or not loads.reachable(group):
+            return (), ()
+    return write_period(instance, loads.placement())
+
+
+def _kept(row: Mapping[str, Cost], device: str) -> dict[str, Cost]:
+    """The task's cost on `device`; those elsewhere if it cannot be there and takes no time."""
+    if device in row:
+        return {device: row[device]}
+    free = all(seconds == 0 for cost in row.values() for _, seconds in cost.points)
+    return dict(row) if free else {}
+
+
+def main_device(schedule: Schedule) -> str:
+    """The device of a single device's schedule: the one that works."""
+    busy: dict[str, float] = {}
+    for e in schedule.executions:
+        busy[e.device] = busy.get(e.device, 0.0) + e.end - e.start
+    return max(busy, key=lambda name: busy[name])
 
 
 def _ways(problem: Problem, device: str, *, everything: bool) -> list[list[Step]]:

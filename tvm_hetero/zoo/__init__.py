@@ -1,0 +1,80 @@
+"""A zoo of scheduling problems: networks with real shapes, on platforms with real figures.
+
+>>> from tvm_hetero import zoo
+>>> zoo.problem("resnet50", "diviml")
+
+A problem is a network (`names`, each with parameters of its own), a platform (`platform_names`, or
+one of your own with `peak_flops` and `bandwidth`) and an objective; costs come from a roofline.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.zoo.costs import make_problem
+from tvm_hetero.zoo.platforms import cluster, platform, platform_names
+from tvm_hetero.zoo.registry import ENTRIES, Entry, entry, work_graph
+from tvm_hetero.zoo.work import WorkGraph
+
+__all__ = [
+    "Entry",
+    "WorkGraph",
+    "cluster",
+    "describe",
+    "names",
+    "platform",
+    "platform_names",
+    "problem",
+    "work_graph",
+]
+
+
+def names() -> tuple[str, ...]:
+    """The names of all networks."""
+    return tuple(ENTRIES)
+
+
+def describe(name: str) -> Entry:
+    """What a network is: words, number of tasks, parameters.
+
+    Raises
+    ------
+    UsageError
+        If there is no such network.
+    """
+    return entry(name)
+
+
+def problem(
+    name: str,
+    platform: str | Platform = "diviml",
+    objective: Objective = Objective(),
+    **parameters: Any,
+) -> Problem:
+    """The problem of running network `name` on a platform.
+
+    Whether it fits into the devices' memories is not looked at: some do not, and are meant to.
+
+    Parameters
+    ----------
+    name : one of `names`.
+    platform : a platform, or the name of one (see `tvm_hetero.zoo.platforms.platform`).
+    objective : what is minimised; costs are given for 1, 2, 4, ... elements up to its batch.
+    parameters : of the network, such as ``layers=12`` or ``seed=3``.
+
+    Raises
+    ------
+    UsageError
+        If a name or a parameter is unknown, or the parameters do not fit together.
+    PlatformError
+        If a device lacks figures, or none can run a task.
+    """
+    place = _platform(platform) if isinstance(platform, str) else platform
+    return make_problem(work_graph(name, **parameters), place, objective)
+
+
+def _platform(name: str) -> Platform:
+    # The parameter of `problem` hides the function of that name.
+    return platform(name)

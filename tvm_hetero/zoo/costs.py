@@ -1,0 +1,180 @@
+"""What a work graph costs on a platform: a roofline with a share of the peak for each kind.
+
+n elements of a task with F operations and B bytes of inputs, outputs and cache each, and S(n) bytes
+of weights that are read once for all of them, take on a device of peak P and bandwidth W
+
+    L + max(n F / (e h P), (S(n) + n B) / W)
+
+seconds (see `tvm_hetero.roofline`). e is the share of the peak that this kind of work reaches on
+this family of devices, h how much faster its matrix units are with 16-bit numbers. Of weights of
+which an element needs a random share q, n elements read S(n) = (1 - (1 - q)^n) S (rows of a table,
+experts of a mixture). Peaks and bandwidths come from data sheets; the shares e are assumptions of
+ours, the same for all devices of a family, chosen so that devices rank differently on different
+kinds of work, as real ones do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm_hetero.errors import PlatformError
+from tvm_hetero.graph import Task, TaskGraph
+from tvm_hetero.platform import Device, Platform
+from tvm_hetero.problem import Cost, Objective, Problem
+from tvm_hetero.roofline import computes, roofline
+from tvm_hetero.zoo.work import HALF, Work, WorkGraph
+
+# Kinds of the TVM targets in whose memory inputs arrive and outputs are wanted.
+_HOSTS = frozenset({"llvm", "c"})
+_MATRIX = frozenset({"conv", "gemm", "attention", "rnn"})
+
+
+@dataclass(frozen=True)
+class Family:
+    """How devices of one family take to kinds of work.
+
+    `shares` maps a kind of work to the share of the peak that it reaches; a kind that is not there
+    cannot be run. `half` is the rate of matrix operations in 16 bits over that in 32 bits.
+    """
+
+    shares: dict[str, float]
+    half: float = 1.0
+
+
+def _family(
+    conv: float, depthwise: float, gemm: float, attention: float, rnn: float, half: float = 1.0
+) -> Family:
+    shares = {"conv": conv, "depthwise": depthwise, "gemm": gemm, "attention": attention}
+    return Family({**shares, "rnn": rnn, "elementwise": 0.5}, half)
+
+
+# The shares with which the solvers were first compared (the platforms `sched-*`): a processor loses
+# little on any kind; a large GPU is starved by thin work (depthwise convolutions, single heads), a
+# smaller one less so.
+_CPU = _family(0.6, 0.4, 0.8, 0.6, 0.6)
+_LARGE = _family(0.55, 0.10, 0.7, 0.35, 0.4)
+_SMALL = _family(0.75, 0.25, 0.75, 0.55, 0.6)
+
+
+def _faster(family: Family, half: float) -> Family:
+    return Family(family.shares, half)
+
+
+# By the target's `tag`, `arch` or `mcpu`, else by its kind. `half` is the ratio of the data sheets'
+# dense 16-bit matrix rate to the 32-bit rate that `peak_flops` gives.
+FAMILIES: dict[str, Family] = {
+    "llvm": _CPU,
+    "c": _CPU,
+    "cuda": _LARGE,
+    "rocm": _LARGE,
+    "sched/gpu-a": _LARGE,
+    "sched/gpu-b": _SMALL,
+    "sm_70": _faster(_LARGE, 125 / 15.7),
+    "sm_75": _faster(_SMALL, 65 / 8.1),
+    "sm_80": _faster(_LARGE, 312 / 19.5),
+    "sm_89": _faster(_SMALL, 121 / 30.3),
+    "sm_90": _faster(_LARGE, 989 / 67),
+    "sapphirerapids": _faster(_CPU, 8.0),
+    "opencl": _SMALL,
+    "vulkan": _SMALL,
+    "metal": _SMALL,
+    # A neural unit is a systolic array: dense products only, element by element it crawls.
+    "hexagon": Family({"conv": 0.5, "depthwise": 0.08, "gemm": 0.5, "elementwise": 0.05}),
+}
+
+
+def family_of(device: Device) -> Family:
+    """The family of a device: by the tag or model of its target, else by its kind."""
+    target = device.target or {}
+    for key in ("tag", "arch", "mcpu", "kind"):
+        known = FAMILIES.get(str(target.get(key)))
+        if known is not None:
+            return known
+    return _CPU
+
+
+def make_problem(graph: WorkGraph, platform: Platform, objective: Objective) -> Problem:
+    """The problem of running `graph` on `platform`.
+
+    Inputs and outputs are free tasks on the processors. Keys and values that a step reads (`cache`)
+    count as weights of the whole batch: a device that runs the task keeps room for all of it.
+
+    Raises
+    ------
+    PlatformError
+        If a device that computes lacks `peak_flops` or `bandwidth`, or no device can run a task.
+    """
+    prices = _PriceList(platform, objective.batch, graph.width)
+    costs = {work.id: prices.row(work) for work in graph.works}
+    tasks = [_task(work, objective.batch) for work in graph.works]
+    name = f"{graph.name} on {platform.name}"
+    return Problem(TaskGraph(tasks, graph.edges), costs, platform, objective, name)
+
+
+def _task(work: Work, batch: int) -> Task:
+    return Task(
+        id=work.id,
+        op=work.op,
+        weight_bytes=work.weights + batch * work.cache,
+        output_bytes=work.output,
+        flops=work.flops,
+        bytes=work.memory_traffic(1),
+    )
+
+
+class _PriceList:
+    """Costs on all devices; equal work shares one row, for graphs of 100,000 tasks."""
+
+    def __init__(self, platform: Platform, batch: int, width: int) -> None:
+        self.devices = [device for device in platform.devices if computes(device)]
+        self.sizes = table_sizes(batch)
+        self.half = width == HALF
+        self._known: dict[tuple[object, ...], dict[str, Cost]] = {}
+
+    def row(self, work: Work) -> dict[str, Cost]:
+        """What `work` costs on every device that can run it."""
+        key = (work.kind, work.flops, work.traffic, work.weights, work.share, work.cache)
+        if key not in self._known:
+            self._known[key] = self._new_row(work)
+        return self._known[key]
+
+    def _new_row(self, work: Work) -> dict[str, Cost]:
+        if work.kind in ("input", "output"):
+            row = {d.name: Cost(((1, 0.0),)) for d in self.devices if _is_host(d)}
+        else:
+            row = {d.name: self._cost(work, d) for d in self.devices if _can_run(work, d)}
+        if not row:
+            raise PlatformError(
+                f"no device can run task {work.id!r} ({work.kind}); add one that can, "
+                "such as a processor with a target {kind: llvm}"
+            )
+        return row
+
+    def _cost(self, work: Work, device: Device) -> Cost:
+        family = family_of(device)
+        share = family.shares[work.kind]
+        if self.half and work.kind in _MATRIX:
+            share *= family.half
+        return Cost(
+            tuple(
+                (n, roofline(n * work.flops, work.memory_traffic(n), device, share))
+                for n in self.sizes
+            )
+        )
+
+
+def table_sizes(batch: int) -> Sequence[int]:
+    """The batch sizes that costs are given for: 1, 2, 4, ... and `batch` itself."""
+    sizes = [1]
+    while 2 * sizes[-1] < batch:
+        sizes.append(2 * sizes[-1])
+    return sizes if batch == 1 else [*sizes, batch]
+
+
+def _is_host(device: Device) -> bool:
+    return device.kind in _HOSTS
+
+
+def _can_run(work: Work, device: Device) -> bool:
+    return work.kind in family_of(device).shares
