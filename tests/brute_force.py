@@ -79,6 +79,8 @@ def optimal_schedule(problem: Problem) -> Schedule | None:
     best = math.inf
     found: tuple[Plan, list[float]] | None = None
     for parts in _placements(problem):
+        if problem.objective.contiguous and not _is_pipeline(problem, parts):
+            continue
         plan = _plan(problem, parts)
         if plan is None or not _weights_fit(problem, plan):
             continue
@@ -138,6 +140,23 @@ def _placements(problem: Problem) -> Iterator[list[Part]]:
                 homes.setdefault(color, set()).add(device)
         if all(len(devices) == 1 for devices in homes.values()):
             yield parts
+
+
+def _is_pipeline(problem: Problem, parts: list[Part]) -> bool:
+    """Whether the devices can be put in an order in which nothing is read from a later one."""
+    arrows = {
+        (maker, reader)
+        for task, maker, made in parts
+        for other, reader, wanted in parts
+        if maker != reader
+        and task in problem.graph.predecessors[other]
+        and set(made) & set(wanted)
+    }
+    devices = sorted({device for _, device, _ in parts})
+    return any(
+        all(order.index(a) < order.index(b) for a, b in arrows)
+        for order in itertools.permutations(devices)
+    )
 
 
 def _plan(problem: Problem, parts: list[Part]) -> Plan | None:

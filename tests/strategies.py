@@ -145,8 +145,12 @@ def problems(
     multi_hop: bool = True,
     feasible: bool = True,
     exact: bool = True,
+    contiguous: bool = False,
 ) -> Problem:
-    """A random problem of 1 to `batch` elements (see the top of this file)."""
+    """A random problem of 1 to `batch` elements (see the top of this file).
+
+    `contiguous` asks for contiguous stages wherever throughput is the objective.
+    """
     graph = draw(graphs(max_tasks, colors))
     platform = draw(
         platforms(
@@ -174,7 +178,8 @@ def problems(
             row.get("d0", Cost(((1, 1.0),))).seconds(elements) for row in costs.values()
         )
         limit = alone * draw(st.sampled_from([1.0, 2.0] if feasible else [0.25, 1.0]))
-    return Problem(graph, costs, platform, Objective(kind, elements, limit))
+    stages = contiguous and kind == "throughput"
+    return Problem(graph, costs, platform, Objective(kind, elements, limit, stages))
 
 
 @st.composite

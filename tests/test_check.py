@@ -487,3 +487,31 @@ def test_no_accepted_times_beat_brute_force(data: st.DataObject, given_: Problem
     schedule = stated(given_, other)
     if not check_schedule(given_, schedule):
         assert schedule.value >= brute_force(given_)
+
+
+def test_contiguous_stages_name_the_circle_of_devices() -> None:
+    devices = tuple(Device(name, overlap=True) for name in "abc")
+    links = tuple(Link(x, y) for x in "abc" for y in "abc" if x != y)
+    tasks = [Task(name) for name in "uvwx"]
+    graph = TaskGraph(tasks, [Edge("u", "v", 0), Edge("v", "w", 0), Edge("w", "x", 0)])
+    costs = {name: {d: Cost(((1, 1.0),)) for d in "abc"} for name in "uvwx"}
+    objective = Objective("throughput", contiguous=True)
+    given_ = Problem(graph, costs, Platform(devices, links), objective)
+
+    def judged(homes: str) -> list[str]:
+        steps = [(task, home, (0,)) for task, home in zip("uvwx", homes, strict=True)]
+        return [str(v) for v in check_schedule(given_, stated(given_, simulate(given_, steps)))]
+
+    assert judged("aabc") == []
+    circle = "rule 8: the stages are not contiguous: tensors are read along"
+    assert judged("abca") == [f"{circle} 'a' -> 'b' -> 'c' -> 'a'"]
+    assert judged("abab") == [f"{circle} 'a' -> 'b' -> 'a'"]
+    # c reads from the circle, but is not in it.
+    assert judged("abac") == [f"{circle} 'a' -> 'b' -> 'a'"]
+
+
+@given(problems(max_tasks=5, kinds=["throughput"], contiguous=True))
+def test_best_pipelines_pass_the_judge(given_: Problem) -> None:
+    found = optimal_schedule(given_)
+    assert found is not None
+    assert check_schedule(given_, found) == []

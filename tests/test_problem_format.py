@@ -160,3 +160,17 @@ def test_a_yaml_problem_with_a_number_for_a_device(tmp_path: Path) -> None:
     )
     with pytest.raises(PlatformError, match="device 5, which platform 'platform' lacks; known: a"):
         Problem.load(path)
+
+
+def test_contiguous_stages_come_back_and_are_refused_elsewhere() -> None:
+    document = example()
+    document["objective"] = {"kind": "throughput", "contiguous": True}
+    problem = problem_from_dict(document)
+    assert problem.objective == Objective("throughput", contiguous=True)
+    assert problem_to_dict(problem)["objective"]["contiguous"] is True
+    document["objective"]["contiguous"] = 1
+    with pytest.raises(FormatError, match="contiguous: expected true or false, got 1"):
+        problem_from_dict(document)
+    document["objective"] = {"kind": "energy", "contiguous": True}
+    with pytest.raises(FormatError, match="contiguous stages belong to throughput, not to energy"):
+        problem_from_dict(document)

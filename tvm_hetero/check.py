@@ -16,6 +16,7 @@ rule  what is judged                                              by
 5     inputs are there when an execution starts                   `judge_inputs`
 6     memory (`tvm_hetero.memory`)                                `_judge_memory`
 7     the value (`tvm_hetero.objective`), the latency limit       `_judge_value`
+8     contiguous stages: the devices form a pipeline              `judge_pipeline`
 ====  ==========================================================  ===================
 
 Times count as equal within 1e-9 of the makespan (see `tvm_hetero.objective`). How the rules are
@@ -37,7 +38,13 @@ from tvm_hetero.objective import (
     value_tolerance,
 )
 from tvm_hetero.problem import Problem
-from tvm_hetero.rules import judge_colors, judge_durations, judge_inputs, judge_resources
+from tvm_hetero.rules import (
+    judge_colors,
+    judge_durations,
+    judge_inputs,
+    judge_pipeline,
+    judge_resources,
+)
 from tvm_hetero.schedule import OPTIMAL_GAP, Copy, Execution, Schedule
 from tvm_hetero.units import format_bytes
 
@@ -59,6 +66,7 @@ def check_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
     judge_colors(case)
     judge_resources(case)
     judge_inputs(case)
+    judge_pipeline(case)
     _judge_memory(case)
     _judge_limit(case)
     # Where something could not be read, the value of the rest would say nothing.

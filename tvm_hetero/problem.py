@@ -52,11 +52,16 @@ class Cost:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised: `kind`, for how many elements at once, and under which latency (s)."""
+    """What is minimised: `kind`, for how many elements at once, and under which latency (s).
+
+    With `contiguous` (throughput only) the devices in use form a pipeline: no cycle leads from
+    device to device over the tensors that one makes and the next reads.
+    """
 
     kind: Kind = "latency"
     batch: int = 1
     latency_limit: float | None = None
+    contiguous: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,8 +156,8 @@ def check_objective(objective: Objective, platform: Platform) -> None:
     Raises
     ------
     FormatError
-        If its kind is unknown, its batch or limit is wrong, or a device lacks the figure
-        (`watts`, `price`) that it needs.
+        If its kind is unknown, its batch or limit is wrong, it asks for contiguous stages of
+        anything but throughput, or a device lacks the figure (`watts`, `price`) that it needs.
     """
     if objective.kind not in KINDS:
         near = nearest(objective.kind, KINDS)
@@ -163,6 +168,11 @@ def check_objective(objective: Objective, platform: Platform) -> None:
         )
     if objective.latency_limit is not None and objective.kind not in {"energy", "cost"}:
         raise FormatError(f"objective: {objective.kind} takes no latency_limit; leave it out")
+    if objective.contiguous and objective.kind != "throughput":
+        raise FormatError(
+            f"objective: contiguous stages belong to throughput, not to {objective.kind}; "
+            "leave contiguous out"
+        )
     needed = {"energy": "watts", "cost": "price"}.get(objective.kind)
     if needed:
         lacking = [d.name for d in platform.devices if getattr(d, needed) is None]

@@ -62,6 +62,8 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
     }
     if problem.objective.latency_limit is not None:
         objective["latency_limit"] = float(problem.objective.latency_limit)
+    if problem.objective.contiguous:
+        objective["contiguous"] = True
     return {
         "format": FORMAT,
         "name": problem.name,
@@ -131,15 +133,19 @@ def _parse_edge(data: object, where: str) -> Edge:
 
 
 def _parse_objective(data: object, where: str) -> Objective:
-    row = check_keys(data, where, [], ["kind", "batch", "latency_limit"])
+    row = check_keys(data, where, [], ["kind", "batch", "latency_limit", "contiguous"])
     batch = row.get("batch", 1)
     if type(batch) is not int:
         raise FormatError(f"{where}: batch: expected a whole number, got {batch!r}")
+    contiguous = row.get("contiguous", False)
+    if type(contiguous) is not bool:
+        raise FormatError(f"{where}: contiguous: expected true or false, got {contiguous!r:.80}")
     limit = row.get("latency_limit")
     return Objective(
         kind=_text(row.get("kind", "latency"), f"{where}: kind"),  # type: ignore[arg-type]
         batch=batch,
         latency_limit=None if limit is None else parse_number(limit, f"{where}: latency_limit"),
+        contiguous=contiguous,
     )
 
 

@@ -1,4 +1,4 @@
-"""Rules 1 to 5 of the schedule format: durations, places, copies, one thing at a time, inputs.
+"""Rules 1 to 5 and 8 of the schedule format: durations, places, copies, inputs, pipelines.
 
 How the rules are read where they could be read in two ways:
 
@@ -165,3 +165,47 @@ class _Routes:
         for key, copy in self.hops.items():
             if key not in self.judged:
                 self.case.report.add(3, f"{name(copy)}: no reader needs this hop", 1)
+
+
+def judge_pipeline(case: Case) -> None:
+    """Rule 8: with contiguous stages, what devices read from each other leads in no circle."""
+    if not case.problem.objective.contiguous:
+        return
+    cycle = _cycle(_readers(case))
+    if cycle:
+        way = " -> ".join(repr(device) for device in (*cycle, cycle[0]))
+        text = f"the stages are not contiguous: tensors are read along {way}"
+        case.report.add(8, text, len(cycle))
+
+
+def _readers(case: Case) -> dict[str, set[str]]:
+    """For every device the other devices that read what it makes."""
+    after: dict[str, set[str]] = {}
+    for e in case.executions:
+        for tensor in case.problem.graph.inputs[e.task]:
+            for n in e.elements:
+                made_by = case.maker.get((tensor.src, n))
+                home = e.device if made_by is None else case.executions[made_by].device
+                if home != e.device:
+                    after.setdefault(home, set()).add(e.device)
+    return after
+
+
+def _cycle(after: dict[str, set[str]]) -> list[str]:
+    """Some cycle; empty if there is none.
+
+    Devices that none of those left reads from are taken away until all that is left lies on or
+    behind a cycle; from any of them, going back long enough ends in one.
+    """
+    left = set(after)
+    while True:
+        fed = {reader for device in left for reader in after[device]} & left
+        if fed == left:
+            break
+        left = fed
+    if not left:
+        return []
+    way = [min(left)]
+    while way[-1] not in way[:-1]:
+        way.append(min(device for device in left if way[-1] in after[device]))
+    return way[: way.index(way[-1]) : -1]

@@ -104,5 +104,5 @@ def test_energy_takes_the_slower_device_within_the_limit() -> None:
 
 
 def test_auto_names_the_solver_that_found_the_answer() -> None:
-    assert solve(topcuoglu(), "auto", QUICK).solver == "auto:cpsat"
+    assert solve(topcuoglu(), "auto", QUICK).solver == "auto:milp-split"
     assert solve(fork_join(1), "auto", QUICK).solver == "auto:single"

@@ -14,7 +14,7 @@ from tvm_hetero.instance import Instance
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.solvers import Options, heft, solve
-from tvm_hetero.solvers.heft import upward_ranks
+from tvm_hetero.solvers.ranks import upward_ranks
 
 
 def test_upward_ranks_are_those_of_the_paper() -> None:

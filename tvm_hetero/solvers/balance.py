@@ -4,21 +4,20 @@ The value is the largest load of a device or exclusive link (rule 7): its execut
 hops that occupy it. Groups of tasks that share a device are placed by falling work, each where
 the largest load grows least; then single groups are moved as long as that makes the sorted
 loads smaller, the largest first. Memory (weights plus every tensor made on or copied to a
-device) is a limit that no step may break.
-
-A move changes the loads only through the group's executions, the tensors that it makes and those
-that it reads, so only these are taken out and put back (`Loads.shift`).
+device) is a limit that no step may break. Contiguous stages are left to the linearised DP.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.instance import Hop, Instance
+from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
+from tvm_hetero.solvers.loads import Loads
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
 from tvm_hetero.units import format_bytes
@@ -37,99 +36,28 @@ def balance(problem: Problem, options: Options) -> Schedule:
     InfeasibleError
         If memory or missing links leave some task no place.
     """
+    if problem.objective.contiguous:
+        from tvm_hetero.solvers import linear_dp
+
+        return replace(linear_dp.solve(problem, options), solver="heft", lower_bound=0.0)
     instance = Instance(problem)
+    executions, copies = write_period(instance, balanced(instance))
+    return make_schedule(problem, "heft", executions, copies, seed=options.seed)
+
+
+def balanced(instance: Instance) -> list[int]:
+    """The device of every part.
+
+    Raises
+    ------
+    InfeasibleError
+        If memory or missing links leave some part no place.
+    """
     loads = Loads(instance)
     for group in _by_work(instance):
         _place(loads, group)
     improve(loads)
-    executions, copies = write_period(instance, loads.placement())
-    return make_schedule(problem, "heft", executions, copies, seed=options.seed)
-
-
-class Loads:
-    """A partial placement with the load (s) of every resource and the bytes on every device."""
-
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        self.home: list[int | None] = [None] * len(instance)
-        self.seconds: dict[int, float] = dict.fromkeys(range(len(instance.names)), 0.0)
-        self.bytes = [0] * len(instance.names)
-        # Parts of a task on a device, which share its weights.
-        self.holders: dict[tuple[int, int], int] = {}
-
-    def placement(self) -> list[int]:
-        """The device of every task."""
-        return [-1 if d is None else d for d in self.home]
-
-    def move(self, group: Sequence[int], device: int | None) -> None:
-        """Put a group on a device, or take it out."""
-        tensors = sorted({t for v in group for t in self._touched(v)})
-        self.shift(group, tensors, -1)
-        for v in group:
-            self.home[v] = device
-        self.shift(group, tensors, 1)
-
-    def shift(self, group: Sequence[int], tensors: Sequence[int], sign: int) -> None:
-        """Add or take away what a group and the tensors at it load."""
-        for v in group:
-            d = self.home[v]
-            if d is not None:
-                self.seconds[d] += sign * self.instance.seconds[v][d]
-                self.bytes[d] += sign * self.instance.unread[v]
-                self._hold(v, d, sign)
-        for t in tensors:
-            home = self.home[self.instance.tensors[t].maker]
-            nbytes = self.instance.tensors[t].nbytes
-            if home is not None:
-                self.bytes[home] += sign * nbytes
-            for hop in self._hops(t):
-                self.bytes[hop[1]] += sign * nbytes
-                for resource in self.instance.resources(hop):
-                    seconds = sign * self.instance.hop_seconds(hop, nbytes)
-                    self.seconds[resource] = self.seconds.get(resource, 0.0) + seconds
-
-    def _hold(self, v: int, d: int, sign: int) -> None:
-        """Weights come with the first part of a task and leave with the last."""
-        key = (self.instance.task_of[v], d)
-        before = self.holders.get(key, 0)
-        self.holders[key] = before + sign
-        if min(before, before + sign) == 0:
-            self.bytes[d] += sign * self.instance.weights[v]
-
-    def _touched(self, v: int) -> Iterable[int]:
-        return (*self.instance.inputs[v], *self.instance.outputs[v])
-
-    def _hops(self, tensor: int) -> list[Hop]:
-        """The hops to the readers that have a place; none where no path leads."""
-        flow = self.instance.tensors[tensor]
-        home = self.home[flow.maker]
-        found: dict[Hop, None] = {}
-        for reader in flow.readers:
-            there = self.home[reader]
-            if home is not None and there is not None:
-                found.update(dict.fromkeys(self.instance.route(home, there, flow.nbytes) or ()))
-        return list(found)
-
-    def reachable(self, group: Sequence[int]) -> bool:
-        """Whether every tensor at a group has a path to the readers that have a place."""
-        for t in sorted({t for v in group for t in self._touched(v)}):
-            flow = self.instance.tensors[t]
-            home = self.home[flow.maker]
-            for reader in flow.readers:
-                there = self.home[reader]
-                known = home is not None and there is not None
-                if known and self.instance.route(home or 0, there or 0, flow.nbytes) is None:
-                    return False
-        return True
-
-    def overflow(self) -> int:
-        """By how many bytes the fullest device exceeds its limit; 0 if none does."""
-        limits = zip(self.bytes, self.instance.capacity, strict=True)
-        return max(0, *(held - limit for held, limit in limits if limit is not None), 0)
-
-    def profile(self) -> list[float]:
-        """All loads, the largest first."""
-        return sorted(self.seconds.values(), reverse=True)
+    return loads.placement()
 
 
 def _by_work(instance: Instance) -> list[tuple[int, ...]]:

@@ -30,6 +30,7 @@ from tvm_hetero.solvers.cpsat_run import Budget, run
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
 from tvm_hetero.solvers.scaling import Ticks, choose
+from tvm_hetero.solvers.symmetry_breaking import add_orderings, renamed, symmetry_of, weight
 from tvm_hetero.units import format_seconds
 
 if TYPE_CHECKING:
@@ -51,10 +52,15 @@ def solve(
     instance = Instance(problem)
     most = math.inf if start is None else start.value
     ticks = _resolution(instance, most)
-    model = PlacementModel(instance, ticks, most)
+    model = _model(instance, ticks, most)
+    symmetry = symmetry_of(instance, options.symmetry)
+    weigh = weight(
+        instance, options.symmetry, lambda v, d: ticks.ticks(instance.seconds[v][d])
+    )
+    add_orderings(model.model, model.x, symmetry, weigh)
     known = _placement_of(instance, start)
     if known is not None:
-        model.hint(known)
+        model.hint(renamed(symmetry, weigh, known))
     outcome = run(model.model, options, budget, linear=2)
     bound = ticks.bound(outcome.bound) if problem.batch == 1 else 0.0
     if outcome.found:
@@ -78,6 +84,15 @@ def solve(
         f"cpsat found no placement within its time limit of {format_seconds(options.time_limit)}; "
         "give it more time, or use solver heft"
     )
+
+
+def _model(instance: Instance, ticks: Ticks, most: float) -> PlacementModel:
+    """The model of free placement, or that of contiguous stages where they are asked for."""
+    if instance.problem.objective.contiguous:
+        from tvm_hetero.solvers.pipeline_model import PipelineModel
+
+        return PipelineModel(instance, ticks, most)
+    return PlacementModel(instance, ticks, most)
 
 
 class PlacementModel:

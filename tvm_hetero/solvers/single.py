@@ -97,7 +97,7 @@ def _attended_period(
     instance: Instance, device: str
 ) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
     """The same in a steady state. What goes to the host and back is no pipeline of stages."""
-    from tvm_hetero.solvers.milp_objective import Loads
+    from tvm_hetero.solvers.loads import Loads
     from tvm_hetero.solvers.period import write_period
 
     if instance.problem.objective.contiguous:

@@ -1,0 +1,81 @@
+"""Contiguous stages along one order of the tasks: any graph, never far from the best stages.
+
+The stages are intervals of a topological order (`stage_dp` over its prefixes, the DPL of
+Tarnawski et al. 2020). Two orders are tried: the graph's own and a depth-first one, which keeps
+branches together. Long orders are cut at every so many tasks only. The order is a choice, so
+nothing is proven unless the graph admits but one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.instance import Instance
+from tvm_hetero.problem import Problem
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.solvers.ideals_dp import check_kind
+from tvm_hetero.solvers.loads import exact_value
+from tvm_hetero.solvers.options import Options, make_schedule
+from tvm_hetero.solvers.period import write_period
+from tvm_hetero.solvers.stage_dp import best_plan
+from tvm_hetero.stage_family import Blocks, Family, contract
+
+# Positions of an order at which a stage may end: 2,000 take about a second.
+_MOST_CUTS = 1_000
+
+
+def solve(problem: Problem, options: Options) -> Schedule:
+    """Place contiguous stages along a topological order.
+
+    Raises
+    ------
+    UsageError
+        If the objective is not throughput.
+    InfeasibleError
+        If no interval of either order fits (memory, links).
+    """
+    check_kind(problem, "linear-dp")
+    instance = Instance(problem)
+    placement = linear_plan(instance)
+    if placement is None:
+        raise InfeasibleError(
+            "linear-dp: no stages along the order of the tasks keep within memory and links; "
+            "add memory, or use solver stages or cpsat"
+        )
+    executions, copies = write_period(instance, placement)
+    return make_schedule(problem, "linear-dp", executions, copies, seed=options.seed)
+
+
+def linear_plan(instance: Instance, most: float = math.inf) -> list[int] | None:
+    """The best placement that the orders give; None if they give none of at most `most` s."""
+    found: list[tuple[float, list[int]]] = []
+    blocks = contract(instance)
+    for order in (blocks, _breadth_first(blocks)):
+        family = Family(instance, order, _prefixes(order), nested=True)
+        placement, _ = best_plan(instance, family, most)
+        if placement is not None:
+            found.append((exact_value(instance, placement), placement))
+    return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _prefixes(blocks: Blocks) -> np.ndarray:
+    """Prefixes of the order of the blocks, evenly spread where there are many."""
+    step = math.ceil(len(blocks) / _MOST_CUTS)
+    ends = [*range(0, len(blocks), step), len(blocks)]
+    return np.arange(len(blocks))[None, :] < np.array(ends)[:, None]
+
+
+def _breadth_first(blocks: Blocks) -> Blocks:
+    """The same blocks by their distance from the sources."""
+    depth: list[int] = []
+    for row in blocks.before:
+        depth.append(1 + max((depth[a] for a in row), default=-1))
+    order = sorted(range(len(blocks)), key=lambda b: (depth[b], b))
+    place = {b: i for i, b in enumerate(order)}
+    return Blocks(
+        tuple(blocks.members[b] for b in order),
+        tuple(tuple(sorted(place[a] for a in blocks.before[b])) for b in order),
+    )
