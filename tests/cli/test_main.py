@@ -15,7 +15,8 @@ from tvm_hetero.cli import main
 from tvm_hetero.cli.main import app
 
 VERBS = [
-    "devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "zoo", "demo",
+    "devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "zoo",
+    "solvers", "demo",
 ]  # fmt: skip
 HEAVY = {"tvm", "onnx", "ortools", "onnxruntime", "numpy", "scipy", "yaml"}
 

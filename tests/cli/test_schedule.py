@@ -78,3 +78,31 @@ def test_does_not_import_tvm(files: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
     assert result.stdout.splitlines()[-1] == "0 []"
+
+
+def test_a_schedule_can_begin_from_another(files: Path) -> None:
+    first, second = files / "first.json", files / "second.json"
+    problem = files / "problem.json"
+    assert tvm_hetero("schedule", problem, "--solver", "heft", "-o", first).status == 0
+    result = tvm_hetero(
+        "schedule", problem, "--solver", "cpsat", "--start", first, "--workers", 2, "-o", second
+    )
+    assert result.status == 0
+    assert Schedule.load(second).value <= Schedule.load(first).value
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [("--backend", "highs"), ("--symmetry", "batches")],
+)
+def test_unknown_choices_say_what_there_is(files: Path, option: str, says: str) -> None:
+    result = tvm_hetero("schedule", files / "problem.json", option, "nonsense")
+    assert result.status == 2 and says in result.err and "nonsense" in result.err
+
+
+def test_solvers_are_listed_with_what_they_are() -> None:
+    result = tvm_hetero("solvers")
+    assert result.status == 0
+    for name in ("auto", "cpsat", "heft", "milp", "milp-split"):
+        assert f"\n{name} " in result.out
+    assert "earliest finish time" in result.out

@@ -26,6 +26,7 @@ from tvm_hetero.cli import (
     run,
     schedule,
     show,
+    solvers,
     zoo,
 )
 from tvm_hetero.cli.console import complain
@@ -109,6 +110,7 @@ app.command("problem")(problem.problem)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
 app.command("show")(show.show)
+app.command("solvers")(solvers.solvers)
 app.command("zoo")(zoo.zoo)
 app.command("demo")(demo.demo)
 

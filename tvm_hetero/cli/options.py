@@ -29,7 +29,8 @@ ObjectiveKind = Annotated[
 ]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Elements in one batch.")]
 Solver = Annotated[
-    str, typer.Option("--solver", help="single, heft, cpsat, or auto: the best of them.")
+    str,
+    typer.Option("--solver", help="auto (the best of them), or one that 'solvers' lists."),
 ]
 TimeLimit = Annotated[
     float, typer.Option("--time-limit", help="Seconds that the solver may take.")

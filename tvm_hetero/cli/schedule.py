@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,25 @@ def schedule(
     solver: options.Solver = "auto",
     time_limit: options.TimeLimit = 60.0,
     seed: options.Seed = 0,
+    start: Annotated[
+        Path | None,
+        typer.Option("--start", metavar="SCHEDULE.json", help="A schedule to begin from."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, help="Cores for independent parts. [default: all that are ours]"
+        ),
+    ] = None,
+    backend: Annotated[
+        str, typer.Option("--backend", help="Of solver milp: auto, highs, scip or gurobi.")
+    ] = "auto",
+    symmetry: Annotated[
+        str,
+        typer.Option(
+            "--symmetry", help="What orders equal devices and nodes: time, tasks, batches, none."
+        ),
+    ] = "time",
     json_output: options.AsJson = False,
 ) -> None:
     """Solve a scheduling problem (without TVM)."""
@@ -33,9 +53,18 @@ def schedule(
         loaded = Problem.load(problem)
         step.note = f"{len(loaded.tasks)} tasks, {len(loaded.platform.devices)} devices"
     with steps.step("Solve") as step:
+        from tvm_hetero.schedule import Schedule
         from tvm_hetero.solvers import Options, solve
 
-        answer = solve(loaded, solver, Options(time_limit=time_limit, seed=seed))
+        chosen = Options(
+            time_limit=time_limit,
+            seed=seed,
+            start=None if start is None else Schedule.load(start),
+            workers=workers or len(os.sched_getaffinity(0)),
+            backend=backend,
+            symmetry=symmetry,
+        )
+        answer = solve(loaded, solver, chosen)
         step.note = answer.solver
     if output is not None:
         answer.save(output)

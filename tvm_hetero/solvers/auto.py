@@ -1,53 +1,103 @@
-"""The default: the quick solvers first, then the exact one from the best of them.
+"""The default: what suits the problem, the quickest first, each from the best that is known.
 
-The answer bears the name of the solver that found it, as ``auto:cpsat``. CP-SAT may find nothing
-better than its start; then the start's solver is named, and CP-SAT's bound goes with it.
+A *line-up* is a sequence of solvers, each with its share of the time limit. They run one after the
+other; each is told the best schedule so far as its start. As soon as value and bound meet, the rest
+are not asked. Which line-up a problem gets depends on its features alone, never on the clock, so
+that the same problem gets the same answer.
+
+    latency         heuristics, annealing, then milp-split (whole-graph cpsat finds what little
+                    modules hide), memory where it binds
+    ... batches     heuristics on whole batches, then batches, which divides them
+    throughput      throughput (all rungs of its own)
+    energy, cost    heuristics, annealing, then one exact model
+
+A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
+answer bears the name of the solver that found it, as ``auto:milp-split``.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.errors import HeteroError, SolverError, SolverFault
+from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers import cpsat, heft, single
+from tvm_hetero.solvers.guard import attempt, believable_bound, warn
 from tvm_hetero.solvers.options import Options
+
+# Above so many tasks, only what takes near-linear time is asked.
+LARGE = 20_000
+# A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
+_QUICK = 0.1
+_HEURISTICS = ("single", "heft", "peft", "cpop", "greedy")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A solver and the share of the time limit that it may take."""
+
+    solver: str
+    share: float
+
+
+def line_up(problem: Problem) -> list[Stage]:
+    """Who is asked, in turn."""
+    kind = problem.objective.kind
+    quick = [Stage(name, _QUICK) for name in _HEURISTICS]
+    if kind == "throughput":
+        return [Stage("single", _QUICK), Stage("throughput", 0.95)]
+    if len(problem.tasks) > LARGE:
+        return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.3)]
+    if problem.batch > 1 and kind == "latency":
+        return [*quick, Stage("batches", 0.9)]
+    if any(Instance(problem).memory_binds) and kind == "latency":
+        return [*quick, Stage("memory", 0.6), Stage("milp-split", 0.3)]
+    if kind == "latency":
+        return [*quick, Stage("milp-split", 0.95)]
+    return [*quick, Stage("annealing", 0.2), Stage("cpsat", 0.7)]
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
-    """Best of single, heft and cpsat within the time limit.
+    """The best of the line-up within the time limit.
 
     Raises
     ------
     InfeasibleError, SolverError
-        If none of them finds a schedule: the reason that the exact solver gives.
+        If none of them finds a schedule: what the last one says, which is the most thorough.
     """
     from tvm_hetero.bounds import lower_bound
 
     began = time.monotonic()
-    found = [options.start] if options.start is not None else []
-    for other in (single.solve, heft.solve):
+    best, bound = options.start, lower_bound(problem)
+    reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
+    for stage in line_up(problem):
+        left = began + options.time_limit - time.monotonic()
+        if left <= 0 or (best is not None and best.value - bound <= OPTIMAL_GAP * best.value):
+            break
+        share = replace(options, start=best, time_limit=min(left, stage.share * options.time_limit))
         try:
-            found.append(other(problem, options))
-        except InfeasibleError:
+            answer = _ask(problem, stage.solver, share)
+        except HeteroError as error:
+            reason = error
             continue
-    start = min(found, key=lambda schedule: schedule.value, default=None)
-    bound = lower_bound(problem)
-    if start is not None and start.value - bound <= OPTIMAL_GAP * start.value:
-        return _named(start, start.solver, bound)
+        answer = believable_bound(answer, [best.value] if best else [], stage.solver)
+        bound = max(bound, answer.lower_bound)
+        if best is None or answer.value < best.value:
+            best = answer
+    if best is None:
+        raise reason
+    name = best.solver.removeprefix("auto:")
+    return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
+
+
+def _ask(problem: Problem, name: str, options: Options) -> Schedule:
+    """A solver's verified answer; of its faults the user is told."""
+    from tvm_hetero.solvers.registry import solver_of
+
     try:
-        exact = cpsat.improve(problem, options, start, began)
-    except HeteroError:
-        if start is None:
-            raise
-        return _named(start, start.solver, bound)
-    if start is not None and start.value <= exact.value:
-        return _named(start, start.solver, max(bound, exact.lower_bound))
-    return _named(exact, exact.solver, exact.lower_bound)
-
-
-def _named(schedule: Schedule, solver: str, bound: float) -> Schedule:
-    name = solver.removeprefix("auto:")
-    return replace(schedule, solver=f"auto:{name}", lower_bound=bound)
+        return attempt(problem, name, solver_of(name), options)
+    except SolverFault as fault:
+        warn(f"auto goes on without {name!r}: {fault}")
+        raise

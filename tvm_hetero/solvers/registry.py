@@ -7,6 +7,7 @@ be optimal are never believed.
 
 from __future__ import annotations
 
+import inspect
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -30,10 +31,27 @@ from tvm_hetero.solvers.options import Options
 
 # Ours, as module names: imported on first use, since OR-tools takes a second to load.
 _OURS = {
+    "annealing": "tvm_hetero.solvers.annealing",
     "auto": "tvm_hetero.solvers.auto",
+    "batches": "tvm_hetero.solvers.batches",
+    "count-dp": "tvm_hetero.solvers.count_dp",
+    "cpop": "tvm_hetero.solvers.cpop",
     "cpsat": "tvm_hetero.solvers.cpsat",
+    "exhaustive": "tvm_hetero.solvers.exhaustive",
+    "genetic": "tvm_hetero.solvers.genetic",
+    "greedy": "tvm_hetero.solvers.greedy",
     "heft": "tvm_hetero.solvers.heft",
+    "hill-climbing": "tvm_hetero.solvers.hill_climbing",
+    "ideals-dp": "tvm_hetero.solvers.ideals_dp",
+    "linear-dp": "tvm_hetero.solvers.linear_dp",
+    "memory": "tvm_hetero.solvers.memory_limits",
+    "milp": "tvm_hetero.solvers.milp",
+    "milp-split": "tvm_hetero.solvers.split",
+    "peft": "tvm_hetero.solvers.peft",
+    "random-walk": "tvm_hetero.solvers.random_walk",
     "single": "tvm_hetero.solvers.single",
+    "stages": "tvm_hetero.solvers.stages",
+    "throughput": "tvm_hetero.solvers.throughput",
 }
 _REGISTERED: dict[str, Solver] = {}
 
@@ -68,7 +86,19 @@ def check_name(name: str) -> None:
         raise UsageError(f"there is no solver {name!r}{nearest(name, names())}")
 
 
-def _solver(name: str) -> Solver:
+def describe(name: str) -> str:
+    """The first sentence of what a solver's file says about itself."""
+    if name in _REGISTERED:
+        text = inspect.getdoc(_REGISTERED[name]) or ""
+    else:
+        check_name(name)
+        text = import_module(_OURS[name]).__doc__ or ""
+    first = " ".join(text.strip().split("\n\n")[0].split())
+    return first.split(". ")[0].rstrip(".")
+
+
+def solver_of(name: str) -> Solver:
+    """The solver of that name; UsageError if there is none."""
     check_name(name)
     if name in _REGISTERED:
         return _REGISTERED[name]
@@ -104,10 +134,11 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     """
     from tvm_hetero.bounds import check_latency_limit, lower_bound
     from tvm_hetero.check import verified
+    from tvm_hetero.solvers.single import main_device
 
     options = Options() if options is None else options
     began = time.monotonic()
-    chosen = _solver(solver)
+    chosen = solver_of(solver)
     check_memory(Instance(problem))
     check_latency_limit(problem)
     if options.start is not None:
@@ -121,7 +152,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     bound = max(answer.lower_bound, lower_bound(problem))
     best = None
     if single is not None:
-        best = SingleDevice(single.executions[0].device, single.value)
+        best = SingleDevice(main_device(single), single.value)
     return verified(
         problem,
         replace(
@@ -175,7 +206,7 @@ def _next_best(
     """
     found = [other for other in (options.start, single) if other is not None]
     with suppress(HeteroError):
-        found.append(attempt(problem, "heft", _solver("heft"), options))
+        found.append(attempt(problem, "heft", solver_of("heft"), options))
     if not found:
         raise fault
     best = min(found, key=lambda schedule: schedule.value)

@@ -24,6 +24,7 @@ from tvm_hetero.problem import Cost, Problem
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.score import within_limit
+from tvm_hetero.symmetry import find_symmetry
 from tvm_hetero.units import format_bytes, format_seconds
 
 Step = tuple[str, tuple[int, ...]]
@@ -50,7 +51,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
 def best_single(problem: Problem, options: Options) -> Schedule | None:
     """The schedule of the best device alone; None if no device can run everything."""
     answers = []
-    for name in problem.platform.names:
+    # Devices that can change places have equal schedules: one of each type will do.
+    types = sorted(set(find_symmetry(problem).types()))
+    for name in (problem.platform.names[d] for d in types):
         found = alone(problem, name)
         executions, copies = (found, ()) if found is not None else attended(problem, name)
         if executions and within_limit(problem, executions):

@@ -1,0 +1,99 @@
+"""Every algorithm on every problem of the zoo: value, bound, gap, seconds, and DiviML's tables.
+
+    python benchmarks/schedule.py                    all suites, writes results/schedule_*.json
+    python benchmarks/schedule.py --suite latency    one of them
+    python benchmarks/schedule.py --small            a minute of all of them (the tests run it)
+    python benchmarks/schedule.py --show             writes docs/scheduling.md from the results
+
+Times are wall seconds of one run on this machine, whose load is in the file. Whatever is compared
+within a row ran in the same run, with the same time limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+RESULTS = ROOT / "benchmarks" / "results"
+# Seconds that each algorithm may take in each suite.
+SUITES = {
+    "latency": 10.0,
+    "splitting": 60.0,
+    "hard": 60.0,
+    "throughput": 60.0,
+    "batches": 60.0,
+    "memory": 60.0,
+    "nodes": 60.0,
+    "scaling": 60.0,
+    "bounds": 10.0,
+}
+_SMALL_LIMIT = 1.0
+Row = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
+    """Run suites and write their results; the rows by suite."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--suite", choices=sorted(SUITES), action="append", help="only this one")
+    parser.add_argument("--small", action="store_true", help="small cases, nothing is written")
+    parser.add_argument("--time-limit", type=float, help="seconds for each algorithm")
+    parser.add_argument("--show", action="store_true", help="write docs/scheduling.md")
+    chosen = parser.parse_args(arguments)
+    if chosen.show:
+        from benchmarks.scheduling.page import write_page
+
+        write_page(RESULTS, ROOT / "docs")
+        return {}
+    found: dict[str, list[Row]] = {}
+    for suite in chosen.suite or SUITES:
+        limit = chosen.time_limit or (_SMALL_LIMIT if chosen.small else SUITES[suite])
+        began = time.perf_counter()
+        found[suite] = import_module(f"benchmarks.scheduling.{suite}").rows(chosen.small, limit)
+        for row in found[suite]:
+            print(line(row), flush=True)
+        print(f"-- {suite}: {time.perf_counter() - began:.0f} s", flush=True)
+        if not chosen.small:
+            write(suite, limit, found[suite])
+    return found
+
+
+def line(row: Row) -> str:
+    """A row as a line of text."""
+    name = f"{row['case']:40.40} {row.get('solver', row.get('rung', '')):16}"
+    if "error" in row:
+        return f"{name} {row['error']:.80}"
+    value, seconds = row.get("value", row.get("best", 0.0)), row["seconds"]
+    gap = row.get("gap", 1 - row.get("share", 1.0))
+    return f"{name} {value:12.6g} bound {row['bound']:12.6g} gap {gap:7.2%} {seconds:7.2f} s"
+
+
+def write(suite: str, limit: float, rows: list[Row]) -> None:
+    """The results of a suite as JSON, whole or not at all."""
+    document = {
+        "what": f"benchmarks/schedule.py --suite {suite}",
+        "machine": f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores",
+        "load": os.getloadavg()[0],
+        "versions": {"ortools": version("ortools"), "python": platform.python_version()},
+        "time_limit": limit,
+        "rows": rows,
+    }
+    target = RESULTS / f"schedule_{suite}.json"
+    fresh = target.with_suffix(".tmp")
+    fresh.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    os.replace(fresh, target)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""docs/scheduling.md from the results: tables, and pictures beside them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scheduling import charts
+from benchmarks.scheduling.latency import HEURISTICS
+from benchmarks.scheduling.runner import Row, geometric_mean
+
+_HEAD = """# What the scheduler reaches
+
+Every figure here is from `benchmarks/results/schedule_*.json`, which `benchmarks/schedule.py`
+writes; `benchmarks/schedule.py --show` makes this page of them. All algorithms of a row ran in one
+run on one machine with the same time limit, and every schedule passed `tvm_hetero.check`. A *gap*
+is (value - lower bound) / value with a bound that is proven for the problem.
+"""
+
+
+def write_page(results: Path, docs: Path) -> None:
+    """Write scheduling.md and its pictures."""
+    found = {path.stem.removeprefix("schedule_"): json.loads(path.read_text(encoding="utf-8"))
+             for path in sorted(results.glob("schedule_*.json"))}  # fmt: skip
+    pictures = docs / "pictures"
+    pictures.mkdir(exist_ok=True)
+    parts = [_HEAD]
+    for suite, section in _SECTIONS.items():
+        if suite in found:
+            document = found[suite]
+            note = f"{document['machine']}, load {document['load']:.1f}, "
+            note += f"{document['time_limit']:g} s for each algorithm."
+            parts.append(section(document["rows"], pictures) + f"\n{note}\n")
+    (docs / "scheduling.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def grouped(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
+    """Rows that have a value: by case (and batch), then by solver."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if "value" in row:
+            batch = f", batch {row['batch']}" if row["batch"] > 1 else ""
+            found.setdefault(row["case"] + batch, {})[row["solver"]] = row
+    return found
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table; the first column to the left, figures to the right."""
+    rule = ["---", *["---:"] * (len(heads) - 1)]
+    lines = [heads, rule, *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in lines)
+
+
+def percent(share: float) -> str:
+    """A share as per cent; a tiny one is not called nothing."""
+    if share <= 1e-6:
+        return "0 %"
+    return f"{100 * share:.1f} %" if share >= 0.0005 else "< 0.1 %"
+
+
+def seconds(value: float) -> str:
+    """Seconds with two figures behind the point, or one from ten on."""
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def _latency(rows: list[Row], pictures: Path) -> str:
+    cases = grouped(rows)
+    lines, quality = [], []
+    for case, by in cases.items():
+        auto, split = by["auto"], by.get("milp-split", by["auto"])
+        cells = [case, auto["tasks"], percent(auto["gap"]), seconds(auto["seconds"])]
+        cells += [seconds(split["seconds"])]
+        for other in ("single", "heft", "annealing"):
+            known = by[other]["value"] if other in by else math.nan
+            cells.append(f"{known / auto['value']:.3f}")
+        lines.append(cells)
+    for other in [*HEURISTICS, "cpsat", "milp", "milp-split"]:
+        ratios = [by[other]["value"] / by["auto"]["value"] for by in cases.values() if other in by]
+        if ratios:
+            better = sum(1 for ratio in ratios if ratio < 1 - 1e-9)
+            quality.append((other, geometric_mean(ratios), max(ratios), better, len(ratios)))
+    proven = sum(1 for by in cases.values() if by["auto"]["status"] == "optimal")
+    picture = charts.bars(
+        "Latency above that of auto, worst case",
+        [(name, worst - 1, f"mean {mean:.3f}, worst {worst:.3f}")
+         for name, mean, worst, _, _ in quality],
+    )  # fmt: skip
+    (pictures / "latency.svg").write_text(picture, encoding="utf-8")
+    return "\n".join([
+        "## Latency, one element", "",
+        f"`auto` proves {proven} of {len(cases)} plans optimal. Values of the others are in units"
+        " of its own: 1.05 is 5 % slower.", "",
+        "![Latency of each algorithm in units of auto's](pictures/latency.svg)", "",
+        table(["algorithm", "mean", "worst", "better than auto", "cases"],
+              [[n, f"{m:.3f}", f"{w:.3f}", b, c] for n, m, w, b, c in quality]), "",
+        table(["case", "tasks", "gap", "s", "s, milp-split", "best single", "HEFT", "annealing"],
+              lines), "",
+    ])  # fmt: skip
+
+
+def _splitting(rows: list[Row], pictures: Path) -> str:
+    lines, shown = [], []
+    cases: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        cases.setdefault((row["against"], row["case"]), []).append(row)
+    for (whole, case), mine in cases.items():
+        for started in (True, False):
+            split, other = (
+                next(r for r in mine if r["solver"] == s and r["started"] == started)
+                for s in ("milp-split", whole)
+            )
+            if "value" not in split or "value" not in other:
+                failed = "nothing found" if "value" not in other else "-"
+                lines.append([case, whole, "yes" if started else "no", "", "", failed, "", ""])
+                continue
+            factor = other["seconds"] / split["seconds"]
+            closed = other["gap"] <= 1e-6
+            sign = "" if closed else "> "
+            if started:
+                shown.append((f"{case} / {whole}", math.log10(max(1.01, factor)),
+                              f"{sign}{factor:,.0f} times"))  # fmt: skip
+            lines.append([case, whole, "yes" if started else "no", seconds(split["seconds"]),
+                          percent(split["gap"]), seconds(other["seconds"]), percent(other["gap"]),
+                          f"{sign}{factor:,.0f}"])  # fmt: skip
+    picture = charts.bars("Times faster than the whole graph, same start (log)", shown)
+    (pictures / "splitting.svg").write_text(picture, encoding="utf-8")
+    heads = ["network", "against", "same start", "s, split", "gap", "s, whole", "gap", "factor"]
+    return "\n".join([
+        "## What splitting gives", "",
+        "MILP-SPLIT against the exact MILP (HiGHS) and against CP-SAT on the whole graph. A factor"
+        " with > is a floor: the whole graph was not closed within its time.", "",
+        "![Factors](pictures/splitting.svg)", "", table(heads, lines), "",
+    ])  # fmt: skip
+
+
+def _plain(title: str, text: str, rows: list[Row]) -> str:
+    """A table of every row: value, gap, seconds."""
+    lines = []
+    for row in rows:
+        case = row["case"] + (f", batch {row['batch']}" if row["batch"] > 1 else "")
+        name = row["solver"] + (f" ({row['symmetry']})" if "symmetry" in row else "")
+        if "value" not in row:
+            lines.append([case, row["tasks"], row["devices"], name, "none", "", "", ""])
+            continue
+        single = row["single"] / row["value"] if row.get("single") else math.nan
+        lines.append([case, row["tasks"], row["devices"], name, f"{row['value']:.5g}",
+                      percent(row["gap"]), seconds(row["seconds"]),
+                      "" if math.isnan(single) else f"{single:.2f}"])  # fmt: skip
+    heads = ["case", "tasks", "devices", "algorithm", "value", "gap", "s", "times best single"]
+    return "\n".join([f"## {title}", "", text, "", table(heads, lines), ""])
+
+
+def _hard(rows: list[Row], pictures: Path) -> str:
+    return _plain("Modules that nothing cuts", "Random wirings and modules of 50 tasks.", rows)
+
+
+def _throughput(rows: list[Row], pictures: Path) -> str:
+    text = "Seconds per batch of the busiest device. *Stages*: every device holds one contiguous"
+    return _plain("Throughput", text + " part of the pipeline (`objective.contiguous`).", rows)
+
+
+def _batches(rows: list[Row], pictures: Path) -> str:
+    text = "Latency of whole batches. The bound holds for every division of a batch."
+    return _plain("Batches", text, rows)
+
+
+def _memory(rows: list[Row], pictures: Path) -> str:
+    text = "Latency where the accelerators hold only a part of the weights."
+    return _plain("Memory limits", text, rows)
+
+
+def _nodes(rows: list[Row], pictures: Path) -> str:
+    text = "One decoding step of large models; then DiviML's comparison of orderings that break"
+    return _plain("Many nodes", text + " the symmetry of equal devices and nodes.", rows)
+
+
+def _scaling(rows: list[Row], pictures: Path) -> str:
+    timed = [(float(row["tasks"]), row["seconds"]) for row in rows if "value" in row]
+    made = [(float(row["tasks"]), row["made_s"]) for row in rows]
+    picture = charts.log_lines(
+        "Seconds over tasks; dashed: growth in proportion",
+        [("auto", timed), ("making the problem", made)],
+        ("tasks", "seconds"),
+    )
+    (pictures / "scaling.svg").write_text(picture, encoding="utf-8")
+    lines = [[f"{row['tasks']:,}", seconds(row["seconds"]), percent(row["gap"]),
+              f"{row['peak_bytes'] / 2**30:.2f}"] for row in rows if "value" in row]  # fmt: skip
+    heads = ["tasks", "s", "gap", "peak GiB"]
+    return "\n".join(["## Large graphs", "", "![Seconds over tasks](pictures/scaling.svg)", "",
+                      table(heads, lines), ""])  # fmt: skip
+
+
+def _bounds(rows: list[Row], pictures: Path) -> str:
+    rungs: dict[str, list[Row]] = {}
+    for row in rows:
+        rungs.setdefault(row["rung"], []).append(row)
+    lines = []
+    for name, mine in rungs.items():
+        shares = [row["share"] for row in mine]
+        slowest = max(row["seconds"] for row in mine)
+        mean = math.fsum(shares) / len(shares)
+        lines.append([name, percent(mean), percent(min(shares)), seconds(slowest), len(mine)])
+    best: dict[str, float] = {}
+    for row in rows:
+        best[row["case"]] = max(best.get(row["case"], 0.0), row["share"])
+    mean = math.fsum(best.values()) / len(best)
+    lines.append(["the best of them", percent(mean), percent(min(best.values())), "", len(best)])
+    heads = ["bound", "mean", "worst", "s, at most", "cases"]
+    text = "In per cent of the best known value, before any exact solving."
+    return "\n".join(["## Lower bounds", "", text, "", table(heads, lines), ""])
+
+
+_SECTIONS = {
+    "latency": _latency,
+    "hard": _hard,
+    "splitting": _splitting,
+    "batches": _batches,
+    "memory": _memory,
+    "throughput": _throughput,
+    "nodes": _nodes,
+    "scaling": _scaling,
+    "bounds": _bounds,
+}

@@ -1,0 +1,77 @@
+"""One solver on one problem, as a row of a table."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tvm_hetero import zoo
+from tvm_hetero.errors import HeteroError
+from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.solvers import Options, solve
+
+Row = dict[str, Any]
+Make = Callable[[], Problem]
+
+
+def zoo_case(name: str, platform: str, objective: Objective | None = None, **sizes: Any) -> Problem:
+    """A problem of the zoo, named by what it is made of."""
+    return zoo.problem(name, platform, objective or Objective(), **sizes)
+
+
+def run(
+    problem: Problem,
+    solver: str,
+    time_limit: float,
+    *,
+    start: Schedule | None = None,
+    backend: str = "auto",
+    symmetry: str = "time",
+) -> tuple[Row, Schedule | None]:
+    """Solve and note value, bound, gap and seconds; what goes wrong becomes the row's `error`."""
+    options = Options(
+        time_limit=time_limit, start=start, backend=backend, symmetry=symmetry, workers=2
+    )
+    row: Row = {"solver": solver, "time_limit": time_limit}
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            answer = solve(problem, solver, options)
+        except HeteroError as error:
+            seconds = time.perf_counter() - began
+            return row | {"seconds": seconds, "error": str(error).split("\n")[0]}, None
+    row |= {
+        "value": answer.value,
+        "bound": answer.lower_bound,
+        "gap": answer.gap,
+        "status": answer.status,
+        "seconds": time.perf_counter() - began,
+        "by": answer.solver,
+    }
+    single = answer.best_single_device
+    row["single"] = None if single is None else single.value
+    faults = [str(w.message) for w in caught if "SolverWarning" in type(w.message).__name__]
+    return (row | {"warnings": faults} if faults else row), answer
+
+
+def describe(problem: Problem, case: str) -> Row:
+    """What identifies a case in a table."""
+    return {
+        "case": case,
+        "tasks": len(problem.tasks),
+        "devices": len(problem.platform.devices),
+        "kind": problem.objective.kind,
+        "batch": problem.batch,
+    }
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    """The mean that does not care which of the two is the unit; nan of nothing."""
+    if not ratios:
+        return math.nan
+    return math.exp(math.fsum(math.log(r) for r in ratios) / len(ratios))

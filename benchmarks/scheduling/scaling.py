@@ -1,0 +1,42 @@
+"""How time and memory grow with the graph: layered graphs to 100,000 tasks, each in its process."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.scheduling.runner import Row, describe, run, zoo_case
+
+SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
+
+
+def rows(small: bool, time_limit: float) -> list[Row]:
+    """A row for each size: seconds and the most memory of a fresh process."""
+    sizes = (200, 400) if small else SIZES
+    return [_apart(size, time_limit) for size in sizes]
+
+
+def _apart(size: int, time_limit: float) -> Row:
+    command = [sys.executable, "-m", "benchmarks.scheduling.scaling", str(size), str(time_limit)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
+    row: Row = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def _one(size: int, time_limit: float) -> Row:
+    began = time.perf_counter()
+    problem = zoo_case("layered", "sched-nvl", tasks=size)
+    made = time.perf_counter() - began
+    row, _ = run(problem, "auto", time_limit)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return describe(problem, f"layered {size}") | row | {"made_s": made, "peak_bytes": peak}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_one(int(sys.argv[1]), float(sys.argv[2]))))

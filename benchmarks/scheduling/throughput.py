@@ -1,0 +1,51 @@
+"""Throughput: the busiest device, with tasks placed freely and in contiguous stages."""
+
+from __future__ import annotations
+
+from benchmarks.scheduling.runner import Row, describe, run, zoo_case
+from tvm_hetero.problem import Objective, Problem
+
+FREE = Objective("throughput")
+STAGES = Objective("throughput", contiguous=True)
+ALGORITHMS = ("single", "heft", "annealing", "throughput", "auto")
+STAGE_ALGORITHMS = ("linear-dp", "throughput", "auto")
+
+
+def cases(small: bool) -> list[tuple[str, Problem, tuple[str, ...]]]:
+    """Networks and layered graphs of 2,000 tasks on 3 and 8 devices; chains in stages."""
+    if small:
+        problem = zoo_case("light-squeezenet", "diviml", FREE)
+        stages = zoo_case("light-squeezenet", "diviml", STAGES)
+        return [
+            ("squeezenet, free", problem, ALGORITHMS),
+            ("squeezenet, stages", stages, STAGE_ALGORITHMS),
+        ]
+    found = []
+    for platform in ("diviml", "sched-nvl", "hopper-8", "mixed-4"):
+        for name, sizes in (
+            ("light-inception_v1", {}), ("gpt-24", {}), ("gpt-96", {}),
+            ("layered", {"tasks": 2000}),
+        ):  # fmt: skip
+            label = " ".join([name, *(f"{v}" for v in sizes.values())])
+            problem = zoo_case(name, platform, FREE, **sizes)
+            found.append((f"{label} on {platform}, free", problem, ALGORITHMS))
+    for platform in ("diviml", "mixed-4"):
+        for name, sizes in (
+            ("light-inception_v1", {}), ("light-resnet50", {}), ("resnet152", {}), ("gpt-24", {}),
+            ("gpt-24", {"groups": 1, "layers": 96}), ("bert-large", {}), ("lstm", {}),
+        ):  # fmt: skip
+            label = " ".join([name, *(f"{k}={v}" for k, v in sizes.items())])
+            problem = zoo_case(name, platform, STAGES, **sizes)
+            found.append((f"{label} on {platform}, stages", problem, STAGE_ALGORITHMS))
+    return found
+
+
+def rows(small: bool, time_limit: float) -> list[Row]:
+    """A row for each algorithm on each case."""
+    result = []
+    for name, problem, algorithms in cases(small):
+        for algorithm in algorithms:
+            row, _ = run(problem, algorithm, time_limit)
+            stages = problem.objective.contiguous
+            result.append(describe(problem, name) | {"stages": stages} | row)
+    return result
