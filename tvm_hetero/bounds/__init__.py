@@ -1,0 +1,133 @@
+"""Lower bounds: what no schedule of a problem can beat, whatever solver made it.
+
+============  ==========================================================================
+file          what is in it
+============  ==========================================================================
+`figures`     a problem in arrays; what no division of a batch can undercut
+`paths`       critical paths: best devices, device-aware, by modules
+`loads`       what the busiest device must do at least
+`linear`      linear programs whose value is a proof
+`precedence`  the program of paths, copies, loads and memory, of a `part` of a graph
+`load_cuts`   its rows for work that starts late or must be followed by something
+`modules`     the same by modules, and branched
+`ladder`      the rungs for latency and throughput, from milliseconds to seconds
+`spending`    energy and cost
+============  ==========================================================================
+
+The rungs that know more of special problems are beside this package: `throughput_bounds`,
+`pattern_bounds`, `chain_bounds`.
+
+Latency and the two that are spent obey all rules of the format; the bounds relax some of them
+and are valid for every schedule: batches divided in any way, copies that block devices, colors,
+memory (weights and final outputs only). All are lowered by 1e-12 of themselves for rounding.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from tvm_hetero.bounds.figures import figures_of
+from tvm_hetero.bounds.ladder import (
+    ROUNDING,
+    WORK_A_SECOND,
+    Rung,
+    climb,
+    climb_throughput,
+    path_of,
+)
+from tvm_hetero.bounds.loads import load_of
+from tvm_hetero.bounds.spending import spending
+from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.instance import Instance
+from tvm_hetero.problem import Problem
+from tvm_hetero.units import format_seconds
+
+__all__ = [
+    "Rung",
+    "bound_ladder",
+    "check_latency_limit",
+    "critical_path",
+    "latency_bound",
+    "load_bound",
+    "lower_bound",
+]
+
+# What a bound beside a schedule, and one within a solver, may take: about 1 and 0.2 seconds.
+_QUICK = 1.0
+_QUICKER = 0.1
+
+
+def lower_bound(problem: Problem, upper: float = math.inf) -> float:
+    """A proven lower bound of the objective, in about a second.
+
+    Parameters
+    ----------
+    problem : any problem that has a schedule.
+    upper : a known value; the search stops when the bound has reached it.
+
+    Returns
+    -------
+    s, s per batch, J per batch, or money per batch, by the objective.
+    """
+    return max(rung.value for rung in bound_ladder(problem, _QUICK, upper))
+
+
+def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf) -> list[Rung]:
+    """The bounds of a problem, the quickest first, each with its name, value and time.
+
+    Parameters
+    ----------
+    problem : any problem that has a schedule.
+    seconds : roughly what the programs may take. They stop after a fixed amount of counted
+        work, so that the values (not the times) are the same in every run.
+    upper : a known value; rungs above the one that reaches it are left out.
+    """
+    figures = figures_of(Instance(problem))
+    work = round(seconds * WORK_A_SECOND)
+    kind = problem.objective.kind
+    if kind == "latency":
+        return list(climb(figures, work, upper))
+    if kind == "throughput":
+        return list(climb_throughput(figures, upper))
+    began = time.perf_counter()
+    value = spending(figures, work)
+    return [Rung("spending", value, time.perf_counter() - began)]
+
+
+def check_latency_limit(problem: Problem) -> None:
+    """Refuse a latency limit that no schedule can keep.
+
+    Raises
+    ------
+    InfeasibleError
+        If the lower bound of the latency exceeds the limit; says by how much.
+    """
+    limit = problem.objective.latency_limit
+    if limit is None:
+        return
+    bound = latency_bound(Instance(problem))
+    if bound > limit:
+        raise InfeasibleError(
+            f"latency limit {format_seconds(limit)}: no schedule takes less than "
+            f"{format_seconds(bound)}; raise the limit by at least {format_seconds(bound - limit)}"
+        )
+
+
+def latency_bound(instance: Instance) -> float:
+    """The best bound of the latency that takes about a fifth of a second, s.
+
+    That of a divided instance is for its division alone.
+    """
+    work = round(_QUICKER * WORK_A_SECOND)
+    return max(rung.value for rung in climb(figures_of(instance), work))
+
+
+def critical_path(instance: Instance) -> float:
+    """The critical path that knows devices and copies, s."""
+    return path_of(figures_of(instance)) * ROUNDING
+
+
+def load_bound(instance: Instance) -> float:
+    """The least load of the busiest device, s."""
+    return load_of(figures_of(instance)) * ROUNDING

@@ -1,0 +1,42 @@
+"""The precedence program of a batch with as many load cuts as help.
+
+With a batch the busiest devices bound the makespan, less what lies before their first and behind
+their last work: exactly what load cuts say (see `precedence`). The ladder adds a few rounds of
+them; here rounds go on until none raises the bound. Valid for every division, as each round is.
+"""
+
+from __future__ import annotations
+
+from tvm_hetero.bounds.figures import figures_of
+from tvm_hetero.bounds.ladder import ROUNDING, WORK_A_SECOND, limit_of, path_of
+from tvm_hetero.bounds.part import Part
+from tvm_hetero.bounds.precedence import Model, work_of
+from tvm_hetero.instance import Instance
+
+_CALLS = 8
+_GAIN = 1e-4
+
+
+def batch_bound(instance: Instance, seconds: float) -> float:
+    """A proven lower bound of the latency for any division of the batch, s; 0 if too big.
+
+    Parameters
+    ----------
+    instance : undivided.
+    seconds : roughly what the program may take, counted as work.
+    """
+    figures = figures_of(instance)
+    work = seconds * WORK_A_SECOND
+    size = work_of(figures, len(figures), len(figures.src))
+    if size > work:
+        return 0.0
+    limit = limit_of(figures, path_of(figures))
+    model = Model(Part.whole(figures), limit, limit / 8).build()
+    best = 0.0
+    for _ in range(min(_CALLS, int(work // size))):
+        # Cuts stay in the program, so every call goes on where the last one stopped.
+        value = model.bound()
+        if value <= best * (1 + _GAIN):
+            break
+        best = value
+    return best * ROUNDING

@@ -1,0 +1,169 @@
+"""The ladder: bounds of latency and throughput from milliseconds to seconds, the quickest first.
+
+====================  ==============================================================  ==========
+rung                  what it knows                                                   file
+====================  ==============================================================  ==========
+diviml                best device of every task: longest path, and all work shared
+                      evenly by the devices (the ingredients of DiviML's bound)       `paths`
+critical path         devices and copies along every path                             `paths`
+loads                 how long each device is busy, at best                           `loads`
+precedence program    paths, copies, loads and memory together                        `precedence`
+module programs       the same between articulations, by ends' devices (B = 1)        `modules`
+branched programs     the same with tasks tried on every device                       `modules`
+patterns              whole tasks in the memories of many alike devices        `pattern_bounds`
+shares                throughput: loads with copies, links and memory       `throughput_bounds`
+chain                 throughput of a chain, below a known value                 `chain_bounds`
+====================  ==============================================================  ==========
+
+What a rung may take is counted in numbers of its linear programs (about 80,000 a second), not
+in seconds, so that a run can be repeated. Rungs that are too big, and those that cannot add
+anything, are left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_hetero.bounds.figures import Figures
+from tvm_hetero.bounds.loads import group_rates, load_of
+from tvm_hetero.bounds.modules import Chain
+from tvm_hetero.bounds.part import Part
+from tvm_hetero.bounds.paths import (
+    Cuts,
+    articulations,
+    best_chain,
+    critical_path,
+    fastest_path,
+    fits,
+    module_table,
+)
+from tvm_hetero.bounds.precedence import Model, work_of
+from tvm_hetero.chain_bounds import chain_bound
+from tvm_hetero.pattern_bounds import pattern_bound
+from tvm_hetero.throughput_bounds import share_bound
+
+ROUNDING = 1 - 1e-12
+# Numbers in linear programs that take about a second.
+WORK_A_SECOND = 80_000
+# Shares (task x kind of device) above which throughput is bounded by prices alone.
+_MOST_SHARES = 60_000
+# A bound this near to a known value is as good as it.
+_CLOSE = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One bound of the ladder.
+
+    Attributes
+    ----------
+    name : see the table at the head of this file.
+    value : a proven lower bound: s, s per batch, J per batch, or money per batch.
+    seconds : that it took, s.
+    """
+
+    name: str
+    value: float
+    seconds: float
+
+
+def diviml(figures: Figures) -> float:
+    """DiviML's ingredients: every task on its best device, by path and by evenly shared load, s."""
+    devices = int(np.isfinite(figures.rate).any(axis=0).sum())
+    work = math.fsum(group_rates(figures).min(axis=1).tolist())
+    return max(fastest_path(figures), work / devices)
+
+
+def path_of(figures: Figures) -> float:
+    """The device-aware critical path, by modules where that is quicker; 0 if it is infinite, s."""
+    own = figures.merged
+    if fits(own):
+        value = best_chain(module_table(own, Cuts.of(own, articulations(own))))[0]
+    else:
+        value = critical_path(own)
+    return value if value < math.inf else 0.0
+
+
+def program_of(figures: Figures, limit: float) -> float:
+    """The precedence program of the whole graph, for makespans up to `limit`, s."""
+    return Model(Part.whole(figures), limit, limit / 8).build().bound()
+
+
+def limit_of(figures: Figures, path: float) -> float:
+    """A makespan that programs may assume, far above any that is of interest (see `linear`), s."""
+    return 4 * (path + math.fsum(figures.rate.min(axis=1).tolist())) or 1.0
+
+
+def climb(figures: Figures, work: int, upper: float = math.inf) -> Iterator[Rung]:
+    """The rungs for the latency of a feasible problem, quickest first.
+
+    Parameters
+    ----------
+    work : numbers in linear programs that may be solved (see `WORK_A_SECOND`).
+    upper : a known value; nothing is tried any more when a bound has reached it, s.
+    """
+    yield from _climb(_rungs(figures, work), upper)
+
+
+def climb_throughput(figures: Figures, upper: float = math.inf) -> Iterator[Rung]:
+    """The rungs for the throughput of a feasible problem (see `climb`)."""
+    yield from _climb(_throughput_rungs(figures, upper), upper)
+
+
+def _climb(rungs: Iterable[tuple[str, Callable[[], float]]], upper: float) -> Iterator[Rung]:
+    best = 0.0
+    for name, bound in rungs:
+        if best >= upper * _CLOSE:
+            return
+        began = time.perf_counter()
+        value = max(0.0, bound()) * ROUNDING
+        best = max(best, value)
+        yield Rung(name, value, time.perf_counter() - began)
+
+
+def _rungs(figures: Figures, work: int) -> Iterator[tuple[str, Callable[[], float]]]:
+    yield "diviml", lambda: diviml(figures)
+    path = functools.cache(lambda: path_of(figures))
+    yield "critical path", path
+    yield "loads", lambda: load_of(figures)
+    if any(figures.instance.memory_binds):
+        yield "patterns", lambda: pattern_bound(figures.instance)
+    limit = limit_of(figures, path())
+    chain = chain_of(figures, limit)
+    whole = chain is None or chain.cuts.count == 1 or any(figures.instance.memory_binds)
+    if whole and work_of(figures, len(figures), len(figures.src)) <= work:
+        yield "precedence program", lambda: program_of(figures, limit)
+    if chain is None:
+        return
+    if chain.cuts.count > 1:
+        # Half of the entries raised bound little, so this may take twice what was planned.
+        yield "module programs", lambda: chain.close(2 * work)
+    yield "branched programs", lambda: chain.branch(work)
+
+
+def _throughput_rungs(
+    figures: Figures, upper: float
+) -> Iterator[tuple[str, Callable[[], float]]]:
+    instance = figures.instance
+    yield "loads", lambda: load_of(figures)
+    if figures.merged.rate.size > _MOST_SHARES:
+        return
+    shares = functools.cache(lambda: share_bound(instance))
+    yield "shares", lambda: shares()[0]
+    if any(instance.memory_binds):
+        yield "patterns", lambda: pattern_bound(instance)
+    if upper < math.inf:
+        yield "chain", lambda: chain_bound(instance, upper, shares()[1])
+
+
+def chain_of(figures: Figures, limit: float) -> Chain | None:
+    """The modules, unless a divided batch joins them, or their tables would be too big."""
+    if figures.batch > 1 or not fits(figures):
+        return None
+    return Chain(figures, Cuts.of(figures, articulations(figures)), limit)

@@ -1,0 +1,350 @@
+"""The linear program of precedence, loads and copies: a bound of a whole graph or of a module.
+
+Variables (tasks v, devices d, B elements a batch; all times are means over the elements):
+
+    x(v, d, c)  share of the batch that v runs on d at corner c of its costs (`figures.choices`)
+    y(v, d)     sum over c of x(v, d, c): the share of v on d (one variable for a whole color)
+    S(v)        start of the execution that holds an element
+    z(e, j, k)  for edge e from u to w: share of the batch with u on j and w on k
+    in, out(t, d)   share of tensor t that arrives at, leaves d
+
+    minimise T  subject to
+      sum over d of y(v, d) = 1                                            `_add_shares`
+      S(u) + sum path(u, d, c) x(u, d, c) + copies of e  <=  S(w)          `_add_order`
+        copies of e: sum over j, k of copy(j, k) z(e, j, k), the sums of z over k and j being
+        y(u, j) and y(w, k); or, where all copies take as long or devices are many,
+        sum over k of m(e, k) min over j of copy(j, k) with m(e, k) >= y(w, k) - y(u, k)
+                                                                           `_add_copies`
+      sum over d of (head(v, d) - least(v, d)) y(v, d)  <=  S(v)           `_add_windows`
+      S(v) + sum path x + sum over d of tail(v, d) y(v, d)  <=  T
+      sum load(v, d, c) x(v, d, c) + sum hop(t, d) (in + out)(t, d)  <=  T   `build`, `_add_moves`
+      sum of weights(v) y(v, d)  <=  memory of d                           `_add_memory`
+
+The rows of a share hold for each element, so they hold for their mean; with B > 1 this is what
+couples long executions, which are cheap for devices, to their elements' way through the graph.
+
+The rows of loads that start late or end early are in `load_cuts`; the most violated ones are
+added, and the program is solved again                                     -> `Model.bound`
+Copies at a device without a copy engine are work of it: they start after the maker's least head,
+and the least of its readers follows.
+
+All times are at most `limit`: a bound min(limit, L) of all schedules follows (see `linear`), and
+a share on d with head + tail above the limit is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tvm_hetero.bounds.figures import Array, Choice, Figures
+from tvm_hetero.bounds.linear import Program
+from tvm_hetero.bounds.load_cuts import Activity, merged, violated
+from tvm_hetero.bounds.loads import hops_of
+from tvm_hetero.bounds.part import Part
+
+# Beyond this many devices z is replaced by m (see above).
+_MOST_DEVICES = 6
+_ROUNDS = 4
+# Numbers of a program whose time a number is twice that of a small one.
+_LARGE = 15_000
+
+
+@dataclass
+class Model:
+    """The program of a part, for makespans up to `limit`; times in units of `scale` seconds."""
+
+    part: Part
+    limit: float
+    scale: float
+    program: Program = field(default_factory=Program)
+    place: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    work: dict[int, list[Activity]] = field(default_factory=dict)
+    start: list[int] = field(default_factory=list)
+    makespan: int = -1
+    floor: float = 0.0
+    point: Array | None = None
+
+    def build(self) -> Model:
+        """Write all rows but the load cuts."""
+        if not self.possible():
+            return self
+        self.makespan = self.program.variable(self.limit / self.scale, 1.0)
+        self.floor = float((self.part.head + self.part.tail).min(axis=1).max()) / self.scale
+        self._add_shares()
+        self._add_windows()
+        self._add_order()
+        self._add_moves()
+        self._add_memory()
+        for _, work in sorted(self.work.items()):
+            row = [term for what in work for term in what.terms]
+            self.program.at_most([*merged(row), (self.makespan, -1.0)], 0.0)
+        return self
+
+    # --- shares ------------------------------------------------------------------------------
+
+    def devices(self, i: int) -> list[int]:
+        """Where task i of the part can be within the limit."""
+        total = self.part.head[i] + self.part.tail[i]
+        return [int(d) for d in np.flatnonzero(total <= self.limit * (1 + 1e-9))]
+
+    def possible(self) -> bool:
+        """Whether every group of tasks has a device within the limit."""
+        return all(self._common(group) for group in self._groups())
+
+    def _groups(self) -> list[list[int]]:
+        """Tasks of the part that must share a device."""
+        groups: dict[int, list[int]] = {}
+        instance = self.part.figures.instance
+        for i, v in enumerate(self.part.tasks):
+            groups.setdefault(instance.group_of[self.part.figures.tasks[v]], []).append(i)
+        return list(groups.values())
+
+    def _common(self, group: Sequence[int]) -> list[int]:
+        """Where all tasks of a group can be within the limit."""
+        return sorted(set(self.devices(group[0])).intersection(*map(self.devices, group[1:])))
+
+    def choices(self, i: int, d: int) -> Sequence[Choice]:
+        """(load, path) corners of task i on d, scaled."""
+        if self.part.figures.batch == 1:
+            seconds = float(self.part.rate[i, d]) / self.scale
+            return ((seconds, seconds),)
+        corners = self.part.figures.choices(int(self.part.tasks[i]), d)
+        return [(load / self.scale, path / self.scale) for load, path in corners]
+
+    def _add_shares(self) -> None:
+        for group in self._groups():
+            shared = {d: self.program.variable() for d in self._common(group)}
+            self.program.equal([(x, 1.0) for x in shared.values()], 1.0)
+            for i in group:
+                for d, share in shared.items():
+                    self._add_choices(i, d, share)
+
+    def _add_choices(self, i: int, d: int, share: int) -> None:
+        corners = self.choices(i, d)
+        columns = [share]
+        if len(corners) > 1:
+            columns = [self.program.variable() for _ in corners]
+            terms = [(x, 1.0) for x in columns]
+            self.program.equal([*terms, (share, -1.0)], 0.0)
+        self.place[i, d] = [share, *columns]
+        loads = [(x, load) for x, (load, _) in zip(columns, corners, strict=True)]
+        part = self.part
+        before = max(0.0, float(part.head[i, d] - part.least[i, d])) / self.scale
+        if any(load > 0 for load, _ in corners):
+            activity = Activity(loads, before, float(part.tail[i, d]) / self.scale)
+            self.work.setdefault(d, []).append(activity)
+
+    def share(self, i: int, d: int) -> int:
+        """The variable y(i, d), or -1 for a share that is always 0."""
+        return self.place[i, d][0] if (i, d) in self.place else -1
+
+    def path(self, i: int) -> list[tuple[int, float]]:
+        """The mean time of task i's execution."""
+        terms = []
+        for d in range(len(self.part.figures.latency)):
+            if (i, d) in self.place:
+                corners = self.choices(i, d)
+                columns = self.place[i, d][1:]
+                terms += [(x, p) for x, (_, p) in zip(columns, corners, strict=True)]
+        return [(x, p) for x, p in terms if p]
+
+    # --- order -------------------------------------------------------------------------------
+
+    def _add_windows(self) -> None:
+        part = self.part
+        for i in range(len(part.tasks)):
+            self.start.append(self.program.variable(self.limit / self.scale))
+            least = part.least[i]
+            head, tail = [], []
+            for d in range(len(least)):
+                share = self.share(i, d)
+                if share >= 0:
+                    head.append((share, float(part.head[i, d] - least[d]) / self.scale))
+                    tail.append((share, float(part.tail[i, d]) / self.scale))
+            self.program.at_most([*_nonzero(head), (self.start[i], -1.0)], 0.0)
+            ends = [(self.start[i], 1.0), *self.path(i), *_nonzero(tail), (self.makespan, -1.0)]
+            self.program.at_most(merged(ends), 0.0)
+
+    def _add_order(self) -> None:
+        part = self.part
+        local = {int(v): i for i, v in enumerate(part.tasks)}
+        copies = part.figures.copies(part.edges) / self.scale
+        for e, times in zip(part.edges, copies, strict=True):
+            u, w = local[int(part.figures.src[e])], local[int(part.figures.dst[e])]
+            moved = self._add_copies(u, w, times)
+            row = [(self.start[u], 1.0), *self.path(u), *moved, (self.start[w], -1.0)]
+            self.program.at_most(merged(row), 0.0)
+
+    def _add_copies(self, u: int, w: int, times: Array) -> list[tuple[int, float]]:
+        makers = [d for d in range(len(times)) if (u, d) in self.place]
+        readers = [d for d in range(len(times)) if (w, d) in self.place]
+        if self.place[u, makers[0]][0] == self.place.get((w, makers[0]), [-1])[0]:
+            return []  # of one color
+        pairs = [(j, k) for j in makers for k in readers]
+        apart = [float(times[j, k]) for j, k in pairs if j != k]
+        if not any(apart):
+            return []
+        uniform = min(apart) == max(apart)
+        if uniform or (len(times) > _MOST_DEVICES and min(len(makers), len(readers)) > 1):
+            return self._add_arrivals(u, w, times, makers, readers)
+        return self._add_pairs(u, w, times, makers, readers)
+
+    def _add_arrivals(
+        self, u: int, w: int, times: Array, makers: list[int], readers: list[int]
+    ) -> list[tuple[int, float]]:
+        found = []
+        for k in readers:
+            seconds = min((float(times[j, k]) for j in makers if j != k), default=0.0)
+            if 0 < seconds < math.inf:
+                moved = self.program.variable()
+                row = [(self.share(w, k), 1.0), (moved, -1.0)]
+                if k in makers:
+                    row.append((self.share(u, k), -1.0))
+                self.program.at_most(row, 0.0)
+                found.append((moved, seconds))
+        return found
+
+    def _add_pairs(
+        self, u: int, w: int, times: Array, makers: list[int], readers: list[int]
+    ) -> list[tuple[int, float]]:
+        z = {
+            (j, k): self.program.variable()
+            for j in makers
+            for k in readers
+            if times[j, k] < math.inf
+        }
+        for j in makers:
+            row = [(x, 1.0) for (a, _), x in z.items() if a == j]
+            self.program.equal([*row, (self.share(u, j), -1.0)], 0.0)
+        for k in readers:
+            row = [(x, 1.0) for (_, b), x in z.items() if b == k]
+            self.program.equal([*row, (self.share(w, k), -1.0)], 0.0)
+        return [(x, float(times[j, k])) for (j, k), x in z.items() if times[j, k] > 0]
+
+    # --- devices -----------------------------------------------------------------------------
+
+    def _add_moves(self) -> None:
+        """Copies as work of the devices that have no copy engine."""
+        part = self.part
+        figures, instance = part.figures, part.figures.instance
+        local = {int(v): i for i, v in enumerate(part.tasks)}
+        tensors: dict[int, list[int]] = {}
+        for e in part.edges:
+            tensors.setdefault(int(figures.tensor[e]), []).append(int(e))
+        for d, times in hops_of(figures).items():
+            for t, edges in tensors.items():
+                seconds = float(times[t]) / self.scale
+                u = local[int(figures.src[edges[0]])]
+                readers = [local[int(figures.dst[e])] for e in edges]
+                if seconds > 0:
+                    before = float(part.head[u].min()) / self.scale
+                    after = min(self._rest(w) for w in readers)
+                    self._add_move(d, u, readers, Activity([], before, after), seconds, instance)
+
+    def _rest(self, i: int) -> float:
+        """The least time from the start of task i to the end, scaled."""
+        part = self.part
+        return float((part.least[i] + part.tail[i]).min()) / self.scale
+
+    def _add_move(
+        self, d: int, u: int, readers: list[int], what: Activity, seconds: float, instance: object
+    ) -> None:
+        made = self.share(u, d)
+        read = sorted({self.share(w, d) for w in readers})
+        for sign in (1.0, -1.0):  # arriving, leaving
+            if sign < 0 and made < 0:
+                continue
+            pairs = [r for r in read if r != made and (r >= 0 or sign < 0)]
+            if not pairs:
+                continue
+            moved = self.program.variable()
+            for r in pairs:
+                row = [(x, s) for x, s in ((r, sign), (made, -sign)) if x >= 0]
+                self.program.at_most([*row, (moved, -1.0)], 0.0)
+            one = Activity([(moved, seconds)], what.before, what.after)
+            self.work.setdefault(d, []).append(one)
+
+    def _add_memory(self) -> None:
+        figures, instance = self.part.figures, self.part.figures.instance
+        for d, binds in enumerate(instance.memory_binds):
+            if not binds:
+                continue
+            limit = float(instance.capacity[d] or 0)
+            row = []
+            for i, v in enumerate(self.part.tasks):
+                own = figures.tasks[v]
+                # Parts of one task share its weights, so each counts for its part of them.
+                shared = len(instance.parts_of[instance.task_of[own]])
+                held = instance.weights[own] / shared + instance.unread[own]
+                if self.share(i, d) >= 0 and held:
+                    row.append((self.share(i, d), held / max(limit, 1.0)))
+            if row:
+                self.program.at_most(merged(row), 1.0 if limit else 0.0)
+
+    # --- solving -----------------------------------------------------------------------------
+
+    def bound(self) -> float:
+        """A bound of the makespan, s: `limit` if nothing can be within it."""
+        if self.makespan < 0:
+            return self.limit
+        best = 0.0
+        for _ in range(_ROUNDS):
+            answer = self.program.solve()
+            best = max(best, answer.bound)
+            self.floor = max(self.floor, best)
+            self.point = answer.point
+            if answer.point is None:
+                break
+            added = [self._cut(d, answer.point) for d in sorted(self.work)]
+            if not any(added):
+                break
+        return min(best * self.scale, self.limit)
+
+    def charge(self, time: float, busy: Array) -> None:
+        """Minimise time x T + busy(d) x work on d instead of T (per scaled second)."""
+        self.program.cost[self.makespan] = time
+        for d, work in self.work.items():
+            for x, seconds in merged([term for what in work for term in what.terms]):
+                self.program.cost[x] += float(busy[d]) * seconds
+
+    def undecided(self) -> int | None:
+        """The task that is most of all on several devices in the last solution; None for none."""
+        if self.point is None:
+            return None
+        most: dict[int, float] = {}
+        for (i, _), columns in self.place.items():
+            most[i] = max(most.get(i, 0.0), float(self.point[columns[0]]))
+        shortest = self.part.rate.min(axis=1) / self.scale
+        score = {i: (1.0 - share) * (1e-3 + shortest[i]) for i, share in most.items()}
+        task = max(sorted(score), key=lambda i: score[i])
+        return task if most[task] < 1 - 1e-6 else None
+
+    def _cut(self, d: int, point: Array) -> bool:
+        """Add the load rows of d that are violated most; whether there were any."""
+        time = float(point[self.makespan])
+        found = violated(self.work[d], point, time, self.floor)
+        for row, ends in found:
+            self.program.at_most([*row, (self.makespan, -1.0)], -ends)
+        return bool(found)
+
+
+def work_of(figures: Figures, tasks: int, edges: int) -> int:
+    """What the program of so many tasks and edges takes, in numbers of a small program.
+
+    The simplex method takes more than twice as long for twice the numbers.
+    """
+    k = figures.least.shape[1]
+    corners = 1 if figures.batch == 1 else 9
+    pairs = k if k > _MOST_DEVICES else k * k
+    moves = 4 * len(hops_of(figures)) * edges
+    size = tasks * k * (5 + 3 * corners) + edges * (2 * k * corners + 3 * pairs) + moves
+    work: int = math.ceil(size * (1 + size / _LARGE))
+    return work
+
+
+def _nonzero(terms: Sequence[tuple[int, float]]) -> Iterator[tuple[int, float]]:
+    return ((x, a) for x, a in terms if a)
