@@ -1,7 +1,7 @@
-"""Build and describe the package: Python as it stands, and one C++ library made by CMake.
+"""Build and describe the package: Python as it stands, and two C++ libraries made by CMake.
 
-``pip install -e . --no-build-isolation`` puts the library into ``tvm_hetero/runtime/_lib`` and is
-quick the second time (objects stay in ``build/``). ``pip wheel .`` puts it into the wheel.
+``pip install -e . --no-build-isolation`` puts the libraries into ``tvm_hetero/runtime/_lib`` and is
+quick the second time (objects stay in ``build/``). ``pip wheel .`` puts them into the wheel.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def tool(name: str) -> str | None:
 
 
 class CMakeBuild(build_ext):
-    """Let CMake make the extension, which is a plain shared library and no Python module."""
+    """Let CMake make the extension, which is a plain shared library and no Python module.
+
+    The search library (src/search/) comes out of the same run, into the same folder.
+    """
 
     def run(self) -> None:
         """Remember whether the library goes beside the sources; setuptools hides it in between."""

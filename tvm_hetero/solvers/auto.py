@@ -17,6 +17,7 @@ answer bears the name of the solver that found it, as ``auto:milp-split``.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,8 @@ from tvm_hetero.solvers.options import Options
 LARGE = 20_000
 # A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
 _QUICK = 0.1
+# The ladder of lower bounds, which knows when to stop once there is a value.
+_BOUND = "bound"
 _HEURISTICS = ("single", "heft", "peft", "cpop", "greedy")
 
 
@@ -45,11 +48,13 @@ class Stage:
 def line_up(problem: Problem) -> list[Stage]:
     """Who is asked, in turn."""
     kind = problem.objective.kind
-    quick = [Stage(name, _QUICK) for name in _HEURISTICS]
+    bound = Stage(_BOUND, _QUICK)
+    quick = [*(Stage(name, _QUICK) for name in _HEURISTICS), bound]
     if kind == "throughput":
-        return [Stage("single", _QUICK), Stage("throughput", 0.95)]
+        return [Stage("single", _QUICK), bound, Stage("throughput", 0.95)]
     if len(problem.tasks) > LARGE:
-        return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.3)]
+        large = [Stage("single", _QUICK), Stage("heft", 0.5), bound]
+        return [*large, Stage("annealing", 0.3)]
     if problem.batch > 1 and kind == "latency":
         return [*quick, Stage("batches", 0.9)]
     if any(Instance(problem).memory_binds) and kind == "latency":
@@ -70,9 +75,13 @@ def solve(problem: Problem, options: Options) -> Schedule:
     from tvm_hetero.bounds import lower_bound
 
     began = time.monotonic()
-    best, bound = options.start, lower_bound(problem)
+    best = options.start
+    bound = 0.0 if best is None else best.lower_bound
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
     for stage in line_up(problem):
+        if stage.solver == _BOUND:
+            bound = max(bound, lower_bound(problem, best.value if best else math.inf))
+            continue
         left = began + options.time_limit - time.monotonic()
         if left <= 0 or (best is not None and best.value - bound <= OPTIMAL_GAP * best.value):
             break

@@ -23,7 +23,7 @@ from tvm_hetero.errors import (
 )
 from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Schedule, SingleDevice
+from tvm_hetero.schedule import OPTIMAL_GAP, Schedule, SingleDevice
 from tvm_hetero.solvers.feasibility import check_memory
 from tvm_hetero.solvers.guard import Solver as Solver
 from tvm_hetero.solvers.guard import attempt, believable_bound, warn
@@ -149,7 +149,10 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     answer = believable_bound(answer, known, solver)
     if options.start is not None and options.start.value < answer.value:
         answer = replace(options.start, lower_bound=answer.lower_bound)
-    bound = max(answer.lower_bound, lower_bound(problem))
+    bound = answer.lower_bound
+    # What is proven needs no other bound, and auto has compared its own with the ladder.
+    if answer.gap > OPTIMAL_GAP and not answer.solver.startswith("auto:"):
+        bound = max(bound, lower_bound(problem, answer.value))
     best = None
     if single is not None:
         best = SingleDevice(main_device(single), single.value)

@@ -1,0 +1,312 @@
+/*!
+ * \file stream_search.cc
+ * \brief Simulated annealing over divisions (see tvm_hetero/streams.h).
+ *
+ * Moves: some elements of a run of tasks pass from one stream to another; a stream of a run of
+ * tasks changes its device; a task is divided as one whose tensor it reads; an execution moves in
+ * the sequence. A run is consecutive in the topological order, so that a whole phase of a network
+ * can change at once and only its ends pay for copies.
+ */
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "random.h"
+#include "streams.h"
+
+namespace tvm_hetero::search {
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+// The last temperature in parts of the first.
+constexpr double kCold = 0.005;
+constexpr int kClockEvery = 256;
+
+class Annealer {
+ public:
+  Annealer(const TvmHeteroStreamsProblem& problem, Division start, uint64_t seed)
+      : problem_(problem), streams_(problem.streams), now_(std::move(start)), random_(seed),
+        decoder_(problem) {
+    now_.begin.resize(now_.counts.size());
+    now_.position.resize(now_.counts.size());
+    for (int v = 0; v < problem.tasks; ++v) Measure(v);
+    for (size_t p = 0; p < now_.sequence.size(); ++p) now_.position[now_.sequence[p]] = p;
+    before_ = now_;
+  }
+
+  void Run(TvmHeteroStreamsSearch* search);
+  const Division& best() const { return best_; }
+
+ private:
+  int Propose();
+  int Shift();
+  int Rehouse();
+  int Imitate();
+  int Resequence();
+  void Segment(int* first, int* last);
+  void Measure(int v);
+  int Touch(int v);
+  bool Allowed(int v, int d) const {
+    return problem_.seconds[(static_cast<size_t>(v) * problem_.devices + d) *
+                                (problem_.batch + 1) + 1] < kInfinite;
+  }
+  bool Fixed(int v) const { return problem_.loose[v] || problem_.group[v] >= 0; }
+  bool MoveGroup(int v, int d);
+  void Undo();
+  void Keep();
+
+  const TvmHeteroStreamsProblem& problem_;
+  int streams_;
+  Division now_, before_, best_;
+  Random random_;
+  StreamDecoder decoder_;
+  std::vector<int> touched_;           // tasks whose counts or devices differ from `before_`
+  int moved_first_ = 0, moved_last_ = -1;  // positions that do
+};
+
+void Annealer::Measure(int v) {
+  int first = 0;
+  for (int item = v * streams_; item < (v + 1) * streams_; ++item) {
+    now_.begin[item] = first;
+    first += now_.counts[item];
+  }
+}
+
+/*! \brief Note a changed task; its first position. */
+int Annealer::Touch(int v) {
+  touched_.push_back(v);
+  Measure(v);
+  auto own = now_.position.begin() + v * streams_;
+  return *std::min_element(own, own + streams_);
+}
+
+void Annealer::Segment(int* first, int* last) {
+  int tasks = problem_.tasks, length = 1;
+  if (random_.Chance(0.6)) length = static_cast<int>(std::exp(random_.Unit() * std::log(tasks)));
+  *first = random_.Below(tasks);
+  *last = std::min(tasks, *first + std::max(1, length));
+}
+
+int Annealer::Shift() {
+  int first, last, position = -1;
+  Segment(&first, &last);
+  int from = random_.Below(streams_), to = random_.Below(streams_ - 1);
+  to += to >= from;
+  int most = 1;
+  if (random_.Chance(0.4)) most = 1 + random_.Below(std::max(1, problem_.batch / 4));
+  if (random_.Chance(0.15)) most = problem_.batch;
+  for (int v = first; v < last; ++v) {
+    int count = std::min(most, now_.counts[v * streams_ + from]);
+    if (Fixed(v) || count == 0) continue;
+    if (!Allowed(v, now_.device[v * streams_ + to])) continue;
+    now_.counts[v * streams_ + from] -= count;
+    now_.counts[v * streams_ + to] += count;
+    int at = Touch(v);
+    position = position < 0 ? at : std::min(position, at);
+  }
+  return position;
+}
+
+bool Annealer::MoveGroup(int v, int d) {
+  for (int w = 0; w < problem_.tasks; ++w) {
+    if (problem_.group[w] == problem_.group[v] && !Allowed(w, d)) return false;
+  }
+  return true;
+}
+
+int Annealer::Rehouse() {
+  int first, last, position = -1;
+  Segment(&first, &last);
+  int stream = random_.Below(streams_), other = random_.Below(streams_);
+  int device = random_.Below(problem_.devices);
+  bool swap = random_.Chance(0.3);
+  if (problem_.group[first] >= 0) {
+    if (!MoveGroup(first, device)) return -1;
+    for (int w = 0; w < problem_.tasks; ++w) {
+      if (problem_.group[w] != problem_.group[first]) continue;
+      for (int s = 0; s < streams_; ++s) now_.device[w * streams_ + s] = device;
+      int at = Touch(w);
+      position = position < 0 ? at : std::min(position, at);
+    }
+    return position;
+  }
+  for (int v = first; v < last; ++v) {
+    if (problem_.group[v] >= 0) continue;
+    int32_t& own = now_.device[v * streams_ + stream];
+    if (swap) {
+      std::swap(own, now_.device[v * streams_ + other]);
+    } else {
+      if (!Allowed(v, device)) continue;
+      own = device;
+    }
+    int at = Touch(v);
+    position = position < 0 ? at : std::min(position, at);
+  }
+  return position;
+}
+
+int Annealer::Imitate() {
+  int e = random_.Below(std::max(1, problem_.edges));
+  if (problem_.edges == 0) return -1;
+  int v = static_cast<int>(std::upper_bound(problem_.in_begin, problem_.in_begin +
+                                            problem_.tasks + 1, e) - problem_.in_begin) - 1;
+  int u = problem_.in_task[e];
+  if (random_.Chance(0.5)) std::swap(u, v);
+  if (Fixed(u) || Fixed(v)) return -1;
+  for (int s = 0; s < streams_; ++s) {
+    if (!Allowed(v, now_.device[u * streams_ + s])) return -1;
+  }
+  for (int s = 0; s < streams_; ++s) {
+    now_.counts[v * streams_ + s] = now_.counts[u * streams_ + s];
+    now_.device[v * streams_ + s] = now_.device[u * streams_ + s];
+  }
+  return Touch(v);
+}
+
+int Annealer::Resequence() {
+  int items = static_cast<int>(now_.sequence.size());
+  int from = random_.Below(items);
+  for (int tries = 0; tries < 8 && now_.counts[now_.sequence[from]] == 0; ++tries) {
+    from = random_.Below(items);
+  }
+  int far = std::max(1, static_cast<int>(std::exp(random_.Unit() * std::log(items))));
+  int to = from + (random_.Chance(0.5) ? far : -far);
+  if (to < 0 || to >= items) return -1;
+  auto begin = now_.sequence.begin();
+  if (to > from) {
+    std::rotate(begin + from, begin + from + 1, begin + to + 1);
+  } else {
+    std::rotate(begin + to, begin + from, begin + from + 1);
+  }
+  moved_first_ = std::min(from, to);
+  moved_last_ = std::max(from, to);
+  for (int p = moved_first_; p <= moved_last_; ++p) now_.position[now_.sequence[p]] = p;
+  return moved_first_;
+}
+
+/*! \brief Change something; the first position that may differ, or -1 if nothing does. */
+int Annealer::Propose() {
+  touched_.clear();
+  moved_last_ = -1;
+  double kind = random_.Unit();
+  if (kind < 0.45 && streams_ > 1) return Shift();
+  if (kind < 0.60) return Rehouse();
+  if (kind < 0.70) return Imitate();
+  return Resequence();
+}
+
+namespace {
+void Copy(const Division& from, Division* to, const std::vector<int>& tasks, int streams,
+          int first, int last) {
+  for (int v : tasks) {
+    for (int item = v * streams; item < (v + 1) * streams; ++item) {
+      to->counts[item] = from.counts[item];
+      to->device[item] = from.device[item];
+      to->begin[item] = from.begin[item];
+    }
+  }
+  for (int p = first; p <= last; ++p) {
+    to->sequence[p] = from.sequence[p];
+    to->position[to->sequence[p]] = p;
+  }
+}
+}  // namespace
+
+void Annealer::Undo() { Copy(before_, &now_, touched_, streams_, moved_first_, moved_last_); }
+void Annealer::Keep() { Copy(now_, &before_, touched_, streams_, moved_first_, moved_last_); }
+
+void Annealer::Run(TvmHeteroStreamsSearch* search) {
+  auto began = std::chrono::steady_clock::now();
+  double current = decoder_.Decode(now_, 0, kInfinite);
+  decoder_.Commit(now_);
+  best_ = now_;
+  double best = current;
+  search->stopped = 0;
+  double first = search->heat * current;
+  for (int64_t step = 0; current < kInfinite && decoder_.work() + step < search->work; ++step) {
+    if (step % kClockEvery == 0) {
+      std::chrono::duration<double> spent = std::chrono::steady_clock::now() - began;
+      search->stopped = spent.count() > search->deadline;
+      if (search->stopped) break;
+    }
+    double done = static_cast<double>(decoder_.work() + step) / static_cast<double>(search->work);
+    double heat = first * std::pow(kCold, done);
+    double bound = current - heat * std::log(1.0 - random_.Unit());
+    int from = Propose();
+    if (from < 0) continue;
+    double score = decoder_.Decode(now_, from, bound);
+    if (!(score <= bound)) {
+      Undo();
+      continue;
+    }
+    decoder_.Commit(now_);
+    Keep();
+    current = score;
+    if (score < best) {
+      best = score;
+      best_ = now_;
+    }
+  }
+  search->value = best;
+  search->work = decoder_.work();
+}
+
+bool Valid(const TvmHeteroStreamsProblem& p) {
+  if (p.tasks < 1 || p.devices < 1 || p.streams < 1 || p.batch < 1 || p.edges < 0) return false;
+  if (p.in_begin[0] != 0 || p.in_begin[p.tasks] != p.edges) return false;
+  for (int v = 0; v < p.tasks; ++v) {
+    if (p.in_begin[v] > p.in_begin[v + 1]) return false;
+    for (int e = p.in_begin[v]; e < p.in_begin[v + 1]; ++e) {
+      if (p.in_task[e] < 0 || p.in_task[e] >= v) return false;
+    }
+  }
+  return true;
+}
+
+bool Valid(const TvmHeteroStreamsProblem& p, const Division& start) {
+  int items = p.tasks * p.streams;
+  std::vector<char> seen(items, 0);
+  for (int i = 0; i < items; ++i) {
+    if (start.counts[i] < 0 || start.counts[i] > p.batch) return false;
+    if (start.device[i] < 0 || start.device[i] >= p.devices) return false;
+    if (start.sequence[i] < 0 || start.sequence[i] >= items) return false;
+    if (seen[start.sequence[i]]++) return false;
+  }
+  for (int v = 0; v < p.tasks; ++v) {
+    int64_t sum = 0;
+    for (int s = 0; s < p.streams; ++s) sum += start.counts[v * p.streams + s];
+    if (sum != p.batch) return false;
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace tvm_hetero::search
+
+int tvm_hetero_streams_anneal(const TvmHeteroStreamsProblem* problem,
+                              TvmHeteroStreamsSearch* search, int32_t* counts, int32_t* device,
+                              int32_t* sequence) {
+  using namespace tvm_hetero::search;
+  try {
+    if (!Valid(*problem)) return kSearchBadArgument;
+    size_t items = static_cast<size_t>(problem->tasks) * problem->streams;
+    Division start;
+    start.counts.assign(counts, counts + items);
+    start.device.assign(device, device + items);
+    start.sequence.assign(sequence, sequence + items);
+    if (!Valid(*problem, start)) return kSearchBadArgument;
+    Annealer annealer(*problem, std::move(start), search->seed);
+    annealer.Run(search);
+    std::copy_n(annealer.best().counts.begin(), items, counts);
+    std::copy_n(annealer.best().device.begin(), items, device);
+    std::copy_n(annealer.best().sequence.begin(), items, sequence);
+    return kSearchOk;
+  } catch (const std::bad_alloc&) {
+    return kSearchNoMemory;
+  } catch (...) {
+    return kSearchFailed;
+  }
+}
