@@ -18,6 +18,9 @@ from tvm_hetero.solvers import Options, Solver, names, register, solve
 from tvm_hetero.solvers import registry as registry_module
 
 SOLVERS = ("auto", "cpsat", "heft", "single")
+OTHERS = tuple(sorted(set(names()) - set(SOLVERS)))
+# What each of them answers; the rest of the objectives it refuses with a reason.
+_STAGES = ("ideals-dp", "linear-dp", "stages", "throughput")
 QUICK = Options(time_limit=20.0)
 
 
@@ -157,6 +160,28 @@ def test_every_answer_is_valid_and_not_below_its_bound(solver: str, data: st.Dat
     assert answer.value >= answer.lower_bound
     single = answer.best_single_device
     assert single is not None and answer.value <= single.value
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+@pytest.mark.parametrize("solver", OTHERS)
+def test_every_other_solver_is_valid_or_says_why_not(solver: str, data: st.DataObject) -> None:
+    problem = data.draw(problems(max_tasks=6, kinds=KINDS, batch=2, memory=True))
+    try:
+        answer = solve(problem, solver, Options(time_limit=0.3))
+    except (UsageError, SolverError, InfeasibleError) as error:
+        assert len(str(error)) > 20
+        return
+    assert check_schedule(problem, answer) == []
+    assert answer.value >= answer.lower_bound
+
+
+@pytest.mark.parametrize("solver", OTHERS)
+def test_same_seed_same_bytes_of_the_others(solver: str) -> None:
+    kind = "throughput" if solver in _STAGES else "latency"
+    problem = topcuoglu().with_objective(Objective(kind))  # type: ignore[arg-type]
+    first, second = (solve(problem, solver, Options(time_limit=1.0)) for _ in range(2))
+    assert first.dumps(canonical=True) == second.dumps(canonical=True)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

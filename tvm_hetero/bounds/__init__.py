@@ -70,7 +70,8 @@ def lower_bound(problem: Problem, upper: float = math.inf) -> float:
     -------
     s, s per batch, J per batch, or money per batch, by the objective.
     """
-    return max(rung.value for rung in bound_ladder(problem, _QUICK, upper))
+    rungs = bound_ladder(problem, _QUICK, upper)
+    return max((rung.value for rung in rungs), default=0.0)
 
 
 def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf) -> list[Rung]:

@@ -9,8 +9,6 @@ import numpy as np
 from tvm_hetero.bounds.memory_prices import Box, Walk, Way
 from tvm_hetero.bounds.module_choices import Array, Choices, undominated
 
-# Labels at one cut and device; above it, near ones are merged.
-_MOST = 500
 # Sums of labels and placements that are made at once.
 _AT_ONCE = 200_000
 # Ways that are read from the last labels.
@@ -37,23 +35,24 @@ class Labels:
 
 
 def ways_below(
-    box: Box, prices: Array, upper: float, most: int
+    box: Box, prices: Array, upper: float, most: int, width: int
 ) -> tuple[float, list[Way], int]:
     """A bound of the chains of a box within its room, some of them, and the work that it took.
 
     The bound is `upper` (s) if none is below, and 0 if more than `most` work would be needed.
+    Of more than `width` labels at one cut and device near ones are merged.
     Ways come from labels of which the quickest stands for those near it, as it is.
     """
     walk = Walk(_best_rows(box), prices)
-    bound, _, work = _along(walk, prices, upper, most, merge=True)
+    bound, _, work = _along(walk, prices, upper, most, width)
     if not 0 < bound < upper:
         return bound, [], work
-    _, ways, more = _along(walk, prices, upper, most - work, merge=False)
+    _, ways, more = _along(walk, prices, upper, most - work, width, merge=False)
     return bound, ways, work + more
 
 
 def _along(
-    walk: Walk, prices: Array, upper: float, most: int, *, merge: bool
+    walk: Walk, prices: Array, upper: float, most: int, width: int, *, merge: bool = True
 ) -> tuple[float, list[Way], int]:
     """From the first module to the last."""
     box, none = walk.box, np.zeros(1, dtype=np.int64)
@@ -64,7 +63,8 @@ def _along(
         work += 10_000 + len(labels) * len(table) // walk.devices
         if work > most:
             return 0.0, [], work
-        labels = _extended(walk, m, labels, prices, upper, merge=merge)
+        labels = _extended(walk, m, labels, prices, upper)
+        labels = _thinned(labels, box.room, width, merge=merge)
         past.append(labels)
         if not len(labels):
             return upper, [], work
@@ -97,7 +97,7 @@ def _rows(past: list[Labels], at: int) -> list[int]:
 
 
 def _extended(
-    walk: Walk, m: int, labels: Labels, prices: Array, upper: float, *, merge: bool
+    walk: Walk, m: int, labels: Labels, prices: Array, upper: float
 ) -> Labels:
     """The labels after module m."""
     table, room = walk.box.tables[m], walk.box.room
@@ -116,27 +116,27 @@ def _extended(
             useful = (total < upper) & (held <= room).all(axis=2)
             a, b = np.nonzero(useful)
             new = Labels(last[rows][b], seconds[a, b], held[a, b], part[a], rows[b])
-            found.append(_thinned(new, room, merge=merge))
+            found.append(new)
     both = [np.concatenate(columns) for columns in zip(*map(_columns, found), strict=True)]
-    return _thinned(Labels(*both), room, merge=merge)
+    return Labels(*both)
 
 
 def _columns(labels: Labels) -> tuple[Array, ...]:
     return (labels.device, labels.seconds, labels.held, labels.back, labels.row)
 
 
-def _thinned(labels: Labels, room: Array, *, merge: bool) -> Labels:
+def _thinned(labels: Labels, room: Array, width: int, *, merge: bool) -> Labels:
     """Without those that are nowhere better than another; merged where they are too many."""
     if not len(labels):
         return labels
     kept = []
     for j in np.unique(labels.device).tolist():
         own = labels.take(np.flatnonzero(labels.device == j))
-        levels = 4 * _MOST
-        own = _pareto(own) if len(own) <= 2 * _MOST else own
-        while len(own) > _MOST and levels > 1:
+        levels = 4 * width
+        own = _pareto(own) if len(own) <= 2 * width else own
+        while len(own) > width and levels > 1:
             own = _merged(own, room, levels, merge=merge)
-            own = _pareto(own) if len(own) <= 2 * _MOST else own
+            own = _pareto(own) if len(own) <= 2 * width else own
             levels //= 2
         kept.append(own)
     columns = [np.concatenate(columns) for columns in zip(*map(_columns, kept), strict=True)]

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.bounds.figures import Figures
-from tvm_hetero.bounds.loads import group_rates, load_of
+from tvm_hetero.bounds.loads import group_rates, load_of, priced
 from tvm_hetero.bounds.modules import Chain
 from tvm_hetero.bounds.part import Part
 from tvm_hetero.bounds.paths import (
@@ -45,8 +45,9 @@ from tvm_hetero.bounds.paths import (
 )
 from tvm_hetero.bounds.precedence import Model, work_of
 from tvm_hetero.chain_bounds import chain_bound
+from tvm_hetero.class_shares import shares_of
 from tvm_hetero.pattern_bounds import pattern_bound
-from tvm_hetero.throughput_bounds import share_bound
+from tvm_hetero.throughput_bounds import rates, share_bound
 
 ROUNDING = 1 - 1e-12
 # Numbers in linear programs that take about a second.
@@ -151,8 +152,10 @@ def _throughput_rungs(
     figures: Figures, upper: float
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     instance = figures.instance
-    yield "loads", lambda: load_of(figures)
-    if figures.merged.rate.size > _MOST_SHARES:
+    # Copies are left to the shares, which know equal devices: `load_of` takes seconds there.
+    yield "loads", lambda: priced(group_rates(figures.merged))
+    yield "classes", lambda: shares_of(instance, rates(instance)).value
+    if not instance.contended or figures.merged.rate.size > _MOST_SHARES:
         return
     shares = functools.cache(lambda: share_bound(instance))
     yield "shares", lambda: shares()[0]

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -52,6 +53,8 @@ _ROUNDING = 1 - 1e-11
 _MOST, _MOST_TOGETHER = 200_000, 600_000
 # Devices with a limit for which boxes and labels make sense.
 _MOST_LIMITED = 4
+# Labels at one cut and device, when a box is labelled for the first, second, ... time.
+_WIDTHS = (300, 1_000, 3_000)
 # Boxes that are looked at.
 _BOXES = 100
 # Work (sums of numbers) that takes about a second of a slow core.
@@ -117,13 +120,16 @@ class Search:
     Attributes
     ----------
     bound : of every makespan, s; `upper` where none is below.
-    work : what is left of it; the search stops soon after it is used up.
+    work : what is left of it; the search stops soon after it is used up, or at the deadline
+        (of `time.monotonic`), which is only a net.
     ways : chains that keep all memory, as far as (1) knows; the quickest first.
     """
 
-    def __init__(self, chain: MemoryChain, upper: float, work: int) -> None:
+    def __init__(
+        self, chain: MemoryChain, upper: float, work: int, deadline: float = math.inf
+    ) -> None:
         self.chain, self.upper = chain, upper
-        self.work = work
+        self.work, self.deadline = work, deadline
         self.bound = 0.0
         self.ways: list[Way] = []
         most = np.max([table.busy.max(axis=0, initial=0.0) for table in chain.tables], axis=0)
@@ -137,7 +143,7 @@ class Search:
 
     def run(self) -> float:
         """The bound: the least of all boxes', or `upper`."""
-        while self._heap:
+        while self._heap and time.monotonic() < self.deadline:
             bound, _, box = heappop(self._heap)
             if bound >= self.upper:
                 break
@@ -145,13 +151,18 @@ class Search:
             if cut is not None:
                 for child in cut:
                     self._push(child, bound)
-            elif not box.labelled and self.work > 0:
+            elif box.labelled < len(_WIDTHS) and self.work > 0:
                 self._label(box, bound)
             else:
                 self._put(bound, box)
                 break
         self.bound = min([self.upper, *(bound for bound, _, _ in self._heap[:1])]) * _ROUNDING
         return self.bound
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is proven that nothing is below `upper`."""
+        return not self._heap or self._heap[0][0] >= self.upper
 
     def _push(self, box: Box, least: float) -> None:
         """Bound a box; keep it if schedules below `upper` may be in it."""
@@ -199,10 +210,11 @@ class Search:
 
     def _label(self, box: Box, bound: float) -> None:
         """Bound a box by labels, and put it back."""
-        value, ways, spent = ways_below(box, box.prices, self.upper, self.work)
+        width = _WIDTHS[box.labelled]
+        value, ways, spent = ways_below(box, box.prices, self.upper, self.work, width)
         self.work -= spent
         self._keep(ways)
-        box.labelled = True
+        box.labelled += 1
         self._put(max(bound, value), box)
 
 

@@ -44,7 +44,7 @@ class Box:
     high: Array
     capacity: Array
     prices: Array
-    labelled: bool = False
+    labelled: int = 0
 
     @property
     def room(self) -> Array:
@@ -62,7 +62,7 @@ class Box:
         known: dict[int, Choices] = {}
         for table in self.tables:
             if id(table) not in known:
-                fits: Array = (table.busy <= self.high).all(axis=1)
+                fits: Array = np.asarray((table.busy <= self.high).all(axis=1))
                 fits &= (table.held <= self.room).all(axis=1)
                 known[id(table)] = table if fits.all() else table.take(fits)
         tables = [known[id(table)] for table in self.tables]

@@ -223,5 +223,5 @@ def _covers(one: Array, other: Array) -> Array:
 
 
 def _covered(one: Array, other: Array) -> Array:
-    result: Array = _covers(one, other).any(axis=0)
+    result: Array = np.asarray(_covers(one, other).any(axis=0))
     return result
