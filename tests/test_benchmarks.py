@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from benchmarks import kernels, models
+from benchmarks import kernels, models, schedule
+from benchmarks.scheduling import page
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -37,3 +38,30 @@ def test_kernels_small():
         assert result.error < 1e-3
         assert math.isfinite(result.ratio)
         assert result.slowest
+
+
+def test_schedule_small():
+    suites = schedule.main(["--small", "--time-limit", "0.5"])
+    assert set(suites) == set(schedule.SUITES)
+    for rows in suites.values():
+        assert rows
+        for row in rows:
+            assert "error" not in row, row
+            assert "warnings" not in row, row
+    best = {row["solver"]: row["value"] for row in suites["latency"]}
+    assert best["auto"] <= min(best.values()) * (1 + 1e-9)
+    for row in suites["bounds"]:
+        assert row["bound"] <= row["best"] * (1 + 1e-9)
+    sizes = [row["tasks"] for row in suites["scaling"]]
+    assert sizes == sorted(sizes) and all(row["peak_bytes"] > 0 for row in suites["scaling"])
+
+
+def test_the_page_of_the_scheduler_quotes_the_committed_results(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    page.write_page(schedule.RESULTS, tmp_path)
+    docs = schedule.ROOT / "docs"
+    written = (tmp_path / "scheduling.md").read_text(encoding="utf-8")
+    assert written == (docs / "scheduling.md").read_text(encoding="utf-8")
+    for picture in sorted((tmp_path / "pictures").iterdir()):
+        committed = docs / "pictures" / picture.name
+        assert picture.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8")

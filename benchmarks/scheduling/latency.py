@@ -20,7 +20,7 @@ NETWORKS = (
 )  # fmt: skip
 # The platforms of our measurements (free copies, two speeds) and DiviML's (copies block the CPU).
 PLATFORMS = ("sched-pcie", "sched-nvl", "diviml")
-SMALL = (("light-squeezenet", "sched-nvl"), ("module", "diviml"))
+SMALL = (("light-squeezenet", "sched-nvl"),)
 
 
 def cases(small: bool) -> list[tuple[str, Problem]]:

@@ -12,6 +12,8 @@ file          what is in it
 `modules`     the same by modules, and branched
 `ladder`      the rungs for latency and throughput, from milliseconds to seconds
 `spending`    energy and cost
+`memory`      latency by modules where memory binds (with `memory_prices`, `labels`,
+              `module_choices`): prices of bytes, labels of what is taken
 ============  ==========================================================================
 
 The rungs that know more of special problems are beside this package: `throughput_bounds`,
@@ -27,16 +29,19 @@ from __future__ import annotations
 import math
 import time
 
-from tvm_hetero.bounds.figures import figures_of
+from tvm_hetero.bounds.figures import Figures, figures_of
 from tvm_hetero.bounds.ladder import (
     ROUNDING,
     WORK_A_SECOND,
     Rung,
     climb,
     climb_throughput,
+    limit_of,
     path_of,
 )
 from tvm_hetero.bounds.loads import load_of
+from tvm_hetero.bounds.memory import WORK_A_SECOND as WORK_ON_MEMORY
+from tvm_hetero.bounds.memory import memory_bound
 from tvm_hetero.bounds.spending import spending
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.instance import Instance
@@ -58,19 +63,22 @@ _QUICK = 1.0
 _QUICKER = 0.1
 
 
-def lower_bound(problem: Problem, upper: float = math.inf) -> float:
+def lower_bound(
+    problem: Problem, upper: float = math.inf, seconds: float = _QUICK
+) -> float:
     """A proven lower bound of the objective, in about a second.
 
     Parameters
     ----------
     problem : any problem that has a schedule.
     upper : a known value; the search stops when the bound has reached it.
+    seconds : about what it may take, counted as work; the first rungs are always there.
 
     Returns
     -------
     s, s per batch, J per batch, or money per batch, by the objective.
     """
-    rungs = bound_ladder(problem, _QUICK, upper)
+    rungs = bound_ladder(problem, min(seconds, _QUICK), upper)
     return max((rung.value for rung in rungs), default=0.0)
 
 
@@ -88,12 +96,26 @@ def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf
     work = round(seconds * WORK_A_SECOND)
     kind = problem.objective.kind
     if kind == "latency":
-        return list(climb(figures, work, upper))
+        rungs = list(climb(figures, work, upper))
+        return [*rungs, *_memory(figures, rungs, seconds, upper)]
     if kind == "throughput":
         return list(climb_throughput(figures, upper))
     began = time.perf_counter()
     value = spending(figures, work)
     return [Rung("spending", value, time.perf_counter() - began)]
+
+
+def _memory(
+    figures: Figures, rungs: list[Rung], seconds: float, upper: float
+) -> list[Rung]:
+    """The rung for modules whose placements can be gone through (`memory`)."""
+    best = max((rung.value for rung in rungs), default=0.0)
+    if not any(figures.instance.memory_binds) or best >= upper * (1 - 1e-9):
+        return []
+    began = time.perf_counter()
+    limit = upper if upper < math.inf else limit_of(figures, best)
+    value = memory_bound(figures.instance, limit, round(seconds * WORK_ON_MEMORY))
+    return [Rung("memory", value, time.perf_counter() - began)] if value > 0 else []
 
 
 def check_latency_limit(problem: Problem) -> None:

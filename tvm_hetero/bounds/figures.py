@@ -5,7 +5,7 @@ elements of task v on device d:
 
     rate[v, d]    B min over n of c(v, d, n) / n: all elements of v on d take at least this
     least[v, d]   min over n of c(v, d, n): the execution that holds an element, likewise
-    choices(v, d) points (load, path): see below
+    choices(v, d) points (load, path, size): see below
 
 Costs are linear between the points of their table, so both minima lie at a point, 1 or B. For
 B = 1 both are the cost.
@@ -15,19 +15,18 @@ execution) or quick for its elements (small n), never both. Per unit of the batc
 
     load(n) = B c(n) / n   of the device,        path(n) = c(n)   of the mean element's way,
 
-so a share y of the batch, however divided, costs (load, path) that is y times a mean of these
-points over n = 1 .. B. `choices` are the corners of a polygon that lies below and to the left of
-all points: their lower hull where it is short, else the meeting points of some of its sides
-(each side's line has all points on one side, so nothing is cut off).
+and each copy of what it makes carries all n elements. So a share y of the batch, however divided,
+costs (load, path, size) that is y times a mean of the points (load(n), path(n), n) over
+n = 1 .. B. `choices` are some of these points, all of them up to `NODES`, lowered until every
+point is above a mean of two neighbours of the same size                   -> `corners`
 
-Copies: an element's copy takes `latency[j, k] + bytes * inverse[j, k]` at least. Between devices
+Copies: n elements take `latency[j, k] + n * bytes * inverse[j, k]` at least. Between devices
 without a link, both are the least over all paths, each for itself.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,10 +39,10 @@ from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Cost, Problem
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Choice = tuple[float, float]
-# Sizes of executions up to which every one is looked at; corners that a polygon may have.
+Choice = tuple[float, float, float]
+# Sizes of executions up to which every one is looked at; how many of them become choices.
 _ALL_SIZES = 1024
-_CORNERS = 9
+NODES = 16
 
 
 @dataclass(frozen=True)
@@ -110,21 +109,18 @@ class Figures:
         return bool(np.isfinite(self.least).any(axis=1).all())
 
     def choices(self, i: int, d: int) -> tuple[Choice, ...]:
-        """Corners (load, path) of task `i` on device `d`, s per whole batch and per element."""
+        """(load, path, size) of task `i` on device `d`: s per whole batch, s, elements."""
         if self.batch == 1 or self.rate[i, d] == 0:
-            return ((float(self.rate[i, d]), float(self.least[i, d])),)
+            return ((float(self.rate[i, d]), float(self.least[i, d]), 1.0),)
         task = self.instance.tasks[self.tasks[i]]
         cost = self.instance.problem.costs[task][self.instance.names[d]]
-        return self._corners(cost)
+        if cost not in self._known:
+            self._known[cost] = corners(cost, self.batch)
+        return self._known[cost]
 
     @cached_property
     def _known(self) -> dict[Cost, tuple[Choice, ...]]:
         return {}
-
-    def _corners(self, cost: Cost) -> tuple[Choice, ...]:
-        if cost not in self._known:
-            self._known[cost] = corners(cost, self.batch)
-        return self._known[cost]
 
 
 def figures_of(instance: Instance) -> Figures:
@@ -217,67 +213,47 @@ def _nearest(table: Array, kind: Array) -> Array:
 
 
 def corners(cost: Cost, batch: int) -> tuple[Choice, ...]:
-    """Corners of a polygon below all (load, path) of 1 .. `batch` elements (see above)."""
+    """Points (load, path, size): a mean of them is below each of 1 .. `batch` (see above)."""
     if batch > _ALL_SIZES:
         sizes = sorted({1, batch, *(n for n, _ in cost.points if n < batch)})
         load = batch * min(cost.seconds(n) / n for n in sizes)
-        return ((load, min(cost.seconds(n) for n in sizes)),)
-    points = sorted((batch * s / n, s) for n in range(1, batch + 1) for s in [cost.seconds(n)])
-    hull = _lower_hull(points)
-    return tuple(hull if len(hull) <= _CORNERS else _outer(hull))
+        return ((load, min(cost.seconds(n) for n in sizes), 1.0),)
+    sizes_ = np.arange(1, batch + 1)
+    path = np.array([cost.seconds(n) for n in range(1, batch + 1)])
+    curves = np.stack([batch * path / sizes_, path])
+    nodes = _nodes(curves)
+    lowered = curves[:, nodes]
+    for a, (first, last) in enumerate(pairwise(nodes)):
+        over = _above(curves, first, last).max(axis=1)
+        # Each end carries the worst of both its sides.
+        for end in (a, a + 1):
+            lowered[:, end] = np.minimum(lowered[:, end], curves[:, nodes[end]] - over)
+    # A little down where anything was moved, so that rounding cuts nothing off.
+    lowered = np.maximum(0.0, np.where(lowered < curves[:, nodes], lowered * (1 - 1e-12), lowered))
+    return tuple(
+        (float(load), float(way), float(n + 1))
+        for n, load, way in zip(nodes, *lowered.tolist(), strict=True)
+    )
 
 
-def _lower_hull(points: Sequence[Choice]) -> list[Choice]:
-    """The corners of the hull that are best for some weights >= 0, by rising load."""
-    hull: list[Choice] = []
-    for x, y in points:
-        if hull and y >= hull[-1][1]:
-            continue
-        while len(hull) > 1 and _turn(hull[-2], hull[-1], (x, y)) <= 0:
-            hull.pop()
-        hull.append((x, y))
-    return hull
+def _nodes(curves: Array) -> list[int]:
+    """Where straight lines between neighbours are not far above the curves (relatively)."""
+    last = curves.shape[1] - 1
+    nodes = sorted({0, last})
+    scale = np.maximum(curves, curves.max(axis=1, keepdims=True) * 1e-12) + 1e-300
+    while len(nodes) < NODES:
+        over = np.zeros(last + 1)
+        for a, b in pairwise(nodes):
+            over[a : b + 1] = (_above(curves, a, b) / scale[:, a : b + 1]).max(axis=0)
+        if over.max() <= 1e-12:
+            break
+        nodes = sorted({*nodes, int(over.argmax())})
+    return nodes
 
 
-def _turn(a: Choice, b: Choice, c: Choice) -> float:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
-
-
-def _outer(hull: Sequence[Choice]) -> list[Choice]:
-    """Fewer corners, outside: where sides of the hull meet. Where they are furthest from the
-    hull (in parts of its path), a side between them is added, until there are `_CORNERS`.
-    """
-    chosen = [0, len(hull) - 2]
-    while True:
-        pairs = list(pairwise(chosen))
-        met = [_meet(hull[i], hull[i + 1], hull[k], hull[k + 1]) for i, k in pairs]
-        open_pairs = [p for p, (i, k) in enumerate(pairs) if k > i + 1]
-        if len(met) + 2 >= _CORNERS or not open_pairs:
-            return [hull[0], *met, hull[-1]]
-        worst = max(open_pairs, key=lambda p: _missing(hull, pairs[p], met[p]))
-        i, k = pairs[worst]
-        # The side above the corner is the one nearest to it.
-        between = bisect_left(hull, met[worst], i + 1, k) - 1
-        chosen = sorted({*chosen, min(max(between, i + 1), k - 1)})
-
-
-def _missing(hull: Sequence[Choice], pair: tuple[int, int], corner: Choice) -> float:
-    """How far a corner is below the hull, in parts of the hull's path there."""
-    i, k = pair
-    at = min(max(bisect_left(hull, corner, i + 1, k) - 1, i), k)
-    (x, y), (z, w) = hull[at], hull[at + 1]
-    path = y + (w - y) * (corner[0] - x) / (z - x)
-    return (path - corner[1]) / path if path > 0 else 0.0
-
-
-def _meet(a: Choice, b: Choice, c: Choice, e: Choice) -> Choice:
-    """Where the line through a and b meets that through c and e, from a hull in this order."""
-    if b == c:
-        return b
-    slope, other = (b[1] - a[1]) / (b[0] - a[0]), (e[1] - c[1]) / (e[0] - c[0])
-    if other - slope <= 0:
-        return (b[0], c[1])
-    x = (b[1] - c[1] + other * c[0] - slope * b[0]) / (other - slope)
-    x = min(max(x, b[0]), c[0])
-    # A little down and left, so that rounding cuts nothing off.
-    return x * (1 - 1e-12), min(b[1] + slope * (x - b[0]), b[1]) * (1 - 1e-12)
+def _above(curves: Array, first: int, last: int) -> Array:
+    """How far the lines between two points are above the curves, at and between them."""
+    at = (np.arange(first, last + 1) - first) / max(1, last - first)
+    ends = curves[:, [first]] * (1 - at) + curves[:, [last]] * at
+    found: Array = np.maximum(0.0, ends - curves[:, first : last + 1])
+    return found

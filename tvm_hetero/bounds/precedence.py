@@ -45,12 +45,15 @@ from tvm_hetero.bounds.linear import Program
 from tvm_hetero.bounds.load_cuts import Activity, merged, violated
 from tvm_hetero.bounds.loads import hops_of
 from tvm_hetero.bounds.part import Part
+from tvm_hetero.objective import RELATIVE_TOLERANCE
 
 # Beyond this many devices z is replaced by m (see above).
 _MOST_DEVICES = 6
 _ROUNDS = 4
 # Numbers of a program whose time a number is twice that of a small one.
 _LARGE = 15_000
+# Times that may count as none, as a part of the longest makespan.
+_BLINK = 4 * RELATIVE_TOLERANCE
 
 
 @dataclass
@@ -108,12 +111,12 @@ class Model:
         return sorted(set(self.devices(group[0])).intersection(*map(self.devices, group[1:])))
 
     def choices(self, i: int, d: int) -> Sequence[Choice]:
-        """(load, path) corners of task i on d, scaled."""
+        """(load, path, size) of task i on d, scaled."""
         if self.part.figures.batch == 1:
             seconds = float(self.part.rate[i, d]) / self.scale
-            return ((seconds, seconds),)
+            return ((seconds, seconds, 1.0),)
         corners = self.part.figures.choices(int(self.part.tasks[i]), d)
-        return [(load / self.scale, path / self.scale) for load, path in corners]
+        return [(load / self.scale, path / self.scale, size) for load, path, size in corners]
 
     def _add_shares(self) -> None:
         for group in self._groups():
@@ -131,10 +134,10 @@ class Model:
             terms = [(x, 1.0) for x in columns]
             self.program.equal([*terms, (share, -1.0)], 0.0)
         self.place[i, d] = [share, *columns]
-        loads = [(x, load) for x, (load, _) in zip(columns, corners, strict=True)]
+        loads = [(x, load) for x, (load, _, _) in zip(columns, corners, strict=True)]
         part = self.part
         before = max(0.0, float(part.head[i, d] - part.least[i, d])) / self.scale
-        if any(load > 0 for load, _ in corners):
+        if any(load > 0 for load, _, _ in corners):
             activity = Activity(loads, before, float(part.tail[i, d]) / self.scale)
             self.work.setdefault(d, []).append(activity)
 
@@ -149,7 +152,7 @@ class Model:
             if (i, d) in self.place:
                 corners = self.choices(i, d)
                 columns = self.place[i, d][1:]
-                terms += [(x, p) for x, (_, p) in zip(columns, corners, strict=True)]
+                terms += [(x, p) for x, (_, p, _) in zip(columns, corners, strict=True)]
         return [(x, p) for x, p in terms if p]
 
     # --- order -------------------------------------------------------------------------------
@@ -172,14 +175,16 @@ class Model:
     def _add_order(self) -> None:
         part = self.part
         local = {int(v): i for i, v in enumerate(part.tasks)}
-        copies = part.figures.copies(part.edges) / self.scale
+        figures = part.figures
+        copies = figures.copies(part.edges) / self.scale
         for e, times in zip(part.edges, copies, strict=True):
-            u, w = local[int(part.figures.src[e])], local[int(part.figures.dst[e])]
-            moved = self._add_copies(u, w, times)
+            u, w = local[int(figures.src[e])], local[int(figures.dst[e])]
+            more = float(figures.nbytes[figures.tensor[e]]) * figures.inverse / self.scale
+            moved = self._add_copies(u, w, times, more)
             row = [(self.start[u], 1.0), *self.path(u), *moved, (self.start[w], -1.0)]
             self.program.at_most(merged(row), 0.0)
 
-    def _add_copies(self, u: int, w: int, times: Array) -> list[tuple[int, float]]:
+    def _add_copies(self, u: int, w: int, times: Array, more: Array) -> list[tuple[int, float]]:
         makers = [d for d in range(len(times)) if (u, d) in self.place]
         readers = [d for d in range(len(times)) if (w, d) in self.place]
         if self.place[u, makers[0]][0] == self.place.get((w, makers[0]), [-1])[0]:
@@ -188,10 +193,32 @@ class Model:
         apart = [float(times[j, k]) for j, k in pairs if j != k]
         if not any(apart):
             return []
-        uniform = min(apart) == max(apart)
+        uniform = min(apart) == max(apart) and not self.part.figures.batch > 1
         if uniform or (len(times) > _MOST_DEVICES and min(len(makers), len(readers)) > 1):
             return self._add_arrivals(u, w, times, makers, readers)
-        return self._add_pairs(u, w, times, makers, readers)
+        z = self._add_pairs(u, w, times, makers, readers)
+        copies = [(x, float(times[pair])) for pair, x in z.items() if times[pair] > 0]
+        return copies + self._add_sizes(u, z, more)
+
+    def _add_sizes(
+        self, u: int, z: dict[tuple[int, int], int], more: Array
+    ) -> list[tuple[int, float]]:
+        """What the copies of large executions take beyond those of one element."""
+        found = []
+        for j in sorted({j for j, _ in z}):
+            columns = self.place[u, j][1:]
+            away = [k for a, k in z if a == j and k != j]
+            least = min((float(more[j, k]) for k in away), default=0.0)
+            sizes = [size for _, _, size in self.choices(u, j)]
+            if least <= 0 or len(columns) == 1 and sizes[0] == 1.0:
+                continue
+            own = [self.program.variable() for _ in columns]
+            leaving = [(z[j, k], 1.0) for k in away]
+            self.program.at_most([*leaving, *((x, -1.0) for x in own)], 0.0)
+            for x, share in zip(own, columns, strict=True):
+                self.program.at_most([(x, 1.0), (share, -1.0)], 0.0)
+            found += [(x, least * (s - 1)) for x, s in zip(own, sizes, strict=True) if s > 1]
+        return found
 
     def _add_arrivals(
         self, u: int, w: int, times: Array, makers: list[int], readers: list[int]
@@ -210,7 +237,8 @@ class Model:
 
     def _add_pairs(
         self, u: int, w: int, times: Array, makers: list[int], readers: list[int]
-    ) -> list[tuple[int, float]]:
+    ) -> dict[tuple[int, int], int]:
+        """z(j, k), see the head of this file."""
         z = {
             (j, k): self.program.variable()
             for j in makers
@@ -223,7 +251,7 @@ class Model:
         for k in readers:
             row = [(x, 1.0) for (_, b), x in z.items() if b == k]
             self.program.equal([*row, (self.share(w, k), -1.0)], 0.0)
-        return [(x, float(times[j, k])) for (j, k), x in z.items() if times[j, k] > 0]
+        return z
 
     # --- devices -----------------------------------------------------------------------------
 
@@ -279,7 +307,11 @@ class Model:
                 own = figures.tasks[v]
                 # Parts of one task share its weights, so each counts for its part of them.
                 shared = len(instance.parts_of[instance.task_of[own]])
-                held = instance.weights[own] / shared + instance.unread[own]
+                held = instance.weights[own] / shared
+                # An output written in no time at the very end needs nothing (rule 6); times
+                # below a schedule's tolerance count as none.
+                if float(self.part.least[i, d]) > _BLINK * self.limit:
+                    held += instance.unread[own]
                 if self.share(i, d) >= 0 and held:
                     row.append((self.share(i, d), held / max(limit, 1.0)))
             if row:

@@ -17,7 +17,6 @@ answer bears the name of the solver that found it, as ``auto:milp-split``.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
 
@@ -26,14 +25,12 @@ from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.guard import attempt, believable_bound, warn
-from tvm_hetero.solvers.options import Options
+from tvm_hetero.solvers.options import BOUND_SHARE, Options
 
 # Above so many tasks, only what takes near-linear time is asked.
 LARGE = 20_000
 # A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
 _QUICK = 0.1
-# The ladder of lower bounds, which knows when to stop once there is a value.
-_BOUND = "bound"
 _HEURISTICS = ("single", "heft", "peft", "cpop", "greedy")
 
 
@@ -48,13 +45,11 @@ class Stage:
 def line_up(problem: Problem) -> list[Stage]:
     """Who is asked, in turn."""
     kind = problem.objective.kind
-    bound = Stage(_BOUND, _QUICK)
-    quick = [*(Stage(name, _QUICK) for name in _HEURISTICS), bound]
+    quick = [Stage(name, _QUICK) for name in _HEURISTICS]
     if kind == "throughput":
-        return [Stage("single", _QUICK), bound, Stage("throughput", 0.95)]
+        return [Stage("single", _QUICK), Stage("throughput", 0.95)]
     if len(problem.tasks) > LARGE:
-        large = [Stage("single", _QUICK), Stage("heft", 0.5), bound]
-        return [*large, Stage("annealing", 0.3)]
+        return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
     if problem.batch > 1 and kind == "latency":
         return [*quick, Stage("batches", 0.9)]
     if any(Instance(problem).memory_binds) and kind == "latency":
@@ -79,9 +74,6 @@ def solve(problem: Problem, options: Options) -> Schedule:
     bound = 0.0 if best is None else best.lower_bound
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
     for stage in line_up(problem):
-        if stage.solver == _BOUND:
-            bound = max(bound, lower_bound(problem, best.value if best else math.inf))
-            continue
         left = began + options.time_limit - time.monotonic()
         if left <= 0 or (best is not None and best.value - bound <= OPTIMAL_GAP * best.value):
             break
@@ -97,6 +89,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
             best = answer
     if best is None:
         raise reason
+    if best.value - bound > OPTIMAL_GAP * best.value:
+        bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
 

@@ -10,6 +10,8 @@ from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.score import value_of
 
+# The part of a time limit that goes to the ladder of lower bounds, if it is asked.
+BOUND_SHARE = 0.1
 BACKENDS = ("auto", "highs", "scip", "gurobi")
 SYMMETRIES = ("time", "tasks", "batches", "none")
 

@@ -27,7 +27,7 @@ from tvm_hetero.schedule import OPTIMAL_GAP, Schedule, SingleDevice
 from tvm_hetero.solvers.feasibility import check_memory
 from tvm_hetero.solvers.guard import Solver as Solver
 from tvm_hetero.solvers.guard import attempt, believable_bound, warn
-from tvm_hetero.solvers.options import Options
+from tvm_hetero.solvers.options import BOUND_SHARE, Options
 
 # Ours, as module names: imported on first use, since OR-tools takes a second to load.
 _OURS = {
@@ -152,7 +152,8 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     bound = answer.lower_bound
     # What is proven needs no other bound, and auto has compared its own with the ladder.
     if answer.gap > OPTIMAL_GAP and not answer.solver.startswith("auto:"):
-        bound = max(bound, lower_bound(problem, answer.value))
+        quick = BOUND_SHARE * options.time_limit
+        bound = max(bound, lower_bound(problem, answer.value, quick))
     best = None
     if single is not None:
         best = SingleDevice(main_device(single), single.value)
