@@ -27,7 +27,7 @@ from functools import cached_property
 
 from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
 from tvm_hetero.graph import Edge, Tensor
-from tvm_hetero.platform import Link
+from tvm_hetero.platform import Fabric, Link
 from tvm_hetero.problem import Problem
 
 Hop = tuple[int, int]
@@ -215,6 +215,9 @@ class Instance:
         """Number of the resource of every exclusive link."""
         platform = self.problem.platform
         found: list[Hop] = []
+        rows: list[Link | Fabric] = [*platform.links, *platform.fabrics]
+        if not any(row.exclusive for row in rows):
+            return {}
         for a, src in enumerate(self.names):
             for b, dst in enumerate(self.names):
                 link = platform.link(src, dst) if a != b else None

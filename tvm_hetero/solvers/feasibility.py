@@ -1,19 +1,27 @@
 """Memory that is too small for any placement: seen at once, and said by how much.
 
-Two conditions are necessary whatever is placed where, and when:
+Conditions that are necessary whatever is placed where, and when:
 
 - a task needs, on the device that runs it, its weights (and those of its color) and, unless it
-  takes no time there, what it reads and what it writes, for at least one element;
-- all weights must lie somewhere, and if every device has a limit, all limits together hold them.
+  takes no time there, what it reads and what it writes, for at least one element -> `_check_tasks`
+- let S be the devices that some task can run on. The weights of all tasks that can run nowhere
+  else must lie on S: all limits of S together hold them (P. Hall's condition)   -> `_check_sets`
+- a device of memory C holds at most C / w groups of tasks (of one color, else single ones) whose
+  weights are w or more each, so that as many as there are must find a place      -> `_check_count`
 
 They are not sufficient. Where they hold and a solver still finds nothing, it says so itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.instance import Instance
 from tvm_hetero.units import format_bytes
+
+# Names of tasks and devices that an error shows.
+_NAMED = 3
 
 
 def check_memory(instance: Instance) -> None:
@@ -26,6 +34,7 @@ def check_memory(instance: Instance) -> None:
     """
     _check_tasks(instance)
     _check_weights(instance)
+    _check_sets(instance)
 
 
 def least_bytes(instance: Instance, task: int, device: int) -> int:
@@ -76,3 +85,66 @@ def _check_weights(instance: Instance) -> None:
             f"{what} {format_bytes(need)}; all devices together have {format_bytes(room)}, "
             f"{format_bytes(need - room)} too little; add memory, or a device"
         )
+
+
+def _check_sets(instance: Instance) -> None:
+    """Tasks that only some devices can run, and whole groups, against these devices' limits."""
+    sets = sorted({frozenset(allowed) for allowed in instance.devices}, key=sorted)
+    for devices in [*sets, frozenset().union(*sets)]:
+        limits = {d: instance.capacity[d] for d in sorted(devices)}
+        rooms = {d: limit for d, limit in limits.items() if limit is not None}
+        if len(rooms) < len(limits):
+            continue
+        groups = instance.groups
+        bound = [group for group in groups if devices.issuperset(instance.devices[group[0]])]
+        # Parts of one task share its weights; a group is counted once, with those of its tasks.
+        sizes = {group: _group_weight(instance, group) for group in bound}
+        need, room = sum(sizes.values()), sum(rooms.values())
+        if need > room:
+            raise InfeasibleError(
+                f"the weights of {_named(instance, bound)}, which can run on "
+                f"{_devices(instance, rooms)} alone, take {format_bytes(need)}; together "
+                f"these have {format_bytes(room)}, {format_bytes(need - room)} too little; add "
+                "memory, or costs on other devices"
+            )
+        _check_count(instance, sizes, rooms)
+
+
+def _check_count(
+    instance: Instance, sizes: dict[tuple[int, ...], int], rooms: dict[int, int]
+) -> None:
+    """How many heavy groups there are, and how many the devices can hold."""
+    heaviest = sorted(sizes, key=lambda group: (-sizes[group], group))
+    for count, group in enumerate(heaviest, start=1):
+        least = sizes[group]
+        if least == 0:
+            return
+        places = sum(room // least for room in rooms.values())
+        if count > places:
+            raise InfeasibleError(
+                f"{_named(instance, heaviest[:count])} need {format_bytes(least)} or more for "
+                f"their weights each, and no device can hold part of one: "
+                f"{_devices(instance, rooms)} have room for {places} of these {count}; add "
+                f"memory, or a device with {format_bytes(least)}"
+            )
+
+
+def _group_weight(instance: Instance, group: tuple[int, ...]) -> int:
+    """Bytes of the weights of all tasks of a group."""
+    tasks = {instance.task_of[v] for v in group}
+    return sum(instance.weights[instance.parts_of[i][0]] for i in tasks)
+
+
+def _named(instance: Instance, groups: Sequence[tuple[int, ...]]) -> str:
+    """A few names of tasks, and how many more there are."""
+    tasks = [instance.tasks[group[0]] for group in groups]
+    shown = ", ".join(repr(task) for task in tasks[:_NAMED])
+    more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""
+    return f"task{'s' if len(tasks) > 1 else ''} {shown}{more}"
+
+
+def _devices(instance: Instance, rooms: dict[int, int]) -> str:
+    """A few devices with their memory, and how many more there are."""
+    found = [f"{instance.names[d]!r} ({format_bytes(room)})" for d, room in rooms.items()]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more
