@@ -219,6 +219,8 @@ def least_hops(instance: Instance) -> tuple[Floats, Floats]:
 
 def _least(instance: Instance, device: int, nbytes: int, *, into: bool) -> float:
     """The least time that one hop into or out of a device keeps it busy, s."""
+    if instance.problem.platform.devices[device].overlap:
+        return 0.0  # and no paths are asked for, which takes minutes for hundreds of devices
     found = []
     for other in range(len(instance.names)):
         ends = (other, device) if into else (device, other)

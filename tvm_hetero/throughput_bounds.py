@@ -19,15 +19,19 @@ Shares: summing the loads, all at most T, of the devices of a kind gives        
 For equal devices nothing is lost by the sums: the mean over all ways to exchange them is as good
 and treats them alike. So the size grows with the kinds, not with the devices: 2,000 tasks on 8
 devices of 3 kinds take a second or two instead of minutes. With one reader OUT = IN + Y(maker, c)
-- Y(reader, c), which saves a third of the variables. The value is proven by the duals, whatever
-their rounding (Neumaier and Shcherbina 2004, doi:10.1007/s10107-003-0433-3).
+- Y(reader, c), which saves a third of the variables.
+
+A share of a hub, a group that reads from hundreds of others, everywhere makes its copies vanish.
+Whole groups are somewhere: the least value over all kinds where the hub can be is a bound, too,
+and was up to a tenth better (`hub_bound`). Values are proven by the duals, whatever their
+rounding (Neumaier and Shcherbina 2004, doi:10.1007/s10107-003-0433-3).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +45,8 @@ _ROUNDING = 1 - 1e-12
 # Rows for copies that are solved within a second or two, and within ten.
 QUICK_ROWS = 10_000
 ALL_ROWS = 60_000
+# Copies of a hub, in parts of the bound, from which it is worth while to ask where it is.
+_HUB = 0.02
 
 
 @dataclass
@@ -70,29 +76,99 @@ class _Program:
         self.rows.append((row, column, factor))
 
 
+@dataclass(frozen=True)
+class Shares:
+    """What the program says.
+
+    Attributes
+    ----------
+    value : what its duals prove, s per batch; 0 if the solver gives up.
+    weights : of the devices, at least 0: the multipliers of their loads.
+    kinds : of devices.
+    shares : (groups, kinds), the part of each group; empty if the solver gives up.
+    """
+
+    value: float
+    weights: Floats
+    kinds: tuple[Kind, ...]
+    shares: Floats
+
+
 def share_bound(instance: Instance, rows: int = QUICK_ROWS) -> tuple[float, Floats]:
+    """Value and weights of `share_program`."""
+    found = share_program(instance, rows)
+    return found.value, found.weights
+
+
+def hub_bound(instance: Instance, value: float, rows: int = QUICK_ROWS) -> float:
+    """The bound when the group with the most to copy has to be somewhere as a whole, s.
+
+    Parameters
+    ----------
+    value : of `share_program`.
+
+    Returns
+    -------
+    The least value over all kinds of devices where the hub could be; 0 if no group's copies
+    reach `_HUB` of `value`, if batches are divided, or if the rows would be too many.
+    """
+    if instance.problem.batch > 1 or value <= 0:
+        return 0.0
+    arrive, leave = least_hops(instance)
+    kinds = kinds_of(instance, arrive, leave)
+    readers = sum(len(flow.readers) for flow in instance.tensors)
+    if 2 * readers * (len(kinds) + 1) > rows:
+        return 0.0
+    hub, copies = 0, 0.0
+    for g, group in enumerate(instance.groups):
+        moved = sorted({t for v in group for t in instance.inputs[v]})
+        seconds = math.fsum(float(arrive[t, list(instance.devices[group[0]])].min()) for t in moved)
+        if seconds > copies:
+            hub, copies = g, seconds
+    if copies < _HUB * value:
+        return 0.0
+    least = math.inf
+    for kind in kinds:
+        if kind.devices[0] in instance.devices[instance.groups[hub][0]]:
+            pinned = share_program(instance, rows, (hub, kind.devices[0])).value
+            least = min(least, pinned)
+            if least <= value:
+                return 0.0
+    return least if least < math.inf else 0.0
+
+
+def share_program(
+    instance: Instance, rows: int = QUICK_ROWS, pinned: tuple[int, int] | None = None
+) -> Shares:
     """The linear program at the head of this file.
 
     Parameters
     ----------
     rows : copies are left out of programs with more rows than this for them.
-
-    Returns
-    -------
-    value : what its duals prove, s per batch; 0 if the solver gives up.
-    weights : of the devices, at least 0: the multipliers of their loads.
+    pinned : a group and the device where it is as a whole; the program says the same for every
+        device of the kind.
     """
     arrive, leave = least_hops(instance)
-    kinds = kinds_of(instance, arrive, leave)
+    kinds: Sequence[Kind] = kinds_of(instance, arrive, leave)
+    split: set[int] = set()
+    if pinned is not None:
+        kinds, split = _split(kinds, pinned[1])
     rate = rates(instance)
     scale = float(rate[np.isfinite(rate)].max(initial=0.0))
     weights = np.zeros(len(instance.names))
+    none = np.zeros((0, len(kinds)))
     if scale <= 0:
-        return 0.0, weights
+        return Shares(0.0, weights, tuple(kinds), none)
     program = _Program()
     loads = [program.row([(0, -float(len(kind.devices)))]) for kind in kinds]
-    links = [_link_row(program, instance, kind) for kind in kinds]
+    # Devices of a kind may differ in how many links lead to them.
+    links = [
+        -1 if c in split else _link_row(program, instance, kind) for c, kind in enumerate(kinds)
+    ]
     room = [_memory_row(program, kind) for kind in kinds]
+    if pinned is not None:
+        elsewhere = [d for d in range(len(instance.names)) if d != pinned[1]]
+        rate[np.ix_(instance.groups[pinned[0]], elsewhere)] = np.inf
     share = _add_shares(program, instance, kinds, rate / scale, loads, room)
     readers = sum(len(flow.readers) for flow in instance.tensors)
     if 2 * readers * len(kinds) <= rows:
@@ -105,15 +181,35 @@ def share_bound(instance: Instance, rows: int = QUICK_ROWS) -> tuple[float, Floa
                 full = flow.nbytes / (kind.capacity or 1) if room[c] >= 0 else 0.0
                 moved = (costs, (link, links[c]), (full, room[c]))
                 _add_moves(program, instance, share, t, c, loads[c], moved)
-    value, duals = _solve(program)
+    value, duals, point = _solve(program)
     for c, kind in enumerate(kinds):
         weights[list(kind.devices)] = max(0.0, duals[loads[c]]) if len(duals) else 0.0
-    return value * scale * _ROUNDING, weights
+    if len(point):
+        places = np.array([share[group[0]] for group in instance.groups])
+        none = np.where(places >= 0, point[places], 0.0)
+    return Shares(value * scale * _ROUNDING, weights, tuple(kinds), none)
+
+
+def _split(kinds: Sequence[Kind], device: int) -> tuple[list[Kind], set[int]]:
+    """Kinds with one device on its own, and the positions of the kinds that this made."""
+    found: list[Kind] = []
+    made: set[int] = set()
+    for kind in kinds:
+        if device not in kind.devices:
+            found.append(kind)
+            continue
+        rest = tuple(d for d in kind.devices if d != device)
+        for devices in filter(None, ((device,), rest)):
+            made.add(len(found))
+            found.append(replace(kind, devices=devices))
+    return found, made
 
 
 def rates(instance: Instance) -> Floats:
     """Least seconds of all elements of every part on every device; inf where it cannot run."""
     problem = instance.problem
+    if problem.batch == 1:
+        return np.array(instance.seconds, dtype=np.float64)
     table = np.full((len(instance), len(instance.names)), np.inf)
     for v, task in enumerate(instance.tasks):
         count = len(instance.elements[v])
@@ -165,7 +261,7 @@ def _add_shares(
     for group in instance.groups:
         row = []
         for c, kind in enumerate(kinds):
-            if kind.devices[0] not in instance.devices[group[0]]:
+            if not np.isfinite(rate[list(group), kind.devices[0]]).all():
                 continue
             share = program.variable()
             row.append(share)
@@ -224,8 +320,8 @@ def _add_moves(
             program.row([(made, 1.0), (outward, -1.0), *([(y, -1.0)] if y >= 0 else [])])
 
 
-def _solve(program: _Program) -> tuple[float, Floats]:
-    """A value that the duals prove, and the multipliers of the rows (at least 0)."""
+def _solve(program: _Program) -> tuple[float, Floats, Floats]:
+    """A value that the duals prove, the multipliers of the rows (at least 0), and the point."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
@@ -250,8 +346,11 @@ def _solve(program: _Program) -> tuple[float, Floats]:
         method="highs-ipm" if n > 2_000 else "highs",
     )
     if result.status != 0:
-        return 0.0, np.zeros(0)
-    return _safe(upper, exact, right, -result.ineqlin.marginals, result.eqlin.marginals)
+        return 0.0, np.zeros(0), np.zeros(0)
+    value, duals = _safe(
+        upper, exact, right, -result.ineqlin.marginals, result.eqlin.marginals
+    )
+    return value, duals, result.x
 
 
 def _safe(

@@ -11,7 +11,7 @@
 namespace tvm_hetero::search {
 namespace {
 
-constexpr Tuning kTuning{0.3, 1e-3, 6};
+constexpr Tuning kTuning{1.0, 1e-3, 6};
 
 // Shares of the moves, found by trying on the project's benchmark graphs.
 constexpr double kFromBusiest = 0.15;
@@ -22,9 +22,10 @@ constexpr double kStretch = 0.1;
 constexpr double kGrow = 0.8;
 constexpr int kTries = 8;
 constexpr int kMostCluster = 64;
-// Weight of evenness at the beginning and at the end of a run.
-constexpr double kEven = 0.3;
-constexpr double kEvenLast = 0.03;
+// Smoothness (see loads.h) at the beginning and at the end of a run, in parts of the best value,
+// and the number of steps from one to the other.
+constexpr double kSmooth = 1e-2, kSmoothLast = 1e-4;
+constexpr int kSteps = 200;
 
 /*! \brief Placements by their loads. See annealer.h. */
 class LoadModel {
@@ -37,7 +38,11 @@ class LoadModel {
     }
   }
 
-  Score Start() { return loads_.Valued(); }
+  Score Start() {
+    const Score score = loads_.Valued();
+    loads_.Smooth(kSmooth * score.value);
+    return score;
+  }
 
   bool Propose(Random* random) {
     changes_.clear();
@@ -66,8 +71,15 @@ class LoadModel {
     if (!loads_.Pipeline()) return Score{};
     return loads_.Valued();
   }
-  double CostOf(const Score&) const { return loads_.Cost(even_); }
-  void Cool(double progress) { even_ = kEven * std::pow(kEvenLast / kEven, progress); }
+  double CostOf(const Score&) { return loads_.Cost(); }
+
+  void Cool(double progress) {
+    const int step = static_cast<int>(progress * kSteps);
+    if (step == step_) return;
+    step_ = step;
+    const double part = kSmooth * std::pow(kSmoothLast / kSmooth, progress);
+    loads_.Smooth(part * best_value_);
+  }
   void Accept() {}
 
   void Reject() {
@@ -77,7 +89,10 @@ class LoadModel {
     changes_.clear();
   }
 
-  void Keep() { best_ = loads_.placement(); }
+  void Keep() {
+    best_ = loads_.placement();
+    best_value_ = loads_.Valued().value;
+  }
 
   Score Return() {
     for (int g = 0; g < problem_->members.rows(); ++g) {
@@ -210,7 +225,8 @@ class LoadModel {
   std::vector<int> movable_;
   std::vector<Change> changes_;
   std::vector<int> cluster_;
-  double even_ = kEven;
+  double best_value_ = 0.0;
+  int step_ = -1;
 };
 
 }  // namespace

@@ -105,7 +105,10 @@ Score GeneralDecoder::Run(const State& state, int from, double limit) {
     std::fill(busy_.begin(), busy_.end(), 0.0);
     std::fill(used_.begin(), used_.end(), 0);
   }
-  if (p.memory_binds) memory_.Reset(state);
+  if (p.memory_binds) {
+    memory_.Reset(state);
+    work_ += items;  // what that takes
+  }
   for (int i = from_; i < items; ++i) {
     if (i % step_ == 0) std::copy_n(free_.begin(), resources_, Row(&fresh_, i / step_));
     int item = state.order()[i];

@@ -9,6 +9,8 @@ namespace {
 
 // Any load in ticks stays below this; its square, times the number of resources, fits 128 bits.
 constexpr double kMostTicks = 0x1p50;
+// Powers of e at which a sum has few digits left, and beyond which it would not be a number.
+constexpr double kFar = 10.0, kMostPower = 600.0;
 
 }  // namespace
 
@@ -24,11 +26,8 @@ Loads::Loads(const Problem& problem, const int32_t* placement)
   ChooseTicks();
   while (leaves_ < p.links.resources()) leaves_ *= 2;
   tree_.assign(2 * static_cast<size_t>(leaves_), 0);
-  std::vector<bool> used(p.devices, false);
-  for (int g = 0; g < p.allowed.rows(); ++g) {
-    for (int d : p.allowed[g]) used[d] = true;
-  }
-  active_ = static_cast<int>(std::count(used.begin(), used.end(), true));
+  terms_.assign(p.links.resources(), 0.0);
+  is_changed_.assign(p.links.resources(), 0);
   if (p.acyclic) flows_.assign(static_cast<size_t>(p.devices) * p.devices, 0);
   ReadPlacement(placement);
 }
@@ -87,11 +86,11 @@ void Loads::ReadPlacement(const int32_t* placement) {
 void Loads::Add(int resource, int64_t ticks) {
   if (ticks == 0) return;
   size_t i = static_cast<size_t>(leaves_) + resource;
-  const auto before = static_cast<unsigned __int128>(tree_[i]);
   tree_[i] += ticks;
-  const auto after = static_cast<unsigned __int128>(tree_[i]);
-  squares_ += after * after;
-  squares_ -= before * before;
+  if (!is_changed_[resource]) {
+    is_changed_[resource] = 1;
+    changed_.push_back(resource);
+  }
   for (i /= 2; i > 0; i /= 2) {
     int64_t larger = std::max(tree_[2 * i], tree_[2 * i + 1]);
     if (tree_[i] == larger) break;
@@ -209,9 +208,36 @@ int Loads::Busiest() const {
   return static_cast<int>(i) - leaves_;
 }
 
-double Loads::Cost(double even) const {
-  const double spread = std::sqrt(static_cast<double>(squares_) / active_);
-  return (static_cast<double>(tree_[1]) + even * spread) / ticks_per_second_;
+double Loads::Term(int resource) const {
+  const auto load = static_cast<double>(tree_[static_cast<size_t>(leaves_) + resource]);
+  return std::exp(std::min(kMostPower, (load - reference_) / smooth_));
+}
+
+void Loads::Smooth(double seconds) {
+  smooth_ = std::max(1.0, seconds * ticks_per_second_);
+  SumUp();
+}
+
+void Loads::SumUp() {
+  reference_ = static_cast<double>(tree_[1]);
+  sum_ = 0.0;
+  for (size_t r = 0; r < terms_.size(); ++r) sum_ += terms_[r] = Term(static_cast<int>(r));
+  for (int r : changed_) is_changed_[r] = 0;
+  changed_.clear();
+}
+
+double Loads::Cost() {
+  for (int r : changed_) {
+    const double term = Term(r);
+    sum_ += term - terms_[r];
+    terms_[r] = term;
+    is_changed_[r] = 0;
+  }
+  changed_.clear();
+  // The reference is near the largest load, lest all terms vanish, or their digits do.
+  const double away = std::abs(static_cast<double>(tree_[1]) - reference_) / smooth_;
+  if (away > kFar) SumUp();
+  return (reference_ + smooth_ * std::log(sum_)) / ticks_per_second_;
 }
 
 Score Loads::Valued() const {

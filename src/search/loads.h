@@ -5,11 +5,14 @@
  * The value is the largest load of a device or exclusive link (rule 7 of docs/formats.md):
  * executions, and hops where there is no copy engine. Order plays no part. Loads are whole numbers
  * of ticks, fine enough that rounding is far below what matters, so that any number of moves leaves
- * no error behind. What a search minimises is
+ * no error behind. What a search minimises is the smooth maximum
  *
- *   largest load + even * root of the mean square load,
+ *   s log(sum over resources r of exp(load(r) / s)),
  *
- * as the largest load alone says nothing about moves between the other resources.
+ * which is the largest load as s falls to 0. The largest load alone says nothing about moves
+ * between the other resources; and at even loads every single move raises it. The smooth one
+ * weighs resources, by exp(load / s), so that loads settle where these weights are the prices of
+ * the linear program (tvm_hetero/throughput_bounds.py): then what a move changes is its worth.
  *
  * Where every two devices have a direct link, a part that moves changes its tensors' hops one by
  * one; else the routes of its tensors are taken out and put back.
@@ -39,8 +42,10 @@ class Loads {
   /*! \brief The resource with the largest load. */
   int Busiest() const;
 
+  /*! \brief Choose s, in seconds. */
+  void Smooth(double seconds);
   /*! \brief What is minimised, without penalties, in seconds. */
-  double Cost(double even) const;
+  double Cost();
   /*! \brief Value (s) and excess of memory; value infinity where it is no placement at all. */
   Score Valued() const;
   /*! \brief Whether devices form a pipeline, if they have to. */
@@ -56,6 +61,8 @@ class Loads {
   void AddHop(int tensor, int from, int to, int sign);
   void AddFlow(int from, int to, int sign);
   void Add(int resource, int64_t ticks);
+  double Term(int resource) const;
+  void SumUp();
   template <typename Visit>
   void ForEachTarget(int tensor, Visit visit);
   int32_t& CountOf(int tensor, int device) {
@@ -74,8 +81,12 @@ class Loads {
   std::vector<int64_t> bytes_;          //!< on a device
   std::vector<int64_t> tree_;           //!< loads, and the larger of every two: a tournament
   int leaves_;
-  unsigned __int128 squares_ = 0;       //!< of all loads, summed
-  int active_;                          //!< resources that can have a load
+  double smooth_ = 1.0;                 //!< s in ticks
+  double reference_ = 0.0;              //!< a load (ticks) that is taken off all others
+  std::vector<double> terms_;           //!< exp((load - reference) / s), and their sum
+  double sum_ = 0.0;
+  std::vector<int> changed_;            //!< resources whose terms are out of date, each once
+  std::vector<uint8_t> is_changed_;
   std::vector<int32_t> flows_;          //!< [from, to]: tensors read across; only if acyclic
   std::vector<std::pair<int, int>> hops_;  //!< memory of AddTensor
   std::vector<int> marked_;             //!< by device: the tensor that was last seen there

@@ -11,7 +11,7 @@ constexpr double kCluster = 0.15;
 constexpr double kSwap = 0.10;
 constexpr double kDrag = 0.35;
 constexpr double kGrow = 0.75;
-constexpr double kNear = 0.5;
+constexpr double kNear = 0.7;
 constexpr int kMostCluster = 32;
 constexpr int kReach = 12;
 

@@ -1,9 +1,12 @@
 """Throughput by the whole ladder: balance, stages, annealing, CP-SAT; and the bound of shares.
 
-    1. starts     greedy balancing, and contiguous stages along an order (few copies)
-    2. bound      the linear program of `throughput_bounds`; done where a value meets it. Along
-                  chains `chain_bounds` raises it, given the best value so far
-    3. annealing  of the best starts in C++ (without the library: moves of single groups)
+    1. bound      the linear program of `class_shares`, and where copies or memory are in the way
+                  that of `throughput_bounds`; done where a value meets it. Along chains
+                  `chain_bounds` raises it, given the best value so far
+    2. starts     the shares of classes rounded (`share_plan`), which is nearly all where copies
+                  are in nobody's way; else also greedy balancing, and contiguous stages along
+                  an order, which copy little
+    3. annealing  of the starts in C++ (without the library: moves of single groups)
     4. CP-SAT     from the best, where the model is small enough to be searched
     5. tidying    moves that save copied bytes and do not raise the value
 
@@ -20,8 +23,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
+
+import numpy as np
 
 from tvm_hetero.chain_bounds import chain_bound
+from tvm_hetero.class_shares import shares_of
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.instance import Division, Instance
 from tvm_hetero.problem import Problem
@@ -34,21 +41,32 @@ from tvm_hetero.solvers.linear_dp import linear_plan
 from tvm_hetero.solvers.loads import Loads, exact_value
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
+from tvm_hetero.solvers.share_plan import share_plan
 from tvm_hetero.solvers.stage_dp import best_plan
-from tvm_hetero.throughput_bounds import ALL_ROWS, QUICK_ROWS, share_bound
+from tvm_hetero.throughput_bounds import ALL_ROWS, QUICK_ROWS, hub_bound, rates, share_bound
 
-# Evaluations of the annealer per second of the time limit: a tenth of what one core does, for two
-# starts, and the most that were seen to help.
-_EVALUATIONS = 150_000
-_MOST_EVALUATIONS = 8_000_000
+# Steps of the annealer (some 20 ns on a shared core) per second of the time limit, for each
+# start; fewer where it only has to mend. More than the most were not seen to help.
+_STEPS, _MENDING_STEPS = 8_000_000, 1_000_000
+_MOST_STEPS = 600_000_000
+_SHORT = 0.2
+# Starts that are annealed, how much worse than the best one they may be, and first temperatures
+# in parts of the bound: found by trying, on layered graphs of 2,000 tasks on 3 and 8 devices
+# without copy engines, and on zoo problems.
+_MOST_STARTS, _FAR = 2, 1.5
+_WARM, _COLD = 7e-3, 1e-4
 # Places (part, device) up to which CP-SAT gets a share of the time.
 _MOST_PLACES = 3_000
 # Parts up to which greedy balancing and single moves in Python take a few seconds.
 _MOST_MOVED = 5_000
+# Parts up to which greedy balancing is tried although there is another start.
+_MOST_BALANCED = 500
 _MOST_PARTS = 20_000
-# Parts that greedy balancing and the DP over ideals go through in a second, about; and the time
-# limit (s) from which on the linear program with all copies, some ten seconds, fits well.
+# Parts that greedy balancing and the DP over ideals go through in a second, about, and those for
+# which the DP along an order is a part of it; and the time limit (s) from which on the linear
+# program with all copies, some ten seconds, fits well.
 _MOVED_A_SECOND = 100
+_CUT_A_SECOND = 500
 _PATIENT = 30.0
 
 
@@ -69,14 +87,18 @@ def solve(problem: Problem, options: Options) -> Schedule:
         return replace(stages.solve(problem, options), solver="throughput")
     budget = Budget.of(options, time.monotonic())
     instance = Instance(problem)
-    bound, weights = share_bound(
-        instance, ALL_ROWS if options.time_limit >= _PATIENT else QUICK_ROWS
-    )
+    classes = shares_of(instance, rates(instance))
+    bound, weights = classes.value, np.zeros(len(instance.names))
+    rows = ALL_ROWS if options.time_limit >= _PATIENT else QUICK_ROWS
+    if instance.contended:
+        shares, weights = share_bound(instance, rows)
+        bound = max(bound, shares)
     best = _search(instance, options.start, bound, options, budget)
     if best is not None and problem.batch > 1 and not _closed(best, bound):
-        best = _search_parts(problem, best, options, budget)
-    if best is not None and not _closed(best, bound):
+        best = _search_parts(problem, best, bound, options, budget)
+    if best is not None and instance.contended and not _closed(best, bound):
         bound = max(bound, chain_bound(instance, best.value, weights))
+        bound = max(bound, hub_bound(instance, bound, rows))
     if best is None or (not _closed(best, bound) and _places(instance) <= _MOST_PLACES):
         best = _close(problem, best, options, budget)
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
@@ -93,13 +115,22 @@ def _places(instance: Instance) -> int:
 def _starts(instance: Instance, options: Options) -> list[list[int]]:
     """Placements to begin from; none if all means fail."""
     found = []
-    if len(instance) <= min(_MOST_MOVED, options.time_limit * _MOVED_A_SECOND):
+    plan = share_plan(instance, shares_of(instance, rates(instance)))
+    if plan is not None and (
+        not instance.contended or exact_value(instance, plan) < math.inf
+    ):
+        found.append(plan)
+    if found and not instance.contended:
+        return found
+    moved = _MOST_BALANCED if found else _MOST_MOVED
+    if len(instance) <= min(moved, options.time_limit * _MOVED_A_SECOND):
         with suppress(InfeasibleError):
             found.append(balanced(instance))
-    with suppress(SolverError):
-        plan = linear_plan(instance)
-        if plan is not None:
-            found.append(plan)
+    if not found or len(instance) <= options.time_limit * _CUT_A_SECOND:
+        with suppress(SolverError):
+            plan = linear_plan(instance)
+            if plan is not None:
+                found.append(plan)
     if len(instance) > options.time_limit * _MOVED_A_SECOND:
         return found
     with suppress(SolverError):
@@ -133,29 +164,41 @@ def _search(
     starts = _starts(instance, options)
     for plan in starts:
         best = _better(instance, best, plan, options)
-    for plan in starts:
+    valued = sorted(((exact_value(instance, plan), plan) for plan in starts), key=itemgetter(0))
+    starts = [plan for value, plan in valued if value <= _FAR * valued[0][0]][:_MOST_STARTS]
+    for i, plan in enumerate(starts):
         if best is not None and _closed(best, bound):
             break
-        for found in _annealed(instance, plan, options, budget):
+        share = 0.7 * (budget.deadline - time.monotonic()) / (len(starts) - i)
+        for found in _annealed(instance, plan, bound, options, share):
             best = _better(instance, best, found, options)
     return best
 
 
 def _annealed(
-    instance: Instance, plan: Sequence[int], options: Options, budget: Budget
+    instance: Instance, plan: Sequence[int], bound: float, options: Options, seconds: float
 ) -> list[list[int]]:
     """Placements by the C++ annealer; by single moves where the library is missing."""
     from tvm_hetero.solvers.native import NativeSearch
 
-    count = min(_MOST_EVALUATIONS, max(1, int(options.time_limit * _EVALUATIONS)))
+    rate = _STEPS if instance.contended else _MENDING_STEPS
+    steps = min(_MOST_STEPS, options.time_limit * rate)
+    began, found = time.monotonic(), list[list[int]]()
     try:
-        found = NativeSearch(instance).anneal_loads(
-            plan,
-            evaluations=count,
-            seed=options.seed,
-            deadline=max(0.01, 0.6 * (budget.deadline - time.monotonic())),
-        )
-        return [tidied(instance, list(found.placement))] if found.feasible else []
+        search = NativeSearch(instance)
+        # A short run first: what the clock cuts off in its heat is worth little.
+        for part, warmth in ((_SHORT, 1.0), (1 - _SHORT, 0.5)):
+            run = search.anneal_loads(
+                plan,
+                work=max(1, int(part * steps)),
+                seed=options.seed,
+                heat=warmth * _heat(instance, plan, bound),
+                deadline=max(0.01, seconds - (time.monotonic() - began)),
+            )
+            if run.feasible:
+                plan = list(run.placement)
+                found.append(plan)
+        return [tidied(instance, plan) for plan in found[-1:]]
     except SolverError:
         if len(instance) > _MOST_MOVED:
             return []
@@ -164,6 +207,17 @@ def _annealed(
         loads.move(group, plan[group[0]])
     improve(loads)
     return [tidied(instance, loads.placement())]
+
+
+def _heat(instance: Instance, plan: Sequence[int], bound: float) -> float:
+    """First temperature in parts of the plan's value; 0 (the annealer's own) where none is known.
+
+    Plans of shares that nothing stands in the way of are nearly optimal: only mended, in the cold.
+    """
+    value = exact_value(instance, plan)
+    if value == math.inf or bound <= 0:
+        return 0.0
+    return (_WARM if instance.contended else _COLD) * bound / value
 
 
 def tidied(instance: Instance, plan: list[int]) -> list[int]:
@@ -215,13 +269,13 @@ def divided(problem: Problem) -> Division:
 
 
 def _search_parts(
-    problem: Problem, best: Schedule, options: Options, budget: Budget
+    problem: Problem, best: Schedule, bound: float, options: Options, budget: Budget
 ) -> Schedule:
     """The same search with divided batches; the better answer."""
     instance = Instance(problem, divided(problem))
     if len(instance) > _MOST_PARTS or not instance.divided:
         return best
-    found = _search(instance, best, 0.0, options, budget)
+    found = _search(instance, best, bound, options, budget)
     return best if found is None else found
 
 
