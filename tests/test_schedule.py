@@ -15,6 +15,7 @@ from tvm_hetero.errors import FormatError
 from tvm_hetero.schedule import (
     Copy,
     Execution,
+    Robustness,
     Schedule,
     SingleDevice,
     schedule_from_dict,
@@ -154,3 +155,27 @@ def test_the_gap_is_not_believed() -> None:
     document = schedule_to_dict(example())
     document["gap"] = 0.0
     assert schedule_from_dict(document).gap == pytest.approx(0.25)
+
+
+def test_what_a_plan_is_worth_when_costs_are_off_is_kept() -> None:
+    robust = replace(example(), robust=Robustness(0.1, 100, 7, 0.0041, 0.0045, late=3))
+    assert Schedule.loads(robust.dumps()) == robust
+    assert "robust" not in schedule_to_dict(example())
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"perturbation": 1.0}, "perturbation below 1"),
+        ({"samples": 0}, "at least one sample"),
+        ({"late": 101}, "late"),
+        ({"mean": "x"}, "mean"),
+        ({"guess": 1}, "guess"),
+    ],
+)
+def test_a_robust_entry_that_makes_no_sense(change: dict[str, Any], says: str) -> None:
+    robust = replace(example(), robust=Robustness(0.1, 100, 7, 0.0041, 0.0045))
+    document = schedule_to_dict(robust)
+    document["robust"] |= change
+    with pytest.raises(FormatError, match=says):
+        schedule_from_dict(document)

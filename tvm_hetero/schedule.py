@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tvm_hetero.documents import (
@@ -59,6 +59,26 @@ class SingleDevice:
 
 
 @dataclass(frozen=True)
+class Robustness:
+    """What a plan is worth when costs are off: placement and order kept, times anew.
+
+    Attributes
+    ----------
+    perturbation : by which share each cost of a task on a device is off at most.
+    samples, seed : how many sets of costs were drawn, and from which seed.
+    mean, worst : value of the objective over the samples, in its unit.
+    late : samples in which the latency limit is exceeded.
+    """
+
+    perturbation: float
+    samples: int
+    seed: int
+    mean: float
+    worst: float
+    late: int = 0
+
+
+@dataclass(frozen=True)
 class Schedule:
     """An answer to a problem.
 
@@ -83,6 +103,7 @@ class Schedule:
     status: Literal["optimal", "feasible"] = "feasible"
     best_single_device: SingleDevice | None = None
     seed: int = 0
+    robust: Robustness | None = None
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -136,6 +157,7 @@ class Schedule:
 def schedule_to_dict(schedule: Schedule) -> dict[str, Any]:
     """The document of a schedule."""
     single = schedule.best_single_device
+    robust = {} if schedule.robust is None else {"robust": asdict(schedule.robust)}
     return {
         "format": FORMAT,
         "problem": schedule.problem,
@@ -170,6 +192,7 @@ def schedule_to_dict(schedule: Schedule) -> dict[str, Any]:
         "best_single_device": (
             None if single is None else {"device": single.device, "value": single.value}
         ),
+        **robust,
     }
 
 
@@ -180,7 +203,7 @@ def schedule_from_dict(data: object, where: str = "schedule") -> Schedule:
         data,
         where,
         ["format", "problem", "solver", "status", "executions", "copies", "objective"],
-        ["seed", "seconds", "lower_bound", "gap", "best_single_device"],
+        ["seed", "seconds", "lower_bound", "gap", "best_single_device", "robust"],
     )
     if row["status"] not in ("optimal", "feasible"):
         raise FormatError(f"{where}: status: expected optimal or feasible, got {row['status']!r}")
@@ -196,6 +219,7 @@ def schedule_from_dict(data: object, where: str = "schedule") -> Schedule:
         status=row["status"],
         best_single_device=_single(row.get("best_single_device"), f"{where}: best_single_device"),
         seed=_whole(row.get("seed", 0), f"{where}: seed"),
+        robust=_robust(row.get("robust"), f"{where}: robust"),
         seconds=parse_number(row.get("seconds", 0.0), f"{where}: seconds"),
     )
 
@@ -226,6 +250,23 @@ def _single(data: object, where: str) -> SingleDevice | None:
         return None
     row = check_keys(data, where, ["device", "value"])
     return SingleDevice(_text(row["device"], where), parse_number(row["value"], where))
+
+
+def _robust(data: object, where: str) -> Robustness | None:
+    if data is None:
+        return None
+    numbers = ("perturbation", "mean", "worst")
+    row = check_keys(data, where, [*numbers, "samples", "seed"], ["late"])
+    share, mean, worst = (parse_number(row[key], f"{where}: {key}") for key in numbers)
+    samples, seed, late = (
+        _whole(row.get(key, 0), f"{where}: {key}") for key in ("samples", "seed", "late")
+    )
+    if not (share < 1 and samples >= 1 and 0 <= late <= samples):
+        raise FormatError(
+            f"{where}: expected a perturbation below 1, at least one sample, and at most as many "
+            f"late ones, got {share}, {samples} and {late}"
+        )
+    return Robustness(share, samples, seed, mean, worst, late)
 
 
 def _rows(data: object, where: str, what: str) -> Sequence[tuple[object, str]]:

@@ -106,3 +106,41 @@ def test_solvers_are_listed_with_what_they_are() -> None:
     for name in ("auto", "cpsat", "heft", "milp", "milp-split"):
         assert f"\n{name} " in result.out
     assert "earliest finish time" in result.out
+
+
+def test_robust_says_mean_and_worst_and_show_says_them_again(files: Path) -> None:
+    out = files / "out.json"
+    args = ("schedule", files / "problem.json", "--solver", "heft", "--robust", 0.1, "-o", out)
+    result = tvm_hetero(*args, "--robust-samples", 30)
+    assert result.status == 0
+    says = "costs off by up to 10 %, 30 samples"
+    assert says in result.out and "worst latency" in result.out
+    robust = Schedule.load(out).robust
+    assert robust is not None and 0 < robust.mean < robust.worst
+    assert says in tvm_hetero("show", out).out
+    assert tvm_hetero("check", files / "problem.json", out).status == 0
+
+
+def test_robust_goal_gives_a_schedule_that_the_check_accepts(files: Path) -> None:
+    out = files / "out.json"
+    result = tvm_hetero(
+        "schedule", files / "problem.json", "--solver", "heft", "--time-limit", 0.5,
+        "--robust", 0.3, "--robust-goal", "worst", "-o", out,
+    )  # fmt: skip
+    assert result.status == 0
+    assert tvm_hetero("check", files / "problem.json", out).status == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--robust-goal", "mean"), "--robust 0.1"),
+        (("--robust", 0.1, "--robust-goal", "median"), "mean, worst or none"),
+        (("--robust", 10), "0.1 for 10 %"),
+    ],
+)
+def test_robust_options_that_make_no_sense(
+    files: Path, given: tuple[object, ...], says: str
+) -> None:
+    result = tvm_hetero("schedule", files / "problem.json", *given)
+    assert result.status == 2 and says in result.err

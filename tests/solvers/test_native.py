@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from benchmarks import decoder
 from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tests.test_instance import divided
@@ -213,3 +214,12 @@ def test_wrong_arguments_are_refused() -> None:
         search.anneal(good, instance.order)
     with pytest.raises(SolverError, match="below 0"):
         search.anneal(good, instance.order, evaluations=-1)
+
+
+def test_the_benchmark_counts_what_it_decodes() -> None:
+    rows = decoder.main(["--small"])
+    assert [(row["tasks"], row["platform"]) for row in rows] == [
+        (60, "sched-nvl"),
+        (60, "sched-nvl-serial"),
+    ]
+    assert all(row["whole"] > 0 and row["search"] > 0 for row in rows)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tvm_hetero.cli import options
 from tvm_hetero.cli.console import Steps, chart_width
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.solvers.robust import Request
 
 
 def schedule(
@@ -40,6 +44,19 @@ def schedule(
             "--symmetry", help="What orders equal devices and nodes: time, tasks, batches, none."
         ),
     ] = "time",
+    robust: Annotated[
+        float | None,
+        typer.Option(
+            "--robust", metavar="SHARE", help="Time the plan with costs off by up to 0.1 (10 %)."
+        ),
+    ] = None,
+    robust_goal: Annotated[
+        str,
+        typer.Option("--robust-goal", help="What to minimise over such costs: mean, worst, none."),
+    ] = "none",
+    robust_samples: Annotated[
+        int, typer.Option("--robust-samples", min=1, help="Samples of such costs.")
+    ] = 100,
     json_output: options.AsJson = False,
 ) -> None:
     """Solve a scheduling problem (without TVM)."""
@@ -48,6 +65,7 @@ def schedule(
     from tvm_hetero.report.text import printable
 
     options.check_writable(output)
+    request = _request(robust, robust_goal, robust_samples)
     steps = Steps(quiet=json_output)
     with steps.step("Load problem") as step:
         loaded = Problem.load(problem)
@@ -64,7 +82,12 @@ def schedule(
             backend=backend,
             symmetry=symmetry,
         )
-        answer = solve(loaded, solver, chosen)
+        if request is None:
+            answer = solve(loaded, solver, chosen)
+        else:
+            from tvm_hetero.solvers.robust import solve as solve_robust
+
+            answer = solve_robust(loaded, request, solver, chosen)
         step.note = answer.solver
     if output is not None:
         answer.save(output)
@@ -75,3 +98,23 @@ def schedule(
     steps.say(schedule_text(answer, loaded, chart_width()))
     if output is not None:
         steps.say(f"wrote {printable(output)}", "green")
+
+
+def _request(share: float | None, goal: str, samples: int) -> Request | None:
+    """What is asked about costs that are off; None if nothing is.
+
+    Raises
+    ------
+    UsageError
+        If a goal is unknown or has no share beside it, or a number makes no sense.
+    """
+    from tvm_hetero.solvers.robust import Request
+    from tvm_hetero.solvers.robust_search import GOALS
+
+    if goal not in {"none", *GOALS}:
+        raise UsageError(f"--robust-goal: expected mean, worst or none, got {goal!r}")
+    if share is None and goal != "none":
+        raise UsageError(f"--robust-goal {goal}: say by how much costs are off, as --robust 0.1")
+    if share is None:
+        return None
+    return Request(share, next((known for known in GOALS if known == goal), None), samples)

@@ -24,7 +24,7 @@ from tvm_hetero.report.intervals import (
 )
 from tvm_hetero.report.text import counted, table
 from tvm_hetero.report.text_gantt import text_gantt
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.schedule import Robustness, Schedule
 from tvm_hetero.units import format_bytes, format_seconds
 
 # What the value of each objective is called, and its unit (None: seconds).
@@ -192,7 +192,27 @@ def summary_text(schedule: Schedule) -> str:
     else:
         value = format_value(kind, single.value)
         rows.append(["best single device", value, f"{single.device}: {compare(schedule)}"])
-    return table(["figure", "value", "from"], rows)
+    return table(["figure", "value", "from"], rows + robust_rows(schedule))
+
+
+def robust_rows(schedule: Schedule) -> list[list[str]]:
+    """Mean and worst value over costs that are off, if the schedule says them."""
+    robust, kind = schedule.robust, schedule.kind
+    if robust is None:
+        return []
+    source = f"costs off by up to {100 * robust.perturbation:g} %, {robust.samples} samples"
+    if robust.late:
+        source += f", {robust.late} beyond the latency limit"
+    return [
+        [f"mean {quantity(kind)}", format_value(kind, robust.mean), source],
+        [f"worst {quantity(kind)}", format_value(kind, robust.worst), _loss(schedule, robust)],
+    ]
+
+
+def _loss(schedule: Schedule, robust: Robustness) -> str:
+    if schedule.value <= 0:
+        return "the plan takes nothing"
+    return f"{100 * (robust.worst / schedule.value - 1):+.1f} % of what is predicted"
 
 
 def proof(schedule: Schedule) -> str:

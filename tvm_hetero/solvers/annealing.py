@@ -10,19 +10,21 @@ fast_decoder.h, general_decoder.h). For throughput it is the devices alone (load
 
 Start: the best of HEFT, the best single device and `Options.start`; batches stay divided as they
 are there. Then several runs with seeds of their own, side by side on `Options.workers` cores, and
-one that goes on, colder, from the best of them. How long they last is counted in steps of the
-search, so the same seed gives the same schedule; the clock only stops what a slow machine drags
-out. Annealing proves nothing: the bound beside its answer is somebody else's.
+one that goes on, colder, from the best of them. For throughput, where the way from few devices to
+many is steep, the runs begin at different ones of the starts. How long they last is counted in
+steps of the search, so the same seed gives the same schedule; the clock only stops what a slow
+machine drags out. Annealing proves nothing: the bound beside its answer is somebody else's.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers import heft, single
@@ -32,18 +34,20 @@ from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
 
 RUNS = 3
-# Steps of the search that take a second on a slow machine; ours make 110 to 220 million.
+# Steps of the search that take a second on a slow machine. Ours makes 110 to 220 million for a
+# sequence, 40 to 70 million for loads.
 STEPS_PER_SECOND = 50e6
-# Part of the work that goes into the last, cold run.
+LOAD_STEPS_PER_SECOND = 25e6
+# Part of the work that goes into the last, cold run, and the heat that it begins with.
 _POLISH = 0.25
+_COLD = 0.002
 # Steps for each item of the sequence after which a longer search gains next to nothing.
 _MOST_STEPS = 20_000_000
-_COLD = 0.002
 
 
 @dataclass(frozen=True)
 class Effort:
-    """Work of all runs together, and the wall seconds that are left."""
+    """Work of all runs together, wall seconds that are left, seed and cores."""
 
     work: int
     deadline: float
@@ -62,20 +66,23 @@ def solve(problem: Problem, options: Options) -> Schedule:
         If the search library is missing.
     """
     began = time.monotonic()
-    start = _start(problem, options)
-    instance = divided_as(problem, start)
+    starts = _starts(problem, options)
+    instance = divided_as(problem, starts[0])
     search = NativeSearch(instance)
-    placement, sequence = start_of(instance, start)
-    work = min(options.time_limit * STEPS_PER_SECOND, _MOST_STEPS * search.items)
+    placement, sequence = start_of(instance, starts[0])
+    throughput = problem.objective.kind == "throughput"
+    rate = LOAD_STEPS_PER_SECOND if throughput else STEPS_PER_SECOND
+    work = min(options.time_limit * rate, _MOST_STEPS * search.items)
     left = options.time_limit - (time.monotonic() - began)
     effort = Effort(int(work), max(0.01, left), options.seed, options.workers)
-    found = improve(search, placement, sequence, effort)
+    others = _other_places(instance, starts[1:])
+    found = improve(search, placement, sequence, effort, others)
     answer = schedule_of(search, found, options)
-    return answer if answer is not None and answer.value < start.value else start
+    return answer if answer is not None and answer.value < starts[0].value else starts[0]
 
 
-def _start(problem: Problem, options: Options) -> Schedule:
-    """The best of what is quickly found."""
+def _starts(problem: Problem, options: Options) -> list[Schedule]:
+    """What is quickly found, the best first."""
     found = [options.start] if options.start is not None else []
     reasons: list[HeteroError] = []
     for other in (heft.solve, single.solve):
@@ -85,47 +92,55 @@ def _start(problem: Problem, options: Options) -> Schedule:
             reasons.append(error)
     if not found:
         raise reasons[0]
-    return min(found, key=lambda schedule: schedule.value)
+    return sorted(found, key=lambda schedule: schedule.value)
+
+
+def _other_places(instance: Instance, starts: Sequence[Schedule]) -> list[Sequence[int]]:
+    """The placements of the starts that divide the batch as `instance` does."""
+    wanted = set(zip(instance.tasks, instance.elements, strict=True))
+    return [
+        start_of(instance, start)[0]
+        for start in starts
+        if {(e.task, e.elements) for e in start.executions} == wanted
+    ]
 
 
 def improve(
-    search: NativeSearch, placement: Sequence[int], sequence: Sequence[int], effort: Effort
+    search: NativeSearch,
+    placement: Sequence[int],
+    sequence: Sequence[int],
+    effort: Effort,
+    others: Sequence[Sequence[int]] = (),
 ) -> Found:
-    """Several runs from one start, then a cold one from the best of them."""
-    throughput = search.instance.problem.objective.kind == "throughput"
-    began = time.monotonic()
+    """Several runs, then a cold one from the best of them.
 
-    def run(start: Found | None, seed: int, work: float, heat: float) -> Found:
-        places = placement if start is None else start.placement
-        left = max(0.01, effort.deadline - (time.monotonic() - began))
-        if throughput:
-            return search.anneal_loads(
-                places, work=max(1, int(work)), seed=seed, heat=heat, deadline=left
-            )
-        order = sequence if start is None else start.sequence
-        return search.anneal(
-            places, order, work=max(1, int(work)), seed=seed, heat=heat, deadline=left
-        )
+    `others` are placements at which some of the runs for throughput begin.
+    """
+    kind = search.instance.problem.objective.kind
+    places = [placement, *others] if kind == "throughput" else [placement]
+    ends = time.monotonic() + effort.deadline
+
+    def run(i: int, start: Sequence[int], order: Sequence[int], work: float, heat: float) -> Found:
+        seed, steps = effort.seed * (RUNS + 1) + i, max(1, int(work))
+        left = max(0.01, ends - time.monotonic())
+        if kind == "throughput":
+            return search.anneal_loads(start, work=steps, seed=seed, heat=heat, deadline=left)
+        return search.anneal(start, order, work=steps, seed=seed, heat=heat, deadline=left)
 
     share = effort.work * (1 - _POLISH) / RUNS
-    seeds = [effort.seed * (RUNS + 1) + i for i in range(RUNS)]
-    runs = [_task(run, None, seed, share, 0.0) for seed in seeds]
     # Threads are enough: the library runs without Python's lock.
     with ThreadPoolExecutor(min(effort.workers, RUNS)) as pool:
-        results = [future.result() for future in [pool.submit(task) for task in runs]]
-    best = min(results, key=_rank)
-    return min(best, run(best, seeds[-1] + 1, effort.work * _POLISH, _COLD), key=_rank)
+        runs = [
+            pool.submit(run, i, places[i % len(places)], sequence, share, 0.0)
+            for i in range(RUNS)
+        ]
+        best = min((future.result() for future in runs), key=_rank)
+    order = best.sequence or sequence
+    return min(best, run(RUNS, best.placement, order, effort.work * _POLISH, _COLD), key=_rank)
 
 
 def _rank(found: Found) -> tuple[float, float]:
     return (found.excess, found.value)
-
-
-def _task(
-    run: Callable[[Found | None, int, float, float], Found],
-    start: Found | None, seed: int, work: float, heat: float,
-) -> Callable[[], Found]:  # fmt: skip
-    return lambda: run(start, seed, work, heat)
 
 
 def schedule_of(search: NativeSearch, found: Found, options: Options) -> Schedule | None:

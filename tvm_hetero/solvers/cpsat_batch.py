@@ -28,6 +28,7 @@ from tvm_hetero.solvers.cpsat_run import Budget, Outcome, run
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.scaling import COARSE, FINE, Ticks, choose
 from tvm_hetero.solvers.score import within_limit
+from tvm_hetero.solvers.symmetry_breaking import add_orderings, renamed, symmetry_of, weight
 from tvm_hetero.solvers.timing import has_empty_lives, make_plan, retime, to_schedule
 from tvm_hetero.units import format_seconds
 
@@ -93,10 +94,18 @@ def _search(
     problem = instance.problem
     known = start is not None and problem.objective.kind == "latency"
     ticks = resolution(instance, start.value if start and known else math.inf, error)
+    symmetry = symmetry_of(instance, options.symmetry)
+    weigh = weight(
+        instance, options.symmetry, lambda v, d: ticks.ticks(instance.seconds[v][d])
+    )
     hint = _hint_of(instance, start)
+    if hint is not None:
+        # Equal devices have equal routes, so the hops keep their order and with it their keys.
+        hint = renamed(symmetry, weigh, hint[0]), hint[1]
     bound = 0.0
     for slack in (ticks.slack, 0.0):
         model = BatchModel(instance, ticks, _horizon(instance, ticks, hint, slack))
+        add_orderings(model.model, model.x, symmetry, weigh)
         exact = _set_objective(model, problem) and model.exact
         if hint is not None:
             model.hint(*_whole_times(instance, ticks, *hint))

@@ -131,7 +131,7 @@ def retime(
     """
     length = duration or plan.seconds
     order = activity_order(plan, keys)
-    waits = _memory_arcs(plan, keys, order)
+    waits = memory_arcs(plan, keys, order)
     starts = [0.0] * len(plan)
     ends = [0.0] * len(plan)
     free: dict[int, float] = {}
@@ -145,7 +145,7 @@ def retime(
     return starts
 
 
-def _memory_arcs(
+def memory_arcs(
     plan: Plan, keys: Sequence[tuple[float, float]], order: Sequence[int]
 ) -> dict[int, set[int]]:
     """For an activity that takes memory, those that must have ended because they give some back."""

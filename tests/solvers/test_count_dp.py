@@ -1,0 +1,107 @@
+"""The count-based program: optimal on chains where segments are, valid everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+
+from tests.brute_force import brute_force
+from tests.strategies import problems
+from tests.test_pattern_bounds import layers
+from tests.test_symmetry import chain_on, cluster
+from tvm_hetero.check import verified
+from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.instance import Instance
+from tvm_hetero.problem import Objective
+from tvm_hetero.solvers import count_dp
+from tvm_hetero.solvers.cluster import Line, machines_of
+from tvm_hetero.solvers.count_plan import count_plan, kinds_of, realise
+from tvm_hetero.solvers.count_table import Table
+from tvm_hetero.solvers.options import Options
+from tvm_hetero.solvers.registry import solve
+
+
+@pytest.mark.parametrize("kind", ["latency", "throughput"])
+@pytest.mark.parametrize("overlap", [True, False])
+def test_layers_on_two_fast_devices_and_a_slow_one(kind, overlap):
+    problem = layers(6, kind, overlap=overlap)
+    found = verified(problem, count_dp.solve(problem, Options()))
+    assert found.value == pytest.approx(brute_force(problem))
+
+
+def test_machines_are_counted_by_type():
+    nodes = [{"cpu": 1, "gpu": 2}, {"gpu": 4}, {"cpu": 1, "gpu": 2}]
+    machines = machines_of(Instance(chain_on(cluster(nodes), {"cpu": 4.0, "gpu": 1.0})))
+    assert [(len(m.nodes), m.counts) for m in machines] == [(2, (1, 2)), (1, (4,))]
+    assert machines[0].nodes[1] == ((7,), (8, 9))
+
+
+def test_the_table_is_the_schedule_on_a_chain():
+    problem = layers(6)
+    instance = Instance(problem)
+    line = Line(instance)
+    table = Table(line, machines_of(instance), steady=False)
+    best = table.best()
+    assert best is not None
+    placement = line.placed(table.homes(best[1]))
+    seconds = sum(instance.seconds[v][d] for v, d in enumerate(placement))
+    changes = sum(a != b for a, b in pairwise(placement))
+    assert best[0] == pytest.approx(seconds + 0.25 * changes)
+    assert best[0] == pytest.approx(brute_force(problem))
+
+
+def test_identical_nodes_are_states_and_not_names():
+    """Twelve nodes: the table has a row for each count, so this takes no time at all."""
+    problem = chain_on(cluster([{"gpu": 1}] * 12), {"gpu": 1.0}, 24)
+    devices = tuple(replace(d, memory=2) for d in problem.platform.devices)
+    tasks = tuple(replace(t, weight_bytes=1, output_bytes=0) for t in problem.tasks)
+    edges = tuple(replace(e, bytes=0) for e in problem.graph.edges)
+    problem = replace(
+        problem,
+        graph=type(problem.graph)(tasks, edges),
+        platform=replace(problem.platform, devices=devices),
+    )
+    found = solve(problem, "count-dp", Options())
+    assert found.value == pytest.approx(24 + 11 * 1e-5)
+    assert len({e.device for e in found.executions}) == 12
+    assert found.value - found.lower_bound <= 0.001 * found.value
+
+
+def test_a_plan_counts_every_task_once():
+    problem = layers(6)
+    line = Line(Instance(problem))
+    machines = machines_of(Instance(problem))
+    kinds = kinds_of(line, machines)
+    plan = count_plan(line, machines, kinds, Options())
+    assert plan == {(0, 0): 2, (1, 0): 2, (2, 0): 2}
+    assert sorted(realise(line, kinds, plan)) == [0, 0, 1, 1, 2, 2]
+
+
+def test_other_objectives_are_refused_by_name():
+    problem = layers(2)
+    devices = tuple(replace(d, watts=1.0) for d in problem.platform.devices)
+    problem = replace(
+        problem,
+        platform=replace(problem.platform, devices=devices),
+        objective=Objective("energy"),
+    )
+    with pytest.raises(SolverError, match="not energy"):
+        count_dp.solve(problem, Options())
+
+
+@settings(max_examples=80, deadline=None)
+@given(problems(5, 3, kinds=("latency", "throughput"), batch=2, memory=True))
+def test_what_it_finds_is_valid(problem):
+    try:
+        found = count_dp.solve(problem, Options(time_limit=5))
+    except (SolverError, InfeasibleError):
+        return
+    assert verified(problem, found).value >= found.lower_bound
+
+
+def test_the_same_bytes_again():
+    problem = layers(8)
+    assert count_dp.solve(problem, Options()) == count_dp.solve(problem, Options())

@@ -1,0 +1,189 @@
+"""Count-based dynamic programming: a line of tasks on many machines that are alike.
+
+The graph is laid out as a line (`cluster.Line`), the platform as types of machines
+(`cluster.machines_of`), and `count_table.Table` divides the one over the other. On a chain without
+contention its value is that of the schedule; on other graphs it is a guide, and what counts is
+what the placement is worth when it is carried out:
+
+    latency      tasks in the order of the line, as early as memory and copies let them: each on
+                 its device, or (branches may run side by side) where in its node it ends first
+    throughput   the placement, after local search over single groups
+
+Types of machines are tried in every order if there are at most three, else fastest and slowest
+first; so are tables with and without spilling. No bound is claimed here: `tvm_hetero.bounds` has
+those of the problem.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
+from tvm_hetero.instance import Instance
+from tvm_hetero.problem import Problem
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.solvers.balance import improve
+from tvm_hetero.solvers.cluster import Line, Machine, machines_of
+from tvm_hetero.solvers.count_plan import count_plan, kinds_of, realise
+from tvm_hetero.solvers.count_table import Table
+from tvm_hetero.solvers.list_scheduler import ListScheduler
+from tvm_hetero.solvers.loads import Loads, exact_value
+from tvm_hetero.solvers.options import Options, make_schedule
+from tvm_hetero.solvers.period import write_period
+
+# The part of the time limit that tables may take, by the work that is counted.
+_TABLES = 0.25
+# Types of machines up to which every order is tried.
+_MOST_TYPES = 3
+# Devices above which throughput is not improved by moving single groups.
+_MOST_DEVICES = 64
+
+
+def solve(problem: Problem, options: Options) -> Schedule:
+    """Place a line of tasks by counting devices; for latency and throughput.
+
+    Raises
+    ------
+    SolverError
+        If the objective is another one, or no division of the line fits.
+    """
+    began = time.monotonic()
+    if problem.objective.kind not in ("latency", "throughput"):
+        raise SolverError(
+            f"count-dp minimises latency or throughput, not {problem.objective.kind}; "
+            "use cpsat or milp"
+        )
+    instance = Instance(problem)
+    best: Schedule | None = None
+    for placement in _placements(instance, options):
+        try:
+            found = _schedule(instance, placement, options)
+        except InfeasibleError:
+            continue
+        if best is None or found.value < best.value:
+            best = found
+        if time.monotonic() - began > options.time_limit / 2:
+            break
+    if best is None:
+        raise SolverError(
+            "count-dp found no division of the tasks into segments that fits the devices; "
+            "use cpsat, or add memory"
+        )
+    return best
+
+
+def _placements(instance: Instance, options: Options) -> Iterator[list[int]]:
+    """The best placement of every table, and the one of the plan that counts kinds of tasks."""
+    line = Line(instance)
+    machines = machines_of(instance)
+    steady = instance.problem.objective.kind == "throughput"
+    seen: set[tuple[int, ...]] = set()
+    work = 0.0
+    for order in _orders(line, machines):
+        for spills in (False,) if steady else (True, False):
+            if seen and work > options.time_limit * _TABLES:
+                continue
+            table = Table(line, order, steady=steady, spills=spills)
+            work += table.work
+            best = table.best()
+            if best is None:
+                continue
+            placement = line.placed(table.homes(best[1]))
+            if tuple(placement) not in seen:
+                seen.add(tuple(placement))
+                yield placement
+    if not instance.problem.objective.contiguous:
+        kinds = kinds_of(line, machines)
+        plan = count_plan(line, machines, kinds, options)
+        if plan is not None:
+            yield line.placed(realise(line, kinds, plan))
+
+
+def _orders(line: Line, machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
+    """The orders of machine types that are tried, fastest first before all others."""
+
+    def pace(machine: Machine) -> float:
+        """Seconds for what the fastest device of the type can run of the line."""
+        rows = [line.seconds(machine.like(c)) for c in range(len(machine.counts))]
+        return min(math.fsum(s for s in row.tolist() if s < math.inf) for row in rows)
+
+    fastest = tuple(sorted(machines, key=pace))
+    if len(machines) <= _MOST_TYPES:
+        return list(itertools.permutations(fastest))
+    return [fastest, fastest[::-1]]
+
+
+def _schedule(instance: Instance, placement: Sequence[int], options: Options) -> Schedule:
+    if instance.problem.objective.kind == "throughput":
+        return _steady(instance, placement, options)
+    found = []
+    stuck: HeteroError | None = None
+    for homes in ([(d,) for d in placement], _whole_nodes(instance, placement)):
+        try:
+            scheduler = _CarryOut(instance, homes)
+            executions, copies = scheduler.run(instance.order, by_space=False)
+        except InfeasibleError as error:
+            stuck = error
+            continue
+        found.append(
+            make_schedule(instance.problem, "count-dp", executions, copies, seed=options.seed)
+        )
+    if not found and stuck is not None:
+        raise stuck
+    return min(found, key=lambda schedule: schedule.value)
+
+
+def _whole_nodes(instance: Instance, placement: Sequence[int]) -> list[tuple[int, ...]]:
+    """For each part all devices of its node: branches that a segment runs in a row may spread."""
+    devices = instance.problem.platform.devices
+    inside: dict[str, list[int]] = {}
+    for d, device in enumerate(devices):
+        inside.setdefault(device.node, []).append(d)
+    rows = []
+    for v, home in enumerate(placement):
+        allowed = set(instance.devices[v])
+        rows.append(tuple(d for d in inside[devices[home].node] if d in allowed))
+    return rows
+
+
+class _CarryOut(ListScheduler):
+    """A list scheduler that may use, for each part, only certain devices."""
+
+    def __init__(self, instance: Instance, homes: Sequence[Sequence[int]]) -> None:
+        used = {d for row in homes for d in row}
+        super().__init__(instance, used, name="count-dp")
+        self.homes = homes
+        self.watched = self.watched & used
+
+    def candidates(self, v: int) -> list[int]:
+        """The devices for `v`, one if its color has one already."""
+        found = super().candidates(v)
+        return [d for d in self.homes[v] if d in found]
+
+
+def _steady(instance: Instance, placement: Sequence[int], options: Options) -> Schedule:
+    """One period of a placement, the better of as it is and after local search.
+
+    Raises
+    ------
+    InfeasibleError
+        If memory, links or a pipeline's order forbid it.
+    """
+    best, value = list(placement), exact_value(instance, placement)
+    if not instance.problem.objective.contiguous and len(set(placement)) <= _MOST_DEVICES:
+        loads = Loads(instance)
+        for group in instance.groups:
+            loads.move(group, placement[group[0]])
+        if loads.overflow() == 0:
+            improve(loads)
+            moved = loads.placement()
+            other = exact_value(instance, moved)
+            if other < value:
+                best, value = moved, other
+    if value == math.inf:
+        raise InfeasibleError("count-dp: the segments fit memory or links no more with all copies")
+    executions, copies = write_period(instance, best)
+    return make_schedule(instance.problem, "count-dp", executions, copies, seed=options.seed)
