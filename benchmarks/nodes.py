@@ -71,7 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
         if given.only != "orderings":
             results["clusters"] = [run(*case) for case in (SMALL_CASES if given.small else CASES)]
         if given.only != "clusters":
-            results["orderings"] = orderings(*((3, 1) if given.small else (LAYERS, SEEDS)))
+            results["orderings"] = (
+                orderings(3, 1, BOTH[1:]) if given.small else orderings(LAYERS, SEEDS)
+            )
     console = Console(width=110)
     console.print(cluster_table(results["clusters"]))
     console.print(ordering_table(results["orderings"]))

@@ -29,15 +29,15 @@ sys.path.insert(0, str(ROOT))
 RESULTS = ROOT / "benchmarks" / "results"
 # Seconds that each algorithm may take in each suite.
 SUITES = {
-    "latency": 10.0,
-    "splitting": 60.0,
+    "latency": 4.0,
+    "splitting": 30.0,
     "hard": 60.0,
-    "throughput": 60.0,
+    "throughput": 20.0,
     "batches": 60.0,
-    "memory": 60.0,
-    "nodes": 60.0,
+    "memory": 20.0,
+    "nodes": 20.0,
     "scaling": 60.0,
-    "bounds": 10.0,
+    "bounds": 4.0,
 }
 _SMALL_LIMIT = 1.0
 Row = dict[str, Any]

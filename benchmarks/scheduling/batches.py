@@ -1,13 +1,13 @@
-"""Batches of 4, 16 and 64 elements: divided, against whole and against the best single device."""
+"""Batches of 16 and 64 elements: divided, against whole and against the best single device."""
 
 from __future__ import annotations
 
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 from tvm_hetero.problem import Objective
 
-NETWORKS = ("light-resnet50", "light-inception_v1", "light-inception_v2", "gpt-24")
+NETWORKS = ("light-resnet50", "light-inception_v1", "gpt-24")
 PLATFORMS = ("sched-pcie", "sched-nvl")
-SIZES = (4, 16, 64)
+SIZES = (16, 64)
 ALGORITHMS = ("single", "heft", "auto")
 
 

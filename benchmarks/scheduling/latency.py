@@ -18,8 +18,8 @@ NETWORKS = (
     "mobilenet-v2", "unet", "randwire-ws", "randwire-er", "randwire-ba", "module", "wide", "lstm",
     "gru", "gnn", "bert-base", "vit-base", "gpt-24", "gpt-96", "gpt-24-decode",
 )  # fmt: skip
-# The platforms of our measurements (free copies, two speeds) and DiviML's (copies block the CPU).
-PLATFORMS = ("sched-pcie", "sched-nvl", "diviml")
+# The platform of our measurements (SOLVERS.md) and one like DiviML's.
+PLATFORMS = ("sched-nvl", "diviml")
 SMALL = (("light-squeezenet", "sched-nvl"),)
 
 

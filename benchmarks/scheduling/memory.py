@@ -9,7 +9,7 @@ from tvm_hetero.problem import Problem
 
 NETWORKS = ("light-resnet50", "light-inception_v1", "light-vgg19", "gpt-24", "bert-large")
 SHARES = (0.75, 0.5, 0.25)
-ALGORITHMS = ("heft", "annealing", "auto")
+ALGORITHMS = ("heft", "auto")
 
 
 def limited(problem: Problem, share: float) -> Problem:

@@ -31,10 +31,11 @@ def run(
     start: Schedule | None = None,
     backend: str = "auto",
     symmetry: str = "time",
+    workers: int = 1,
 ) -> tuple[Row, Schedule | None]:
     """Solve and note value, bound, gap and seconds; what goes wrong becomes the row's `error`."""
     options = Options(
-        time_limit=time_limit, start=start, backend=backend, symmetry=symmetry, workers=2
+        time_limit=time_limit, start=start, backend=backend, symmetry=symmetry, workers=workers
     )
     row: Row = {"solver": solver, "time_limit": time_limit}
     began = time.perf_counter()

@@ -7,8 +7,8 @@ from tvm_hetero.problem import Objective, Problem
 
 FREE = Objective("throughput")
 STAGES = Objective("throughput", contiguous=True)
-ALGORITHMS = ("single", "heft", "annealing", "throughput", "auto")
-STAGE_ALGORITHMS = ("linear-dp", "throughput", "auto")
+ALGORITHMS = ("heft", "annealing", "auto")
+STAGE_ALGORITHMS = ("linear-dp", "auto")
 
 
 def cases(small: bool) -> list[tuple[str, Problem, tuple[str, ...]]]:

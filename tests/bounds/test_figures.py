@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.solvers.examples import problem_of, processors
-from tvm_hetero.bounds.figures import corners, figures_of
+from tvm_hetero.bounds.figures import NODES, corners, figures_of
 from tvm_hetero.graph import Task, TaskGraph
 from tvm_hetero.instance import Instance
 from tvm_hetero.platform import Device, Link, Platform
@@ -23,31 +23,44 @@ def tables(draw: st.DrawFn) -> Cost:
 
 
 @settings(max_examples=200, deadline=None)
-@given(cost=tables(), batch=st.integers(1, 64), weight=st.floats(0.0, 1.0))
-def test_the_polygon_is_below_every_size(cost: Cost, batch: int, weight: float) -> None:
-    def value(load: float, path: float) -> float:
-        return weight * load + (1 - weight) * path
+@given(
+    cost=tables(),
+    batch=st.integers(1, 64),
+    weights=st.tuples(*[st.floats(0.0, 1.0)] * 3),
+)
+def test_the_choices_are_below_every_size(
+    cost: Cost, batch: int, weights: tuple[float, float, float]
+) -> None:
+    def value(point: tuple[float, ...]) -> float:
+        return sum(w * x for w, x in zip(weights, point, strict=True))
 
-    least = min(value(batch * s / n, s) for n in range(1, batch + 1) for s in [cost.seconds(n)])
-    found = min(value(*corner) for corner in corners(cost, batch))
+    seconds = [(n, cost.seconds(n)) for n in range(1, batch + 1)]
+    least = min(value((batch * s / n, s, float(n))) for n, s in seconds)
+    found = min(map(value, corners(cost, batch)))
     assert found <= least * (1 + 1e-9)
-    assert len(corners(cost, batch)) <= 10
+    assert len(corners(cost, batch)) <= NODES
 
 
-def test_the_polygon_is_tight_for_a_start_and_a_rate() -> None:
+def test_up_to_as_many_sizes_as_choices_every_size_is_one() -> None:
+    cost = Cost(((1, 1.1), (8, 1.8)))
+    points = [(8 * s / n, s, float(n)) for n in range(1, 9) for s in [cost.seconds(n)]]
+    assert corners(cost, 8) == tuple(points)
+
+
+def test_the_choices_are_tight_for_a_start_and_a_rate() -> None:
     # 1 s a start and 0.1 s an element: the curve is a hyperbola.
     cost = Cost(((1, 1.1), (64, 7.4)))
     for weight in np.linspace(0.05, 0.95, 19):
         least = min(
             weight * 64 * s / n + (1 - weight) * s for n in range(1, 65) for s in [cost.seconds(n)]
         )
-        found = min(weight * x + (1 - weight) * y for x, y in corners(cost, 64))
+        found = min(weight * x + (1 - weight) * y for x, y, _ in corners(cost, 64))
         assert 0.97 * least <= found <= least * (1 + 1e-9)
 
 
 def test_large_batches_use_the_best_rate_and_the_least_execution() -> None:
     cost = Cost(((1, 1.0), (4, 2.0)))
-    assert corners(cost, 5000) == ((pytest.approx(1667.3333), 1.0),)
+    assert corners(cost, 5000) == ((pytest.approx(1667.3333), 1.0, 1.0),)
 
 
 def test_rate_and_least_of_a_batch() -> None:

@@ -88,6 +88,40 @@ def test_between_the_optimum_and_the_heuristics(problem: Problem) -> None:
         assert batch_bound(Instance(problem), 1.0) <= brute_force(problem) * (1 + 1e-9)
 
 
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(problem=problems(max_tasks=3, max_devices=2, kinds=("latency",), batch=3, overlap=False))
+def test_no_division_is_below_the_bound(problem: Problem) -> None:
+    assert batch_bound(Instance(problem), 1.0) <= brute_force(problem) * (1 + 1e-9)
+
+
+def test_the_bound_knows_that_large_executions_make_large_copies() -> None:
+    # a on p1 and b on p2 take 1 s whatever they hold, a copy 1 s an element. Whole that is 6 s;
+    # in halves 5 s, the optimum. With copies of one element whole batches would take 3 s.
+    once = Cost(((1, 1.0), (4, 1.0)))
+    graph = TaskGraph([Task("a", output_bytes=1), Task("b")], [Edge("a", "b", 1)])
+    platform = Platform(
+        tuple(Device(name, overlap=True) for name in ("p1", "p2")),
+        fabrics=(Fabric("node0", bandwidth=1.0),),
+    )
+    costs = {"a": {"p1": once}, "b": {"p2": once}}
+    problem = Problem(graph, costs, platform, Objective("latency", 4))
+    assert 3.9 <= batch_bound(Instance(problem), 1.0) <= 5.0
+    assert solve(problem, "batches", QUICK).value == pytest.approx(5.0)
+
+
+def test_the_bound_knows_that_an_element_is_in_one_execution_at_a_time() -> None:
+    # Four tasks between two others on the only device that runs them: batches of any size take
+    # all of their time, and so does every element.
+    once = Cost(((1, 1.0), (4, 1.0)))
+    names = ["a", "b", "c", "d"]
+    tasks = [Task("s"), *map(Task, names), Task("e")]
+    edges = [Edge("s", name, 0) for name in names] + [Edge(name, "e", 0) for name in names]
+    costs = {task.id: {"p1": once, "p2": once} for task in tasks}
+    costs |= {name: {"p1": once} for name in names}
+    problem = Problem(TaskGraph(tasks, edges), costs, processors(2), Objective("latency", 4))
+    assert batch_bound(Instance(problem), 1.0) == pytest.approx(6.0)
+
+
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     problem=problems(

@@ -17,7 +17,8 @@ Between rounds, divisions are compared by their times under all rules, not by th
 level 2. Work is counted, so the same seed gives the same schedule. A batch that does not fit into
 memory whole may fit divided: then rounds of a few elements are on the menu.
 
-The answer is never worse than HEFT's, annealing's and the best single device's for whole batches.
+The answer is never worse than HEFT's, annealing's and the best single device's for whole batches
+(and, of up to 200 tasks, than what `split` finds in a twentieth of the time).
 Its bound is that of `tvm_hetero.bounds`, which holds for every division, with more work than the
 registry spends on it. Measured on the zoo's ResNet-50, Inception v1 and v2 and GPT-24 on two
 platforms, 20 s each: 30 to 44 % below the best single device; at 64 elements 1.4 to 2.2 % above
@@ -47,14 +48,17 @@ from tvm_hetero.solvers.streams import Streams, StreamSearch
 
 T = TypeVar("T")
 
-# Items that level 2 decodes in a second on a slow machine; ours make 30 to 60 million.
-_ITEMS_PER_SECOND = 20e6
-# Parts of the time limit for whole batches (each of two searches), level 2 and level 3.
+# Items that level 2 decodes in a second on a slow machine; ours make 60 to 110 million.
+_ITEMS_PER_SECOND = 30e6
+# Tasks up to which modules of whole batches are solved: copies of large batches may make the
+# best division none at all.
+_FEW_TASKS = 200
+# Parts of the time limit for whole batches (each of three searches), level 2 and level 3.
 _WHOLE, _DIVIDE, _TIME = 0.05, 0.45, 0.2
 # Part of the time limit for the bound, at most so many seconds of it, and what is left unplanned.
 _BOUND, _MOST_BOUND, _SPARE = 0.12, 8.0, 0.12
 # Decoded items for each task and device after which a longer search gains next to nothing.
-_MOST_ITEMS = 6_000_000
+_MOST_ITEMS = 10_000_000
 # First temperatures of the rounds of halving, and of level 3, in parts of the value.
 _HEATS = (0.001, 0.0005, 0.0003)
 _COLD = 0.0005
@@ -129,7 +133,12 @@ def _best_whole(problem: Problem, options: Options) -> tuple[Schedule | None, He
     """The best of what whole batches (and the start) give; why there is none."""
     found = [] if options.start is None else [options.start]
     reason: HeteroError | None = None
-    for other in (single.solve, heft.solve, annealing.solve):
+    others = [single.solve, heft.solve, annealing.solve]
+    if len(problem.tasks) <= _FEW_TASKS:
+        from tvm_hetero.solvers import split
+
+        others.append(split.solve)
+    for other in others:
         share = replace(options, time_limit=_WHOLE * options.time_limit, start=_least(found))
         try:
             found.append(other(problem, share))
