@@ -3,9 +3,17 @@
 With a batch the busiest devices bound the makespan, less what lies before their first and behind
 their last work: exactly what load cuts say (see `precedence`). The ladder adds a few rounds of
 them; here rounds go on until none raises the bound. Valid for every division, as each round is.
+
+What a batch adds to the program: the sizes of executions, whose copies carry all their elements
+(`precedence`, `_add_sizes`: 3 % on Inception v1 at 16 elements over 12 GB/s), and that an element
+is in one execution of a device at a time (`_add_turns`: 0.3 %). What it does not know: elements
+that wait for each other before a common execution.
 """
 
 from __future__ import annotations
+
+import math
+import time
 
 from tvm_hetero.bounds.figures import figures_of
 from tvm_hetero.bounds.ladder import ROUNDING, WORK_A_SECOND, limit_of, path_of
@@ -17,13 +25,14 @@ _CALLS = 8
 _GAIN = 1e-4
 
 
-def batch_bound(instance: Instance, seconds: float) -> float:
+def batch_bound(instance: Instance, seconds: float, deadline: float = math.inf) -> float:
     """A proven lower bound of the latency for any division of the batch, s; 0 if too big.
 
     Parameters
     ----------
     instance : undivided.
     seconds : roughly what the program may take, counted as work.
+    deadline : of `time.monotonic`, after which no further round begins; only a net.
     """
     figures = figures_of(instance)
     work = seconds * WORK_A_SECOND
@@ -39,4 +48,6 @@ def batch_bound(instance: Instance, seconds: float) -> float:
         if value <= best * (1 + _GAIN):
             break
         best = value
+        if time.monotonic() > deadline:
+            break
     return best * ROUNDING

@@ -2,7 +2,7 @@
 
 Variables (tasks v, devices d, B elements a batch; all times are means over the elements):
 
-    x(v, d, c)  share of the batch that v runs on d at corner c of its costs (`figures.choices`)
+    x(v, d, c)  share of the batch that v runs on d at choice c of its costs (`figures.choices`)
     y(v, d)     sum over c of x(v, d, c): the share of v on d (one variable for a whole color)
     S(v)        start of the execution that holds an element
     z(e, j, k)  for edge e from u to w: share of the batch with u on j and w on k
@@ -12,13 +12,19 @@ Variables (tasks v, devices d, B elements a batch; all times are means over the 
       sum over d of y(v, d) = 1                                            `_add_shares`
       S(u) + sum path(u, d, c) x(u, d, c) + copies of e  <=  S(w)          `_add_order`
         copies of e: sum over j, k of copy(j, k) z(e, j, k), the sums of z over k and j being
-        y(u, j) and y(w, k); or, where all copies take as long or devices are many,
+        y(u, j) and y(w, k), and more for the other elements of the maker's execution: sum over
+        j, c of (size(c) - 1) bytes / bandwidth g(e, j, c), where g <= x(u, j, c) and its sum over
+        c is that of z over k != j                                         -> `_add_sizes`
+        Where all copies take as long (B = 1) or devices are many:
         sum over k of m(e, k) min over j of copy(j, k) with m(e, k) >= y(w, k) - y(u, k)
                                                                            `_add_copies`
       sum over d of (head(v, d) - least(v, d)) y(v, d)  <=  S(v)           `_add_windows`
       S(v) + sum path x + sum over d of tail(v, d) y(v, d)  <=  T
       sum load(v, d, c) x(v, d, c) + sum hop(t, d) (in + out)(t, d)  <=  T   `build`, `_add_moves`
       sum of weights(v) y(v, d)  <=  memory of d                           `_add_memory`
+      S(a) + sum path x(a) + sum over v between of path(v, d, c) x(v, d, c)  <=  S(b)
+        for B > 1 and articulations a, b that follow one another: executions that hold the
+        same element and are on one device follow one another              `_add_turns`
 
 The rows of a share hold for each element, so they hold for their mean; with B > 1 this is what
 couples long executions, which are cheap for devices, to their elements' way through the graph.
@@ -40,11 +46,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tvm_hetero.bounds.figures import Array, Choice, Figures
+from tvm_hetero.bounds.figures import NODES, Array, Choice, Figures
 from tvm_hetero.bounds.linear import Program
 from tvm_hetero.bounds.load_cuts import Activity, merged, violated
 from tvm_hetero.bounds.loads import hops_of
 from tvm_hetero.bounds.part import Part
+from tvm_hetero.bounds.paths import articulations
 from tvm_hetero.objective import RELATIVE_TOLERANCE
 
 # Beyond this many devices z is replaced by m (see above).
@@ -80,6 +87,7 @@ class Model:
         self._add_shares()
         self._add_windows()
         self._add_order()
+        self._add_turns()
         self._add_moves()
         self._add_memory()
         for _, work in sorted(self.work.items()):
@@ -147,13 +155,16 @@ class Model:
 
     def path(self, i: int) -> list[tuple[int, float]]:
         """The mean time of task i's execution."""
-        terms = []
-        for d in range(len(self.part.figures.latency)):
-            if (i, d) in self.place:
-                corners = self.choices(i, d)
-                columns = self.place[i, d][1:]
-                terms += [(x, p) for x, (_, p, _) in zip(columns, corners, strict=True)]
-        return [(x, p) for x, p in terms if p]
+        devices = range(len(self.part.figures.latency))
+        return [term for d in devices for term in self._paths(i, d)]
+
+    def _paths(self, i: int, d: int) -> list[tuple[int, float]]:
+        """What device d adds to it."""
+        if (i, d) not in self.place:
+            return []
+        columns = self.place[i, d][1:]
+        pairs = zip(columns, self.choices(i, d), strict=True)
+        return [(x, path) for x, (_, path, _) in pairs if path]
 
     # --- order -------------------------------------------------------------------------------
 
@@ -210,7 +221,7 @@ class Model:
             away = [k for a, k in z if a == j and k != j]
             least = min((float(more[j, k]) for k in away), default=0.0)
             sizes = [size for _, _, size in self.choices(u, j)]
-            if least <= 0 or len(columns) == 1 and sizes[0] == 1.0:
+            if least <= 0 or (len(columns) == 1 and sizes[0] == 1.0):
                 continue
             own = [self.program.variable() for _ in columns]
             leaving = [(z[j, k], 1.0) for k in away]
@@ -252,6 +263,20 @@ class Model:
             row = [(x, 1.0) for (_, b), x in z.items() if b == k]
             self.program.equal([*row, (self.share(w, k), -1.0)], 0.0)
         return z
+
+    def _add_turns(self) -> None:
+        """Between articulations an element is in one execution of a device at a time."""
+        part, count = self.part, len(self.part.tasks)
+        if part.figures.batch == 1 or count < len(part.figures):
+            return
+        cuts = articulations(part.figures)
+        for a, b in zip([-1, *cuts], [*cuts, count], strict=True):
+            before = [] if a < 0 else [(self.start[a], 1.0), *self.path(a)]
+            after = self.start[b] if b < count else self.makespan
+            for d in range(len(part.figures.latency)):
+                row = [term for i in range(a + 1, b) for term in self._paths(i, d)]
+                if row:
+                    self.program.at_most(merged([*before, *row, (after, -1.0)]), 0.0)
 
     # --- devices -----------------------------------------------------------------------------
 
@@ -370,10 +395,12 @@ def work_of(figures: Figures, tasks: int, edges: int) -> int:
     The simplex method takes more than twice as long for twice the numbers.
     """
     k = figures.least.shape[1]
-    corners = 1 if figures.batch == 1 else 9
+    corners = min(figures.batch, NODES)
     pairs = k if k > _MOST_DEVICES else k * k
+    # Choices of sizes along an edge: in the way of its ends, and in its copies.
+    sizes = 0 if figures.batch == 1 else 3 * corners * k
     moves = 4 * len(hops_of(figures)) * edges
-    size = tasks * k * (5 + 3 * corners) + edges * (2 * k * corners + 3 * pairs) + moves
+    size = tasks * k * (5 + 3 * corners) + edges * ((sizes or 2 * k) + 3 * pairs) + moves
     work: int = math.ceil(size * (1 + size / _LARGE))
     return work
 

@@ -18,11 +18,11 @@ level 2. Work is counted, so the same seed gives the same schedule. A batch that
 memory whole may fit divided: then rounds of a few elements are on the menu.
 
 The answer is never worse than HEFT's, annealing's and the best single device's for whole batches
-(and, of up to 200 tasks, than what `split` finds in a twentieth of the time).
+(and, of up to 200 tasks and from 10 s on, what `split` finds in a twentieth of the time).
 Its bound is that of `tvm_hetero.bounds`, which holds for every division, with more work than the
 registry spends on it. Measured on the zoo's ResNet-50, Inception v1 and v2 and GPT-24 on two
-platforms, 20 s each: 30 to 44 % below the best single device; at 64 elements 1.4 to 2.2 % above
-the bound for ResNet and GPT and 7 to 11 % for Inception, at 16 elements 4 to 7 % and 13 to 17 %.
+platforms with work for 60 s (16 to 19 s of one core): at 16 elements gaps of 4 to 5 % for ResNet
+and GPT, 10 to 12 % for Inception v2 and 12 to 14 % for v1; at 64 elements 9 % for v1 over 12 GB/s.
 """
 
 from __future__ import annotations
@@ -53,10 +53,13 @@ _ITEMS_PER_SECOND = 30e6
 # Tasks up to which modules of whole batches are solved: copies of large batches may make the
 # best division none at all.
 _FEW_TASKS = 200
+# Seconds of a search from which on loading CP-SAT, about one, is worth it.
+_LONG = 10.0
 # Parts of the time limit for whole batches (each of three searches), level 2 and level 3.
 _WHOLE, _DIVIDE, _TIME = 0.05, 0.45, 0.2
 # Part of the time limit for the bound, at most so many seconds of it, and what is left unplanned.
 _BOUND, _MOST_BOUND, _SPARE = 0.12, 8.0, 0.12
+_LADDER = 0.5
 # Decoded items for each task and device after which a longer search gains next to nothing.
 _MOST_ITEMS = 10_000_000
 # First temperatures of the rounds of halving, and of level 3, in parts of the value.
@@ -123,9 +126,12 @@ def _bound(problem: Problem, seconds: float) -> float:
     from tvm_hetero.bounds import bound_ladder
     from tvm_hetero.bounds.batch import batch_bound
 
-    bound = max(rung.value for rung in bound_ladder(problem, seconds))
+    alone = problem.objective.kind == "latency" and problem.batch > 1
+    # What the program of a batch takes is spent once, below.
+    rungs = bound_ladder(problem, min(seconds, _LADDER) if alone else seconds)
+    bound = max(rung.value for rung in rungs)
     if problem.objective.kind == "latency":
-        bound = max(bound, batch_bound(Instance(problem), seconds))
+        bound = max(bound, batch_bound(Instance(problem), seconds, time.monotonic() + seconds))
     return bound
 
 
@@ -134,7 +140,7 @@ def _best_whole(problem: Problem, options: Options) -> tuple[Schedule | None, He
     found = [] if options.start is None else [options.start]
     reason: HeteroError | None = None
     others = [single.solve, heft.solve, annealing.solve]
-    if len(problem.tasks) <= _FEW_TASKS:
+    if len(problem.tasks) <= _FEW_TASKS and options.time_limit >= _LONG:
         from tvm_hetero.solvers import split
 
         others.append(split.solve)
