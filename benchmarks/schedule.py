@@ -32,10 +32,10 @@ SUITES = {
     "latency": 4.0,
     "splitting": 30.0,
     "hard": 60.0,
-    "throughput": 20.0,
+    "throughput": 10.0,
     "batches": 60.0,
     "memory": 20.0,
-    "nodes": 20.0,
+    "nodes": 10.0,
     "scaling": 60.0,
     "bounds": 4.0,
 }

@@ -6,9 +6,8 @@ from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 
 CASES = (
     ("randwire-ws", {}), ("randwire-er", {}), ("randwire-ba", {}), ("module", {"tasks": 50}),
-    ("module", {"tasks": 50, "seed": 1}),
 )  # fmt: skip
-PLATFORMS = ("sched-nvl", "sched-pcie")
+PLATFORMS = ("sched-nvl",)
 ALGORITHMS = ("auto",)
 
 

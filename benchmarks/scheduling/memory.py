@@ -7,7 +7,7 @@ from dataclasses import replace
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 from tvm_hetero.problem import Problem
 
-NETWORKS = ("light-resnet50", "light-inception_v1", "light-vgg19", "gpt-24", "bert-large")
+NETWORKS = ("light-resnet50", "light-inception_v1", "gpt-24")
 SHARES = (0.75, 0.5, 0.25)
 ALGORITHMS = ("heft", "auto")
 

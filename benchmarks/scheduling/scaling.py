@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 
-SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
+SIZES = (1_000, 10_000, 30_000, 100_000)
 
 
 def rows(small: bool, time_limit: float) -> list[Row]:
