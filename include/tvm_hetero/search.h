@@ -72,7 +72,7 @@ typedef struct {
 typedef struct {
   double value;         /*!< of the objective; infinity if some tensor cannot reach its reader */
   double makespan;      /*!< s; throughput: the period */
-  double excess;        /*!< 0 if memory and latency limit are kept; else by how much they are not */
+  double excess;        /*!< 0 if memory and latency limit are kept; else by how much not */
   int64_t evaluations;
   int64_t work;
   int32_t stopped;      /*!< 1 if the deadline cut the search off, so that it cannot be repeated */

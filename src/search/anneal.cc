@@ -1,5 +1,7 @@
 #include "anneal.h"
 
+#include <algorithm>
+
 #include "annealer.h"
 #include "fast_decoder.h"
 #include "general_decoder.h"
@@ -15,7 +17,9 @@ template <typename Decoder>
 class ListModel {
  public:
   ListModel(const Problem& problem, State* state)
-      : decoder_(problem), moves_(problem), state_(state), best_(*state) {}
+      : decoder_(problem), moves_(problem), state_(state), best_(*state) {
+    Same();
+  }
 
   Score Start() { return decoder_.Decode(*state_); }
 
@@ -28,27 +32,43 @@ class ListModel {
   Score Evaluate(double limit) { return decoder_.Evaluate(*state_, limit); }
   double CostOf(const Score& score) const { return score.value; }
   void Cool(double) {}
-  void Accept() { decoder_.Accept(*state_); }
+
+  void Accept() {
+    decoder_.Accept(*state_);
+    first_ = std::min(first_, state_->first());
+    last_ = std::max(last_, state_->last());
+  }
 
   void Reject() {
     state_->Undo();
     decoder_.Reject(*state_);
   }
 
-  void Keep() { best_.CopyFrom(*state_); }
+  /*! \brief Copies what has changed since the last time: most improvements are small. */
+  void Keep() {
+    best_.CopyRange(*state_, first_, last_);
+    Same();
+  }
 
   Score Return() {
     state_->CopyFrom(best_);
+    Same();
     return decoder_.Decode(*state_);
   }
 
   int64_t work() const { return decoder_.work(); }
 
  private:
+  void Same() {
+    first_ = static_cast<int>(state_->order().size());
+    last_ = -1;
+  }
+
   Decoder decoder_;
   Moves moves_;
   State* state_;
   State best_;
+  int first_ = 0, last_ = -1;  //!< where the state may differ from the best one
 };
 
 template <typename Decoder>

@@ -80,7 +80,12 @@ class LoadModel {
     const double part = kSmooth * std::pow(kSmoothLast / kSmooth, progress);
     loads_.Smooth(part * best_value_);
   }
-  void Accept() {}
+  void Accept() {
+    for (const Change& change : changes_) changed_.push_back(change.group);
+    if (changed_.size() < 2 * movable_.size()) return;
+    std::sort(changed_.begin(), changed_.end());
+    changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
+  }
 
   void Reject() {
     for (size_t i = changes_.size(); i > 0; --i) {
@@ -100,10 +105,12 @@ class LoadModel {
       int v = problem_->members[g][0];
       if (loads_.device(v) != best_[v]) loads_.Move(g, best_[v]);
     }
+    changed_.clear();
     return loads_.Valued();
   }
 
   int64_t work() const { return loads_.work(); }
+  int charge() const { return loads_.charge(); }
   const std::vector<int>& best() const { return best_; }
 
  private:
@@ -224,6 +231,7 @@ class LoadModel {
   std::vector<int> best_;
   std::vector<int> movable_;
   std::vector<Change> changes_;
+  std::vector<int> changed_;  //!< groups since the best placement, some more than once
   std::vector<int> cluster_;
   double best_value_ = 0.0;
   int step_ = -1;
@@ -234,7 +242,9 @@ class LoadModel {
 TvmHeteroSearchResult AnnealLoads(const Problem& problem, const TvmHeteroSearchSettings& settings,
                                   int32_t* placement) {
   LoadModel model(problem, placement);
-  TvmHeteroSearchResult result = Annealer<LoadModel>(settings, kTuning, &model).Run();
+  Tuning tuning = kTuning;
+  tuning.overhead *= model.charge();
+  TvmHeteroSearchResult result = Annealer<LoadModel>(settings, tuning, &model).Run();
   std::copy(model.best().begin(), model.best().end(), placement);
   return result;
 }

@@ -42,8 +42,6 @@ class FastDecoder {
   void Accept(const State& state);
   void Reject(const State& state);
 
-  /*! \brief When a part ended in the accepted state. */
-  double end(int part) const { return kept_[part]; }
   /*! \brief Parts timed so far. */
   int64_t work() const { return work_; }
 

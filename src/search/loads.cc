@@ -9,6 +9,9 @@ namespace {
 
 // Any load in ticks stays below this; its square, times the number of resources, fits 128 bits.
 constexpr double kMostTicks = 0x1p50;
+// Entries by (part or tensor, device) beyond which steps miss the caches; what they take then.
+constexpr size_t kCached = 200000;
+constexpr int kMissing = 4;
 // Powers of e at which a sum has few digits left, and beyond which it would not be a number.
 constexpr double kFar = 10.0, kMostPower = 600.0;
 
@@ -21,7 +24,8 @@ Loads::Loads(const Problem& problem, const int32_t* placement)
       holders_(static_cast<size_t>(problem.tasks) * problem.devices, 0),
       bytes_(problem.devices, 0),
       leaves_(1),
-      marked_(problem.devices, 0) {
+      marked_(problem.devices, 0),
+      charge_(readers_on_.size() + problem.cells.size() > kCached ? kMissing : 1) {
   const Problem& p = problem;
   ChooseTicks();
   while (leaves_ < p.links.resources()) leaves_ *= 2;

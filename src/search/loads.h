@@ -50,7 +50,10 @@ class Loads {
   Score Valued() const;
   /*! \brief Whether devices form a pipeline, if they have to. */
   bool Pipeline() const;
-  int64_t work() const { return work_; }
+  /*! \brief Steps so far. */
+  int64_t work() const { return work_ * charge_; }
+  /*! \brief What a step counts: on large problems most of its time is waiting for memory. */
+  int charge() const { return charge_; }
 
  private:
   void MovePart(int part, int device);
@@ -93,6 +96,7 @@ class Loads {
   int marks_ = 0;
   int64_t unreachable_ = 0;             //!< readers that their tensors cannot reach
   int64_t work_ = 0;
+  int charge_;
 };
 
 }  // namespace tvm_hetero::search

@@ -172,4 +172,13 @@ void State::CopyFrom(const State& other) {
   Begin();
 }
 
+void State::CopyRange(const State& other, int first, int last) {
+  for (int i = first; i <= last; ++i) {
+    int item = other.order_[i];
+    order_[i] = item;
+    position_[item] = i;
+    if (item < problem_->parts) device_[item] = other.device_[item];
+  }
+}
+
 }  // namespace tvm_hetero::search

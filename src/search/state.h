@@ -52,6 +52,8 @@ class State {
 
   /*! \brief Become another state of the same problem. */
   void CopyFrom(const State& other);
+  /*! \brief The same, where the two differ only at the positions from first to last. */
+  void CopyRange(const State& other, int first, int last);
 
  private:
   struct Placed {

@@ -58,7 +58,7 @@ _LONG = 10.0
 # Parts of the time limit for whole batches (each of three searches), level 2 and level 3.
 _WHOLE, _DIVIDE, _TIME = 0.05, 0.45, 0.2
 # Part of the time limit for the bound, at most so many seconds of it, and what is left unplanned.
-_BOUND, _MOST_BOUND, _SPARE = 0.12, 8.0, 0.12
+_BOUND, _MOST_BOUND, _SPARE = 0.14, 8.4, 0.12
 _LADDER = 0.5
 # Decoded items for each task and device after which a longer search gains next to nothing.
 _MOST_ITEMS = 10_000_000
