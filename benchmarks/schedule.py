@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
     parser.add_argument("--suite", choices=sorted(SUITES), action="append", help="only this one")
     parser.add_argument("--small", action="store_true", help="small cases, nothing is written")
     parser.add_argument("--time-limit", type=float, help="seconds for each algorithm")
+    parser.add_argument("--solver", help="run this one anew, keep the rows of the others (latency)")
     parser.add_argument("--show", action="store_true", help="write docs/scheduling.md")
     chosen = parser.parse_args(arguments)
     if chosen.show:
@@ -60,7 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
     for suite in chosen.suite or SUITES:
         limit = chosen.time_limit or (_SMALL_LIMIT if chosen.small else SUITES[suite])
         began = time.perf_counter()
-        found[suite] = import_module(f"benchmarks.scheduling.{suite}").rows(chosen.small, limit)
+        module = import_module(f"benchmarks.scheduling.{suite}")
+        if chosen.solver:
+            fresh = module.rows(chosen.small, limit, (chosen.solver,))
+            known = json.loads((RESULTS / f"schedule_{suite}.json").read_text(encoding="utf-8"))
+            kept = [row for row in known["rows"] if row["solver"] != chosen.solver]
+            found[suite] = kept + fresh
+        else:
+            found[suite] = module.rows(chosen.small, limit)
         for row in found[suite]:
             print(line(row), flush=True)
         print(f"-- {suite}: {time.perf_counter() - began:.0f} s", flush=True)

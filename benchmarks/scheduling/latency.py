@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 from tvm_hetero.problem import Problem
 
@@ -39,11 +41,13 @@ def cases(small: bool) -> list[tuple[str, Problem]]:
     return found
 
 
-def rows(small: bool, time_limit: float) -> list[Row]:
+def rows(
+    small: bool, time_limit: float, algorithms: Sequence[str] = ALGORITHMS
+) -> list[Row]:
     """A row for each algorithm on each case."""
     result = []
     for name, problem in cases(small):
-        for algorithm in ALGORITHMS:
+        for algorithm in algorithms:
             row, _ = run(problem, algorithm, time_limit)
             result.append(describe(problem, name) | row)
     return result
