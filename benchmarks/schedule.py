@@ -35,7 +35,7 @@ SUITES = {
     "throughput": 10.0,
     "batches": 60.0,
     "memory": 20.0,
-    "nodes": 10.0,
+    "nodes": 5.0,
     "scaling": 60.0,
     "bounds": 4.0,
 }

@@ -57,7 +57,7 @@ def line_up(problem: Problem) -> list[Stage]:
     if kind == "latency":
         # What modules close, they close at once; where they do not, annealing finds better starts.
         return [
-            *quick, Stage("milp-split", 0.1), Stage("annealing", 0.25), Stage("milp-split", 0.6)
+            *quick, Stage("milp-split", 0.1), Stage("annealing", 0.45), Stage("milp-split", 0.4)
         ]  # fmt: skip
     return [*quick, Stage("annealing", 0.2), Stage("cpsat", 0.7)]
 
