@@ -8,7 +8,7 @@ that the same problem gets the same answer.
     latency         heuristics, milp-split for as long as easy problems take, annealing, then
                     milp-split again; memory where it binds
     ... batches     heuristics on whole batches, then batches, which divides them
-    throughput      throughput (all rungs of its own)
+    throughput      throughput (all rungs of its own); with many devices, count-dp before it
     energy, cost    heuristics, annealing, then one exact model
 
 A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
@@ -29,6 +29,8 @@ from tvm_hetero.solvers.options import BOUND_SHARE, Options
 
 # Above so many tasks, only what takes near-linear time is asked.
 LARGE = 20_000
+# From so many devices on, devices that are alike are counted first.
+MANY = 9
 # A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
 _QUICK = 0.1
 _HEURISTICS = ("single", "heft", "peft", "cpop", "greedy")
@@ -46,14 +48,16 @@ def line_up(problem: Problem) -> list[Stage]:
     """Who is asked, in turn."""
     kind = problem.objective.kind
     quick = [Stage(name, _QUICK) for name in _HEURISTICS]
+    many = len(problem.platform.devices) >= MANY and problem.batch == 1
+    counted = [Stage("count-dp", 0.2)] if many and not problem.objective.contiguous else []
     if kind == "throughput":
-        return [Stage("single", _QUICK), Stage("throughput", 0.95)]
+        return [Stage("single", _QUICK), *counted, Stage("throughput", 0.75)]
     if len(problem.tasks) > LARGE:
         return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
     if problem.batch > 1 and kind == "latency":
         return [*quick, Stage("batches", 0.9)]
     if any(Instance(problem).memory_binds) and kind == "latency":
-        return [*quick, Stage("memory", 0.6), Stage("milp-split", 0.3)]
+        return [*quick, *counted, Stage("memory", 0.5), Stage("milp-split", 0.3)]
     if kind == "latency":
         # What modules close, they close at once; where they do not, annealing finds better starts.
         return [
