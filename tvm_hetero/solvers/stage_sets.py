@@ -1,0 +1,161 @@
+"""Bottleneck stages where devices can be in use in very many ways: sets of ways as bit sets.
+
+The table of `stage_dp` has a number for each ideal and each way u = (u1, u2, ...) to use devices.
+On eight kinds of 28 devices there are 32,400 ways. Here the question is only whether a value T
+can be reached, and of each ideal all ways that reach it are one long integer:
+
+    R(0) = {0},   R(I) = union over kinds k, I' < I with load_k(I - I') <= T of
+                         {u + e_k : u in R(I'), uk < nk}                     -> `_Search.reach`
+
+Way u is bit number sum uk stride_k, so {u + e_k} is a shift and the union a bitwise or: 4 kB at
+once. The optimum is one of the loads. T grows from a guess until R(V) is not empty; the loads up
+to it are then halved, with those that were too small left out.                       -> `least`
+
+A question takes pairs (I', I) with small loads times words of a set; some fifteen are asked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from tvm_hetero.errors import SolverError
+from tvm_hetero.stage_family import Family, Floats, Integers
+
+# Bits (ideals x ways) that sets may have: 256 MB. Pairs of ideals x kinds that may be kept: 400 MB.
+_MOST_BITS = 2_000_000_000
+_MOST_PAIRS = 50_000_000
+# By which factor T grows, and its least first value in parts of all that there is to do.
+_GROWTH = 1.2
+_LEAST = 1e-5
+
+Stages = tuple[tuple[int, int, int], ...]
+
+
+class _Search:
+    """The ways to use devices, and the stages that have been looked at."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        sizes = [len(kind.devices) + 1 for kind in family.kinds]
+        ways = math.prod(sizes)
+        if ways * len(family) > _MOST_BITS:
+            raise SolverError(
+                f"stages: {len(family)} ideals and {ways} ways to use the devices are more than "
+                f"{_MOST_BITS} states; use solver linear-dp, or cpsat"
+            )
+        self.strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+        number = np.arange(ways)
+        counts = [number // stride % size for size, stride in zip(sizes, self.strides, strict=True)]
+        self.used = np.sum(counts, axis=0)
+        self.free = [_bits(count + 1 < size) for count, size in zip(counts, sizes, strict=True)]
+        self.rows: list[tuple[Integers, Floats]] = []
+
+    def look(self, most: float) -> None:
+        """All stages with loads of at most `most`."""
+        pairs = 0
+        self.rows = []
+        for i in range(len(self.family) - 1):
+            later, loads = self.family.row(i, most)
+            fits = np.isfinite(loads).any(axis=0)
+            self.rows.append((later[fits], loads[:, fits]))
+            pairs += loads.shape[0] * int(fits.sum())
+            if pairs > _MOST_PAIRS:
+                raise SolverError(
+                    f"stages: more than {_MOST_PAIRS} stages to choose from; use solver linear-dp"
+                )
+
+    def reach(self, most: float) -> list[int]:
+        """R of all ideals."""
+        found = [0] * len(self.family)
+        found[0] = 1
+        for i, (later, loads) in enumerate(self.rows):
+            if not found[i]:
+                continue
+            for k, stride in enumerate(self.strides):
+                grown = (found[i] & self.free[k]) << stride
+                if grown:
+                    for j in later[loads[k] <= most].tolist():
+                        found[j] |= grown
+        return found
+
+    def stages(self, found: list[int], most: float) -> Stages:
+        """One chain of stages, of those with the fewest devices; the first in order of ideals."""
+        last = len(found) - 1
+        ways = _numbers(found[last])
+        way = int(ways[np.argmin(self.used[ways])])
+        stages: list[tuple[int, int, int]] = []
+        while last > 0:
+            i, k = next(
+                (i, k)
+                for i, k in itertools.product(range(last), range(len(self.strides)))
+                if way >= self.strides[k]
+                and found[i] & self.free[k] & (1 << way - self.strides[k])
+                and self._load(k, i, last) <= most
+            )
+            stages.append((k, i, last))
+            way, last = way - self.strides[k], i
+        return tuple(reversed(stages))
+
+    def _load(self, k: int, before: int, last: int) -> float:
+        later, loads = self.rows[before]
+        at = int(np.searchsorted(later, last))
+        return float(loads[k, at]) if at < len(later) and later[at] == last else math.inf
+
+
+def _bits(flags: np.ndarray) -> int:
+    """The integer whose bits are `flags`, the first the lowest."""
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+
+
+def _numbers(bits: int) -> Integers:
+    """The numbers of the bits that are set."""
+    text = np.frombuffer(bits.to_bytes(bits.bit_length() // 8 + 1, "little"), dtype=np.uint8)
+    return np.flatnonzero(np.unpackbits(text, bitorder="little"))
+
+
+def least(family: Family, most: float) -> tuple[float, Stages]:
+    """The least value of at most `most` (s) and stages that have it; inf and none without.
+
+    Raises
+    ------
+    SolverError
+        If there are too many states or stages.
+    """
+    search = _Search(family)
+    whole = family.work[-1]
+    total = float(whole.max() + family.arrive.sum() + family.leave.sum())
+    top = min(most, total * (1 + 1e-9))
+    low, high = -math.inf, min(_guess(family, total), top)
+    while True:
+        search.look(high)
+        found = search.reach(high)
+        if found[-1]:
+            break
+        if high >= top:
+            return math.inf, ()
+        low, high = high, min(high * _GROWTH, top)
+    loads = np.unique(np.concatenate([row.ravel() for _, row in search.rows]))
+    loads = loads[(loads > low) & (loads <= high)]
+    first, last = 0, len(loads) - 1
+    while first < last:
+        middle = (first + last) // 2
+        tried = search.reach(float(loads[middle]))
+        if tried[-1]:
+            last, found = middle, tried
+        else:
+            first = middle + 1
+    value = float(loads[last])
+    return value, search.stages(search.reach(value), value)
+
+
+def _guess(family: Family, total: float) -> float:
+    """The value if all kinds could run everything and all shares were possible, s."""
+    rates = [
+        len(kind.devices) / work
+        for kind, work in zip(family.kinds, family.work[-1].tolist(), strict=True)
+        if work > 0
+    ]
+    return max(1 / sum(rates) if rates else 0.0, total * _LEAST)
