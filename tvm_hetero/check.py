@@ -26,10 +26,11 @@ read where they could be read in two ways is said in `tvm_hetero.rules`.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
-from tvm_hetero.case import Case, Violation, moment, name, read_case
+from tvm_hetero.case import Case, Report, Violation, moment, name, read_case
 from tvm_hetero.errors import SolverError
-from tvm_hetero.memory import memory_peaks, timed_peaks
+from tvm_hetero.memory import memory_peaks, most_bytes, timed_peaks
 from tvm_hetero.objective import (
     RELATIVE_TOLERANCE,
     makespan,
@@ -38,6 +39,7 @@ from tvm_hetero.objective import (
     value_tolerance,
 )
 from tvm_hetero.problem import Problem
+from tvm_hetero.remembered import kept
 from tvm_hetero.rules import (
     judge_colors,
     judge_durations,
@@ -49,6 +51,10 @@ from tvm_hetero.schedule import OPTIMAL_GAP, Copy, Execution, Schedule
 from tvm_hetero.units import format_bytes
 
 __all__ = ["Violation", "check_schedule", "memory_peaks", "objective_value", "verified"]
+
+# Plans found valid that are kept with their problem, the latest last.
+_KEPT = 4
+_FROZEN = (Execution, Copy)
 
 
 def check_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
@@ -73,15 +79,15 @@ def check_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
     whole = len(case.executions), len(case.hops)
     if whole == (len(schedule.executions), len(schedule.copies)):
         _judge_value(case, schedule)
-    _judge_statement(case, schedule)
+    _judge_statement(case.report, problem, schedule)
     return case.report.violations()
 
 
 def verified(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule with value, bound and status as they really are.
 
-    The value is computed anew; a bound above it by no more than OPTIMAL_GAP of it (the accuracy
-    of linear programs) becomes the value; the status is optimal where the gap says so.
+    The value is the judge's; a bound above it by no more than OPTIMAL_GAP of it (the accuracy of
+    linear programs) becomes the value; the status is optimal where the gap says so.
 
     Raises
     ------
@@ -92,22 +98,74 @@ def verified(problem: Problem, schedule: Schedule) -> Schedule:
     if schedule.value < bound <= schedule.value * (1 + OPTIMAL_GAP):
         bound = schedule.value
     schedule = replace(schedule, lower_bound=bound, status="feasible")
-    violations = check_schedule(problem, schedule)
+    value = _value_if_valid(problem, schedule)
+    if value is None:
+        violations = check_schedule(problem, schedule)
+    else:
+        violations = _judge_words(problem, schedule, value)
     if violations:
         listed = "\n  ".join(str(violation) for violation in violations)
         raise SolverError(
             f"solver {schedule.solver!r} gave a schedule of {problem.name!r} that is not valid; "
             f"please report this, and use another solver:\n  {listed}"
         )
-    value = objective_value(problem, schedule.executions, schedule.copies)
+    if value is None:
+        value = objective_value(problem, schedule.executions, schedule.copies)
+        _keep(problem, _Judged(schedule.executions, schedule.copies, value))
     schedule = replace(schedule, value=value, lower_bound=min(bound, value))
     return replace(schedule, status="optimal" if schedule.gap <= OPTIMAL_GAP else "feasible")
 
 
+class _Judged(NamedTuple):
+    """A valid plan, and what the judge found it worth."""
+
+    executions: tuple[Execution, ...]
+    copies: tuple[Copy, ...]
+    value: float
+
+
+def _value_if_valid(problem: Problem, schedule: Schedule) -> float | None:
+    """The value of a plan that was found valid before; None if it has to be judged.
+
+    The same answer comes by many times: from the solver, from `auto`, with the bound beside it.
+    It is known again by the very objects of its executions and copies, which cannot change;
+    an equal plan is judged anew.
+    """
+    for judged in _judged(problem):
+        if judged.executions is schedule.executions and judged.copies is schedule.copies:
+            return judged.value
+    return None
+
+
+def _keep(problem: Problem, judged: _Judged) -> None:
+    """Remember a valid plan, unless some part of it could change."""
+    rows: list[Execution | Copy] = [*judged.executions, *judged.copies]
+    lasting = type(judged.executions) is tuple and type(judged.copies) is tuple
+    if lasting and all(type(a) in _FROZEN and type(a.elements) is tuple for a in rows):
+        kept(problem)["judged"] = (*_judged(problem), judged)[-_KEPT:]
+
+
+def _judged(problem: Problem) -> tuple[_Judged, ...]:
+    known: tuple[_Judged, ...] = kept(problem).get("judged", ())
+    return known
+
+
+def _judge_words(problem: Problem, schedule: Schedule, value: float) -> list[Violation]:
+    """What is wrong with what is said of a plan that is valid and worth `value`."""
+    report = Report()
+    _judge_stated(report, problem, schedule, value)
+    _judge_statement(report, problem, schedule)
+    return report.violations()
+
+
 def _judge_memory(case: Case) -> None:
     copies = [hop.copy for hop in case.hops]
+    limits = {device.name: device.memory for device in case.problem.platform.devices}
+    most = most_bytes(case.problem, case.executions, copies)
+    if all(limit is None or most[device] <= limit for device, limit in limits.items()):
+        return
     for device, peak in timed_peaks(case.problem, case.executions, copies).items():
-        capacity = case.problem.platform.device(device).memory
+        capacity = limits[device]
         if capacity is not None and peak.bytes > capacity:
             over = peak.bytes - capacity
             text = (
@@ -129,10 +187,7 @@ def _judge_value(case: Case, schedule: Schedule) -> None:
     """The stated value is the real one; in a steady state all work lies in one period."""
     problem = case.problem
     value = objective_value(problem, schedule.executions, schedule.copies)
-    off = abs(schedule.value - value)
-    if not off <= value_tolerance(problem, schedule.executions, value):
-        stated = f"the {problem.objective.kind} is stated as {schedule.value!r}"
-        case.report.add(7, f"{stated} but is {value!r}", off)
+    _judge_stated(case.report, problem, schedule, value)
     if case.steady:
         inside: list[Execution | Copy] = list(case.executions)
         inside += [hop.copy for hop in case.hops if occupied(problem, hop.link)]
@@ -142,8 +197,14 @@ def _judge_value(case: Case, schedule: Schedule) -> None:
                 case.report.add(7, f"{name(activity)} {text}", activity.end - value)
 
 
-def _judge_statement(case: Case, schedule: Schedule) -> None:
-    problem, report = case.problem, case.report
+def _judge_stated(report: Report, problem: Problem, schedule: Schedule, value: float) -> None:
+    off = abs(schedule.value - value)
+    if not off <= value_tolerance(problem, schedule.executions, value):
+        stated = f"the {problem.objective.kind} is stated as {schedule.value!r}"
+        report.add(7, f"{stated} but is {value!r}", off)
+
+
+def _judge_statement(report: Report, problem: Problem, schedule: Schedule) -> None:
     if schedule.problem != problem.digest:
         ours = f"this is {problem.digest:.12}...; see that the two files belong together"
         report.add(0, f"the schedule answers problem {schedule.problem:.12}..., {ours}")

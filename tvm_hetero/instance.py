@@ -29,6 +29,7 @@ from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
 from tvm_hetero.graph import Edge, Tensor
 from tvm_hetero.platform import Fabric, Link
 from tvm_hetero.problem import Problem
+from tvm_hetero.remembered import once
 
 Hop = tuple[int, int]
 # For each task the elements of its parts; a task that is not named runs whole.
@@ -261,6 +262,18 @@ class Instance:
                 if len({b for _, b in hops}) < len(hops):
                     return False
         return True
+
+
+@once
+def instance_of(problem: Problem) -> Instance:
+    """The instance of a problem whose tasks all run whole, made once.
+
+    Raises
+    ------
+    InfeasibleError
+        If no device can run all tasks of some color.
+    """
+    return Instance(problem)
 
 
 def _by_task(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:

@@ -55,16 +55,25 @@ def timed_peaks(
     problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
 ) -> dict[str, Peak]:
     """As `memory_peaks`, with the moment of each peak."""
-    base = _weights(problem, executions)
     if problem.objective.kind == "throughput":
-        for device, size in _made_and_copied(problem, executions, copies):
-            base[device] += size
-        return {device: Peak(size, 0.0) for device, size in base.items()}
+        most = most_bytes(problem, executions, copies)
+        return {device: Peak(size, 0.0) for device, size in most.items()}
+    base = _weights(problem, executions)
     lives: dict[str, list[_Life]] = {name: [] for name in base}
     for life in _lives(problem, executions, copies):
         lives[life.device].append(life)
     cut = tolerance(executions)
     return {name: _peak(base[name], lives[name], cut) for name in base}
+
+
+def most_bytes(
+    problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
+) -> dict[str, int]:
+    """Weights and all that is ever made on or copied to each device: no moment needs more."""
+    most = _weights(problem, executions)
+    for device, size in _made_and_copied(problem, executions, copies):
+        most[device] += size
+    return most
 
 
 def _weights(problem: Problem, executions: Sequence[Execution]) -> dict[str, int]:

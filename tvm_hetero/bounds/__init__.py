@@ -44,7 +44,7 @@ from tvm_hetero.bounds.memory import WORK_A_SECOND as WORK_ON_MEMORY
 from tvm_hetero.bounds.memory import memory_bound
 from tvm_hetero.bounds.spending import spending
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.units import format_seconds
 
@@ -92,7 +92,7 @@ def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf
         work, so that the values (not the times) are the same in every run.
     upper : a known value; rungs above the one that reaches it are left out.
     """
-    figures = figures_of(Instance(problem))
+    figures = figures_of(instance_of(problem))
     work = round(seconds * WORK_A_SECOND)
     kind = problem.objective.kind
     if kind == "latency":
@@ -129,7 +129,7 @@ def check_latency_limit(problem: Problem) -> None:
     limit = problem.objective.latency_limit
     if limit is None:
         return
-    bound = latency_bound(Instance(problem))
+    bound = latency_bound(instance_of(problem))
     if bound > limit:
         raise InfeasibleError(
             f"latency limit {format_seconds(limit)}: no schedule takes less than "

@@ -75,7 +75,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     work = min(options.time_limit * rate, _MOST_STEPS * search.items)
     left = options.time_limit - (time.monotonic() - began)
     effort = Effort(int(work), max(0.01, left), options.seed, options.workers)
-    others = _other_places(instance, starts[1:])
+    others = _other_places(instance, starts[1:]) if throughput else []
     found = improve(search, placement, sequence, effort, others)
     answer = schedule_of(search, found, options)
     return answer if answer is not None and answer.value < starts[0].value else starts[0]

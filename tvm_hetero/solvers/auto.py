@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import HeteroError, SolverError, SolverFault
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.guard import attempt, believable_bound, warn
@@ -56,7 +56,7 @@ def line_up(problem: Problem) -> list[Stage]:
         return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
     if problem.batch > 1 and kind == "latency":
         return [*quick, Stage("batches", 0.9)]
-    if any(Instance(problem).memory_binds) and kind == "latency":
+    if any(instance_of(problem).memory_binds) and kind == "latency":
         return [*quick, *counted, Stage("memory", 0.5), Stage("milp-split", 0.3)]
     if kind == "latency":
         # What modules close, they close at once; where they do not, annealing finds better starts.

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers.loads import Loads
@@ -40,7 +40,7 @@ def balance(problem: Problem, options: Options) -> Schedule:
         from tvm_hetero.solvers import linear_dp
 
         return replace(linear_dp.solve(problem, options), solver="heft", lower_bound=0.0)
-    instance = Instance(problem)
+    instance = instance_of(problem)
     executions, copies = write_period(instance, balanced(instance))
     return make_schedule(problem, "heft", executions, copies, seed=options.seed)
 

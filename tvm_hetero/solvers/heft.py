@@ -26,9 +26,11 @@ What this file adds to the paper:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
+from tvm_hetero.remembered import once
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers import list_solver
 from tvm_hetero.solvers.balance import balance
@@ -44,9 +46,14 @@ def solve(problem: Problem, options: Options) -> Schedule:
     InfeasibleError
         If some task fits nowhere (says by how much), or no candidate keeps the latency limit.
     """
+    return replace(_solve(problem), seed=options.seed)
+
+
+@once
+def _solve(problem: Problem) -> Schedule:
     if problem.objective.kind == "throughput":
-        return balance(problem, options)
-    return list_solver.solve_by_list(problem, options, "heft", heft)
+        return balance(problem, Options())
+    return list_solver.solve_by_list(problem, Options(), "heft", heft)
 
 
 def heft(instance: Instance, devices: Sequence[int]) -> list_solver.Rule:

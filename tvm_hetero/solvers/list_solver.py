@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.arrows import Arrows
@@ -50,7 +50,7 @@ def solve_by_list(problem: Problem, options: Options, name: str, method: Method)
     InfeasibleError
         If some task fits nowhere (says by how much), or no candidate keeps the latency limit.
     """
-    instance = Instance(problem)
+    instance = instance_of(problem)
     everything = tuple(range(len(instance.names)))
     if problem.objective.kind == "throughput":
         rule = method(instance, everything)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.native import Found, NativeSearch
@@ -23,6 +23,8 @@ def divided_as(problem: Problem, schedule: Schedule) -> Instance:
     division: dict[str, list[tuple[int, ...]]] = {}
     for execution in schedule.executions:
         division.setdefault(execution.task, []).append(execution.elements)
+    if all(len(parts) == 1 for parts in division.values()):
+        return instance_of(problem)
     return Instance(problem, {task: sorted(parts) for task, parts in division.items()})
 
 

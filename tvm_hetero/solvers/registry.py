@@ -21,7 +21,7 @@ from tvm_hetero.errors import (
     SolverFault,
     UsageError,
 )
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule, SingleDevice
 from tvm_hetero.solvers.feasibility import check_memory
@@ -139,7 +139,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     options = Options() if options is None else options
     began = time.monotonic()
     chosen = solver_of(solver)
-    check_memory(Instance(problem))
+    check_memory(instance_of(problem))
     check_latency_limit(problem)
     if options.start is not None:
         options = replace(options, start=verified(problem, options.start))

@@ -21,6 +21,7 @@ from dataclasses import replace
 from tvm_hetero.errors import HeteroError, InfeasibleError
 from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Cost, Problem
+from tvm_hetero.remembered import once
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.score import within_limit
@@ -50,6 +51,12 @@ def solve(problem: Problem, options: Options) -> Schedule:
 
 def best_single(problem: Problem, options: Options) -> Schedule | None:
     """The schedule of the best device alone; None if no device can run everything."""
+    found = _best(problem)
+    return None if found is None else replace(found, seed=options.seed)
+
+
+@once
+def _best(problem: Problem) -> Schedule | None:
     answers = []
     # Devices that can change places have equal schedules: one of each type will do.
     types = sorted(set(find_symmetry(problem).types()))
@@ -57,7 +64,7 @@ def best_single(problem: Problem, options: Options) -> Schedule | None:
         found = alone(problem, name)
         executions, copies = (found, ()) if found is not None else attended(problem, name)
         if executions and within_limit(problem, executions):
-            answers.append(make_schedule(problem, "single", executions, copies, seed=options.seed))
+            answers.append(make_schedule(problem, "single", executions, copies))
     # `min` takes the first of equals: the device that comes first in the platform.
     return min(answers, key=lambda answer: answer.value, default=None)
 

@@ -4,9 +4,11 @@
                   that of `throughput_bounds`; done where a value meets it. Along chains
                   `chain_bounds` raises it, given the best value so far
     2. starts     the shares of classes rounded (`share_plan`), which is nearly all where copies
-                  are in nobody's way; else also greedy balancing, and contiguous stages along
-                  an order, which copy little
-    3. annealing  of the starts in C++ (without the library: moves of single groups)
+                  are in nobody's way; else also greedy balancing, contiguous stages along an
+                  order, which copy little, and the shares of groups cut at a threshold
+                  (`share_cut`)
+    3. annealing  of the starts in C++ (without the library: moves of single groups); some times
+                  from the cut shares, as the values of such runs are a percent apart
     4. CP-SAT     from the best, where the model is small enough to be searched
     5. tidying    moves that save copied bytes and do not raise the value
 
@@ -30,34 +32,26 @@ import numpy as np
 from tvm_hetero.chain_bounds import chain_bound
 from tvm_hetero.class_shares import shares_of
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
-from tvm_hetero.instance import Division, Instance
+from tvm_hetero.instance import Division, Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers import cpsat_throughput, stages
-from tvm_hetero.solvers.balance import balanced, improve
+from tvm_hetero.solvers.balance import balanced
 from tvm_hetero.solvers.cpsat_run import Budget
 from tvm_hetero.solvers.ideals_dp import all_ideals, check_kind
 from tvm_hetero.solvers.linear_dp import linear_plan
+from tvm_hetero.solvers.load_annealing import MOST_PLACES, annealed, annealed_cut, places
 from tvm_hetero.solvers.loads import Loads, exact_value
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
+from tvm_hetero.solvers.share_cut import share_cut
 from tvm_hetero.solvers.share_plan import share_plan
 from tvm_hetero.solvers.stage_dp import best_plan
-from tvm_hetero.throughput_bounds import ALL_ROWS, QUICK_ROWS, hub_bound, rates, share_bound
+from tvm_hetero.throughput_bounds import ALL_ROWS, QUICK_ROWS, hub_bound, rates, share_program
 
-# Steps of the annealer (some 20 ns on a shared core) per second of the time limit, for each
-# start; fewer where it only has to mend. More than the most were not seen to help.
-_STEPS, _MENDING_STEPS = 8_000_000, 1_000_000
-_MOST_STEPS = 600_000_000
-_SHORT = 0.2
-# Starts that are annealed, how much worse than the best one they may be, and first temperatures
-# in parts of the bound: found by trying, on layered graphs of 2,000 tasks on 3 and 8 devices
-# without copy engines, and on zoo problems.
+# Starts that are annealed, and how much worse than the best one they may be.
 _MOST_STARTS, _FAR = 2, 1.5
-_WARM, _COLD = 7e-3, 1e-4
-# Places (part, device) up to which CP-SAT gets a share of the time.
-_MOST_PLACES = 3_000
-# Parts up to which greedy balancing and single moves in Python take a few seconds.
+# Parts up to which greedy balancing takes a few seconds.
 _MOST_MOVED = 5_000
 # Parts up to which greedy balancing is tried although there is another start.
 _MOST_BALANCED = 500
@@ -86,20 +80,23 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if problem.objective.contiguous:
         return replace(stages.solve(problem, options), solver="throughput")
     budget = Budget.of(options, time.monotonic())
-    instance = Instance(problem)
+    instance = instance_of(problem)
     classes = shares_of(instance, rates(instance))
     bound, weights = classes.value, np.zeros(len(instance.names))
+    cut = None
     rows = ALL_ROWS if options.time_limit >= _PATIENT else QUICK_ROWS
     if instance.contended:
-        shares, weights = share_bound(instance, rows)
-        bound = max(bound, shares)
-    best = _search(instance, options.start, bound, options, budget)
+        shares = share_program(instance, rows)
+        bound, weights = max(bound, shares.value), shares.weights
+        if len(instance) <= options.time_limit * _MOVED_A_SECOND:
+            cut = share_cut(instance, shares)
+    best = _search(instance, options.start, bound, options, budget, cut)
     if best is not None and problem.batch > 1 and not _closed(best, bound):
         best = _search_parts(problem, best, bound, options, budget)
     if best is not None and instance.contended and not _closed(best, bound):
         bound = max(bound, chain_bound(instance, best.value, weights))
         bound = max(bound, hub_bound(instance, bound, rows))
-    if best is None or (not _closed(best, bound) and _places(instance) <= _MOST_PLACES):
+    if best is None or (not _closed(best, bound) and places(instance) <= MOST_PLACES):
         best = _close(problem, best, options, budget)
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
 
@@ -108,17 +105,11 @@ def _closed(best: Schedule, bound: float) -> bool:
     return best.value - bound <= OPTIMAL_GAP * best.value
 
 
-def _places(instance: Instance) -> int:
-    return sum(len(instance.devices[group[0]]) for group in instance.groups)
-
-
 def _starts(instance: Instance, options: Options) -> list[list[int]]:
     """Placements to begin from; none if all means fail."""
     found = []
     plan = share_plan(instance, shares_of(instance, rates(instance)))
-    if plan is not None and (
-        not instance.contended or exact_value(instance, plan) < math.inf
-    ):
+    if plan is not None and (not instance.contended or exact_value(instance, plan) < math.inf):
         found.append(plan)
     if found and not instance.contended:
         return found
@@ -148,9 +139,7 @@ def _better(
     if value == math.inf or (best is not None and value >= best.value):
         return best
     executions, copies = write_period(instance, plan)
-    return make_schedule(
-        instance.problem, "throughput", executions, copies, seed=options.seed
-    )
+    return make_schedule(instance.problem, "throughput", executions, copies, seed=options.seed)
 
 
 def _search(
@@ -159,9 +148,10 @@ def _search(
     bound: float,
     options: Options,
     budget: Budget,
+    cut: list[int] | None = None,
 ) -> Schedule | None:
     """The best of all starts, and of what annealing makes of them where the bound is not met."""
-    starts = _starts(instance, options)
+    starts = _starts(instance, options) + ([] if cut is None else [cut])
     for plan in starts:
         best = _better(instance, best, plan, options)
     valued = sorted(((exact_value(instance, plan), plan) for plan in starts), key=itemgetter(0))
@@ -170,54 +160,11 @@ def _search(
         if best is not None and _closed(best, bound):
             break
         share = 0.7 * (budget.deadline - time.monotonic()) / (len(starts) - i)
-        for found in _annealed(instance, plan, bound, options, share):
-            best = _better(instance, best, found, options)
+        anneal = annealed_cut if plan is cut else annealed
+        found = anneal(instance, plan, bound, options, share)
+        if found is not None:
+            best = _better(instance, best, tidied(instance, found), options)
     return best
-
-
-def _annealed(
-    instance: Instance, plan: Sequence[int], bound: float, options: Options, seconds: float
-) -> list[list[int]]:
-    """Placements by the C++ annealer; by single moves where the library is missing."""
-    from tvm_hetero.solvers.native import NativeSearch
-
-    rate = _STEPS if instance.contended else _MENDING_STEPS
-    steps = min(_MOST_STEPS, options.time_limit * rate)
-    began, found = time.monotonic(), list[list[int]]()
-    try:
-        search = NativeSearch(instance)
-        # A short run first: what the clock cuts off in its heat is worth little.
-        for part, warmth in ((_SHORT, 1.0), (1 - _SHORT, 0.5)):
-            run = search.anneal_loads(
-                plan,
-                work=max(1, int(part * steps)),
-                seed=options.seed,
-                heat=warmth * _heat(instance, plan, bound),
-                deadline=max(0.01, seconds - (time.monotonic() - began)),
-            )
-            if run.feasible:
-                plan = list(run.placement)
-                found.append(plan)
-        return [tidied(instance, plan) for plan in found[-1:]]
-    except SolverError:
-        if len(instance) > _MOST_MOVED:
-            return []
-    loads = Loads(instance)
-    for group in instance.groups:
-        loads.move(group, plan[group[0]])
-    improve(loads)
-    return [tidied(instance, loads.placement())]
-
-
-def _heat(instance: Instance, plan: Sequence[int], bound: float) -> float:
-    """First temperature in parts of the plan's value; 0 (the annealer's own) where none is known.
-
-    Plans of shares that nothing stands in the way of are nearly optimal: only mended, in the cold.
-    """
-    value = exact_value(instance, plan)
-    if value == math.inf or bound <= 0:
-        return 0.0
-    return (_WARM if instance.contended else _COLD) * bound / value
 
 
 def tidied(instance: Instance, plan: list[int]) -> list[int]:
@@ -279,9 +226,7 @@ def _search_parts(
     return best if found is None else found
 
 
-def _close(
-    problem: Problem, best: Schedule | None, options: Options, budget: Budget
-) -> Schedule:
+def _close(problem: Problem, best: Schedule | None, options: Options, budget: Budget) -> Schedule:
     """CP-SAT from the best placement; what it proves goes with the answer."""
     try:
         return cpsat_throughput.solve(problem, options, best, budget)
