@@ -6,19 +6,21 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tvm_hetero import zoo
-from tvm_hetero.errors import SolverError
+from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import Options, native
 from tvm_hetero.solvers.load_annealing import annealed, annealed_cut
-from tvm_hetero.solvers.loads import exact_value
+from tvm_hetero.solvers.loads import Loads, exact_value
 from tvm_hetero.solvers.share_cut import share_cut
+from tvm_hetero.solvers.throughput import divided
 from tvm_hetero.throughput_bounds import ALL_ROWS, share_program
 
 FREE = Objective("throughput")
@@ -94,3 +96,28 @@ def test_without_the_library_single_moves_mend_the_cut(monkeypatch: pytest.Monke
     assert found == annealed(instance, plan, 1.0, QUICK, 1.0)
     assert found is not None
     assert exact_value(instance, found) < exact_value(instance, plan)
+
+
+@many
+@given(
+    problem=problems(
+        max_tasks=5, kinds=["throughput"], memory=True, batch=2, feasible=False, exact=False
+    ),
+    data=st.data(),
+)
+def test_a_whole_placement_is_valued_as_by_moves(problem: Problem, data: st.DataObject) -> None:
+    try:
+        instance = Instance(problem, divided(problem))
+    except InfeasibleError:
+        assume(False)
+    placement = [0] * len(instance)
+    for group in instance.groups:
+        device = data.draw(st.sampled_from(instance.devices[group[0]]))
+        for v in group:
+            placement[v] = device
+    loads = Loads(instance)
+    for group in instance.groups:
+        loads.move(group, placement[group[0]])
+    fits = not loads.overflow() and all(loads.reachable(group) for group in instance.groups)
+    expected = loads.profile()[0] if fits else math.inf
+    assert exact_value(instance, placement) == pytest.approx(expected, rel=1e-9, abs=1e-12)

@@ -18,14 +18,34 @@ from tvm_hetero.instance import Hop, Instance
 
 def exact_value(instance: Instance, placement: Sequence[int]) -> float:
     """The largest load of a placement, s; inf if links, memory or rule 8 forbid it."""
-    loads = Loads(instance)
-    for group in instance.groups:
-        loads.move(group, placement[group[0]])
-    if loads.overflow() > 0 or not all(loads.reachable(group) for group in instance.groups):
+    count = len(instance.names)
+    seconds = dict.fromkeys(range(count), 0.0)
+    held = [0] * count
+    for v, d in enumerate(placement):
+        seconds[d] += instance.seconds[v][d]
+        held[d] += instance.unread[v]
+    for v, d in {(instance.task_of[v], d): (v, d) for v, d in enumerate(placement)}.values():
+        held[d] += instance.weights[v]
+    for flow in instance.tensors:
+        home = placement[flow.maker]
+        held[home] += flow.nbytes
+        hops: dict[Hop, None] = {}
+        for there in dict.fromkeys(placement[w] for w in flow.readers):
+            route = instance.route(home, there, flow.nbytes) if there != home else ()
+            if route is None:
+                return math.inf
+            hops.update(dict.fromkeys(route))
+        for hop in hops:
+            held[hop[1]] += flow.nbytes
+            for resource in instance.resources(hop):
+                busy = seconds.get(resource, 0.0)
+                seconds[resource] = busy + instance.hop_seconds(hop, flow.nbytes)
+    limits = zip(held, instance.capacity, strict=True)
+    if any(limit is not None and own > limit for own, limit in limits):
         return math.inf
     if instance.problem.objective.contiguous and not is_pipeline(instance, placement):
         return math.inf
-    return loads.profile()[0]
+    return max(seconds.values())
 
 
 def is_pipeline(instance: Instance, placement: Sequence[int]) -> bool:

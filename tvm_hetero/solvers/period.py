@@ -37,12 +37,18 @@ def write_period(
 def _pack(plan: Plan, *, hops_first: bool) -> list[float]:
     """Start times without precedence, s."""
     n = len(plan.instance)
+    hopped = {r for activity in range(n, len(plan)) for r in plan.resources(activity)}
+    ends = [0.0] * len(plan.instance.names)
     lines: dict[int, Timeline] = {}
     starts = [0.0] * len(plan)
-    order = sorted(
-        range(len(plan)), key=lambda a: ((a < n) == hops_first, -plan.seconds(a), a)
-    )
+    order = sorted(range(len(plan)), key=lambda a: ((a < n) == hops_first, -plan.seconds(a), a))
     for activity in order:
+        if activity < n and plan.placement[activity] not in hopped:
+            # No gaps: one behind the other, and what takes no time at 0.
+            device, seconds = plan.placement[activity], plan.seconds(activity)
+            starts[activity] = ends[device] if seconds > 0 else 0.0
+            ends[device] += seconds
+            continue
         mine = [lines.setdefault(r, Timeline()) for r in plan.resources(activity)]
         seconds = plan.seconds(activity)
         starts[activity] = earliest(mine, 0.0, seconds)
