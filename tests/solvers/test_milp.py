@@ -138,6 +138,20 @@ def test_a_start_is_kept_where_there_is_no_time() -> None:
     assert answer.solver == "milp"
 
 
+def test_rows_of_memory_that_take_too_long_are_not_built() -> None:
+    problem = problem_of(
+        {f"t{i}": {"p1": 1.0, "p2": 1.0} for i in range(4)},
+        [("t0", "t1", 8), ("t1", "t2", 8), ("t2", "t3", 8)],
+        Platform((Device("p1", memory=20), Device("p2", memory=20)), links=(Link("p1", "p2"),)),
+    )
+    assert not milp.Program(problem, None).too_slow
+    small = milp.Program(problem, None, most_rows=1)
+    assert small.too_slow and not small.memory.gone
+    start = solve(problem, "heft")
+    answer = milp.solve(problem, Options(time_limit=1e-4, start=start))
+    assert (answer.value, answer.lower_bound) == (start.value, 0.0)
+
+
 def test_no_time_and_no_start_is_an_error() -> None:
     # Each device holds one task's weights, so nothing fits, which only a search can tell.
     names = [f"t{i}" for i in range(4)]

@@ -68,6 +68,8 @@ from tvm_hetero.units import format_seconds
 
 # A schedule that is better than the start by this much is worth a second run from there.
 _WORTH = 0.7
+# Rows of a memory at a moment (`MemoryRows.count`) that are built in a second.
+_ROWS_A_SECOND = 10_000
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -101,11 +103,11 @@ def _search(
     problem: Problem, options: Options, start: Schedule | None, backend: Backend, began: float
 ) -> Schedule:
     """Build the model around a start and run a backend on it, once."""
-    program = Program(problem, start)
+    program = Program(problem, start, options.time_limit * _ROWS_A_SECOND)
     if program.too_large:
         return _keep(problem, options, start, f"{len(program.instance)} tasks are too many")
     left = began + options.time_limit - time.monotonic()
-    if left <= 0:
+    if left <= 0 or program.too_slow:
         limit = format_seconds(options.time_limit)
         return _keep(problem, options, start, f"{limit} are too short to build the model")
     outcome = milp_backends.solve(
@@ -135,15 +137,18 @@ class Program:
     Attributes
     ----------
     exact : whether the model's bound is one of the problem.
-    too_large : whether it was not built.
+    too_large, too_slow : whether it was not built, for its size or for want of time.
     unit : value (s, J, money) of one unit of the model's objective.
     """
 
-    def __init__(self, problem: Problem, start: Schedule | None) -> None:
+    def __init__(
+        self, problem: Problem, start: Schedule | None, most_rows: float = math.inf
+    ) -> None:
         self.problem = problem
         self.instance = Instance(problem)
         self.model = Model()
         self.unit = 1.0
+        self.too_slow = False
         kind = choose_class(self.instance)
         self.exact = is_exact(self.instance, kind)
         self.too_large = count_variables(self.instance, kind) > MOST_VARIABLES
@@ -153,9 +158,9 @@ class Program:
         if problem.objective.kind == "throughput":
             self._build_period(start)
         else:
-            self._build_batch(start)
+            self._build_batch(start, most_rows)
 
-    def _build_batch(self, start: Schedule | None) -> None:
+    def _build_batch(self, start: Schedule | None, most_rows: float) -> None:
         """Latency, energy and cost."""
         instance, kind = self.instance, self.problem.objective.kind
         windows = make_windows(instance, self.candidates, start)
@@ -167,7 +172,10 @@ class Program:
         busy = any(instance.resources(hop) for _, _, hop in self.placement.hops)
         self.timing = Timing(self.placement, windows, hops=binds or busy)
         self.orders = Orders(self.timing)
-        self.memory = MemoryRows(self.timing, self.orders)
+        self.memory = MemoryRows(self.timing, self.orders, most_rows)
+        self.too_slow = self.memory.count > most_rows
+        if self.too_slow:
+            return
         if kind == "latency":
             self.model.objective, self.unit = self.timing.makespan, self.timing.unit
         else:

@@ -19,6 +19,7 @@ is over in its own beginning (then `gone` holds for its own opener). Unread outp
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tvm_hetero.instance import Hop
@@ -48,9 +49,13 @@ class Life:
 
 
 class MemoryRows:
-    """The rows of every device whose memory can overflow."""
+    """The rows of every device whose memory can overflow.
 
-    def __init__(self, timing: Timing, orders: Orders) -> None:
+    `count` says about how many pairs of a life and an opener there are; nothing is built where
+    they are more than `most`: each takes a variable and some rows.
+    """
+
+    def __init__(self, timing: Timing, orders: Orders, most: float = math.inf) -> None:
         self.orders = orders
         self.timing = timing
         self.model = timing.model
@@ -60,9 +65,10 @@ class MemoryRows:
         self.gone: list[tuple[int, Life, Activity, Linear]] = []
         self._ranks: dict[Key, Linear] = {}
         self._order: dict[Key, int] = self._known_ranks()
-        for d, binds in enumerate(self.instance.memory_binds):
-            if binds:
-                self._add_device(d)
+        bound = [d for d, binds in enumerate(self.instance.memory_binds) if binds]
+        self.count = sum(len(self._openers(d)) ** 2 for d in bound)
+        for d in bound if self.count <= most else ():
+            self._add_device(d)
 
     # --- what comes to a device, and until when ----------------------------------------------
 

@@ -53,7 +53,7 @@ def _pack(plan: Plan, *, hops_first: bool) -> list[float]:
         seconds = plan.seconds(activity)
         starts[activity] = earliest(mine, 0.0, seconds)
         for line in mine:
-            line.add(starts[activity], starts[activity] + seconds)
+            line.join(starts[activity], starts[activity] + seconds)
     return starts
 
 

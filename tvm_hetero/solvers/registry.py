@@ -53,6 +53,8 @@ _OURS = {
     "stages": "tvm_hetero.solvers.stages",
     "throughput": "tvm_hetero.solvers.throughput",
 }
+# What the ladder of bounds takes beside an answer at most, about, s.
+_MOST_ASIDE = 1.0
 _REGISTERED: dict[str, Solver] = {}
 
 
@@ -186,7 +188,7 @@ def _answer(
     Of a solver that fails, the next best answer, with a warning that names it.
     """
     try:
-        answer = attempt(problem, name, chosen, options)
+        answer = attempt(problem, name, chosen, _without_bound(options))
     except SolverFault as fault:
         return _next_best(problem, fault, options, single)
     except (InfeasibleError, SolverError):
@@ -196,6 +198,12 @@ def _answer(
     if single is not None and single.value < answer.value:
         return replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
     return answer
+
+
+def _without_bound(options: Options) -> Options:
+    """The options with the time that the bound beside the answer will take put aside."""
+    aside = min(BOUND_SHARE * options.time_limit, _MOST_ASIDE)
+    return replace(options, time_limit=options.time_limit - aside)
 
 
 def _next_best(
