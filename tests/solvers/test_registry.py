@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -268,3 +269,11 @@ def test_latency_limit_below_the_bound_says_by_how_much() -> None:
     problem = problem_of({"a": {"p1": 2.0}}, [], platform, Objective("energy", 1, 1.5))
     with pytest.raises(InfeasibleError, match=r"raise the limit by at least 500 ms"):
         solve(problem)
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    before = gc.get_threshold()
+    solve(fork_join(2), "heft")
+    with pytest.raises(UsageError):
+        solve(fork_join(2), "nobody")
+    assert gc.get_threshold() == before
