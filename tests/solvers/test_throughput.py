@@ -232,6 +232,17 @@ def test_long_orders_are_cut_at_some_places_only() -> None:
     assert exact_value(instance, plan) <= 500 + 2 + 1
 
 
+def test_of_many_tensors_fewer_places_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = Instance(chain(40, devices=2))
+    monkeypatch.setattr(linear_dp, "_MOST_ENTRIES", 39 * 4)  # four stages of ten tasks
+    plan = linear_plan(instance)
+    assert plan is not None
+    changes = [i for i in range(39) if plan[i] != plan[i + 1]]
+    assert changes == [19]
+    monkeypatch.setattr(linear_dp, "_MOST_ENTRIES", 39)  # one: no place to change
+    assert len(set(linear_plan(instance) or [])) == 1
+
+
 # --- free placement --------------------------------------------------------------------------
 
 

@@ -25,6 +25,9 @@ from tvm_hetero.stage_family import Blocks, Family, contract
 
 # Positions of an order at which a stage may end: 2,000 take about a second.
 _MOST_CUTS = 1_000
+# Positions times tensors, which go into tables: 80 MB each, and seconds for 100,000 tasks, where
+# a thousand positions took minutes and gigabytes.
+_MOST_ENTRIES = 10_000_000
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -54,16 +57,17 @@ def linear_plan(instance: Instance, most: float = math.inf) -> list[int] | None:
     found: list[tuple[float, list[int]]] = []
     blocks = contract(instance)
     for order in (blocks, _breadth_first(blocks)):
-        family = Family(instance, order, _prefixes(order), nested=True)
+        family = Family(instance, order, _prefixes(order, len(instance.tensors)), nested=True)
         placement, _ = best_plan(instance, family, most)
         if placement is not None:
             found.append((exact_value(instance, placement), placement))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _prefixes(blocks: Blocks) -> np.ndarray:
+def _prefixes(blocks: Blocks, tensors: int) -> np.ndarray:
     """Prefixes of the order of the blocks, evenly spread where there are many."""
-    step = math.ceil(len(blocks) / _MOST_CUTS)
+    most = max(1, min(_MOST_CUTS, _MOST_ENTRIES // max(1, tensors)))
+    step = math.ceil(len(blocks) / most)
     ends = [*range(0, len(blocks), step), len(blocks)]
     return np.arange(len(blocks))[None, :] < np.array(ends)[:, None]
 
