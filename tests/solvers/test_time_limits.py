@@ -1,0 +1,35 @@
+"""No solver works much longer than it may: processor time, with a factor that is generous."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.scheduling.memory import limited
+from benchmarks.scheduling.runner import zoo_case
+from tvm_hetero.problem import Problem
+from tvm_hetero.solvers import Options, solve
+
+LIMIT = 1.0
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    """GPT-24 with half of its weights on a device; what is imported late is imported."""
+    made = limited(zoo_case("gpt-24", "sched-nvl"), 0.5)
+    for solver in ("cpsat", "milp"):
+        solve(replace(made), solver, Options(time_limit=0.01))
+    return made
+
+
+@pytest.mark.parametrize(
+    "solver", ["annealing", "auto", "batches", "cpsat", "memory", "milp", "milp-split"]
+)
+def test_the_limit_is_kept(problem: Problem, solver: str) -> None:
+    fresh = replace(problem)
+    began = time.process_time()
+    solve(fresh, solver, Options(time_limit=LIMIT))
+    # Before rows of memory were counted, the MILP built its model for 24 s.
+    assert time.process_time() - began < 2 * LIMIT + 1
