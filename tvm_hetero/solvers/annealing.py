@@ -73,7 +73,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     throughput = problem.objective.kind == "throughput"
     rate = LOAD_STEPS_PER_SECOND if throughput else STEPS_PER_SECOND
     work = min(options.time_limit * rate, _MOST_STEPS * search.items)
-    left = options.time_limit - (time.monotonic() - began)
+    left = options.patience - (time.monotonic() - began)
     effort = Effort(int(work), max(0.01, left), options.seed, options.workers)
     others = _other_places(instance, starts[1:]) if throughput else []
     found = improve(search, placement, sequence, effort, others)

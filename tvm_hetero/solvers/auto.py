@@ -42,6 +42,7 @@ class Stage:
 
     solver: str
     share: float
+    alone: bool = False
 
 
 def line_up(problem: Problem) -> list[Stage]:
@@ -61,7 +62,8 @@ def line_up(problem: Problem) -> list[Stage]:
     if kind == "latency":
         # What modules close, they close at once; where they do not, annealing finds better starts.
         return [
-            *quick, Stage("milp-split", 0.1), Stage("annealing", 0.45), Stage("milp-split", 0.4)
+            *quick, Stage("milp-split", 0.1), Stage("annealing", 1.0, alone=True),
+            Stage("milp-split", 1.0),
         ]  # fmt: skip
     return [*quick, Stage("annealing", 0.2), Stage("cpsat", 0.7)]
 
@@ -84,7 +86,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         left = began + options.time_limit - time.monotonic()
         if left <= 0 or (best is not None and best.value - bound <= OPTIMAL_GAP * best.value):
             break
-        share = replace(options, start=best, time_limit=min(left, stage.share * options.time_limit))
+        share = _share(stage, options, best, left)
         try:
             answer = _ask(problem, stage.solver, share)
         except HeteroError as error:
@@ -100,6 +102,14 @@ def solve(problem: Problem, options: Options) -> Schedule:
         bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
+
+
+def _share(stage: Stage, options: Options, best: Schedule | None, left: float) -> Options:
+    """What a stage is told. One that works alone does what it would do if it were the only one."""
+    limit = stage.share * options.time_limit
+    if stage.alone:
+        return replace(options, time_limit=limit, clock=left)
+    return replace(options, start=best, time_limit=min(left, limit))
 
 
 def _ask(problem: Problem, name: str, options: Options) -> Schedule:

@@ -27,6 +27,8 @@ class Options:
         a run can be repeated; the clock only cuts what a slow machine would drag out.
     seed : of everything random.
     start : a valid schedule to begin from.
+    clock : wall seconds after which the search is cut, where that is sooner than the time limit
+        which its work is counted from: what is left of a larger search.
     workers : cores that independent subproblems may use; the answer does not depend on it.
     backend : of solver milp: "auto", "highs", "scip" or "gurobi".
     symmetry : by what interchangeable devices and nodes are ordered in the exact models: "time"
@@ -36,9 +38,15 @@ class Options:
     time_limit: float = 60.0
     seed: int = 0
     start: Schedule | None = None
+    clock: float | None = None
     workers: int = 1
     backend: str = "auto"
     symmetry: str = "time"
+
+    @property
+    def patience(self) -> float:
+        """Wall seconds after which the search is cut."""
+        return self.time_limit if self.clock is None else min(self.clock, self.time_limit)
 
     def __post_init__(self) -> None:
         if not self.time_limit > 0:
