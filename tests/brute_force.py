@@ -149,6 +149,7 @@ def _is_pipeline(problem: Problem, parts: list[Part]) -> bool:
         for task, maker, made in parts
         for other, reader, wanted in parts
         if maker != reader
+        and not {task, other} & _ends(problem)
         and task in problem.graph.predecessors[other]
         and set(made) & set(wanted)
     }
@@ -157,6 +158,20 @@ def _is_pipeline(problem: Problem, parts: list[Part]) -> bool:
         all(order.index(a) < order.index(b) for a, b in arrows)
         for order in itertools.permutations(devices)
     )
+
+
+def _ends(problem: Problem) -> set[str]:
+    """What comes first or last, takes no time and has no color: in no stage."""
+    graph = problem.graph
+    costless = {
+        task.id
+        for task in problem.tasks
+        if task.color is None
+        and not any(cost.seconds(n) for cost in problem.costs[task.id].values() for n in (1, 64))
+    }
+    made = {edge.src for edge in graph.edges}
+    read = {edge.dst for edge in graph.edges}
+    return {task for task in costless if task not in made or task not in read}
 
 
 def _plan(problem: Problem, parts: list[Part]) -> Plan | None:

@@ -179,6 +179,8 @@ def problems(
         )
         limit = alone * draw(st.sampled_from([1.0, 2.0] if feasible else [0.25, 1.0]))
     stages = contiguous and kind == "throughput"
+    if stages and draw(st.booleans()):
+        costs |= draw(_free_ends(graph, workers))
     return Problem(graph, costs, platform, Objective(kind, elements, limit, stages))
 
 
@@ -189,6 +191,18 @@ def _costs(draw: st.DrawFn, elements: int, exact: bool) -> Cost:
     if elements == 1 or draw(st.booleans()):
         return Cost(((1, one),))
     return Cost(((1, one), (2, one * draw(st.sampled_from([1.0, 1.5, 2.0])))))
+
+
+@st.composite
+def _free_ends(
+    draw: st.DrawFn, graph: TaskGraph, workers: list[str]
+) -> dict[str, dict[str, Cost]]:
+    """Inputs and outputs that take no time: on the host d0 alone, on two hosts, or anywhere."""
+    names = [task.id for task in graph.tasks]
+    ends = [name for name in names if not (graph.inputs[name] and graph.outputs[name])]
+    hosts = [workers[:1], [workers[0], workers[-1]], workers]
+    free = Cost(((1, 0.0),))
+    return {end: dict.fromkeys(draw(st.sampled_from(hosts)), free) for end in ends}
 
 
 @st.composite

@@ -227,6 +227,23 @@ class Instance:
         return {hop: len(self.names) + i for i, hop in enumerate(found)}
 
     @cached_property
+    def terminals(self) -> frozenset[int]:
+        """The parts of `Problem.terminals`, which belong to no stage (rule 8)."""
+        ends = self.problem.terminals
+        return frozenset(v for v, task in enumerate(self.tasks) if task in ends)
+
+    @cached_property
+    def stage_reads(self) -> tuple[tuple[int, int], ...]:
+        """(maker, reader) of every tensor that leads from stage to stage or stays in one."""
+        ends = self.terminals
+        return tuple(
+            (flow.maker, w)
+            for flow in self.tensors
+            for w in flow.readers
+            if flow.maker not in ends and w not in ends
+        )
+
+    @cached_property
     def memory_binds(self) -> tuple[bool, ...]:
         """For each device, whether holding everything that could ever be there is too much."""
         throughout = [0] * len(self.names)

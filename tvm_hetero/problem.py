@@ -126,6 +126,21 @@ class Problem:
         names = self.platform.names
         return {t: tuple(d for d in names if d in row) for t, row in self.costs.items()}
 
+    @cached_property
+    def terminals(self) -> frozenset[str]:
+        """Inputs and outputs, which belong to no stage (rule 8).
+
+        Tasks without a color that take no time anywhere and read nothing, or are read by nobody.
+        """
+        graph = self.graph
+        return frozenset(
+            task.id
+            for task in self.tasks
+            if task.color is None
+            and not (graph.inputs[task.id] and graph.outputs[task.id])
+            and all(s == 0 for cost in self.costs[task.id].values() for _, s in cost.points)
+        )
+
     def seconds(self, task: str, device: str, elements: int = 1) -> float:
         """Seconds of one execution of `elements` elements of `task` on `device`.
 

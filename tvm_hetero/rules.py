@@ -179,10 +179,15 @@ def judge_pipeline(case: Case) -> None:
 
 
 def _readers(case: Case) -> dict[str, set[str]]:
-    """For every device the other devices that read what it makes."""
+    """For every device the other devices that read what it makes; inputs and outputs aside."""
     after: dict[str, set[str]] = {}
+    ends = case.problem.terminals
     for e in case.executions:
+        if e.task in ends:
+            continue
         for tensor in case.problem.graph.inputs[e.task]:
+            if tensor.src in ends:
+                continue
             for n in e.elements:
                 made_by = case.maker.get((tensor.src, n))
                 home = e.device if made_by is None else case.executions[made_by].device

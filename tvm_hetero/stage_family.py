@@ -13,15 +13,17 @@ What device d has to do for stage S, whatever the other stages are (`Family.row`
     leave    every tensor of S that is read outside, once, over the quickest link out of d
     hold     weights and outputs of S and the tensors that arrive, in bytes
 
-arrive and leave count only where d has no copy engine. This is exact but for three things that
-can only make the true load larger: a tensor that several other devices read leaves several times,
-links may differ, and copies of others may pass through d. So a smallest largest stage load over
+arrive and leave count only where d has no copy engine. Inputs and outputs are in no stage: all
+inputs belong to I0 and no output to any ideal, and what d could hold of them neither arrives there
+nor leaves. This is exact but for three things that can only make the true load larger: a tensor
+that several other devices read leaves several times, links may differ, and copies of others may
+pass through d. So a smallest largest stage load over
 all chains of ideals is a lower bound of the problem, and mostly its value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,8 +46,10 @@ class Blocks:
         return len(self.members)
 
 
-def contract(instance: Instance) -> Blocks:
+def contract(instance: Instance, leave_out: Collection[int] = ()) -> Blocks:
     """Join what must share a stage: groups, and strongly connected groups.
+
+    Inputs and outputs may be left out (`Instance.terminals`): they are in no stage.
 
     The order goes depth first: after a block, a block that only waited for it. So branches come
     one after the other and few tensors are open between two blocks.
@@ -53,10 +57,16 @@ def contract(instance: Instance) -> Blocks:
     import networkx as nx
 
     quotient = nx.DiGraph()
-    quotient.add_nodes_from(range(len(instance.groups)))
-    for flow in instance.tensors:
-        home = instance.group_of[flow.maker]
-        quotient.add_edges_from((home, instance.group_of[w]) for w in flow.readers)
+    home = instance.group_of
+    kept = [g for g, group in enumerate(instance.groups) if group[0] not in leave_out]
+    reads = [
+        (flow.maker, w)
+        for flow in instance.tensors
+        for w in flow.readers
+        if flow.maker not in leave_out and w not in leave_out
+    ]
+    quotient.add_nodes_from(kept)
+    quotient.add_edges_from((home[v], home[w]) for v, w in reads)
     rank = {v: i for i, v in enumerate(instance.order)}
     found = [
         sorted((v for g in component for v in instance.groups[g]), key=rank.__getitem__)
@@ -65,10 +75,9 @@ def contract(instance: Instance) -> Blocks:
     found.sort(key=lambda block: rank[block[0]])
     number = {v: b for b, block in enumerate(found) for v in block}
     before: list[set[int]] = [set() for _ in found]
-    for flow in instance.tensors:
-        for w in flow.readers:
-            if number[w] != number[flow.maker]:
-                before[number[w]].add(number[flow.maker])
+    for v, w in reads:
+        if number[w] != number[v]:
+            before[number[w]].add(number[v])
     order = _depth_first(before)
     place = {b: i for i, b in enumerate(order)}
     return Blocks(
@@ -125,8 +134,11 @@ class Family:
         self.blocks = blocks
         self.ideals = ideals
         self.nested = nested
-        self.arrive, self.leave = least_hops(instance)
+        self.arrive, self.leave = _stage_hops(instance)
         self.kinds = kinds_of(instance, self.arrive, self.leave)
+        # Two columns more: what every ideal holds (inputs), and what none does (outputs).
+        ends = np.array([[True, False]] * len(ideals))
+        self._held = np.hstack([ideals, ends.reshape(len(ideals), 2)])
         self._words = np.packbits(ideals, axis=1)
         self._add_tasks()
         self._add_tensors()
@@ -138,21 +150,23 @@ class Family:
         """Work, forbidden tasks and bytes of every ideal."""
         instance, first = self.instance, [kind.devices[0] for kind in self.kinds]
         table = np.array(instance.seconds, dtype=np.float64)[:, first]
-        member = np.zeros(len(instance), dtype=np.int64)
+        count = len(self.blocks)
+        member = np.full(len(instance), count, dtype=np.int64)
+        member[[v for v in instance.terminals if instance.inputs[v]]] = count + 1
         for b, block in enumerate(self.blocks.members):
             member[list(block)] = b
-        shape = (len(self.blocks), len(first))
+        shape = (count + 2, len(first))
         work, barred = np.zeros(shape), np.zeros(shape)
         np.add.at(work, member, np.where(np.isfinite(table), table, 0.0))
         np.add.at(barred, member, ~np.isfinite(table))
-        own = np.zeros(len(self.blocks), dtype=np.int64)
+        own = np.zeros(count + 2, dtype=np.int64)
         made = [sum(instance.tensors[t].nbytes for t in row) for row in instance.outputs]
         holds = [w + u + m for w, u, m in zip(instance.weights, instance.unread, made, strict=True)]
         np.add.at(own, member, np.array(holds, dtype=np.int64))
         whole = self.ideals.astype(np.float64)
-        self.work = whole @ work
-        self.barred = whole @ barred
-        self.own = self.ideals.astype(np.int64) @ own
+        self.work = whole @ work[:count]
+        self.barred = whole @ barred[:count]
+        self.own = self.ideals.astype(np.int64) @ own[:count]
         self._member = member
 
     def _add_tensors(self) -> None:
@@ -160,11 +174,11 @@ class Family:
         flows = self.instance.tensors
         self.nbytes = np.array([flow.nbytes for flow in flows], dtype=np.int64)
         self.readers = np.array([len(flow.readers) for flow in flows], dtype=np.int64)
-        self.made = self.ideals[:, self._member[[flow.maker for flow in flows]]]
+        self.made = self._held[:, self._member[[flow.maker for flow in flows]]]
         self.read = np.zeros((len(self), len(flows)), dtype=np.int32)
         for t, flow in enumerate(flows):
             for w in flow.readers:
-                self.read[:, t] += self.ideals[:, self._member[w]]
+                self.read[:, t] += self._held[:, self._member[w]]
         first = [kind.devices[0] for kind in self.kinds]
         self._arrive = self.arrive[:, first]
         self._leave = self.leave[:, first]
@@ -215,6 +229,34 @@ def least_hops(instance: Instance) -> tuple[Floats, Floats]:
             )
         arrive[t], leave[t] = cached[flow.nbytes]
     return arrive, leave
+
+
+def _stage_hops(instance: Instance) -> tuple[Floats, Floats]:
+    """`least_hops`, and nothing where a device may hold the input or outputs at the other end."""
+    arrive, leave = least_hops(instance)
+    ends = instance.terminals
+    for t, flow in enumerate(instance.tensors):
+        if flow.maker in ends:
+            arrive[t, list(instance.devices[flow.maker])] = 0.0
+        for w in ends.intersection(flow.readers):
+            leave[t, list(instance.devices[w])] = 0.0
+    return arrive, leave
+
+
+def place_terminals(instance: Instance, placement: list[int]) -> None:
+    """Give every input and output, which is in no stage, the device nearest to what it serves."""
+    for v in sorted(instance.terminals):
+        others = [(instance.tensors[t].maker, t) for t in instance.inputs[v]]
+        others += [(w, t) for t in instance.outputs[v] for w in instance.tensors[t].readers]
+        ways = [
+            (placement[w], instance.tensors[t].nbytes)
+            for w, t in others
+            if w not in instance.terminals
+        ]
+        placement[v] = min(
+            instance.devices[v],
+            key=lambda d: (sum(instance.copy_seconds(d, k, nbytes) for k, nbytes in ways), d),
+        )
 
 
 def _least(instance: Instance, device: int, nbytes: int, *, into: bool) -> float:

@@ -50,6 +50,7 @@ typedef struct {
   const int32_t* exclusive_link; /*!< [D * D] number of an exclusive link, or -1 */
   const uint8_t* copy_engine;    /*!< [D] whether copies leave the device free */
   const int64_t* capacity;       /*!< [D] bytes; -1: never too little */
+  const uint8_t* staged;         /*!< [P] whether a pipeline of devices counts what it reads */
   int32_t kind;                  /*!< kLatency ... */
   int32_t acyclic;               /*!< throughput: devices must form a pipeline */
   double latency_limit;          /*!< infinity: none */

@@ -82,7 +82,10 @@ void Loads::ReadPlacement(const int32_t* placement) {
     AddExecution(v, d, 1);
   }
   for (int t = 0; t < p.tensors; ++t) {
-    for (int w : p.readers[t]) ++CountOf(t, device_[w]);
+    for (int w : p.readers[t]) {
+      ++CountOf(t, device_[w]);
+      if (p.acyclic) AddFlow(p.maker[t], w, 1);
+    }
     AddTensor(t, 1);
   }
 }
@@ -123,8 +126,20 @@ void Loads::AddHop(int tensor, int from, int to, int sign) {
   ++work_;
 }
 
-void Loads::AddFlow(int from, int to, int sign) {
-  if (problem_->acyclic) flows_[static_cast<size_t>(from) * problem_->devices + to] += sign;
+void Loads::AddFlow(int maker, int reader, int sign) {
+  if (!problem_->staged[maker] || !problem_->staged[reader]) return;
+  const int from = device_[maker], to = device_[reader];
+  if (from != to) flows_[static_cast<size_t>(from) * problem_->devices + to] += sign;
+}
+
+/*! \brief All readings of a part and of what it makes. */
+void Loads::AddFlows(int part, int sign) {
+  const Problem& p = *problem_;
+  if (!p.acyclic) return;
+  for (const Input& input : p.inputs[part]) AddFlow(input.maker, part, sign);
+  for (int t : p.outputs[part]) {
+    for (int w : p.readers[t]) AddFlow(part, w, sign);
+  }
 }
 
 /*! \brief Call visit(device) once for every device other than the maker's that reads a tensor. */
@@ -155,7 +170,6 @@ void Loads::AddTensor(int tensor, int sign) {
   bytes_[home] += sign * p.size_bytes[p.size[tensor]];
   hops_.clear();
   ForEachTarget(tensor, [&](int d) {
-    AddFlow(home, d, sign);
     bool leads = p.links.Route(p.size[tensor], home, d, [&](int from, int to) {
       std::pair<int, int> hop{from, to};
       if (std::find(hops_.begin(), hops_.end(), hop) == hops_.end()) hops_.push_back(hop);
@@ -167,20 +181,15 @@ void Loads::AddTensor(int tensor, int sign) {
 
 void Loads::MoveReader(int tensor, int from, int to) {
   const int home = device_[problem_->maker[tensor]];
-  if (--CountOf(tensor, from) == 0 && from != home) {
-    AddHop(tensor, home, from, -1);
-    AddFlow(home, from, -1);
-  }
-  if (CountOf(tensor, to)++ == 0 && to != home) {
-    AddHop(tensor, home, to, 1);
-    AddFlow(home, to, 1);
-  }
+  if (--CountOf(tensor, from) == 0 && from != home) AddHop(tensor, home, from, -1);
+  if (CountOf(tensor, to)++ == 0 && to != home) AddHop(tensor, home, to, 1);
 }
 
 void Loads::MovePart(int part, int device) {
   const Problem& p = *problem_;
   const int before = device_[part];
   ++work_;
+  AddFlows(part, -1);
   AddExecution(part, before, -1);
   AddExecution(part, device, 1);
   if (!p.all_direct) {
@@ -196,6 +205,7 @@ void Loads::MovePart(int part, int device) {
     }
   }
   device_[part] = device;
+  AddFlows(part, 1);
   for (int t : p.outputs[part]) AddTensor(t, 1);
   if (!p.all_direct) {
     for (const Input& input : p.inputs[part]) AddTensor(input.tensor, 1);

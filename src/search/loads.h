@@ -62,7 +62,8 @@ class Loads {
   void AddExecution(int part, int device, int sign);
   void AddTensor(int tensor, int sign);
   void AddHop(int tensor, int from, int to, int sign);
-  void AddFlow(int from, int to, int sign);
+  void AddFlow(int maker, int reader, int sign);
+  void AddFlows(int part, int sign);
   void Add(int resource, int64_t ticks);
   double Term(int resource) const;
   void SumUp();
@@ -90,7 +91,7 @@ class Loads {
   double sum_ = 0.0;
   std::vector<int> changed_;            //!< resources whose terms are out of date, each once
   std::vector<uint8_t> is_changed_;
-  std::vector<int32_t> flows_;          //!< [from, to]: tensors read across; only if acyclic
+  std::vector<int32_t> flows_;          //!< [from, to]: readings across that count; only if acyclic
   std::vector<std::pair<int, int>> hops_;  //!< memory of AddTensor
   std::vector<int> marked_;             //!< by device: the tensor that was last seen there
   int marks_ = 0;

@@ -99,6 +99,7 @@ Problem::Problem(const TvmHeteroSearchProblem& given)
       unread(Copied(given.unread, parts)),
       capacity(Copied(given.capacity, devices)),
       size_bytes(Copied(given.size_bytes, given.sizes)),
+      staged(Copied(given.staged, parts)),
       maker(Copied(given.maker, tensors)),
       size(Copied(given.size, tensors)),
       group(Copied(given.group, parts)),

@@ -64,6 +64,7 @@ class Problem {
   std::vector<Cell> cells;  //!< [part, device]
   std::vector<int> task;
   std::vector<int64_t> weights, unread, capacity, size_bytes;
+  std::vector<uint8_t> staged;
   std::vector<int> maker, size;  //!< of a tensor
   Rows<int> readers;             //!< of a tensor, in the order of its fetches
   std::vector<int> first_fetch;  //!< of a tensor, counted from 0

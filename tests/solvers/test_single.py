@@ -43,16 +43,26 @@ def test_a_task_that_takes_time_must_be_on_the_device():
     assert single is not None and single.device == "p1"
 
 
-def test_stages_that_return_to_the_host_are_no_pipeline():
-    problem = problem_of(
-        {"in": {"p1": 0.0}, "work": {"p1": 9.0, "p2": 1.0}, "out": {"p1": 0.0}},
+def test_stages_that_return_to_the_host_are_no_pipeline_but_for_inputs_and_outputs():
+    stages = Objective("throughput", contiguous=True)
+    free, work = {"p1": 0.0}, {"p1": 9.0, "p2": 1.0}
+    ends = problem_of(
+        {"in": free, "work": work, "out": free},
         [("in", "work", 8), ("work", "out", 8)],
         processors(2),
-        Objective("throughput", contiguous=True),
+        stages,
+    )
+    assert {e.task: e.device for e in attended(ends, "p2")[0]} == {
+        "in": "p1", "work": "p2", "out": "p1"
+    }  # fmt: skip
+    problem = problem_of(
+        {"first": work, "shape": free, "last": work},
+        [("first", "shape", 8), ("shape", "last", 8)],
+        processors(2),
+        stages,
     )
     assert attended(problem, "p2") == ((), ())
-    free = problem.with_objective(Objective("throughput"))
-    assert attended(free, "p2")[0]
+    assert attended(problem.with_objective(Objective("throughput")), "p2")[0]
 
 
 @settings(max_examples=200, deadline=None)

@@ -43,15 +43,21 @@ class Arrows:
         """Arrows between the parts of a group on a device and what has a place."""
         tensors = self.instance.tensors
         for v in group:
+            if v in self.instance.terminals:
+                continue
             for t in self.instance.inputs[v]:
-                home = self.home[tensors[t].maker]
+                home = self._stage(tensors[t].maker)
                 if home is not None and home != device:
                     yield home, device
             for t in self.instance.outputs[v]:
                 for reader in tensors[t].readers:
-                    there = self.home[reader]
+                    there = self._stage(reader)
                     if there is not None and there != device:
                         yield device, there
+
+    def _stage(self, v: int) -> int | None:
+        """The device of a part that has a place and belongs to a stage."""
+        return None if v in self.instance.terminals else self.home[v]
 
 
 def _has_cycle(arrows: Iterable[Arrow]) -> bool:

@@ -72,9 +72,10 @@ class Line:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         order = list(instance.order)
-        # Where devices must form a pipeline, an output back on the first device would close a ring.
-        whole = instance.problem.objective.contiguous
-        free = [not whole and _is_free(instance, v) for v in order]
+        # Where devices must form a pipeline, what is no input or output could close a ring.
+        staged = instance.problem.objective.contiguous
+        ends = instance.terminals
+        free = [_is_free(instance, v) and (v in ends or not staged) for v in order]
         first = next((i for i, is_free in enumerate(free) if not is_free), len(order) - 1)
         last = next((i for i in reversed(range(len(order))) if not free[i]), first)
         self.before, self.behind = order[:first], order[last + 1 :]

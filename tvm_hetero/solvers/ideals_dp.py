@@ -101,7 +101,7 @@ def all_ideals(instance: Instance) -> Family:
     SolverError
         If there are more than `MOST_IDEALS`.
     """
-    blocks = contract(instance)
+    blocks = contract(instance, instance.terminals)
     return Family(instance, blocks, _enumerate(blocks), nested=False)
 
 

@@ -55,7 +55,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
 def linear_plan(instance: Instance, most: float = math.inf) -> list[int] | None:
     """The best placement that the orders give; None if they give none of at most `most` s."""
     found: list[tuple[float, list[int]]] = []
-    blocks = contract(instance)
+    blocks = contract(instance, instance.terminals)
     for order in (blocks, _breadth_first(blocks)):
         family = Family(instance, order, _prefixes(order, len(instance.tensors)), nested=True)
         placement, _ = best_plan(instance, family, most)
@@ -67,7 +67,7 @@ def linear_plan(instance: Instance, most: float = math.inf) -> list[int] | None:
 def _prefixes(blocks: Blocks, tensors: int) -> np.ndarray:
     """Prefixes of the order of the blocks, evenly spread where there are many."""
     most = max(1, min(_MOST_CUTS, _MOST_ENTRIES // max(1, tensors)))
-    step = math.ceil(len(blocks) / most)
+    step = max(1, math.ceil(len(blocks) / most))
     ends = [*range(0, len(blocks), step), len(blocks)]
     return np.arange(len(blocks))[None, :] < np.array(ends)[:, None]
 

@@ -51,9 +51,8 @@ def exact_value(instance: Instance, placement: Sequence[int]) -> float:
 def is_pipeline(instance: Instance, placement: Sequence[int]) -> bool:
     """Whether no circle leads from device to device over what they read (rule 8)."""
     after: dict[int, set[int]] = {}
-    for flow in instance.tensors:
-        home = placement[flow.maker]
-        after.setdefault(home, set()).update(placement[w] for w in flow.readers)
+    for maker, reader in instance.stage_reads:
+        after.setdefault(placement[maker], set()).add(placement[reader])
     fed = {d: {a for a, row in after.items() if d in row and a != d} for d in set(placement)}
     while fed:
         free = [d for d, makers in fed.items() if not makers]

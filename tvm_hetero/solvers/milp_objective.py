@@ -16,11 +16,12 @@ Throughput has no times:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations, permutations
 
 from tvm_hetero.solvers.milp_model import Linear, Model, total
 from tvm_hetero.solvers.milp_order import Orders
-from tvm_hetero.solvers.milp_placement import Placement
+from tvm_hetero.solvers.milp_placement import Moves, Placement
 from tvm_hetero.solvers.milp_timing import UNITS, Timing
 
 # Coefficients of the objective are at most this.
@@ -133,7 +134,7 @@ class Loads:
 
     def _add_stages(self) -> None:
         """The devices form a pipeline (see the head of this file)."""
-        place, model = self.placement, self.model
+        model = self.model
         devices = sorted({d for row in self.instance.devices for d in row})
         position = self._known_positions(devices)
         ahead: dict[tuple[int, int], Linear] = {}
@@ -144,7 +145,7 @@ class Loads:
         for a, b, c in permutations(devices, 3):
             if a < b and a < c:
                 model.at_most(ahead[a, b] + ahead[b, c] + ahead[c, a], 2.0)
-        for moves in place.moves.values():
+        for moves in self._staged_moves():
             pairs: dict[tuple[int, int], list[Linear]] = {}
             for (mode, k), move in moves.items():
                 if mode.device != k:
@@ -152,12 +153,19 @@ class Loads:
             for (a, b), rows in pairs.items():
                 model.at_most(total(rows), ahead[a, b])
 
+    def _staged_moves(self) -> Iterator[Moves]:
+        """The moves between tasks that belong to stages: between all but inputs and outputs."""
+        place, ends = self.placement, self.instance.terminals
+        for (e, f), moves in place.moves.items():
+            if not ends.intersection(place.candidates.rows[x].task for x in (e, f)):
+                yield moves
+
     def _known_positions(self, devices: list[int]) -> dict[int, int] | None:
         """The devices along the start's pipeline; None without one."""
         if self.placement.start is None:
             return None
         before: dict[int, set[int]] = {d: set() for d in devices}
-        for moves in self.placement.moves.values():
+        for moves in self._staged_moves():
             for (mode, k), move in moves.items():
                 if mode.device != k and self.model.hinted(move) > 0.5:
                     before[k].add(mode.device)

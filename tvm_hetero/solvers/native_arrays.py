@@ -36,6 +36,7 @@ _POINTERS = {
     "exclusive_link": np.int32,
     "copy_engine": np.uint8,
     "capacity": np.int64,
+    "staged": np.uint8,
 }
 _RATES = {"watts": np.float64, "idle_watts": np.float64, "price": np.float64}
 _COUNTS = ("parts", "devices", "tensors", "tasks", "groups", "sizes", "links", "exclusive")
@@ -108,6 +109,7 @@ def _parts(instance: Instance) -> dict[str, Any]:
         "weights": instance.weights,
         "unread": instance.unread,
         "group": [instance.group_of[v] for v in range(len(instance))],
+        "staged": [v not in instance.terminals for v in range(len(instance))],
         "allowed_begin": begin,
         "allowed": allowed,
     }

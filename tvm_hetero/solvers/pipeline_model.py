@@ -4,6 +4,7 @@ To the variables of `cpsat_throughput` come, for devices d and stages s = 0 .. k
 
     at[d, s]       device d is stage s                    a permutation      -> `_add_order`
     early[v, s]    task v is in stage s or an earlier one                    -> `_add_prefixes`
+                   (inputs and outputs are in no stage)
 
     early[v, s] -> early[v, s + 1]                         stages follow each other
     early[w, s] -> early[v, s]          w reads from v     each prefix of stages is an ideal
@@ -34,6 +35,7 @@ class PipelineModel(PlacementModel):
         super().__init__(instance, ticks, most)
         self.used = sorted({d for row in instance.devices for d in row})
         self.stages = range(len(self.used))
+        self.staged = [g for g in instance.groups if g[0] not in instance.terminals]
         self.at: dict[tuple[int, int], cp_model.IntVar] = {}
         self.early: dict[tuple[int, int], cp_model.IntVar] = {}
         self._add_order()
@@ -54,21 +56,20 @@ class PipelineModel(PlacementModel):
     def _add_prefixes(self) -> None:
         """Every prefix of the stages is an ideal; the last one is everything."""
         model, instance = self.model, self.instance
-        for group in instance.groups:
+        for group in self.staged:
             for s in self.stages[:-1]:
                 early = model.new_bool_var(f"early{group[0]},{s}")
                 self.early.update({(v, s): early for v in group})
             for s in self.stages[:-2]:
                 model.add_implication(self.early[group[0], s], self.early[group[0], s + 1])
-        for flow in instance.tensors:
-            for w in flow.readers:
-                for s in self.stages[:-1]:
-                    model.add_implication(self.early[w, s], self.early[flow.maker, s])
+        for maker, reader in instance.stage_reads:
+            for s in self.stages[:-1]:
+                model.add_implication(self.early[reader, s], self.early[maker, s])
 
     def _link(self) -> None:
         """A task is in the stage that its device is."""
         model, last = self.model, self.stages[-1]
-        for group in self.instance.groups:
+        for group in self.staged:
             v = group[0]
             for d in self.instance.devices[v]:
                 for s in self.stages:
@@ -86,7 +87,7 @@ class PipelineModel(PlacementModel):
         rank = {d: s for s, d in enumerate(order)}
         for (d, s), at in self.at.items():
             self.model.add_hint(at, int(rank[d] == s))
-        for group in self.instance.groups:
+        for group in self.staged:
             for s in self.stages[:-1]:
                 self.model.add_hint(self.early[group[0], s], int(rank[placement[group[0]]] <= s))
 
@@ -94,10 +95,9 @@ class PipelineModel(PlacementModel):
 def pipeline_order(instance: Instance, placement: Sequence[int]) -> list[int]:
     """The devices in use, makers before readers; ties in the order of the platform."""
     makers: dict[int, set[int]] = {d: set() for d in sorted(set(placement))}
-    for flow in instance.tensors:
-        for w in flow.readers:
-            if placement[w] != placement[flow.maker]:
-                makers[placement[w]].add(placement[flow.maker])
+    for maker, reader in instance.stage_reads:
+        if placement[reader] != placement[maker]:
+            makers[placement[reader]].add(placement[maker])
     order: list[int] = []
     while makers:
         # Where there is a circle the order is of no use, but it is an order.

@@ -95,7 +95,7 @@ def attended(
     try:
         instance = Instance(replace(problem, costs=costs))
         if problem.objective.kind == "throughput":
-            return _attended_period(instance, device)
+            return _attended_period(problem, instance, device)
         scheduler = ListScheduler(instance, set(range(len(instance.names))))
         executions, copies = scheduler.run(instance.order, by_space=False)
     except HeteroError:
@@ -104,14 +104,12 @@ def attended(
 
 
 def _attended_period(
-    instance: Instance, device: str
+    problem: Problem, instance: Instance, device: str
 ) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
-    """The same in a steady state. What goes to the host and back is no pipeline of stages."""
-    from tvm_hetero.solvers.loads import Loads
+    """The same in a steady state. What goes to the host and back may be no pipeline of stages."""
+    from tvm_hetero.solvers.loads import Loads, is_pipeline
     from tvm_hetero.solvers.period import write_period
 
-    if instance.problem.objective.contiguous:
-        return (), ()
     home = instance.names.index(device)
     loads = Loads(instance)
     for group in instance.groups:
@@ -119,6 +117,8 @@ def _attended_period(
         loads.move(group, home if home in allowed else allowed[0])
         if loads.overflow() or not loads.reachable(group):
             return (), ()
+    if problem.objective.contiguous and not is_pipeline(Instance(problem), loads.placement()):
+        return (), ()
     return write_period(instance, loads.placement())
 
 

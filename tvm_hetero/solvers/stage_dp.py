@@ -27,7 +27,7 @@ import numpy as np
 from tvm_hetero.instance import Instance
 from tvm_hetero.solvers.loads import exact_value
 from tvm_hetero.solvers.stage_sets import least
-from tvm_hetero.stage_family import Family
+from tvm_hetero.stage_family import Family, place_terminals
 
 # Ways to use the devices from which on sets of them (`stage_sets`) are quicker than the table.
 _FEW_WAYS = 32
@@ -119,6 +119,7 @@ def placement_of(family: Family, chain: Chain) -> list[int]:
         for b in np.flatnonzero(family.ideals[last] & ~family.ideals[before]):
             for v in family.blocks.members[b]:
                 placement[v] = device
+    place_terminals(family.instance, placement)
     return placement
 
 
