@@ -25,6 +25,7 @@ to CP-SAT (`cpsat`). Throughput, energy and cost do too: their values do not add
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -107,7 +108,7 @@ def solve_instance(
     chain = Chain(instance, modules_of(instance))
     kept = _KEPT * budget.work if len(chain.modules) > 1 else 0.0
     budget.work -= kept
-    chain.close(options, budget)
+    chain.close(options, budget, math.inf if known is None else known.value)
     budget.work += kept
     low, _ = chain.best(low=True)
     best = solution(instance, *chain.join())

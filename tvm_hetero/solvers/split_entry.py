@@ -33,8 +33,9 @@ _SHARES = (0.0, 0.01, 0.05, 0.1, 0.3, 1.0)
 # How much of the model is linear at each level, and whether the bound is looked for first.
 _SEARCHES = ((0, False), (0, False), (1, True), (0, False), (1, True), (2, True))
 LEVELS = len(_SHARES)
-# Steps of annealing per part before anything else is tried, and of all parts at most.
-_QUICK, _MOST_QUICK = 20_000, 5e7
+# Steps of annealing before anything else is tried, times the square of the parts, and at most:
+# CP-SAT closes small modules by itself.
+_QUICK, _MOST_QUICK = 600, 5e7
 # What annealing and windows may take of a level's work.
 _ANNEALING, _WINDOWS = 0.1, 0.4
 # Parts from which on annealing and neighbourhoods go on where CP-SAT is slow.
@@ -78,7 +79,7 @@ class Entry:
         if self.closed:
             return
         if level == 0:
-            steps = min(_MOST_QUICK, _QUICK * len(piece))
+            steps = min(_MOST_QUICK, _QUICK * len(piece) ** 2)
             self.take(annealed(piece, self.best, options, budget, steps))
             return
         if level >= 2 and len(piece) > _LARGE:
