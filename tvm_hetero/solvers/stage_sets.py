@@ -124,6 +124,8 @@ def least(family: Family, most: float) -> tuple[float, Stages]:
     SolverError
         If there are too many states or stages.
     """
+    if len(family) == 1:  # nothing but inputs and outputs
+        return 0.0, ()
     search = _Search(family)
     whole = family.work[-1]
     total = float(whole.max() + family.arrive.sum() + family.leave.sum())
