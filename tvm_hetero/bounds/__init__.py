@@ -10,6 +10,7 @@ file          what is in it
 `precedence`  the program of paths, copies, loads and memory, of a `part` of a graph
 `load_cuts`   its rows for work that starts late or must be followed by something
 `modules`     the same by modules, and branched
+`nested`      its heads and tails by programs of their own
 `ladder`      the rungs for latency and throughput, from milliseconds to seconds
 `spending`    energy and cost
 `memory`      latency by modules where memory binds (with `memory_prices`, `labels`,

@@ -9,6 +9,7 @@ critical path         devices and copies along every path                       
 loads                 how long each device is busy, at best                           `loads`
 precedence program    paths, copies, loads and memory together                        `precedence`
 module programs       the same between articulations, by ends' devices (B = 1)        `modules`
+nested programs       heads and tails by programs of what is before and after         `nested`
 branched programs     the same with tasks tried on every device                       `modules`
 patterns              whole tasks in the memories of many alike devices        `pattern_bounds`
 shares                throughput: loads with copies, links and memory       `throughput_bounds`
@@ -33,6 +34,7 @@ import numpy as np
 from tvm_hetero.bounds.figures import Figures
 from tvm_hetero.bounds.loads import group_rates, load_of, priced
 from tvm_hetero.bounds.modules import Chain
+from tvm_hetero.bounds.nested import large_modules, nest
 from tvm_hetero.bounds.part import Part
 from tvm_hetero.bounds.paths import (
     Cuts,
@@ -54,6 +56,8 @@ ROUNDING = 1 - 1e-12
 WORK_A_SECOND = 80_000
 # Shares (task x kind of device) above which throughput is bounded by prices alone.
 _MOST_SHARES = 60_000
+# Devices up to which nested programs are solved, one for each task and device.
+_MOST_NESTED = 6
 # A bound this near to a known value is as good as it.
 _CLOSE = 1 - 1e-9
 
@@ -109,7 +113,7 @@ def climb(figures: Figures, work: int, upper: float = math.inf) -> Iterator[Rung
     work : numbers in linear programs that may be solved (see `WORK_A_SECOND`).
     upper : a known value; nothing is tried any more when a bound has reached it, s.
     """
-    yield from _climb(_rungs(figures, work), upper)
+    yield from _climb(_rungs(figures, work, upper), upper)
 
 
 def climb_throughput(figures: Figures, upper: float = math.inf) -> Iterator[Rung]:
@@ -128,7 +132,9 @@ def _climb(rungs: Iterable[tuple[str, Callable[[], float]]], upper: float) -> It
         yield Rung(name, value, time.perf_counter() - began)
 
 
-def _rungs(figures: Figures, work: int) -> Iterator[tuple[str, Callable[[], float]]]:
+def _rungs(
+    figures: Figures, work: int, upper: float
+) -> Iterator[tuple[str, Callable[[], float]]]:
     yield "diviml", lambda: diviml(figures)
     path = functools.cache(lambda: path_of(figures))
     yield "critical path", path
@@ -142,9 +148,14 @@ def _rungs(figures: Figures, work: int) -> Iterator[tuple[str, Callable[[], floa
         yield "precedence program", lambda: program_of(figures, limit)
     if chain is None:
         return
+    few = figures.rate.shape[1] <= _MOST_NESTED
+    nested = few and bool(large_modules(chain, 2 * work))
     if chain.cuts.count > 1:
-        # Half of the entries raised bound little, so this may take twice what was planned.
-        yield "module programs", lambda: chain.close(2 * work)
+        # Half of the entries raised bound little, so this may take twice what was planned; not
+        # where nested programs know more.
+        yield "module programs", lambda: chain.close(work // 2 if nested else 2 * work)
+    if nested:
+        yield "nested programs", lambda: nest(chain, 2 * work, upper)
     yield "branched programs", lambda: chain.branch(work)
 
 

@@ -23,6 +23,7 @@ heads and tails of their own, so that they gain more than the program's rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -136,6 +137,62 @@ class Chain:
             value = self.close(work)
         return value
 
+    # --- what a module adds to the whole (`shaving`) -------------------------------------------
+
+    def parts(self, m: int) -> int:
+        """The number of tasks of module m, with the one before it."""
+        return len(self._tasks(m))
+
+    def unlike(self, modules: Sequence[int]) -> list[int]:
+        """The first of each kind of equal modules."""
+        return list({self._key(m): m for m in reversed(modules)}.values())[::-1]
+
+    def around(self, m: int) -> Part:
+        """Module m with all that is before it and after it as one task each.
+
+        Its first ends when the chain before can have ended, by the device; what the chain after
+        takes at least is counted with its last. So its makespan is one of the whole graph.
+        """
+        part, (first, last) = self._part(m, None, {}), self._ends(m)
+        least, rate = part.least.copy(), part.rate.copy()
+        for here, row, times in ((first, 0, self._before(m)), (last, -1, self._after(m))):
+            if here is not None:
+                least[row] += times
+                rate[row] += times
+        return Part.of(self.figures, part.tasks, part.edges, least, rate)
+
+    def lift(self, m: int, values: Array) -> None:
+        """Note that no makespan is below `values[i, j]` with the ends of module m on i and j, s.
+
+        Where it has no first (last), all rows (columns) must be equal.
+        """
+        first, last = self._ends(m)
+        rest = np.zeros_like(self.table[m])
+        if first is not None:
+            rest += self._before(m)[:, None]
+        if last is not None:
+            rest += self._after(m)[None, :]
+        entries = np.where(np.isfinite(rest), values - np.where(np.isfinite(rest), rest, 0.0), 0.0)
+        for other in range(self.cuts.count):
+            if self._key(other) == self._key(m):
+                self.table[other] = np.maximum(self.table[other], entries)
+
+    def _before(self, m: int) -> Array:
+        """By the device of the first of module m: the least sum of the modules before."""
+        value = np.zeros(self.table.shape[1])
+        for entry in self.table[:m]:
+            value = (value[:, None] + entry).min(axis=0)
+        return value
+
+    def _after(self, m: int) -> Array:
+        """By the device of the last of module m: the least sum of the modules after."""
+        value = np.zeros(self.table.shape[1])
+        for entry in self.table[:m:-1]:
+            value = (entry + value[None, :]).min(axis=1)
+        return value
+
+    # --- programs ------------------------------------------------------------------------------
+
     def _raise_all(self, work: int) -> None:
         """The programs of large modules with their ends anywhere: for all entries at once.
 
@@ -147,7 +204,7 @@ class Chain:
         self._all_raised = True
         known: dict[Key, float] = {}
         for m in range(self.cuts.count):
-            if len(self._tasks(m)) < _LARGE or not self.work + self._price(m) <= work:
+            if len(self._tasks(m)) < _LARGE or not self.work + self.price(m) <= work:
                 continue
             key = self._key(m)
             if key not in known:
@@ -158,7 +215,7 @@ class Chain:
         self._raised[m, i, j] = None
         if self._begins[m + 1] - self._begins[m] < 2 and None not in self._ends(m):
             return  # one task: the critical path is exact
-        if self._price(m) > work:
+        if self.price(m) > work:
             self._share(m)
             return
         key = (self._key(m), i, j)
@@ -169,7 +226,8 @@ class Chain:
         self._raised[m, i, j] = entry
         self.table[m, i, j] = max(self.table[m, i, j], entry.bound)
 
-    def _price(self, m: int) -> int:
+    def price(self, m: int) -> int:
+        """What a program of module m takes (see `work_of`)."""
         tasks, edges = np.diff(self._begins)[m], np.diff(self._edges)[m]
         return work_of(self.figures, int(tasks) + 1, int(edges))
 
@@ -233,7 +291,7 @@ class Chain:
         if not math.isfinite(best):
             return _Case(math.inf, number, held, None)
         model = Model(part, self.limit, max(best, self.limit * 1e-6)).build()
-        self.work += self._price(m)
+        self.work += self.price(m)
         bound = max(best, model.bound())
         return _Case(bound, number, held, model.undecided())
 

@@ -65,11 +65,16 @@ _BLINK = 4 * RELATIVE_TOLERANCE
 
 @dataclass
 class Model:
-    """The program of a part, for makespans up to `limit`; times in units of `scale` seconds."""
+    """The program of a part, for makespans up to `limit`; times in units of `scale` seconds.
+
+    Times may be `room` times the limit in the program, so that it has a solution, hence duals,
+    where no schedule is within the limit.
+    """
 
     part: Part
     limit: float
     scale: float
+    room: float = 1.0
     program: Program = field(default_factory=Program)
     place: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     work: dict[int, list[Activity]] = field(default_factory=dict)
@@ -82,7 +87,7 @@ class Model:
         """Write all rows but the load cuts."""
         if not self.possible():
             return self
-        self.makespan = self.program.variable(self.limit / self.scale, 1.0)
+        self.makespan = self.program.variable(self.room * self.limit / self.scale, 1.0)
         self.floor = float((self.part.head + self.part.tail).min(axis=1).max()) / self.scale
         self._add_shares()
         self._add_windows()
@@ -171,7 +176,7 @@ class Model:
     def _add_windows(self) -> None:
         part = self.part
         for i in range(len(part.tasks)):
-            self.start.append(self.program.variable(self.limit / self.scale))
+            self.start.append(self.program.variable(self.room * self.limit / self.scale))
             least = part.least[i]
             head, tail = [], []
             for d in range(len(least)):
@@ -354,7 +359,7 @@ class Model:
             best = max(best, answer.bound)
             self.floor = max(self.floor, best)
             self.point = answer.point
-            if answer.point is None:
+            if answer.point is None or best * self.scale >= self.limit:
                 break
             added = [self._cut(d, answer.point) for d in sorted(self.work)]
             if not any(added):
