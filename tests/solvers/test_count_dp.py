@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given, settings
 
 from tests.brute_force import brute_force
+from tests.solvers.examples import problem_of
 from tests.strategies import problems
 from tests.test_pattern_bounds import layers
 from tests.test_symmetry import chain_on, cluster
 from tvm_hetero.check import verified
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.instance import Instance
+from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Objective
+from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import count_dp
 from tvm_hetero.solvers.cluster import Line, machines_of
 from tvm_hetero.solvers.count_plan import count_plan, kinds_of, realise
@@ -100,6 +103,22 @@ def test_what_it_finds_is_valid(problem):
     except (SolverError, InfeasibleError):
         return
     assert verified(problem, found).value >= found.lower_bound
+
+
+def test_the_memory_of_a_stop_on_the_way_counts():
+    """Both tensors at once are too much for the hub that they pass."""
+    p1, p2, hub = (Device(name, overlap=True) for name in ("p1", "p2", "hub"))
+    links = (Link("p1", "hub", 8.0, 0.0), Link("hub", "p2", 8.0, 0.0))
+    costs = {"a": {"p1": 1.0}, "b": {"p1": 1.0}, "c": {"p2": 1.0}}
+
+    def found(room: int) -> Schedule:
+        platform = Platform((p1, p2, replace(hub, memory=room)), links)
+        problem = problem_of(costs, [("a", "c", 80), ("b", "c", 80)], platform)
+        return verified(problem, count_dp.solve(problem, Options()))
+
+    assert found(160).value == pytest.approx(1 + 1 + 10 + 10 + 1)
+    with pytest.raises(SolverError, match="found no division"):
+        found(159)
 
 
 def test_the_same_bytes_again():

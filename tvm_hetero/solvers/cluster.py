@@ -74,8 +74,8 @@ class Line:
         order = list(instance.order)
         # Where devices must form a pipeline, what is no input or output could close a ring.
         staged = instance.problem.objective.contiguous
-        ends = instance.terminals
-        free = [_is_free(instance, v) and (v in ends or not staged) for v in order]
+        outer = instance.terminals
+        free = [_is_free(instance, v) and (v in outer or not staged) for v in order]
         first = next((i for i, is_free in enumerate(free) if not is_free), len(order) - 1)
         last = next((i for i in reversed(range(len(order))) if not free[i]), first)
         self.before, self.behind = order[:first], order[last + 1 :]

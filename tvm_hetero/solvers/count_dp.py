@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.balance import improve
 from tvm_hetero.solvers.cluster import Line, Machine, machines_of
 from tvm_hetero.solvers.count_plan import count_plan, kinds_of, realise
@@ -123,8 +123,7 @@ def _schedule(instance: Instance, placement: Sequence[int], options: Options) ->
     stuck: HeteroError | None = None
     for homes in ([(d,) for d in placement], _whole_nodes(instance, placement)):
         try:
-            scheduler = _CarryOut(instance, homes)
-            executions, copies = scheduler.run(instance.order, by_space=False)
+            executions, copies = _carried_out(instance, homes)
         except InfeasibleError as error:
             stuck = error
             continue
@@ -149,14 +148,38 @@ def _whole_nodes(instance: Instance, placement: Sequence[int]) -> list[tuple[int
     return rows
 
 
+def _carried_out(
+    instance: Instance, homes: Sequence[Sequence[int]]
+) -> tuple[list[Execution], list[Copy]]:
+    """Executions and copies, where part v may run on any of `homes[v]`.
+
+    Of hundreds of devices only the memory of those in `homes` is watched; where copies pass
+    others whose memory can run out, the schedule is made again with these watched too.
+
+    Raises
+    ------
+    InfeasibleError
+        If some part fits on none of its devices.
+    """
+    watched = {d for row in homes for d in row}
+    while True:
+        scheduler = _CarryOut(instance, homes, watched)
+        found = scheduler.run(instance.order, by_space=False)
+        stops = {b for _, (_, b), _, _ in scheduler.hops if instance.memory_binds[b]}
+        if stops <= watched:
+            return found
+        watched |= stops
+
+
 class _CarryOut(ListScheduler):
     """A list scheduler that may use, for each part, only certain devices."""
 
-    def __init__(self, instance: Instance, homes: Sequence[Sequence[int]]) -> None:
-        used = {d for row in homes for d in row}
-        super().__init__(instance, used, name="count-dp")
+    def __init__(
+        self, instance: Instance, homes: Sequence[Sequence[int]], watched: set[int]
+    ) -> None:
+        super().__init__(instance, {d for row in homes for d in row}, name="count-dp")
         self.homes = homes
-        self.watched = self.watched & used
+        self.watched = self.watched & watched
 
     def candidates(self, v: int) -> list[int]:
         """The devices for `v`, one if its color has one already."""
