@@ -125,7 +125,11 @@ def too_large(instance: Instance) -> bool:
     """Whether the model would have more variables than CP-SAT can make use of."""
     k = len(instance.names)
     hops = sum(min(k - 1, len(flow.readers)) for flow in instance.tensors) * k
-    return len(instance) * (k + 1) + 2 * hops * instance.contended > MOST_VARIABLES
+    count = len(instance) * (k + 1) + 2 * hops * instance.contended
+    if any(instance.memory_binds):
+        # Every hop there is (whether and when), and on each device what it made and received.
+        count += len(instance.tensors) * (2 * k * (k - 1) + sum(instance.memory_binds) * k)
+    return count > MOST_VARIABLES
 
 
 def resolution(instance: Instance, most: float, error: float) -> Ticks:

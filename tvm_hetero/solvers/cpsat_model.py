@@ -75,6 +75,7 @@ class BatchModel:
         self.e: list[cp_model.LinearExpr] = []
         self.y: dict[tuple[int, Hop], cp_model.IntVar] = {}
         self.h: dict[tuple[int, Hop], cp_model.IntVar] = {}
+        self._hops: list[list[Hop]] = [[] for _ in instance.tensors]
         self._intervals: dict[int, list[cp_model.IntervalVar]] = {}
         self._loads: dict[int, list[cp_model.LinearExpr]] = {}
         self._held: dict[tuple[int, int], cp_model.IntVar] = {}
@@ -183,6 +184,7 @@ class BatchModel:
         present = model.new_bool_var(f"y{t},{hop}")
         start = model.new_int_var(0, self.horizon, f"h{t},{hop}")
         self.y[t, hop], self.h[t, hop] = present, start
+        self._hops[t].append(hop)
         model.add(start >= self.e[self.instance.tensors[t].maker])
         resources = self.instance.resources(hop)
         if resources:
@@ -228,9 +230,9 @@ class BatchModel:
             end = self._last_use(t, d)
             if (flow.maker, d) in self.x:
                 add(self._until(self.s[flow.maker], end, self.x[flow.maker, d]), flow.nbytes)
-            for (other, hop), present in self.y.items():
-                if other == t and hop[1] == d:
-                    add(self._until(self.h[t, hop], end, present), flow.nbytes)
+            for hop in self._hops[t]:
+                if hop[1] == d:
+                    add(self._until(self.h[t, hop], end, self.y[t, hop]), flow.nbytes)
         model.add_cumulative(intervals, demands, limit // unit)
         self._add_working_sets(d, limit)
 
@@ -293,9 +295,10 @@ class BatchModel:
         for w in flow.readers:
             if (w, d) in self.x:
                 model.add(end >= self.e[w]).only_enforce_if(self.x[w, d])
-        for (other, hop), present in self.y.items():
-            if other == t and d in hop:
-                model.add(end >= self.h[t, hop] + self.hop(t, hop)).only_enforce_if(present)
+        for hop in self._hops[t]:
+            if d in hop:
+                past = self.h[t, hop] + self.hop(t, hop)
+                model.add(end >= past).only_enforce_if(self.y[t, hop])
         return end
 
     def _add_cuts(self) -> None:
