@@ -73,7 +73,8 @@ def test_a_number_is_read_as_it_is_written(value: float) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0 s"), (1234, "1234 s"), (0.0123, "12.3 ms"), (5e-6, "5.00 us"), (3e-8, "30.0 ns")],
+    [(0, "0 s"), (1234, "1234 s"), (0.0123, "12.3 ms"), (5e-6, "5.00 us"), (3e-8, "30.0 ns"),
+     (0.9996, "1.00 s"), (0.9994, "999 ms"), (9.996, "10.0 s")],
 )
 def test_seconds_for_people(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text

@@ -67,6 +67,10 @@ class RunError(HeteroError):
     exit_status = 5
 
 
+class BackendError(SolverError):
+    """A backend that was asked for by name cannot take the model: use another one."""
+
+
 class SolverFault(SolverError):
     """A solver crashed, or its answer is not what it says: report it, and use another one."""
 

@@ -17,6 +17,8 @@ for _power, _letter in enumerate("kMGTP", start=1):
     _SIZES[f"{_letter.upper()}iB"] = 1024.0**_power
 _SIZES["KB"] = _SIZES["kB"]
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+# From here on three digits are those of the next unit: 0.9996 s is 1.00 s, not 1000 ms.
+_NEARLY = 0.9995
 _NUMBER = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*")
 
 
@@ -79,14 +81,14 @@ def format_seconds(seconds: float) -> str:
     if seconds == 0 or not math.isfinite(seconds):
         return f"{seconds:g} s"
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if abs(seconds) >= factor:
+        if abs(seconds) >= _NEARLY * factor:
             return f"{_three_digits(seconds / factor)} {unit}"
     return f"{_three_digits(seconds / 1e-9)} ns"
 
 
 def _three_digits(value: float) -> str:
     """Three significant digits without an exponent (``%g`` would print 1234 as 1.23e+03)."""
-    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    decimals = max(0, 2 - math.floor(math.log10(abs(value) / _NEARLY)))
     return f"{value:.{decimals}f}"
 
 

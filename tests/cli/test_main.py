@@ -108,8 +108,21 @@ def test_interrupt_ends_with_130(tmp_path: Path) -> None:
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err == "interrupted; what was measured is kept\n"
+    assert err == "interrupted; nothing was written\n"
     assert out == ""
+
+
+def test_a_full_disk_is_one_line(files: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "tvm_hetero", "schedule", str(files / "problem.json"),
+             "--solver", "single", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    said = result.stderr.splitlines()[-1]
+    assert said.startswith("error: the output cannot be written: No space left")
 
 
 @pytest.mark.parametrize("args", [["schedul", "x"], ["schedule"], ["schedule", "a", "--nope"]])

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -144,3 +146,37 @@ def test_robust_options_that_make_no_sense(
 ) -> None:
     result = tvm_hetero("schedule", files / "problem.json", *given)
     assert result.status == 2 and says in result.err
+
+
+def test_a_start_is_an_answer_to_this_problem(files: Path) -> None:
+    problem = files / "problem.json"
+    broken = tvm_hetero("schedule", problem, "--start", files / "wrong.json")
+    assert broken.status == 2
+    assert "--start" in broken.err and "not valid: rule" in broken.err
+    document = json.loads(problem.read_text(encoding="utf-8"))
+    document["name"] = "another"
+    (files / "another.json").write_text(json.dumps(document))
+    other = tvm_hetero("schedule", files / "another.json", "--start", files / "schedule.json")
+    assert other.status == 2
+    assert "answers another problem" in other.err
+    assert len(other.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("solver", ["milp", "milp-split"])
+def test_ctrl_c_ends_a_solver_that_does_not_listen(tmp_path: Path, solver: str) -> None:
+    made = tvm_hetero("zoo", "randwire-c154", "-o", tmp_path / "problem.json")
+    assert made.status == 0
+    with subprocess.Popen(
+        [sys.executable, "-m", "tvm_hetero", "schedule", str(tmp_path / "problem.json"),
+         "-o", str(tmp_path / "out.json"), "--solver", solver, "--time-limit", "500"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert "Load problem" in process.stdout.readline()
+        time.sleep(4)  # by then CP-SAT or HiGHS is at work
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "interrupted; nothing was written\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["problem.json"]

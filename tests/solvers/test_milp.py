@@ -11,7 +11,7 @@ from tests.brute_force import brute_force
 from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
-from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.errors import BackendError, InfeasibleError, SolverError, UsageError
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import Options, milp, solve
@@ -233,6 +233,9 @@ def test_the_size_limited_licence_says_so() -> None:
         pytest.skip("this machine has a full Gurobi licence")
     with pytest.raises(SolverError, match="size-limited licence ends at 2,000"):
         milp.solve(fork_join(45), Options(backend="gurobi"))
+    # Nor is it hidden by the best single device.
+    with pytest.raises(BackendError, match="use backend highs"):
+        solve(fork_join(45), "milp", Options(backend="gurobi"))
 
 
 def test_three_copies_that_begin_at_one_moment_all_count() -> None:

@@ -6,6 +6,7 @@ shown with ``--debug`` only. Ctrl-C ends with status 130, as shells expect.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -30,10 +31,13 @@ from tvm_hetero.cli import (
     zoo,
 )
 from tvm_hetero.cli.console import complain
+from tvm_hetero.cli.interrupt import INTERRUPTED
 from tvm_hetero.errors import HeteroError
 
 _DEBUG = "--debug"
-INTERRUPTED = 130
+# Verbs that measure, and keep it.
+_MEASURING = ("devices", "partition", "problem", "demo")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Verbs(TyperGroup):
@@ -58,8 +62,15 @@ class Verbs(TyperGroup):
             complain("error", error)
             raise typer.Exit(error.exit_status) from None
         except KeyboardInterrupt:
-            complain("interrupted", "what was measured is kept", colour="yellow", between="; ")
+            kept = ctx.invoked_subcommand in _MEASURING
+            what = "what was measured is kept" if kept else "nothing was written"
+            complain("interrupted", what, colour="yellow", between="; ")
             raise typer.Exit(INTERRUPTED) from None
+        except OSError as error:  # of files, by name, in `documents`; this is standard output
+            if error.errno not in _FULL:
+                raise
+            complain("error", f"the output cannot be written: {error.strerror}")
+            raise typer.Exit(1) from None
 
 
 def _show_warning(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tvm_hetero.cli import options
-from tvm_hetero.cli.console import Steps, chart_width
+from tvm_hetero.cli.console import Steps, chart_width, complain
+from tvm_hetero.cli.interrupt import interruptible
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
+    from tvm_hetero.problem import Problem
+    from tvm_hetero.schedule import Schedule
     from tvm_hetero.solvers.robust import Request
 
 
@@ -70,14 +74,14 @@ def schedule(
     with steps.step("Load problem") as step:
         loaded = Problem.load(problem)
         step.note = f"{len(loaded.tasks)} tasks, {len(loaded.platform.devices)} devices"
-    with steps.step("Solve") as step:
-        from tvm_hetero.schedule import Schedule
+    begin = _start(start, loaded)
+    with steps.step("Solve") as step, interruptible(_interrupted):
         from tvm_hetero.solvers import Options, solve
 
         chosen = Options(
             time_limit=time_limit,
             seed=seed,
-            start=None if start is None else Schedule.load(start),
+            start=begin,
             workers=workers or len(os.sched_getaffinity(0)),
             backend=backend,
             symmetry=symmetry,
@@ -98,6 +102,40 @@ def schedule(
     steps.say(schedule_text(answer, loaded, chart_width()))
     if output is not None:
         steps.say(f"wrote {printable(output)}", "green")
+
+
+def _interrupted() -> None:
+    if sys.stdout.isatty():  # the moving line has hidden the cursor
+        typer.echo("\x1b[?25h")
+    complain("interrupted", "nothing was written", colour="yellow", between="; ")
+
+
+def _start(path: Path | None, problem: Problem) -> Schedule | None:
+    """The schedule to begin from.
+
+    Raises
+    ------
+    UsageError
+        If it is an answer to another problem, or breaks a rule.
+    """
+    from tvm_hetero.check import check_schedule
+    from tvm_hetero.schedule import Schedule
+
+    if path is None:
+        return None
+    given = Schedule.load(path)
+    if given.problem != problem.digest:
+        raise UsageError(
+            f"--start {path}: the schedule answers another problem "
+            f"({given.problem[:12]}..., this one is {problem.digest[:12]}...)"
+        )
+    violations = check_schedule(problem, given)
+    if violations:
+        raise UsageError(
+            f"--start {path}: the schedule is not valid: rule {violations[0].rule}: "
+            f"{violations[0].text}; 'tvm-hetero check' lists everything"
+        )
+    return given
 
 
 def _request(share: float | None, goal: str, samples: int) -> Request | None:

@@ -42,7 +42,7 @@ class Budget:
     @classmethod
     def of(cls, options: Options, began: float) -> Budget:
         """The budget of a call that began at `began` (of `time.monotonic`)."""
-        return cls(options.time_limit * WORK_PER_SECOND, began + options.time_limit)
+        return cls(options.time_limit * WORK_PER_SECOND, began + options.patience)
 
     def exhausted(self) -> bool:
         """Whether nothing worth a call is left."""
@@ -93,6 +93,8 @@ def run(
     parameters.max_deterministic_time = max(_LEAST_WORK, budget.work * share / charge)
     parameters.random_seed = options.seed
     parameters.num_workers = 1
+    # Its own handler of Ctrl-C aborts the process where several threads solve, and stays.
+    parameters.catch_sigint_signal = False
     parameters.linearization_level = linear
     parameters.use_objective_lb_search = prove
     status = solver.solve(model)

@@ -29,7 +29,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from tvm_hetero.errors import SolverError, UsageError
+from tvm_hetero.errors import BackendError, SolverError, UsageError
 from tvm_hetero.solvers.milp_model import Model
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def _gurobi(model: Model, seconds: float, work: float, seed: int) -> Outcome:
     except gurobipy.GurobiError as error:
         if error.errno != _SIZE_LIMIT:
             raise SolverError(f"gurobi failed: {error}; use backend highs or scip") from error
-        raise SolverError(
+        raise BackendError(
             f"the model has {len(model.names)} variables and {len(model.rows)} rows, and Gurobi's "
             "size-limited licence ends at 2,000 of either; install a full licence, use backend "
             "highs or scip, or use solver cpsat or milp-split"

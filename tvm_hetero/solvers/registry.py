@@ -17,6 +17,7 @@ from importlib import import_module
 
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import (
+    BackendError,
     HeteroError,
     InfeasibleError,
     SolverError,
@@ -136,7 +137,8 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     InfeasibleError
         If no placement can keep the limits; says by how much memory is too small.
     SolverError
-        If the solver finds nothing in its time; if it fails and nobody else finds anything.
+        If the solver finds nothing in its time; if it fails and nobody else finds anything; if
+        the backend that was asked for refuses the model.
     """
     with _few_collections():
         return _solve(problem, solver, Options() if options is None else options)
@@ -213,8 +215,8 @@ def _answer(
         answer = attempt(problem, name, chosen, _without_bound(options))
     except SolverFault as fault:
         return _next_best(problem, fault, options, single)
-    except (InfeasibleError, SolverError):
-        if single is None:
+    except (InfeasibleError, SolverError) as error:
+        if single is None or isinstance(error, BackendError):
             raise
         return replace(single, solver=f"{name} (single)")
     if single is not None and single.value < answer.value:
