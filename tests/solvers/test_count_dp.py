@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given, settings
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import problem_of
+from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tests.test_pattern_bounds import layers
 from tests.test_symmetry import chain_on, cluster
 from tvm_hetero.check import verified
 from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.instance import Instance
 from tvm_hetero.platform import Device, Link, Platform
-from tvm_hetero.problem import Objective
+from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import count_dp
 from tvm_hetero.solvers.cluster import Line, machines_of
@@ -81,6 +82,19 @@ def test_a_plan_counts_every_task_once():
     plan = count_plan(line, machines, kinds, Options())
     assert plan == {(0, 0): 2, (1, 0): 2, (2, 0): 2}
     assert sorted(realise(line, kinds, plan)) == [0, 0, 1, 1, 2, 2]
+
+
+def test_an_atom_that_no_device_can_run_is_said_and_no_crash():
+    """The color of a and c holds b between them: the atom is for no device."""
+    graph = TaskGraph(
+        [Task("a", color="red"), Task("b"), Task("c", color="red")],
+        [Edge("a", "b", 1), Edge("b", "c", 1)],
+    )
+    cost = Cost(((1, 1.0),))
+    costs = {"a": {"p1": cost}, "b": {"p2": cost}, "c": {"p1": cost}}
+    problem = Problem(graph, costs, processors(2))
+    with pytest.raises(SolverError, match="found no division"):
+        count_dp.solve(problem, Options())
 
 
 def test_other_objectives_are_refused_by_name():

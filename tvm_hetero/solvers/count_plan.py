@@ -80,6 +80,8 @@ def count_plan(
     kind = line.instance.problem.objective.kind
     if len(devices) > _MOST_DEVICES.get(kind, 0) or len(kinds.counts) > _MOST_KINDS:
         return None
+    if not all(kinds.seconds):
+        return None  # What a color holds together in one atom, no device can run as a whole.
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -108,7 +110,7 @@ def count_plan(
     else:
         model.minimize(sum(load.values()))
     work = _WORK if len(devices) <= _FEW else max(_WORK, options.time_limit * _PART)
-    budget = Budget(work, time.monotonic() + options.time_limit / 3)
+    budget = Budget(work, time.monotonic() + options.patience / 3)
     outcome = run(model, options, budget, linear=2)
     if not outcome.found:
         return None
