@@ -109,7 +109,7 @@ def _share(stage: Stage, options: Options, best: Schedule | None, left: float) -
     limit = stage.share * options.time_limit
     if stage.alone:
         return replace(options, time_limit=limit, clock=left)
-    return replace(options, start=best, time_limit=min(left, limit))
+    return replace(options, start=best, time_limit=limit, clock=left)
 
 
 def _ask(problem: Problem, name: str, options: Options) -> Schedule:

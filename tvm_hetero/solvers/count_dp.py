@@ -65,7 +65,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
             continue
         if best is None or found.value < best.value:
             best = found
-        if time.monotonic() - began > options.time_limit / 2:
+        if time.monotonic() - began > options.patience / 2:
             break
     if best is None:
         raise SolverError(

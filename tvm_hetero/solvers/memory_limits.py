@@ -88,7 +88,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.instance = Instance(self.problem)
-        self.deadline = time.monotonic() + _NET * self.options.time_limit
+        self.deadline = time.monotonic() + _NET * self.options.patience
         self._seed = self.options.seed * 64
 
     def late(self) -> bool:
