@@ -12,9 +12,10 @@ from tests.solvers.examples import problem_of
 from tests.strategies import problems
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.instance import Instance
-from tvm_hetero.platform import Device, Fabric, Platform
+from tvm_hetero.platform import Device, Fabric, Link, Platform
 from tvm_hetero.problem import Problem
-from tvm_hetero.solvers.feasibility import check_memory
+from tvm_hetero.solvers import solve
+from tvm_hetero.solvers.feasibility import check_links, check_memory
 
 
 def weighty(
@@ -45,6 +46,14 @@ def test_no_device_holds_two_heavy_tasks():
     check_memory(Instance(weighty([5, 5, 5, 4, 4], [9, 9, 9])))
 
 
+def test_devices_that_no_link_joins_are_named():
+    apart = Platform((Device("d0"), Device("d1"), Device("d2")), (Link("d1", "d0"),))
+    costs = {"a": {"d0": 1.0}, "b": {"d1": 1.0, "d2": 1.0}}
+    with pytest.raises(InfeasibleError, match=r"'b' reads.*'a' makes.*from 'd0'.*to 'd1', 'd2'"):
+        solve(problem_of(costs, [("a", "b", 8)], apart))
+    check_links(Instance(problem_of(costs, [("b", "a", 8)], apart)))
+
+
 def test_a_device_without_limit_holds_anything():
     check_memory(Instance(weighty([5, 5, 5, 5], [9, None])))
 
@@ -54,5 +63,6 @@ def test_a_device_without_limit_holds_anything():
 def test_only_what_has_no_schedule_is_refused(problem):
     try:
         check_memory(Instance(problem))
+        check_links(Instance(problem))
     except InfeasibleError:
         assert math.isinf(brute_force(problem))

@@ -114,10 +114,10 @@ def test_a_bound_that_the_start_beats_is_not_believed(monkeypatch: pytest.Monkey
 
 def test_a_failing_solver_with_no_other_answer_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry_module, "_REGISTERED", {"bad": _crashing})
-    # No link: b reads what a makes and can run only elsewhere.
+    # No link: wherever b runs, it has to read or be read elsewhere; of one edge nothing shows.
     problem = problem_of(
-        {"a": {"p1": 1.0}, "b": {"p2": 1.0}},
-        [("a", "b", 1)],
+        {"a": {"p1": 1.0}, "b": {"p1": 1.0, "p2": 1.0}, "c": {"p2": 1.0}},
+        [("a", "b", 1), ("b", "c", 1)],
         replace(processors(2), fabrics=()),
     )
     with pytest.raises(SolverError, match="crashed"):

@@ -1,4 +1,4 @@
-"""Memory that is too small for any placement: seen at once, and said by how much.
+"""Memory too small for any placement, and links that lack: seen at once, said where.
 
 Conditions that are necessary whatever is placed where, and when:
 
@@ -8,6 +8,8 @@ Conditions that are necessary whatever is placed where, and when:
   else must lie on S: all limits of S together hold them (P. Hall's condition)   -> `_check_sets`
 - a device of memory C holds at most C / w groups of tasks (of one color, else single ones) whose
   weights are w or more each, so that as many as there are must find a place      -> `_check_count`
+- who makes a tensor and who reads it can run on devices that are the same or that links join
+                                                                                -> `check_links`
 
 They are not sufficient. Where they hold and a solver still finds nothing, it says so itself.
 """
@@ -35,6 +37,29 @@ def check_memory(instance: Instance) -> None:
     _check_tasks(instance)
     _check_weights(instance)
     _check_sets(instance)
+
+
+def check_links(instance: Instance) -> None:
+    """Refuse a problem with an edge that no links can carry, wherever its tasks run.
+
+    Raises
+    ------
+    InfeasibleError
+        Which tensor cannot come from which devices to which.
+    """
+    for flow in instance.tensors:
+        makers = instance.devices[flow.maker]
+        for reader in flow.readers:
+            readers = instance.devices[reader]
+            if not set(makers).isdisjoint(readers):
+                continue
+            if all(instance.route(j, d, flow.nbytes) is None for j in makers for d in readers):
+                raise InfeasibleError(
+                    f"task {instance.tasks[reader]!r} reads what {instance.tasks[flow.maker]!r} "
+                    f"makes, and no links lead from {_places(instance, makers)}, which can make "
+                    f"it, to {_places(instance, readers)}, which can read it; add a link, or "
+                    "costs on a common device"
+                )
 
 
 def least_bytes(instance: Instance, task: int, device: int) -> int:
@@ -141,6 +166,12 @@ def _named(instance: Instance, groups: Sequence[tuple[int, ...]]) -> str:
     shown = ", ".join(repr(task) for task in tasks[:_NAMED])
     more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""
     return f"task{'s' if len(tasks) > 1 else ''} {shown}{more}"
+
+
+def _places(instance: Instance, devices: Sequence[int]) -> str:
+    """A few devices, and how many more there are."""
+    more = f" and {len(devices) - _NAMED} more" if len(devices) > _NAMED else ""
+    return ", ".join(repr(instance.names[d]) for d in devices[:_NAMED]) + more
 
 
 def _devices(instance: Instance, rooms: dict[int, int]) -> str:

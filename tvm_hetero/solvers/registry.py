@@ -27,7 +27,7 @@ from tvm_hetero.errors import (
 from tvm_hetero.instance import instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule, SingleDevice
-from tvm_hetero.solvers.feasibility import check_memory
+from tvm_hetero.solvers.feasibility import check_links, check_memory
 from tvm_hetero.solvers.guard import Solver as Solver
 from tvm_hetero.solvers.guard import attempt, believable_bound, warn
 from tvm_hetero.solvers.options import BOUND_SHARE, Options
@@ -135,7 +135,8 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     UsageError
         If there is no such solver.
     InfeasibleError
-        If no placement can keep the limits; says by how much memory is too small.
+        If no placement can keep the limits; says by how much memory is too small, or which
+        devices no link joins.
     SolverError
         If the solver finds nothing in its time; if it fails and nobody else finds anything; if
         the backend that was asked for refuses the model.
@@ -166,6 +167,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     began = time.monotonic()
     chosen = solver_of(solver)
     check_memory(instance_of(problem))
+    check_links(instance_of(problem))
     check_latency_limit(problem)
     if options.start is not None:
         options = replace(options, start=verified(problem, options.start))
