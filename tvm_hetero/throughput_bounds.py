@@ -47,6 +47,9 @@ QUICK_ROWS = 10_000
 ALL_ROWS = 60_000
 # Copies of a hub, in parts of the bound, from which it is worth while to ask where it is.
 _HUB = 0.02
+# Copies count for at most this many times the work of a device: a copy and a task's work share a
+# number, and 15 digits of a copy of 1e12 s leave none for 1e-3 s of work. Less is still a bound.
+_LONGEST = 1e4
 
 
 @dataclass
@@ -159,6 +162,8 @@ def share_program(
     none = np.zeros((0, len(kinds)))
     if scale <= 0:
         return Shares(0.0, weights, tuple(kinds), none)
+    longest = _LONGEST * (math.fsum(rate.min(axis=1).tolist()) / len(rate[0]) or scale)
+    arrive, leave = np.minimum(arrive, longest), np.minimum(leave, longest)
     program = _Program()
     loads = [program.row([(0, -float(len(kind.devices)))]) for kind in kinds]
     # Devices of a kind may differ in how many links lead to them.
@@ -177,7 +182,7 @@ def share_program(
             over = _link_seconds(instance, d) if links[c] >= 0 else {}
             for t, flow in enumerate(instance.tensors):
                 costs = (arrive[t, d] / scale, leave[t, d] / scale)
-                link = over.get(flow.nbytes, 0.0) / scale
+                link = min(longest, over.get(flow.nbytes, 0.0)) / scale
                 full = flow.nbytes / (kind.capacity or 1) if room[c] >= 0 else 0.0
                 moved = (costs, (link, links[c]), (full, room[c]))
                 _add_moves(program, instance, share, t, c, loads[c], moved)

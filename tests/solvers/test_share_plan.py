@@ -93,3 +93,16 @@ def test_a_hub_is_somewhere() -> None:
     assert shares == pytest.approx(10.0)
     # x tasks away from the hub: 20 - x + x / 2 = x + x / 2 at x = 10.
     assert hub_bound(instance, shares) == pytest.approx(15.0)
+
+
+def test_copies_of_ages_leave_the_digits_of_work() -> None:
+    """A copy of 87,000 years and milliseconds of work in one number: the bound was 3e-6 high."""
+    costs = {
+        "a": {"p1": 132.6841363056729, "p2": 289.492661030559},
+        "b": {"p1": 0.0014540072512552117, "p2": 0.0142977379706, "p3": 0.0014540072512552117},
+    }
+    platform = processors(3, overlap=False, bandwidth=8.0, exclusive=True)
+    problem = problem_of(costs, [("a", "b", 20 * 2**40)], platform, FREE)
+    instance = Instance(problem)
+    best = math.fsum((costs["a"]["p1"], costs["b"]["p1"]))
+    assert 132.68 < hub_bound(instance, 132.0) <= best
