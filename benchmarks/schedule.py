@@ -30,9 +30,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 # Seconds that each algorithm may take in each suite.
 SUITES = {
     "latency": 4.0,
-    "splitting": 30.0,
+    "splitting": 60.0,
     "hard": 60.0,
-    "throughput": 10.0,
+    "throughput": 30.0,
     "batches": 60.0,
     "memory": 20.0,
     "nodes": 5.0,

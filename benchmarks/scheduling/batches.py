@@ -6,7 +6,7 @@ from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 from tvm_hetero.problem import Objective
 
 NETWORKS = ("light-resnet50", "light-inception_v1", "light-inception_v2", "gpt-24")
-PLATFORMS = ("sched-pcie",)
+PLATFORMS = ("sched-pcie", "sched-nvl")
 SIZES = (16, 64)
 ALGORITHMS = ("single", "heft", "auto")
 

@@ -8,7 +8,8 @@ from tvm_hetero.problem import Objective
 # (network, platform): the case study first, then the paper's open question.
 CASES = (
     ("gpt3-175b", "sched-6"), ("gpt3-175b", "diviml-6"), ("llama3-70b", "mixed-4"),
-    ("llama3-405b", "mixed-16"), ("kimi-k2", "mixed-64"),
+    ("llama3-405b", "mixed-16"), ("mixtral-8x7b", "mixed-16"), ("megatron-1t", "mixed-64"),
+    ("deepseek-v3", "mixed-64"), ("kimi-k2", "mixed-64"),
 )  # fmt: skip
 ORDERINGS = ("none", "tasks", "time", "batches")
 

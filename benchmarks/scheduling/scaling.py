@@ -11,17 +11,22 @@ from pathlib import Path
 
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 
-SIZES = (1_000, 10_000, 30_000, 100_000)
+SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
+ALGORITHMS = ("heft", "auto")
 
 
 def rows(small: bool, time_limit: float) -> list[Row]:
-    """A row for each size: seconds and the most memory of a fresh process."""
+    """A row for each size and algorithm: seconds and the most memory of a fresh process.
+
+    heft ends when it has a schedule and a bound; auto searches on while there is time.
+    """
     sizes = (200, 400) if small else SIZES
-    return [_apart(size, time_limit) for size in sizes]
+    return [_apart(size, solver, time_limit) for solver in ALGORITHMS for size in sizes]
 
 
-def _apart(size: int, time_limit: float) -> Row:
-    command = [sys.executable, "-m", "benchmarks.scheduling.scaling", str(size), str(time_limit)]
+def _apart(size: int, solver: str, time_limit: float) -> Row:
+    command = [sys.executable, "-m", "benchmarks.scheduling.scaling"]
+    command += [str(size), solver, str(time_limit)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
     )
@@ -29,14 +34,14 @@ def _apart(size: int, time_limit: float) -> Row:
     return row
 
 
-def _one(size: int, time_limit: float) -> Row:
+def _one(size: int, solver: str, time_limit: float) -> Row:
     began = time.perf_counter()
     problem = zoo_case("layered", "sched-nvl", tasks=size)
     made = time.perf_counter() - began
-    row, _ = run(problem, "auto", time_limit)
+    row, _ = run(problem, solver, time_limit)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return describe(problem, f"layered {size}") | row | {"made_s": made, "peak_bytes": peak}
 
 
 if __name__ == "__main__":
-    print(json.dumps(_one(int(sys.argv[1]), float(sys.argv[2]))))
+    print(json.dumps(_one(int(sys.argv[1]), sys.argv[2], float(sys.argv[3]))))

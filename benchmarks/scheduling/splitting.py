@@ -12,7 +12,7 @@ from tvm_hetero.problem import Problem
 # The MILP closes chains of small modules and little else; CP-SAT goes further.
 MILP_CASES = (
     ("light-squeezenet", {}), ("resnet18", {}), ("resnet50", {}), ("resnet152", {}),
-    ("module", {"tasks": 20}), ("gpt-24", {}),
+    ("module", {"tasks": 20}), ("gpt-24", {}), ("light-inception_v1", {}),
 )  # fmt: skip
 CPSAT_CASES = (
     ("light-inception_v1", {}), ("light-inception_v2", {}), ("inception-v3", {}),

@@ -7,6 +7,9 @@ from tvm_hetero.problem import Objective, Problem
 
 FREE = Objective("throughput")
 STAGES = Objective("throughput", contiguous=True)
+# Serial: copies keep devices busy. h100x8 has eight alike and a host, mixed-4 four unlike nodes.
+FREE_PLATFORMS = ("diviml", "diviml-serial", "sched-nvl-serial", "h100x8", "mixed-4", "hopper-8")
+STAGE_PLATFORMS = ("diviml", "sched-nvl-serial", "mixed-4")
 ALGORITHMS = ("heft", "annealing", "auto")
 STAGE_ALGORITHMS = ("linear-dp", "auto")
 
@@ -21,18 +24,18 @@ def cases(small: bool) -> list[tuple[str, Problem, tuple[str, ...]]]:
             ("squeezenet, stages", stages, STAGE_ALGORITHMS),
         ]
     found = []
-    for platform in ("diviml", "sched-nvl", "hopper-8", "mixed-4"):
+    for platform in FREE_PLATFORMS:
         for name, sizes in (
-            ("light-inception_v1", {}), ("gpt-24", {}), ("gpt-96", {}),
-            ("layered", {"tasks": 2000}),
+            ("light-inception_v1", {}), ("gpt-96", {}), ("layered", {"tasks": 2000}),
         ):  # fmt: skip
             label = " ".join([name, *(f"{v}" for v in sizes.values())])
             problem = zoo_case(name, platform, FREE, **sizes)
             found.append((f"{label} on {platform}, free", problem, ALGORITHMS))
-    for platform in ("diviml", "mixed-4"):
+    for platform in STAGE_PLATFORMS:
         for name, sizes in (
-            ("light-inception_v1", {}), ("light-resnet50", {}), ("resnet152", {}), ("gpt-24", {}),
-            ("gpt-24", {"groups": 1, "layers": 96}), ("bert-large", {}), ("lstm", {}),
+            ("light-inception_v1", {}), ("light-densenet121", {}), ("resnet152", {}),
+            ("gpt-24", {}), ("gpt-24", {"groups": 1, "layers": 96}), ("bert-large", {}),
+            ("lstm", {}), ("randwire-ws", {}), ("series-parallel", {"tasks": 200}),
         ):  # fmt: skip
             label = " ".join([name, *(f"{k}={v}" for k, v in sizes.items())])
             problem = zoo_case(name, platform, STAGES, **sizes)

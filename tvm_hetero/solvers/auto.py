@@ -33,6 +33,8 @@ LARGE = 20_000
 MANY = 9
 # A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
 _QUICK = 0.1
+# Seconds' worth of annealing after which splitting gains more.
+_MOST_ALONE = 15.0
 _HEURISTICS = ("single", "heft", "peft", "cpop", "greedy")
 
 
@@ -108,7 +110,7 @@ def _share(stage: Stage, options: Options, best: Schedule | None, left: float) -
     """What a stage is told. One that works alone does what it would do if it were the only one."""
     limit = stage.share * options.time_limit
     if stage.alone:
-        return replace(options, time_limit=limit, clock=left)
+        return replace(options, time_limit=min(limit, _MOST_ALONE), clock=left)
     return replace(options, start=best, time_limit=limit, clock=left)
 
 
