@@ -32,7 +32,7 @@ SUITES = {
     "latency": 4.0,
     "splitting": 60.0,
     "hard": 60.0,
-    "throughput": 30.0,
+    "throughput": 20.0,
     "batches": 60.0,
     "memory": 20.0,
     "nodes": 5.0,

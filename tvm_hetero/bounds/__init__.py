@@ -59,8 +59,11 @@ __all__ = [
     "lower_bound",
 ]
 
-# What a bound beside a schedule, and one within a solver, may take: about 1 and 0.2 seconds.
-_QUICK = 1.0
+# What a bound beside a schedule may take if nobody says, and at most, s.
+_QUICK, _LONGEST = 1.0, 4.0
+# Seconds that the whole ladder takes for each second of programs: several rungs have some.
+_RUNGS = 3.5
+# The programs of a bound within a solver: a fifth of a second or so in all.
 _QUICKER = 0.1
 
 
@@ -73,13 +76,14 @@ def lower_bound(
     ----------
     problem : any problem that has a schedule.
     upper : a known value; the search stops when the bound has reached it.
-    seconds : about what it may take, counted as work; the first rungs are always there.
+    seconds : about what it may take, counted as work; the first rungs are always there, and more
+        than four are not used.
 
     Returns
     -------
     s, s per batch, J per batch, or money per batch, by the objective.
     """
-    rungs = bound_ladder(problem, min(seconds, _QUICK), upper)
+    rungs = bound_ladder(problem, min(seconds, _LONGEST) / _RUNGS, upper)
     return max((rung.value for rung in rungs), default=0.0)
 
 

@@ -56,6 +56,8 @@ ROUNDING = 1 - 1e-12
 WORK_A_SECOND = 80_000
 # Shares (task x kind of device) above which throughput is bounded by prices alone.
 _MOST_SHARES = 60_000
+# Work from which on patterns are worth the tenths of a second that they take.
+_PATTERN_WORK = 8_000
 # Devices up to which nested programs are solved, one for each task and device.
 _MOST_NESTED = 6
 # A bound this near to a known value is as good as it.
@@ -139,7 +141,7 @@ def _rungs(
     path = functools.cache(lambda: path_of(figures))
     yield "critical path", path
     yield "loads", lambda: load_of(figures)
-    if any(figures.instance.memory_binds):
+    if any(figures.instance.memory_binds) and work >= _PATTERN_WORK:
         yield "patterns", lambda: pattern_bound(figures.instance)
     limit = limit_of(figures, path())
     chain = chain_of(figures, limit)

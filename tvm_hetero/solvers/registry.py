@@ -57,7 +57,7 @@ _OURS = {
     "throughput": "tvm_hetero.solvers.throughput",
 }
 # What the ladder of bounds takes beside an answer at most, about, s.
-_MOST_ASIDE = 1.0
+_MOST_ASIDE = 4.0
 # New objects after which Python looks for circles among them (its own number is 700).
 _OBJECTS = 200_000
 _REGISTERED: dict[str, Solver] = {}
