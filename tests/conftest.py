@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,11 @@ settings.load_profile("tvm_hetero")
 _CACHE = Path(__file__).parent.parent / "build" / "test-cache"
 os.environ.setdefault("TVM_HETERO_CACHE", str(_CACHE))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell that starts us in the background has Ctrl-C ignored, for us and for our children; some
+# tests press it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
