@@ -34,7 +34,7 @@ SUITES = {
     "hard": 60.0,
     "throughput": 20.0,
     "batches": 60.0,
-    "memory": 20.0,
+    "memory": 60.0,
     "nodes": 5.0,
     "scaling": 60.0,
     "bounds": 4.0,

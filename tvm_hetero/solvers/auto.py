@@ -58,9 +58,9 @@ def line_up(problem: Problem) -> list[Stage]:
     if len(problem.tasks) > LARGE:
         return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
     if problem.batch > 1 and kind == "latency":
-        return [*quick, Stage("batches", 0.9)]
+        return [*quick, Stage("batches", 1.0)]
     if any(instance_of(problem).memory_binds) and kind == "latency":
-        return [*quick, *counted, Stage("memory", 0.5), Stage("milp-split", 0.3)]
+        return [*quick, *counted, Stage("memory", 0.5), Stage("milp-split", 0.5)]
     if kind == "latency":
         # What modules close, they close at once; where they do not, annealing finds better starts.
         return [

@@ -49,16 +49,16 @@ from tvm_hetero.solvers.streams import Streams, StreamSearch
 T = TypeVar("T")
 
 # Items that level 2 decodes in a second on a slow machine; ours make 60 to 110 million.
-_ITEMS_PER_SECOND = 30e6
+_ITEMS_PER_SECOND = 50e6
 # Tasks up to which modules of whole batches are solved: copies of large batches may make the
 # best division none at all.
 _FEW_TASKS = 200
 # Seconds of a search from which on loading CP-SAT, about one, is worth it.
 _LONG = 10.0
 # Parts of the time limit for whole batches (each of three searches), level 2 and level 3.
-_WHOLE, _DIVIDE, _TIME = 0.05, 0.45, 0.2
+_WHOLE, _DIVIDE, _TIME = 0.05, 0.5, 0.2
 # Part of the time limit for the bound, at most so many seconds of it, and what is left unplanned.
-_BOUND, _MOST_BOUND, _SPARE = 0.14, 8.4, 0.12
+_BOUND, _MOST_BOUND, _SPARE = 0.16, 8.4, 0.1
 _LADDER = 0.5
 # Decoded items for each task and device after which a longer search gains next to nothing.
 _MOST_ITEMS = 10_000_000

@@ -38,8 +38,8 @@ from tvm_hetero.solvers.ranks import rank_order
 
 NAME = "memory"
 # Steps of annealing, and work of the bounds, for each second of the limit and stage.
-_STEPS = 10e6
-_WORK = 0.12 * WORK_A_SECOND
+_STEPS = 20e6
+_WORK = 0.24 * WORK_A_SECOND
 # Of a stage's steps, what following all ways together may take; the rest polishes the best.
 _FOLLOW = 0.5
 _COLD = 0.02
