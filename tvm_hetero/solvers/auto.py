@@ -8,7 +8,8 @@ that the same problem gets the same answer.
     latency         heuristics, milp-split for as long as easy problems take, annealing, then
                     milp-split again; memory where it binds
     ... batches     heuristics on whole batches, then batches, which divides them
-    throughput      throughput (all rungs of its own); with many devices, count-dp before it
+    throughput      throughput (all rungs of its own), then annealing for free placements; with
+                    many devices, count-dp before both
     energy, cost    heuristics, annealing, then one exact model
 
 A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
@@ -54,7 +55,8 @@ def line_up(problem: Problem) -> list[Stage]:
     many = len(problem.platform.devices) >= MANY and problem.batch == 1
     counted = [Stage("count-dp", 0.2)] if many and not problem.objective.contiguous else []
     if kind == "throughput":
-        return [Stage("single", _QUICK), *counted, Stage("throughput", 0.75)]
+        alone = [] if problem.objective.contiguous else [Stage("annealing", 1.0, alone=True)]
+        return [Stage("single", _QUICK), *counted, Stage("throughput", 0.75), *alone]
     if len(problem.tasks) > LARGE:
         return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
     if problem.batch > 1 and kind == "latency":
