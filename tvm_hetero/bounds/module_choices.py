@@ -87,7 +87,7 @@ def choices_of(
 
     `piece` are its parts (see `key_of`); `blink` is the longest time that may count as none, s.
     """
-    places = _placements(piece)
+    places = placements_of(piece)
     first, last = module.first is not None, module.last is not None
     run = _run_times(piece, places, first)
     seconds = _times(piece, places, run, first)
@@ -102,7 +102,7 @@ def choices_of(
     return found.take(np.argsort(found.code, kind="stable"))
 
 
-def _placements(piece: Piece) -> Array:
+def placements_of(piece: Piece) -> Array:
     """(n, parts): one device for every group, in all ways."""
     rows = [np.array(piece.devices[group[0]], dtype=np.int16) for group in piece.groups]
     grid = np.stack(np.meshgrid(*rows, indexing="ij"), axis=-1).reshape(-1, len(rows))

@@ -36,6 +36,8 @@ class Booking:
         self.undo: list[Callable[[], object]] = []
         # Devices whose memory can run out; nothing is kept about the memory of the others.
         self.watched = frozenset(d for d in range(k) if instance.memory_binds[d])
+        # Those of them whose memory has changed since the last placement that was kept.
+        self.touched: set[int] = set()
 
     def space(self, device: int) -> float:
         """Bytes that are not yet taken for good on a device."""
@@ -178,6 +180,7 @@ class Booking:
         self.undo.append(lambda: self.last_use[tensor].__setitem__(device, before))
         at_home = self.place_of[self.instance.tensors[tensor].maker] == device
         waiting = at_home and self.unplaced[tensor] > 0
+        self.touched.add(device)
         life = self.memory[device].lives[tensor, False]
         end = life.end
         life.end = math.inf if waiting else self.last_use[tensor][device]
@@ -187,6 +190,7 @@ class Booking:
         """Put a tensor, or the unread output of a task, into a device's memory."""
         if device not in self.watched:
             return
+        self.touched.add(device)
         memory = self.memory[device]
         memory.lives[key] = life
         memory.total += life.nbytes
@@ -203,6 +207,8 @@ class Booking:
 
     def reserve(self, device: int, nbytes: int) -> None:
         """Take memory for weights."""
+        if device in self.watched:
+            self.touched.add(device)
         memory = self.memory[device]
         memory.permanent += nbytes
         self.undo.append(lambda: setattr(memory, "permanent", memory.permanent - nbytes))
@@ -211,3 +217,9 @@ class Booking:
         """Take back everything since the last placement that was kept."""
         while self.undo:
             self.undo.pop()()
+        self.touched.clear()
+
+    def keep(self) -> None:
+        """What was placed stays."""
+        self.undo.clear()
+        self.touched.clear()

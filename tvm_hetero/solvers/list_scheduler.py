@@ -105,7 +105,7 @@ class ListScheduler(Booking):
             raise self.stuck(v, short)
         *_, device, wait = min(options)
         self.place(v, device, wait)
-        self.undo.clear()
+        self.keep()
 
     def candidates(self, v: int) -> list[int]:
         """The devices that may run `v`, given where the tasks of its color are."""
@@ -118,10 +118,13 @@ class ListScheduler(Booking):
         if not self.watched:
             ends = self.probe(v, device)
             return None if ends is None else (0.0, ends)
-        short = 0
+        short = self.lacking(v, device)
+        if short > 0:
+            return short
         for wait in self.delays(device):
             end = self.place(v, device, wait)
-            over = max((self.memory[d].overflow() for d in self.watched), default=0)
+            # Where nothing has changed, everything still fits.
+            over = max((self.memory[d].overflow() for d in self.touched), default=0)
             self.roll_back()
             if end is None:
                 return None
@@ -129,6 +132,13 @@ class ListScheduler(Booking):
                 return wait, end
             short = min(short, over) if short else over
         return short
+
+    def lacking(self, v: int, device: int) -> int:
+        """Bytes that a task's weights alone need beyond what is left: waiting frees none of them."""
+        loaded = (self.instance.task_of[v], device) in self.loaded
+        if loaded or device not in self.watched:
+            return 0
+        return max(0, math.ceil(self.instance.weights[v] - self.space(device)))
 
     def delays(self, device: int) -> list[float]:
         """Times before which nothing new is begun: 0, then when memory is given back."""

@@ -33,7 +33,7 @@ from tvm_hetero.instance import Instance
 from tvm_hetero.modules import cut_is_exact, modules_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers import cpsat
+from tvm_hetero.solvers import cpsat, split_throughput
 from tvm_hetero.solvers.cpsat_run import Budget
 from tvm_hetero.solvers.neighbourhood import improve_by_windows
 from tvm_hetero.solvers.options import Options, make_schedule
@@ -79,6 +79,10 @@ def improve(
         instance = Instance(problem)
         if cut_is_exact(instance):
             return _by_modules(instance, options, start, Budget.of(options, began))
+    if problem.objective.kind == "throughput":
+        found = split_throughput.solve(problem, options, start)
+        if found is not None:
+            return replace(found, solver=NAME)
     start = start or cpsat.best_start(problem, options)
     return replace(cpsat.improve(problem, options, start, began), solver=NAME)
 
