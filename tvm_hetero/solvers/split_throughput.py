@@ -1,0 +1,209 @@
+"""Throughput by modules: plans and proofs by turns, until they meet or the work is used up.
+
+With U the value of the best plan and L what is proven, labels (`split_prices.probe`) are asked for
+a plan below a target t between L and U. The answer is that there is none, and L = t; or plans, and
+U is the value of the best; or neither, since labels were merged. So
+
+    prices        L                                            -> `split_prices.best_weights`
+    start         the start that is given, a list schedule, rounded shares, or labels; annealed
+    hunt          the interval is halved as often as that pays, for more and more labels
+                                                                -> `Hunt.run`
+    annealing     from the best plan; then the hunt goes on
+
+All of it is counted work. Where a module has too many placements, where stages are asked for (rule
+8: whether they form a pipeline is no sum over modules), or where labels find no plan at all, the
+whole graph goes to CP-SAT. A batch may be divided, which no column knows: no bound is claimed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+
+from tvm_hetero.class_shares import shares_of
+from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.instance import Instance, instance_of
+from tvm_hetero.problem import Problem
+from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
+from tvm_hetero.solvers import heft, single
+from tvm_hetero.solvers.load_annealing import annealed
+from tvm_hetero.solvers.loads import exact_value
+from tvm_hetero.solvers.options import Options, make_schedule
+from tvm_hetero.solvers.period import write_period
+from tvm_hetero.solvers.share_plan import share_plan
+from tvm_hetero.solvers.split_columns import ColumnChain, throughput_chain
+from tvm_hetero.solvers.split_labels import WORK_A_SECOND
+from tvm_hetero.solvers.split_prices import Probe, Weights, best_weights, probe
+from tvm_hetero.throughput_bounds import rates
+
+# Labels at one cut and device, when the interval is gone through for the first, second, ... time.
+_WIDTHS = (300, 1_000, 3_000, 10_000, 30_000)
+# A target this much below the best plan: what is then proven is optimal.
+_BELOW = 1 - 0.1 * OPTIMAL_GAP
+# Halvings for one width, and the part of the interval that is too little for another.
+_HALVINGS, _LITTLE = 3, 0.05
+# Work of hunts for each second of the limit; of it and of the limit's annealing, parts for each.
+_WORK = 0.8 * WORK_A_SECOND
+_HUNTS = ((0.1, 0.1), (0.5, 0.3), (0.8, 0.6))
+# Starts that are annealed.
+_MOST_STARTS = 2
+# Of the clock, what annealing may take; it counts its own steps.
+_CLOCK = 0.4
+Ask = Callable[[float, int, int], Probe]
+
+
+def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedule | None:
+    """The best plan by modules; None where modules do not help (see the head).
+
+    Raises
+    ------
+    InfeasibleError
+        If it is proven that no placement fits.
+    """
+    if problem.objective.contiguous:
+        return None
+    until = time.monotonic() + options.patience
+    instance = instance_of(problem)
+    chain = throughput_chain(instance)
+    if chain is None:
+        return None
+    weights = best_weights(chain)
+    plans = _first_plans(problem, chain, weights, options, start)
+    if not plans:
+        return None
+    ask = partial(probe, chain, weights, until=until)
+    hunt = Hunt(instance, plans[0], weights.bound, ask, until)
+    for turn, (effort, share) in enumerate(_HUNTS):
+        for i, plan in enumerate(plans):
+            if hunt.closed or time.monotonic() > until:
+                break
+            limit = max(1e-3, effort * options.time_limit / len(plans))
+            left = _CLOCK * (until - time.monotonic()) / (len(plans) - i)
+            own = replace(options, time_limit=limit, clock=None, seed=options.seed + turn)
+            hunt.take([annealed(instance, plan, hunt.low, own, left) or plan])
+        hunt.run(int(share * _WORK * options.time_limit))
+        plans[:1] = [hunt.plan]
+    bound = min(hunt.low, hunt.high) if problem.batch == 1 else 0.0
+    if start is not None and start.value <= hunt.high:
+        return replace(start, lower_bound=min(bound, start.value), seed=options.seed)
+    executions, copies = write_period(instance, hunt.plan)
+    name = "milp-split"
+    return make_schedule(problem, name, executions, copies, lower_bound=bound, seed=options.seed)
+
+
+@dataclass
+class Hunt:
+    """The best plan and its value `high`; `low` is proven (s); `ask` is `probe` of the chain."""
+
+    instance: Instance
+    plan: Sequence[int]
+    low: float
+    ask: Ask
+    until: float = math.inf
+
+    def __post_init__(self) -> None:
+        self.high = exact_value(self.instance, self.plan)
+        self.work, self.turn = 0, 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether the best plan is proven."""
+        return self.high - self.low <= OPTIMAL_GAP * self.high
+
+    def take(self, plans: Sequence[Sequence[int]]) -> bool:
+        """Keep the best of some plans, if it is better."""
+        before = self.high
+        for plan in plans:
+            value = exact_value(self.instance, plan)
+            if value < self.high:
+                self.plan, self.high = plan, value
+        return self.high < before
+
+    def run(self, work: int) -> None:
+        """Narrow the interval until it is closed or the work is used up."""
+        self.work = work
+        while self._may() and self.turn < len(_WIDTHS):
+            self._narrow(_WIDTHS[self.turn])
+            # Another hunt begins where this one ended.
+            self.turn += self.work > 0
+
+    def _narrow(self, width: int) -> None:
+        """Halve the interval; where labels have settled its lower half, try all of it at once."""
+        least, most = self.low, self.high
+        for _ in range(_HALVINGS):
+            if not self._may() or most - least <= _LITTLE * (self.high - self.low):
+                return
+            middle = (least + most) / 2
+            if self._try(middle, width) == "none":
+                least = self.low
+                if self._may() and most >= self.high and self._try(most, width) == "none":
+                    return
+            else:
+                # What labels could not settle is above what they could.
+                most = middle
+            most = min(most, self.high)
+
+    def _may(self) -> bool:
+        return not self.closed and self.work > 0 and time.monotonic() < self.until
+
+    def _try(self, target: float, width: int) -> str:
+        """Whether there is "none" below the target, or something "better", or it is "open"."""
+        target = min(target, self.high * _BELOW)
+        answer = self.ask(target, width, self.work // 2)
+        self.work -= answer.work
+        self.low = max(self.low, min(answer.bound, self.high))
+        if self.take(answer.plans):
+            return "better"
+        return "none" if self.low >= target * _BELOW else "open"
+
+
+def _first_plans(
+    problem: Problem,
+    chain: ColumnChain,
+    weights: Weights,
+    options: Options,
+    start: Schedule | None,
+) -> list[Sequence[int]]:
+    """The best plans that are quickly found, the best first; where nothing fits, by labels."""
+    instance = chain.instance
+    found = [
+        None if start is None else _placement(instance, start),
+        share_plan(instance, shares_of(instance, rates(instance))),
+    ]
+    for other in (single.solve, heft.solve):
+        with suppress(HeteroError):
+            found.append(_placement(instance, other(problem, options)))
+    valued = [(exact_value(instance, plan), plan) for plan in found if plan is not None]
+    valued = sorted((pair for pair in valued if pair[0] < math.inf), key=itemgetter(0))
+    if valued:
+        return [plan for _, plan in valued[:_MOST_STARTS]]
+    if weights.bound == math.inf:
+        raise InfeasibleError("no path of links leads between the devices that tasks need")
+    target = 1.0 + math.fsum(float(table.load.max(initial=0.0)) for table in chain.tables)
+    work = int(_WORK * options.time_limit)
+    for width in _WIDTHS:
+        answer = probe(chain, weights, target, width, work)
+        work -= answer.work
+        for plan in answer.plans:
+            if exact_value(instance, plan) < math.inf:
+                return [plan]
+        if answer.bound >= target * _BELOW:
+            raise InfeasibleError(
+                "no placement keeps within memory (in steady state every tensor made on or copied "
+                "to a device counts), whatever modules are put where (proven); add memory"
+            )
+    return []
+
+
+def _placement(instance: Instance, schedule: Schedule) -> list[int] | None:
+    """The device of every part; None if the schedule divides the batch."""
+    if len(schedule.executions) != len(instance):
+        return None
+    index = instance.problem.platform.index
+    place = schedule.placement
+    return [index[place[task][0]] for task in instance.tasks]
