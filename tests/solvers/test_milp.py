@@ -12,8 +12,9 @@ from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import BackendError, InfeasibleError, SolverError, UsageError
-from tvm_hetero.platform import Device, Link, Platform
-from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.graph import Edge, Task, TaskGraph
+from tvm_hetero.platform import Device, Fabric, Link, Platform
+from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.solvers import Options, milp, solve
 from tvm_hetero.solvers.milp_backends import has_full_licence
 
@@ -86,6 +87,15 @@ def test_throughput_in_contiguous_stages(problem: Problem) -> None:
 )
 def test_energy_and_cost(problem: Problem) -> None:
     assert_optimal(problem)
+
+
+def test_a_model_that_presolve_closes_has_a_bound() -> None:
+    """HiGHS calls the model optimal, with a bound of minus infinity."""
+    task_graph = TaskGraph((Task("a"), Task("b")), (Edge("a", "b", 0),))
+    devices = (Device("d0", "node0"), Device("d1", "node0"))
+    platform = Platform(devices, fabrics=(Fabric("node0", math.inf, 0.0625),))
+    costs = {task: {"d0": Cost(((1, 0.01),)), "d1": Cost(((1, 0.01),))} for task in ("a", "b")}
+    assert_own_bound(Problem(task_graph, costs, platform, Objective()))
 
 
 @quickly(35)

@@ -240,7 +240,12 @@ def _outcome(
         mathopt.TerminationReason.INFEASIBLE_OR_UNBOUNDED,
     ):
         return Outcome(None, math.inf, True)
-    bound = _safe(model, result.termination.objective_bounds.dual_bound, tolerance)
+    bounds = result.termination.objective_bounds
+    bound = bounds.dual_bound
+    if reason == mathopt.TerminationReason.OPTIMAL and not math.isfinite(bound):
+        # HiGHS forgets its bound where rounding in presolve already gives the optimum.
+        bound = bounds.primal_bound
+    bound = _safe(model, bound, tolerance)
     if not result.has_primal_feasible_solution():
         return Outcome(None, bound, False)
     values = result.variable_values()
