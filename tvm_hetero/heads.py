@@ -18,43 +18,48 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tvm_hetero.instance import Instance
 
 Table = list[list[float]]
+Array = NDArray[np.float64]
 
 
 def heads_and_tails(
     instance: Instance,
     run: Callable[[int, int], float],
-    copy: Callable[[int, int, int], float],
+    copies: Callable[[int], Array],
 ) -> tuple[Table, Table]:
     """Heads and tails of every (task, device); inf where a task cannot run.
 
     Parameters
     ----------
     run : time of task v on device d, in any unit.
-    copy : time to bring tensor t from device j to device k in the same unit; inf for no path.
+    copies : times to bring tensor t from every device (row) to every device (column) in the same
+        unit; inf for no path. Of tensors that are equally large it may be the same array.
     """
     n, k = len(instance), len(instance.names)
-    head: Table = [[math.inf] * k for _ in range(n)]
-    tail: Table = [[math.inf] * k for _ in range(n)]
+    runs = np.full((n, k), math.inf)
+    for v, devices in enumerate(instance.devices):
+        runs[v, list(devices)] = [run(v, d) for d in devices]
+    head, tail = np.full((n, k), math.inf), np.full((n, k), math.inf)
     for v in instance.order:
-        for d in instance.devices[v]:
-            ready = 0.0
-            for t in instance.inputs[v]:
-                maker = instance.tensors[t].maker
-                there = (head[maker][j] + copy(t, j, d) for j in instance.devices[maker])
-                ready = max(ready, min(there))
-            head[v][d] = ready + run(v, d)
+        ready = np.zeros(k)
+        for t in instance.inputs[v]:
+            there = head[instance.tensors[t].maker][:, None] + copies(t)
+            np.maximum(ready, there.min(axis=0), out=ready)
+        head[v] = ready + runs[v]
     for v in reversed(instance.order):
-        for d in instance.devices[v]:
-            after = 0.0
-            for t in instance.outputs[v]:
-                for w in instance.tensors[t].readers:
-                    rest = (copy(t, d, j) + run(w, j) + tail[w][j] for j in instance.devices[w])
-                    after = max(after, min(rest))
-            tail[v][d] = after
-    return head, tail
+        after = np.zeros(k)
+        for t in instance.outputs[v]:
+            for w in instance.tensors[t].readers:
+                rest = copies(t) + runs[w] + tail[w]
+                np.maximum(after, rest.min(axis=1), out=after)
+        places = list(instance.devices[v])
+        tail[v, places] = after[places]
+    return head.tolist(), tail.tolist()
 
 
 def critical_path(instance: Instance, head: Table, tail: Table) -> float:

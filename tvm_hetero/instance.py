@@ -25,6 +25,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
 from tvm_hetero.graph import Edge, Tensor
 from tvm_hetero.platform import Fabric, Link
@@ -87,6 +90,7 @@ class Instance:
         self._routes: dict[tuple[int, int, int], tuple[Hop, ...] | None] = {}
         self._links: dict[Hop, Link] = {}
         self._occupied: dict[Hop, tuple[int, ...]] = {}
+        self._copies: dict[int, NDArray[np.float64]] = {}
 
     def _flows(self, tensor: Tensor) -> Iterable[Flow]:
         """One flow for each part that makes the tensor."""
@@ -180,6 +184,14 @@ class Instance:
         if hops is None:
             return math.inf
         return math.fsum(self.hop_seconds(hop, nbytes) for hop in hops)
+
+    def copies(self, nbytes: int) -> NDArray[np.float64]:
+        """`copy_seconds` from every device (row) to every device (column), s."""
+        if nbytes not in self._copies:
+            places = range(len(self.names))
+            rows = [[self.copy_seconds(j, k, nbytes) for k in places] for j in places]
+            self._copies[nbytes] = np.array(rows, dtype=np.float64)
+        return self._copies[nbytes]
 
     def hops(self, tensor: int, placement: Sequence[int]) -> tuple[Hop, ...]:
         """The distinct hops that `tensor` makes under a placement, along each route in order.

@@ -164,6 +164,7 @@ class Piece(Instance):
         self._set_tensors(whole, local)
         self._set_groups(whole, local)
         self._routes, self._links, self._occupied = whole._routes, whole._links, whole._occupied
+        self._copies = whole._copies
 
     def _set_tensors(self, whole: Instance, local: dict[int, int]) -> None:
         tensors: list[Flow] = []

@@ -32,7 +32,7 @@ def test_heads_and_tails_are_those_of_the_plain_recursion(problem: Problem) -> N
     plain = heads.heads_and_tails(
         instance,
         lambda v, d: instance.seconds[v][d],
-        lambda t, j, k: instance.copy_seconds(j, k, instance.tensors[t].nbytes),
+        lambda t: instance.copies(instance.tensors[t].nbytes),
     )
     figures = figures_of(instance)
     for own, expected in zip(heads_and_tails(figures), plain, strict=True):

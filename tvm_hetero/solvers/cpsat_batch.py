@@ -153,7 +153,7 @@ def resolution(instance: Instance, most: float, error: float) -> Ticks:
     head, tail = heads_and_tails(
         instance,
         lambda v, d: run[v][d],
-        lambda t, j, d: instance.copy_seconds(j, d, instance.tensors[t].nbytes),
+        lambda t: instance.copies(instance.tensors[t].nbytes),
     )
     path = critical_path(instance, head, tail)
     return choose(durations, activities, path if path < math.inf else 0.0, most, error)

@@ -38,7 +38,9 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tvm_hetero.heads import critical_path, heads_and_tails
+import numpy as np
+
+from tvm_hetero.heads import Array, critical_path, heads_and_tails
 from tvm_hetero.instance import Hop, Instance
 from tvm_hetero.solvers.scaling import Ticks
 
@@ -67,7 +69,8 @@ class BatchModel:
         self.exact = instance.routes_form_trees
         counts_devices = instance.problem.objective.kind in ("energy", "cost")
         self._all_hops = counts_devices or any(instance.memory_binds)
-        self.head, self.tail = heads_and_tails(instance, self.run, self.copy)
+        self._copies: dict[int, Array] = {}
+        self.head, self.tail = heads_and_tails(instance, self.run, self.copies)
         least = math.floor(min(horizon, critical_path(instance, self.head, self.tail)))
         self.makespan = self.model.new_int_var(least, horizon, "T")
         self.x: dict[tuple[int, int], cp_model.IntVar] = {}
@@ -100,6 +103,14 @@ class BatchModel:
         """Time of the route of `t` from `j` to `k`, ticks; inf if there is none."""
         route = self.instance.route(j, k, self.instance.tensors[t].nbytes)
         return math.inf if route is None else sum(self.hop(t, hop) for hop in route)
+
+    def copies(self, t: int) -> Array:
+        """`copy` from every device to every device."""
+        nbytes = self.instance.tensors[t].nbytes
+        if nbytes not in self._copies:
+            places = range(len(self.instance.names))
+            self._copies[nbytes] = np.array([[self.copy(t, j, k) for k in places] for j in places])
+        return self._copies[nbytes]
 
     def _add_placement(self) -> None:
         """x, s and e, within heads and tails; those that no schedule within the horizon has

@@ -124,7 +124,7 @@ class _Placements:
         _, self.tail = heads_and_tails(
             instance,
             lambda v, d: seconds[v][d],
-            lambda t, j, k: instance.copy_seconds(j, k, tensors[t].nbytes),
+            lambda t: instance.copies(tensors[t].nbytes),
         )
         limit = instance.problem.objective.latency_limit
         self.limit = math.inf if limit is None else limit * _ROUNDING

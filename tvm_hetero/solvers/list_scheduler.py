@@ -134,7 +134,7 @@ class ListScheduler(Booking):
         return short
 
     def lacking(self, v: int, device: int) -> int:
-        """Bytes that a task's weights alone need beyond what is left: waiting frees none of them."""
+        """Bytes that a task's weights alone need beyond what is left; waiting frees none."""
         loaded = (self.instance.task_of[v], device) in self.loaded
         if loaded or device not in self.watched:
             return 0

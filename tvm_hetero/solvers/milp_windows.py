@@ -46,7 +46,7 @@ def make_windows(
     head, tail = heads_and_tails(
         instance,
         lambda v, d: least[v][d],
-        lambda t, j, k: instance.copy_seconds(j, k, instance.tensors[t].nbytes // batch),
+        lambda t: instance.copies(instance.tensors[t].nbytes // batch),
     )
     ready = [
         [head[v][d] - least[v][d] if least[v][d] < math.inf else math.inf for d in devices]

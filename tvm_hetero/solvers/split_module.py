@@ -145,6 +145,6 @@ def entry_bound(piece: Piece) -> float:
     head, tail = heads_and_tails(
         piece,
         lambda v, d: piece.seconds[v][d],
-        lambda t, j, k: piece.copy_seconds(j, k, sizes[t]),
+        lambda t: piece.copies(sizes[t]),
     )
     return critical_path(piece, head, tail) * _ROUNDING
