@@ -139,8 +139,7 @@ def test_columns_add_up_to_the_loads_of_a_placement(problem: Problem, seed: int)
 @given(data=st.data())
 def test_labels_find_what_fits_or_prove_that_nothing_does(data: st.DataObject) -> None:
     devices, parts = 2, data.draw(st.integers(1, 3))
-    amount = st.integers(0, 6).map(float)
-    steps, kinds = [], []
+    amount, kinds = st.integers(0, 6).map(float), []
     for _ in range(2):
         rows = data.draw(
             st.lists(
@@ -157,8 +156,8 @@ def test_labels_find_what_fits_or_prove_that_nothing_does(data: st.DataObject) -
     width = data.draw(st.sampled_from([1, 2, 1000]))
     answer = Search(steps, devices, room, price).run(width, 10**9)
     fitting = []
-    for rows in itertools.product(*(range(len(step)) for step in steps)):
-        chosen = list(zip(steps, rows, strict=True))
+    for way in itertools.product(*(range(len(step)) for step in steps)):
+        chosen = list(zip(steps, way, strict=True))
         ends = [0, *(step.last[row] for step, row in chosen)]
         meet = all(step.first[row] == end for (step, row), end in zip(chosen, ends, strict=False))
         taken = sum(step.taken[row] for step, row in chosen)
@@ -168,8 +167,8 @@ def test_labels_find_what_fits_or_prove_that_nothing_does(data: st.DataObject) -
     if width == 1000:
         assert answer.least == min(fitting, default=math.inf)
         assert bool(answer.ways) == bool(fitting)
-    for way in answer.ways:
-        total = sum(step.taken[row] for step, row in zip(steps, way, strict=True))
+    for found in answer.ways:
+        total = sum(step.taken[row] for step, row in zip(steps, found, strict=True))
         assert (total <= room).all()
 
 

@@ -38,6 +38,9 @@ from tvm_hetero.solvers.cpsat_run import Budget
 from tvm_hetero.solvers.neighbourhood import improve_by_windows
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.solution import Solution, list_schedule, of_schedule, solution
+from tvm_hetero.solvers.split_cost import least_cost
+from tvm_hetero.solvers.split_energy import energy_chain
+from tvm_hetero.solvers.split_spending import MOST_DEVICES, least_energy
 from tvm_hetero.solvers.split_table import Chain
 from tvm_hetero.solvers.timing import to_schedule
 
@@ -45,6 +48,8 @@ from tvm_hetero.solvers.timing import to_schedule
 _ROUNDING = 1 - 1e-12
 # Of the work, what is kept back to improve the joined schedule.
 _KEPT = 0.1
+# Of the work on energy and cost, what is kept back for CP-SAT on the whole graph.
+_KEPT_FOR_WHOLE = 0.3
 NAME = "milp-split"
 
 
@@ -84,7 +89,32 @@ def improve(
         if found is not None:
             return replace(found, solver=NAME)
     start = start or cpsat.best_start(problem, options)
-    return replace(cpsat.improve(problem, options, start, began), solver=NAME)
+    low = 0.0
+    if problem.objective.kind in ("energy", "cost"):
+        start, low = _spending(problem, options, start, began)
+        if start is not None and start.value - low <= OPTIMAL_GAP * start.value:
+            return replace(start, solver=NAME, lower_bound=min(low, start.value), seed=options.seed)
+    found = cpsat.improve(problem, options, start, began)
+    return replace(found, solver=NAME, lower_bound=min(max(low, found.lower_bound), found.value))
+
+
+def _spending(
+    problem: Problem, options: Options, start: Schedule | None, began: float
+) -> tuple[Schedule | None, float]:
+    """The best schedule for energy or cost by modules, and a bound; the start where none helps."""
+    instance, budget = Instance(problem), Budget.of(options, began)
+    used = {d for row in instance.devices for d in row}
+    if len(used) > MOST_DEVICES or not cut_is_exact(instance):
+        return start, 0.0
+    budget.work *= 1 - _KEPT_FOR_WHOLE
+    if problem.objective.kind == "cost":
+        best, low = least_cost(instance, options, budget, start)
+    else:
+        chain = energy_chain(instance)
+        if chain is None:
+            return start, 0.0
+        best, low = least_energy(chain, options, budget, start)
+    return best, low if problem.batch == 1 else 0.0
 
 
 def _by_modules(

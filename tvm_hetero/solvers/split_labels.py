@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,18 +66,23 @@ class Answer:
     Attributes
     ----------
     least : the least cost (first price) of the ways left, inf where it is proven that none is.
-    ways : one row of each step.
+    lowest : the least amounts of the ways left, each by itself.
+    ways : one row of each step; those with the least cost first, or of the first component.
     work : numbers that were looked at.
     """
 
     least: float
+    lowest: Array
     ways: list[list[int]]
     work: int
 
 
 @dataclass(frozen=True)
 class _Labels:
-    """Device, amounts, what they cost by each price; the label before, the row of the step."""
+    """Device, amounts, what they cost by the first price; the label before, the row of the step.
+
+    Where labels were merged, the cost is the least of theirs, which says more than the amounts.
+    """
 
     device: Array
     taken: Array
@@ -104,13 +109,23 @@ class Search:
     steps : in order; equal ones are one object.
     devices : how many there are.
     price : of each component, at least 0.
+    by_first : whether ways are sought that take little of the first component.
     """
 
-    def __init__(self, steps: Sequence[Step], devices: int, room: Array, price: Array) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        devices: int,
+        room: Array,
+        price: Array,
+        *,
+        by_first: bool = False,
+    ) -> None:
+        self.by_first = by_first
         self.steps, self.room = steps, room
         self.prices = _fan(price)
         self.budget = self.prices @ room * (1 + 1e-12)
-        self.until = math.inf
+        self.until, self.merged = math.inf, False
         self.costs = {id(step): step.taken @ self.prices.T for step in steps}
         least = {id(step): _least(step, self.costs[id(step)], devices) for step in steps}
         self.rest = [np.zeros((len(self.prices), devices))]
@@ -127,35 +142,33 @@ class Search:
 
     def run(self, width: int, most: int) -> Answer:
         """Look for ways with at most `width` labels at one cut and device, and `most` work."""
-        least, _, work = self._along(width, most, merge=True)
-        if least == math.inf or work > most:
-            return Answer(least, [], work)
-        _, ways, more = self._along(width, most - work, merge=False)
-        return Answer(least, ways, work + more)
+        first = self._along(width, most, merge=True)
+        if first.least == math.inf or first.work > most or not self.merged:
+            return first
+        second = self._along(width, most - first.work, merge=False)
+        return replace(first, ways=second.ways, work=first.work + second.work)
 
-    def _along(
-        self, width: int, most: int, *, merge: bool
-    ) -> tuple[float, list[list[int]], int]:
+    def _along(self, width: int, most: int, *, merge: bool) -> Answer:
+        self.merged = False
         none = np.zeros(1, dtype=np.int64)
-        none_taken, free = np.zeros((1, len(self.room))), np.zeros((1, len(self.prices)))
-        labels = _Labels(none, none_taken, free, none, none)
+        labels = _Labels(none, np.zeros((1, len(self.room))), np.zeros(1), none, none)
         self.side = 4.0 * width
         past: list[_Labels] = []
         work = 0
         for m, step in enumerate(self.steps):
             work += 2_000 + len(labels) * len(self.useful[m])
             if work > most or time.monotonic() > self.until:
-                return 0.0, [], most + 1
+                return Answer(0.0, np.zeros(len(self.room)), [], most + 1)
             labels = self._extended(m, step, labels)
             if not len(labels):
-                return math.inf, [], work
+                return Answer(math.inf, self.room, [], work)
             work += 20 * len(labels)
             labels, compared = self._thinned(labels, width, merge=merge)
             work += compared
             past.append(labels)
-        cost = labels.cost[:, 0]
-        order = np.argsort(cost, kind="stable")[:_WAYS]
-        return float(cost[order[0]]), [_rows(past, int(at)) for at in order], work
+        key = labels.taken[:, 0] if self.by_first else labels.cost
+        ways = [_rows(past, int(at)) for at in np.argsort(key, kind="stable")[:_WAYS]]
+        return Answer(float(labels.cost.min()), labels.taken.min(axis=0), ways, work)
 
     def _extended(self, m: int, step: Step, labels: _Labels) -> _Labels:
         found: list[_Labels] = []
@@ -167,15 +180,15 @@ class Search:
             for begin in range(0, len(own), size):
                 part = own[begin : begin + size]
                 to_come = costs[rows, 0] + rest[step.last[rows], 0]
-                a, b = np.nonzero(labels.cost[part, 0][:, None] + to_come <= self.budget[0])
+                a, b = np.nonzero(labels.cost[part][:, None] + to_come <= self.budget[0])
                 a, b = part[a], rows[b]
                 taken = labels.taken[a] + step.taken[b]
                 good = (taken <= self.room).all(axis=1)
                 a, b, taken = a[good], b[good], taken[good]
-                cost = labels.cost[a] + costs[b]
-                good = (cost + rest[step.last[b]] <= self.budget).all(axis=1)
-                last = step.last[b[good]]
-                found.append(_Labels(last, taken[good], cost[good], a[good], b[good]))
+                cost, last = labels.cost[a] + costs[b, 0], step.last[b]
+                good = (taken @ self.prices.T + rest[last] <= self.budget).all(axis=1)
+                new = _Labels(last, taken, cost, a, b)
+                found.append(new.take(np.flatnonzero(good)))
         return _joined(found) if found else labels.take(np.zeros(0, dtype=np.int64))
 
     def _thinned(self, labels: _Labels, width: int, *, merge: bool) -> tuple[_Labels, int]:
@@ -184,10 +197,10 @@ class Search:
         for j in np.unique(labels.device).tolist():
             own = labels.take(np.flatnonzero(labels.device == j))
             if len(own) > _COMPARED:
-                own = own.take(_first_of_equals(own.taken))
+                own = own.take(_first_of_equals(own))
             own = self._merged(own, 2 * width + _COMPARED, merge=merge)
             before = len(own)
-            own = own.take(undominated(own.cost[:, 0], own.taken))
+            own = own.take(undominated(own.cost, own.taken))
             compared += before * len(own) // 8
             kept.append(self._merged(own, width, merge=merge))
         return _joined(kept), compared
@@ -199,6 +212,7 @@ class Search:
         """
         if len(labels) <= most:
             return labels
+        self.merged = True
         part = labels.taken / np.maximum(self.room, 1.0)
         side = self.side / _COARSER
         while True:
@@ -210,7 +224,7 @@ class Search:
                 break
             side *= _COARSER
         self.side = side
-        order = np.lexsort((labels.cost[:, 0], key))
+        order = np.lexsort((labels.cost, key))
         labels, key = labels.take(order), key[order]
         begins = np.flatnonzero(np.append([True], np.diff(key) > 0))
         best = labels.take(begins)
@@ -239,9 +253,10 @@ def _least(step: Step, costs: Array, devices: int) -> Array:
     return found.T.reshape(-1, devices, devices)
 
 
-def _first_of_equals(taken: Array) -> Array:
-    order = np.lexsort(taken.T)
-    same = (np.diff(taken[order], axis=0) == 0).all(axis=1)
+def _first_of_equals(labels: _Labels) -> Array:
+    """Of labels with equal amounts the cheapest."""
+    order = np.lexsort((labels.cost, *labels.taken.T))
+    same = (np.diff(labels.taken[order], axis=0) == 0).all(axis=1)
     return np.sort(order[np.append([True], ~same)])
 
 
