@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +140,7 @@ class Family:
         # Two columns more: what every ideal holds (inputs), and what none does (outputs).
         ends = np.array([[True, False]] * len(ideals))
         self._held = np.hstack([ideals, ends.reshape(len(ideals), 2)])
-        self._words = np.packbits(ideals, axis=1)
+        self._words = _packed(ideals)
         self._add_tasks()
         self._add_tensors()
 
@@ -166,6 +167,8 @@ class Family:
         whole = self.ideals.astype(np.float64)
         self.work = whole @ work[:count]
         self.barred = whole @ barred[:count]
+        self._bars = bool(barred.any())
+        self._block_work = np.where(barred[:count] > 0, np.inf, work[:count])
         self.own = self.ideals.astype(np.int64) @ own[:count]
         self._member = member
 
@@ -185,6 +188,28 @@ class Family:
         self.open = self.made & (self.read < self.readers)
         self._leaving = self.open.astype(np.float64) @ self._leave
 
+    @cached_property
+    def additive(self) -> bool:
+        """Whether a stage costs the work of its blocks and nothing else counts."""
+        copied = self.arrive.any() or self.leave.any()
+        return not copied and not any(self.instance.memory_binds)
+
+    def beyond(self) -> Floats:
+        """(kinds, ideals): least work of an ideal with one more block that the kind can run.
+
+        inf where there is none. Less than it is by what rounding may do.
+        """
+        found = np.full(self.work.shape, np.inf)
+        if self.nested:
+            more = self.barred[1:] == self.barred[:-1]
+            found[:-1] = np.where(more, self.work[1:], np.inf)
+        else:
+            for b, row in enumerate(self.blocks.before):
+                free = ~self.ideals[:, b] & self.ideals[:, list(row)].all(axis=1)
+                with_it = self.work[free] + self._block_work[b]
+                found[free] = np.minimum(found[free], with_it)
+        return np.asarray(found.T - 1e-12 * self.work[-1][:, None])
+
     def row(self, i: int, most: float) -> tuple[Integers, Floats]:
         """The ideals that can follow ideal `i`, and the loads of the stages between, s.
 
@@ -193,12 +218,17 @@ class Family:
         later : positions of ideals that hold ideal `i` and more.
         loads : (kinds, later); inf where the kind cannot run it or hold it, or beyond `most`.
         """
-        work = self.work[i + 1 :] - self.work[i]
-        allowed = (self.barred[i + 1 :] == self.barred[i]) & (work <= most)
+        allowed = self.work[i + 1 :] - self.work[i] <= most
+        if self._bars:
+            allowed &= self.barred[i + 1 :] == self.barred[i]
         near = np.flatnonzero(allowed.any(axis=1)) + i + 1
         if not self.nested:
-            own = self._words[i]
-            near = near[((self._words[near] & own) == own).all(axis=1)]
+            for column in self._words:
+                near = near[(column[near] & column[i]) == column[i]]
+        if self.additive:
+            loads = self.work[near] - self.work[i]
+            loads[~allowed[near - i - 1] | (loads > most)] = np.inf
+            return near, loads.T
         live = np.flatnonzero(self.open[i])
         read = self.read[np.ix_(near, live)]
         enters = read > self.read[i, live]
@@ -212,6 +242,15 @@ class Family:
                 loads[hold > kind.capacity, k] = np.inf
         loads[loads > most] = np.inf
         return near, loads.T
+
+
+def _packed(flags: NDArray[np.bool_]) -> list[NDArray[np.uint64]]:
+    """Rows of flags as columns of 64 flags each."""
+    count, width = flags.shape
+    wide = np.zeros((count, -(-width // 64) * 64), dtype=np.bool_)
+    wide[:, :width] = flags
+    words = np.packbits(wide, axis=1).view(np.uint64)
+    return [np.ascontiguousarray(column) for column in words.T]
 
 
 def least_hops(instance: Instance) -> tuple[Floats, Floats]:
@@ -283,6 +322,4 @@ def kinds_of(instance: Instance, arrive: Floats, leave: Floats) -> tuple[Kind, .
             columns = (table[:, d], arrive[:, d], leave[:, d])
             key = (limit, *(column.tobytes() for column in columns))
             found.setdefault(key, []).append(d)
-    return tuple(
-        Kind(tuple(devices), instance.capacity[devices[0]]) for devices in found.values()
-    )
+    return tuple(Kind(tuple(devices), instance.capacity[devices[0]]) for devices in found.values())

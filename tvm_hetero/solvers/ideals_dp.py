@@ -93,19 +93,19 @@ def stage_bound(problem: Problem, family: Family, chain: Chain) -> float:
     return chain.bound(family)
 
 
-def all_ideals(instance: Instance) -> Family:
+def all_ideals(instance: Instance, most: int = MOST_IDEALS) -> Family:
     """All ideals of the graph of blocks.
 
     Raises
     ------
     SolverError
-        If there are more than `MOST_IDEALS`.
+        If there are more than `most`.
     """
     blocks = contract(instance, instance.terminals)
-    return Family(instance, blocks, _enumerate(blocks), nested=False)
+    return Family(instance, blocks, _enumerate(blocks, most), nested=False)
 
 
-def _enumerate(blocks: Blocks) -> NDArray[np.bool_]:
+def _enumerate(blocks: Blocks, most: int) -> NDArray[np.bool_]:
     """All ideals by rising size, each found once: by adding a block to one that is smaller."""
     needs = [sum(1 << a for a in row) for row in blocks.before]
     after: list[list[int]] = [[] for _ in blocks.members]
@@ -124,13 +124,13 @@ def _enumerate(blocks: Blocks) -> NDArray[np.bool_]:
                 if grown not in bigger:
                     fresh = (w for w in after[b] if needs[w] & ~grown == 0)
                     bigger[grown] = (*(other for other in free if other != b), *fresh)
+                    if len(found) + len(bigger) > most:
+                        raise SolverError(
+                            f"ideals-dp: this graph has more than {most} ideals (its branches run "
+                            "side by side); use solver stages or linear-dp"
+                        )
         level = bigger
         found += level
-        if len(found) > MOST_IDEALS:
-            raise SolverError(
-                f"ideals-dp: this graph has more than {MOST_IDEALS} ideals (its branches run side "
-                "by side); use solver stages or linear-dp"
-            )
     table = np.zeros((len(found), len(blocks)), dtype=np.bool_)
     for i, ideal in enumerate(found):
         table[i, [b for b in range(len(blocks)) if ideal >> b & 1]] = True

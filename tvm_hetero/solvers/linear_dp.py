@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
@@ -52,13 +52,30 @@ def solve(problem: Problem, options: Options) -> Schedule:
     return make_schedule(problem, "linear-dp", executions, copies, seed=options.seed)
 
 
-def linear_plan(instance: Instance, most: float = math.inf) -> list[int] | None:
-    """The best placement that the orders give; None if they give none of at most `most` s."""
+def linear_plan(
+    instance: Instance, most: float = math.inf, deadline: float = math.inf
+) -> list[int] | None:
+    """The best placement that the orders give; None if they give none of at most `most` s.
+
+    Parameters
+    ----------
+    deadline : of `time.monotonic`; after it the second order is left out.
+
+    Raises
+    ------
+    SolverError
+        If there are too many ways to use the devices, or no time for the first order.
+    """
     found: list[tuple[float, list[int]]] = []
     blocks = contract(instance, instance.terminals)
     for order in (blocks, _breadth_first(blocks)):
         family = Family(instance, order, _prefixes(order, len(instance.tensors)), nested=True)
-        placement, _ = best_plan(instance, family, most)
+        try:
+            placement, _ = best_plan(instance, family, most, deadline)
+        except SolverError:
+            if not found:
+                raise
+            break
         if placement is not None:
             found.append((exact_value(instance, placement), placement))
     return min(found, key=lambda pair: pair[0])[1] if found else None

@@ -20,10 +20,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_hetero.errors import SolverError
 from tvm_hetero.instance import Instance
 from tvm_hetero.solvers.loads import exact_value
 from tvm_hetero.solvers.stage_sets import least
@@ -93,18 +95,24 @@ class Table:
         return Chain(value, tuple(reversed(stages)))
 
 
-def run(family: Family, most: float = math.inf) -> Chain:
+def run(family: Family, most: float = math.inf, deadline: float = math.inf) -> Chain:
     """The best chain of ideals with a value of at most `most` (s); value inf if there is none.
+
+    Parameters
+    ----------
+    deadline : of `time.monotonic`.
 
     Raises
     ------
     SolverError
-        If there are too many states.
+        If there are too many states, or the time is up.
     """
     if math.prod(len(kind.devices) + 1 for kind in family.kinds) > _FEW_WAYS:
-        return Chain(*least(family, most))
+        return Chain(*least(family, most, deadline))
     table = Table(family)
     for i in range(len(family) - 1):
+        if time.monotonic() > deadline:
+            raise SolverError("stages: no time is left to join stages")
         if np.isfinite(table.value[:, i]).any():
             table.extend(i, *family.row(i, most))
     return table.best()
@@ -123,12 +131,15 @@ def placement_of(family: Family, chain: Chain) -> list[int]:
     return placement
 
 
-def best_plan(instance: Instance, family: Family, most: float) -> tuple[list[int] | None, Chain]:
+def best_plan(
+    instance: Instance, family: Family, most: float, deadline: float = math.inf
+) -> tuple[list[int] | None, Chain]:
     """The plan of the best chain if it is valid (routes, memory), and the chain itself.
 
     `most` is a value that is known already; with rounding room, so that it can be met again.
+    `deadline` is one of `time.monotonic`; past it, as with too many states, `SolverError`.
     """
-    chain = run(family, most * (1 + 1e-9))
+    chain = run(family, most * (1 + 1e-9), deadline)
     if chain.value == math.inf:
         return None, chain
     placement = placement_of(family, chain)

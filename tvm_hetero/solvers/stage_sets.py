@@ -12,17 +12,29 @@ once. The optimum is one of the loads. T grows from a guess until R(V) is not em
 to it are then halved, with those that were too small left out.                       -> `least`
 
 A question takes pairs (I', I) with small loads times words of a set; some fifteen are asked.
+
+Where copies keep nothing busy and memory is ample (`Family.additive`), stages may as well be as
+large as T allows: let J' hold J, both with load_k(J' - I) <= T; then a chain over J becomes one
+over J' if every later ideal is joined with J', and its later stages only shrink. So I is followed
+by largest ideals alone, those that no block can be added to. And as T lies between the value that
+shares of devices prove and the best one known, only pairs that are largest for some such T are
+looked at. For 104 tasks with 11,842 ideals on these 28 devices that left 1.3 million pairs of 5
+million, and 5 s instead of 36.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import time
+from typing import NamedTuple
 
 import numpy as np
 
+from tvm_hetero.class_shares import shares_of
 from tvm_hetero.errors import SolverError
 from tvm_hetero.stage_family import Family, Floats, Integers
+from tvm_hetero.throughput_bounds import rates
 
 # Bits (ideals x ways) that sets may have: 256 MB. Pairs of ideals x kinds that may be kept: 400 MB.
 _MOST_BITS = 2_000_000_000
@@ -32,6 +44,18 @@ _GROWTH = 1.2
 _LEAST = 1e-5
 
 Stages = tuple[tuple[int, int, int], ...]
+
+
+class _Row(NamedTuple):
+    """Stages behind an ideal: their kinds, the ideals that follow, loads, and with one block more.
+
+    The last is inf where larger stages are not always better.
+    """
+
+    kind: Integers
+    later: Integers
+    loads: Floats
+    beyond: Floats
 
 
 class _Search:
@@ -51,34 +75,45 @@ class _Search:
         counts = [number // stride % size for size, stride in zip(sizes, self.strides, strict=True)]
         self.used = np.sum(counts, axis=0)
         self.free = [_bits(count + 1 < size) for count, size in zip(counts, sizes, strict=True)]
-        self.rows: list[tuple[Integers, Floats]] = []
+        self.beyond = family.beyond() if family.additive else None
+        self.rows: list[_Row] = []
 
-    def look(self, most: float) -> None:
-        """All stages with loads of at most `most`."""
+    def look(self, low: float, most: float, deadline: float) -> None:
+        """All stages with loads of at most `most` that may be of use for some T above `low`."""
         pairs = 0
         self.rows = []
         for i in range(len(self.family) - 1):
+            if time.monotonic() > deadline:
+                raise SolverError("stages: no time is left to look at all stages")
             later, loads = self.family.row(i, most)
-            fits = np.isfinite(loads).any(axis=0)
-            self.rows.append((later[fits], loads[:, fits]))
-            pairs += loads.shape[0] * int(fits.sum())
+            beyond = np.full(loads.shape, np.inf)
+            if self.beyond is not None:
+                beyond = self.beyond[:, later] - self.family.work[i][:, None]
+            kind, place = np.nonzero((loads <= most) & (beyond > low))
+            row = _Row(kind, later[place], loads[kind, place], beyond[kind, place])
+            self.rows.append(row)
+            pairs += len(kind)
             if pairs > _MOST_PAIRS:
                 raise SolverError(
                     f"stages: more than {_MOST_PAIRS} stages to choose from; use solver linear-dp"
                 )
 
-    def reach(self, most: float) -> list[int]:
+    def reach(self, most: float, deadline: float) -> list[int]:
         """R of all ideals."""
         found = [0] * len(self.family)
         found[0] = 1
-        for i, (later, loads) in enumerate(self.rows):
+        for i, row in enumerate(self.rows):
             if not found[i]:
                 continue
-            for k, stride in enumerate(self.strides):
-                grown = (found[i] & self.free[k]) << stride
-                if grown:
-                    for j in later[loads[k] <= most].tolist():
-                        found[j] |= grown
+            if time.monotonic() > deadline:
+                raise SolverError("stages: no time is left to join stages")
+            useful = np.flatnonzero((row.loads <= most) & (row.beyond > most))
+            grown = [
+                (found[i] & free) << stride
+                for free, stride in zip(self.free, self.strides, strict=True)
+            ]
+            for k, j in zip(row.kind[useful].tolist(), row.later[useful].tolist(), strict=True):
+                found[j] |= grown[k]
         return found
 
     def stages(self, found: list[int], most: float) -> Stages:
@@ -100,9 +135,9 @@ class _Search:
         return tuple(reversed(stages))
 
     def _load(self, k: int, before: int, last: int) -> float:
-        later, loads = self.rows[before]
-        at = int(np.searchsorted(later, last))
-        return float(loads[k, at]) if at < len(later) and later[at] == last else math.inf
+        row = self.rows[before]
+        at = np.flatnonzero((row.kind == k) & (row.later == last))
+        return float(row.loads[at[0]]) if len(at) else math.inf
 
 
 def _bits(flags: np.ndarray) -> int:
@@ -116,13 +151,17 @@ def _numbers(bits: int) -> Integers:
     return np.flatnonzero(np.unpackbits(text, bitorder="little"))
 
 
-def least(family: Family, most: float) -> tuple[float, Stages]:
+def least(family: Family, most: float, deadline: float = math.inf) -> tuple[float, Stages]:
     """The least value of at most `most` (s) and stages that have it; inf and none without.
+
+    Parameters
+    ----------
+    deadline : of `time.monotonic`.
 
     Raises
     ------
     SolverError
-        If there are too many states or stages.
+        If there are too many states or stages, or the time is up.
     """
     if len(family) == 1:  # nothing but inputs and outputs
         return 0.0, ()
@@ -130,27 +169,36 @@ def least(family: Family, most: float) -> tuple[float, Stages]:
     whole = family.work[-1]
     total = float(whole.max() + family.arrive.sum() + family.leave.sum())
     top = min(most, total * (1 + 1e-9))
-    low, high = -math.inf, min(_guess(family, total), top)
+    low = _proven(family)
+    guess = max(_guess(family, total), low)
+    high = top if top <= guess * _GROWTH**2 else guess
     while True:
-        search.look(high)
-        found = search.reach(high)
+        search.look(low, high, deadline)
+        found = search.reach(high, deadline)
         if found[-1]:
             break
         if high >= top:
             return math.inf, ()
         low, high = high, min(high * _GROWTH, top)
-    loads = np.unique(np.concatenate([row.ravel() for _, row in search.rows]))
+    loads = np.unique(np.concatenate([row.loads for row in search.rows]))
     loads = loads[(loads > low) & (loads <= high)]
     first, last = 0, len(loads) - 1
     while first < last:
         middle = (first + last) // 2
-        tried = search.reach(float(loads[middle]))
-        if tried[-1]:
-            last, found = middle, tried
+        if search.reach(float(loads[middle]), deadline)[-1]:
+            last = middle
         else:
             first = middle + 1
     value = float(loads[last])
-    return value, search.stages(search.reach(value), value)
+    return value, search.stages(search.reach(value, deadline), value)
+
+
+def _proven(family: Family) -> float:
+    """A value that no chain of stages is below, s: shares of devices, less what rounding may do."""
+    if not family.additive:
+        return -math.inf
+    shares = shares_of(family.instance, rates(family.instance)).value
+    return shares * (1 - 1e-9) if shares > 0 else -math.inf
 
 
 def _guess(family: Family, total: float) -> float:

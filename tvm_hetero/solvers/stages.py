@@ -1,17 +1,23 @@
-"""Contiguous stages by the whole ladder: DP along orders, DP over ideals, CP-SAT.
+"""Contiguous stages by the whole ladder, from what takes a moment to what takes the time.
 
-    1. `linear_dp`   any graph, in a second                    a plan
-    2. `ideals_dp`   where the ideals are few                  a bound, and mostly the same value
-    3. CP-SAT        `pipeline_model`, from the best plan      what they leave open
+    1. `linear_dp`      any graph, in a second                     a plan
+    2. `ideals_dp`      where the ideals are few                   a bound, mostly of the same value
+    3. `stage_orders`   few devices: a program for each order      a plan and a bound, mostly equal
+    4. `ideals_dp`      many devices, and ideals not so few, where nothing but work counts
+    5. annealing        where all this leaves a gap                a plan
+    6. CP-SAT           `pipeline_model`, from the best plan       a bound for what is small
 
-Each rung stops the climb when its value meets the bound. For throughput without contiguous
-stages the plan is found in the same way, but only CP-SAT's rung of `cpsat_throughput` bounds it.
+Each rung stops the climb when its value meets the bound. How many ideals are few follows from the
+time limit, so that a run can be repeated; between pieces of each rung the clock is looked at. For
+throughput without contiguous stages the plan is found in the same way, but only CP-SAT's rung of
+`cpsat_throughput` bounds it.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 from tvm_hetero.errors import HeteroError, SolverError
@@ -20,14 +26,19 @@ from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers import cpsat_throughput
 from tvm_hetero.solvers.cpsat_run import Budget
-from tvm_hetero.solvers.ideals_dp import all_ideals, check_kind, stage_bound
+from tvm_hetero.solvers.ideals_dp import MOST_IDEALS, all_ideals, check_kind, stage_bound
 from tvm_hetero.solvers.linear_dp import linear_plan
+from tvm_hetero.solvers.loads import exact_value
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
+from tvm_hetero.solvers.stage_annealing import annealed
 from tvm_hetero.solvers.stage_dp import best_plan
+from tvm_hetero.solvers.stage_orders import search_orders
 
 # Executions x devices above which CP-SAT would not even load the model in its time.
 _MOST_PLACES = 30_000
+# Ideals for each second of the time limit, and most of them where the DP is the last resort.
+_IDEALS_A_SECOND, _LAST_IDEALS = 1_500, 15_000
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -47,50 +58,104 @@ def solve(problem: Problem, options: Options) -> Schedule:
     contiguous = replace(problem.objective, contiguous=True)
     staged = problem.with_objective(contiguous)
     own = options.start if problem.objective.contiguous else None
-    answer = _climb(staged, replace(options, start=own), Budget.of(options, began))
+    climb = _Climb(staged, replace(options, start=own), Budget.of(options, began))
+    answer = climb.run()
     if problem.objective.contiguous:
         return answer
     return replace(answer, problem=problem.digest, lower_bound=0.0)
 
 
-def _climb(problem: Problem, options: Options, budget: Budget) -> Schedule:
-    """The ladder at the head of this file."""
-    instance = Instance(problem)
-    best, bound = options.start, 0.0
-    plan = linear_plan(instance)
-    best = _better(problem, instance, best, plan, options.seed)
-    try:
-        family = all_ideals(instance)
-        plan, chain = best_plan(instance, family, math.inf if best is None else best.value)
-        bound = stage_bound(problem, family, chain)
-        best = _better(problem, instance, best, plan, options.seed)
-    except SolverError:
-        pass  # Too many ideals: CP-SAT is next.
-    if best is not None:
-        best = replace(best, lower_bound=bound)
-        if best.value - bound <= OPTIMAL_GAP * best.value:
-            return best
-        if len(instance) * len(instance.names) > _MOST_PLACES:
-            return best
-    try:
-        exact = cpsat_throughput.solve(problem, options, best, budget)
-    except HeteroError:
-        if best is None:
-            raise
+class _Climb:
+    """The ladder at the head of this file, and the best plan and bound so far."""
+
+    def __init__(self, problem: Problem, options: Options, budget: Budget) -> None:
+        self.problem, self.options, self.budget = problem, options, budget
+        self.instance = Instance(problem)
+        self.best = options.start
+        self.plan = _placement(self.instance, options.start)
+        self.bound = 0.0
+
+    def run(self) -> Schedule:
+        """All rungs.
+
+        Raises
+        ------
+        HeteroError
+            If none finds a plan: what CP-SAT says.
+        """
+        with suppress(SolverError):
+            self._take(linear_plan(self.instance, math.inf, self.budget.deadline))
+        self._ideals(MOST_IDEALS)
+        ordered = self._open() and self._orders()
+        if self._open() and not ordered:
+            if not self.instance.contended:
+                self._ideals(_LAST_IDEALS)
+            if self._open():
+                self._anneal()
+        if self.best is None:
+            return self._exact(None)
+        best = replace(self.best, lower_bound=self.bound)
+        if self._open() and not ordered and self._places() <= _MOST_PLACES:
+            with suppress(HeteroError):
+                return self._exact(best)
         return best
-    return replace(exact, solver="stages", lower_bound=max(bound, exact.lower_bound))
+
+    def _open(self) -> bool:
+        """Whether there is a plan, and a gap."""
+        best = self.best
+        return best is not None and best.value - self.bound > OPTIMAL_GAP * best.value
+
+    def _places(self) -> int:
+        return len(self.instance) * len(self.instance.names)
+
+    def _ideals(self, most: int) -> None:
+        """All ideals, if they are few."""
+        most = min(most, math.ceil(self.options.time_limit * _IDEALS_A_SECOND))
+        known = math.inf if self.best is None else self.best.value
+        with suppress(SolverError):
+            family = all_ideals(self.instance, most)
+            plan, chain = best_plan(self.instance, family, known, self.budget.deadline)
+            self.bound = max(self.bound, stage_bound(self.problem, family, chain))
+            self._take(plan)
+
+    def _orders(self) -> bool:
+        """A program for each order of devices; whether they are few enough."""
+        if self.plan is None:
+            return False
+        found = search_orders(self.instance, self.plan, self.options, self.budget.deadline)
+        if found is None:
+            return False
+        if self.problem.batch == 1:
+            self.bound = max(self.bound, found.bound)
+        self._take(found.placement)
+        return True
+
+    def _anneal(self) -> None:
+        if self.plan is not None:
+            self._take(annealed(self.instance, self.plan, self.options, self.budget.deadline))
+
+    def _exact(self, best: Schedule | None) -> Schedule:
+        exact = cpsat_throughput.solve(self.problem, self.options, best, self.budget)
+        return replace(exact, solver="stages", lower_bound=max(self.bound, exact.lower_bound))
+
+    def _take(self, plan: list[int] | None) -> None:
+        """Keep a plan if it is better."""
+        if plan is None:
+            return
+        executions, copies = write_period(self.instance, plan)
+        found = make_schedule(self.problem, "stages", executions, copies, seed=self.options.seed)
+        if self.best is None or found.value < self.best.value:
+            self.best, self.plan = found, plan
+        else:
+            self.best = replace(self.best, solver="stages")
 
 
-def _better(
-    problem: Problem,
-    instance: Instance,
-    best: Schedule | None,
-    plan: list[int] | None,
-    seed: int,
-) -> Schedule | None:
-    """The better of a schedule and a plan."""
-    if plan is None:
-        return best
-    executions, copies = write_period(instance, plan)
-    found = make_schedule(problem, "stages", executions, copies, seed=seed)
-    return found if best is None or found.value < best.value else replace(best, solver="stages")
+def _placement(instance: Instance, start: Schedule | None) -> list[int] | None:
+    """The placement of a start that runs every task once, in valid stages; None otherwise."""
+    if start is None or len(start.executions) != len(instance):
+        return None
+    index, device = instance.problem.graph.index, instance.problem.platform.index
+    placement = [0] * len(instance)
+    for e in start.executions:
+        placement[index[e.task]] = device[e.device]
+    return placement if exact_value(instance, placement) < math.inf else None

@@ -1,0 +1,131 @@
+"""Contiguous stages order by order: exact, and bounds that are bounds."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from tests.brute_force import brute_force
+from tests.solvers.examples import fork_join, problem_of, processors
+from tests.strategies import problems
+from tvm_hetero.instance import Instance
+from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.solvers import Options, milp_backends, stage_orders
+from tvm_hetero.solvers.ideals_dp import all_ideals
+from tvm_hetero.solvers.linear_dp import linear_plan
+from tvm_hetero.solvers.loads import exact_value
+from tvm_hetero.solvers.stage_dp import run
+from tvm_hetero.solvers.stage_order import StageOrder
+from tvm_hetero.solvers.stage_orders import Found, search_orders
+from tvm_hetero.stage_family import contract
+
+PIPELINE = Objective("throughput", contiguous=True)
+QUICK = Options(time_limit=1.0)
+many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def searched(instance: Instance, plan: list[int]) -> Found:
+    found = search_orders(instance, plan, QUICK, time.monotonic() + 60.0)
+    assert found is not None
+    return found
+
+
+@many
+@given(problem=problems(max_tasks=5, kinds=["throughput"], memory=True, contiguous=True))
+def test_all_orders_together_are_exact(problem: Problem) -> None:
+    instance = Instance(problem)
+    plan = linear_plan(instance)
+    assume(plan is not None and exact_value(instance, plan) > 0)
+    assert plan is not None
+    best = brute_force(problem)
+    found = searched(instance, plan)
+    value = exact_value(instance, found.placement or plan)
+    assert value == pytest.approx(best, rel=1e-6)
+    assert best * (1 - 1e-6) <= found.bound <= best * (1 + 1e-9)
+
+
+@many
+@given(
+    problem=problems(max_tasks=5, kinds=["throughput"], memory=True, contiguous=True, exact=False)
+)
+def test_bounds_of_uneven_numbers_are_bounds(problem: Problem) -> None:
+    instance = Instance(problem)
+    plan = linear_plan(instance)
+    assume(plan is not None and exact_value(instance, plan) > 0)
+    assert plan is not None
+    assert searched(instance, plan).bound <= brute_force(problem) * (1 + 1e-9)
+
+
+@few
+@given(problem=problems(max_tasks=5, kinds=["throughput"], memory=True, contiguous=True))
+def test_what_is_relaxed_says_no_more(problem: Problem) -> None:
+    instance = Instance(problem)
+    blocks = contract(instance, instance.terminals)
+    best = brute_force(problem)
+    used = sorted({d for row in blocks.members for d in instance.devices[row[0]]})
+    assume(best > 0 and len(used) > 1)
+    bounds = []
+    for order in stage_orders._orders([(d,) for d in used]):
+        model = StageOrder(instance, blocks, order, 1.001 * best, plain=False)
+        outcome = milp_backends.solve(model.relaxed(), "highs", 10.0, 10.0, 0)
+        bounds.append(math.inf if outcome.infeasible else model.bound(outcome.bound))
+    assert min(bounds) <= best * (1 + 1e-9)
+
+
+def wide(copies: bool) -> Problem:
+    """Twelve chains of three unlike tasks on three unlike devices: 4^12 ideals."""
+    costs, edges = {}, []
+    for i in range(12):
+        for j in range(3):
+            seconds = 1.0 + (5 * i + 7 * j) % 11
+            slow = 1.0 + (3 * i + 2 * j) % 4
+            costs[f"t{i}.{j}"] = {"p1": seconds, "p2": seconds * slow / 2, "p3": 4.0}
+        edges += [(f"t{i}.{j}", f"t{i}.{j + 1}", 8) for j in range(2)]
+    return problem_of(costs, edges, processors(3, overlap=not copies, latency=0.125), PIPELINE)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_wide_graphs_are_proven(copies: bool) -> None:
+    instance = Instance(wide(copies))
+    plan = linear_plan(instance)
+    assert plan is not None
+    found = searched(instance, plan)
+    assert found.placement is not None
+    value = exact_value(instance, found.placement)
+    assert value < exact_value(instance, plan)
+    assert found.bound >= value * (1 - 1e-6)
+
+
+def test_orders_and_ideals_agree() -> None:
+    problem = fork_join(6).with_objective(PIPELINE)
+    instance = Instance(problem)
+    plan = linear_plan(instance)
+    assert plan is not None
+    chain = run(all_ideals(instance))
+    found = searched(instance, plan)
+    assert exact_value(instance, found.placement or plan) == pytest.approx(chain.value)
+
+
+def test_devices_that_are_alike_are_exchanged_for_nothing() -> None:
+    assert sorted(stage_orders._orders([(0, 2), (1,)])) == [(0, 1, 2), (0, 2, 1), (1, 0, 2)]
+    assert len(list(stage_orders._orders([(0, 1, 2, 3, 4, 5)]))) == 1
+
+
+def test_many_orders_are_left_alone() -> None:
+    costs = {f"t{i}": {f"p{k}": float(k + i) for k in range(1, 7)} for i in range(4)}
+    edges = [(f"t{i}", f"t{i + 1}", 8) for i in range(3)]
+    instance = Instance(problem_of(costs, edges, processors(6), PIPELINE))
+    plan = linear_plan(instance)
+    assert plan is not None
+    assert search_orders(instance, plan, QUICK, time.monotonic() + 60.0) is None
+
+
+def test_without_time_nothing_is_claimed() -> None:
+    instance = Instance(wide(True))
+    plan = linear_plan(instance)
+    assert plan is not None
+    assert search_orders(instance, plan, QUICK, time.monotonic() - 1.0) == Found(0.0, None)
