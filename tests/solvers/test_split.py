@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,8 @@ from tests.brute_force import brute_force
 from tests.solvers.examples import problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import verified
+from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.graph import TaskGraph
 from tvm_hetero.instance import Instance
 from tvm_hetero.modules import Piece, cut_is_exact, modules_of
 from tvm_hetero.problem import Objective, Problem
@@ -151,10 +155,37 @@ def test_a_divided_batch_is_cut_between_its_whole_tasks() -> None:
     assert answer.low == pytest.approx(6.0)
 
 
-def test_other_objectives_go_to_cpsat() -> None:
-    problem = topcuoglu().with_objective(Objective("throughput"))
+def test_what_cannot_be_cut_goes_to_cpsat() -> None:
+    problem = topcuoglu().with_objective(Objective("throughput", contiguous=True))
     answer = solve(problem, "milp-split", QUICK)
     assert answer.value == solve(problem, "cpsat", QUICK).value
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    widths=st.lists(st.integers(1, 3), min_size=1, max_size=2),
+    costs=st.lists(st.integers(1, 9).map(float), min_size=3, max_size=7),
+    share=st.sampled_from([0.6, 0.7, 0.9]),
+)
+def test_latency_within_memory_equals_exhaustive(
+    widths: list[int], costs: list[float], share: float
+) -> None:
+    problem = chain_of_forks(widths, costs)
+    tasks = [replace(task, weight_bytes=64) for task in problem.tasks]
+    graph = TaskGraph(tasks, problem.graph.edges)
+    total = 64 * len(tasks) + sum(t.bytes for t in graph.tensors.values())
+    devices = tuple(replace(d, memory=int(share * total)) for d in problem.platform.devices)
+    problem = replace(problem, graph=graph, platform=replace(problem.platform, devices=devices))
+    assume(any(Instance(problem).memory_binds))
+    try:
+        best = solve(problem, "exhaustive", QUICK)
+    except InfeasibleError:
+        with pytest.raises(HeteroError):
+            split.solve(problem, Options(time_limit=0.5))
+        return
+    answer = verified(problem, split.solve(problem, Options(time_limit=0.5)))
+    assert answer.value == pytest.approx(best.value, rel=1e-9)
+    assert answer.lower_bound <= best.value * (1 + 1e-9)
 
 
 @quickly

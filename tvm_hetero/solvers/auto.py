@@ -9,8 +9,9 @@ that the same problem gets the same answer.
                     milp-split again; memory where it binds
     ... batches     heuristics on whole batches, then batches, which divides them
     throughput      throughput (all rungs of its own), then annealing for free placements; with
-                    many devices, count-dp before both
-    energy, cost    heuristics, annealing, then one exact model
+                    many devices, count-dp before both. Where modules can be listed, milp-split
+                    shortly before all, and for as long as its proof takes after them
+    energy, cost    heuristics, milp-split, annealing, then one exact model
 
 A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
 answer bears the name of the solver that found it, as ``auto:milp-split``.
@@ -25,6 +26,7 @@ from tvm_hetero.errors import HeteroError, SolverError, SolverFault
 from tvm_hetero.instance import instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
+from tvm_hetero.solvers import split
 from tvm_hetero.solvers.guard import attempt, believable_bound, warn
 from tvm_hetero.solvers.options import BOUND_SHARE, Options
 
@@ -56,20 +58,29 @@ def line_up(problem: Problem) -> list[Stage]:
     counted = [Stage("count-dp", 0.2)] if many and not problem.objective.contiguous else []
     if kind == "throughput":
         alone = [] if problem.objective.contiguous else [Stage("annealing", 1.0, alone=True)]
-        return [Stage("single", _QUICK), *counted, Stage("throughput", 0.75), *alone]
+        first = [Stage("single", _QUICK), *counted]
+        if not split.helps(instance_of(problem)):
+            return [*first, Stage("throughput", 0.75), *alone]
+        # Small chains are proven at once; of others the proof is the better for a better plan.
+        return [
+            *first, Stage("milp-split", 0.05), Stage("throughput", 0.5), *alone,
+            Stage("milp-split", 0.4),
+        ]  # fmt: skip
     if len(problem.tasks) > LARGE:
         return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
     if problem.batch > 1 and kind == "latency":
         return [*quick, Stage("batches", 1.0)]
     if any(instance_of(problem).memory_binds) and kind == "latency":
-        return [*quick, *counted, Stage("memory", 0.5), Stage("milp-split", 0.5)]
+        return [*quick, *counted, Stage("memory", 0.5), Stage("cpsat", 0.5)]
     if kind == "latency":
         # What modules close, they close at once; where they do not, annealing finds better starts.
         return [
             *quick, Stage("milp-split", 0.1), Stage("annealing", 1.0, alone=True),
             Stage("milp-split", 1.0),
         ]  # fmt: skip
-    return [*quick, Stage("annealing", 0.2), Stage("cpsat", 0.7)]
+    modules = problem.batch == 1 and split.helps(instance_of(problem))
+    first = [Stage("milp-split", 0.3)] if modules else []
+    return [*quick, *first, Stage("annealing", 0.2), Stage("cpsat", 0.4 if modules else 0.7)]
 
 
 def solve(problem: Problem, options: Options) -> Schedule:

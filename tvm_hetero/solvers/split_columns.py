@@ -85,10 +85,15 @@ class ColumnChain:
         return placement
 
 
+def listable(instance: Instance) -> bool:
+    """Whether no module has too many placements to go through."""
+    return all(size_of(instance, module) <= MOST for module in modules_of(instance))
+
+
 def throughput_chain(instance: Instance) -> ColumnChain | None:
     """The chain of an instance whose parts run whole; None where a module has too many columns."""
     modules = modules_of(instance)
-    if not modules or max(size_of(instance, module) for module in modules) > MOST:
+    if not modules or not listable(instance):
         return None
     limited = [d for d, binds in enumerate(instance.memory_binds) if binds]
     known: dict[object, Columns] = {}

@@ -27,7 +27,7 @@ from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers.cpsat_run import Budget
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.solution import Solution, solution
-from tvm_hetero.solvers.split_columns import MOST, MOST_TOGETHER, loads_of, resources_of
+from tvm_hetero.solvers.split_columns import MOST_TOGETHER, listable, loads_of, resources_of
 from tvm_hetero.solvers.split_entry import Entry
 from tvm_hetero.solvers.split_table import tensors_within
 from tvm_hetero.solvers.timing import to_schedule
@@ -108,7 +108,7 @@ class EnergyChain:
 def energy_chain(instance: Instance) -> EnergyChain | None:
     """The chain of an instance whose parts run whole; None where there is too much to list."""
     modules = modules_of(instance)
-    if not modules or max(size_of(instance, module) for module in modules) > MOST:
+    if not modules or not listable(instance):
         return None
     known: dict[object, Times] = {}
     parts, tables, total, resources = [], [], 0, resources_of(instance)
