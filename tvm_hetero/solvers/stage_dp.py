@@ -28,13 +28,13 @@ import numpy as np
 from tvm_hetero.errors import SolverError
 from tvm_hetero.instance import Instance
 from tvm_hetero.solvers.loads import exact_value
-from tvm_hetero.solvers.stage_sets import least
+from tvm_hetero.solvers.stage_sets import SAME, least
 from tvm_hetero.stage_family import Family, place_terminals
 
 # Ways to use the devices from which on sets of them (`stage_sets`) are quicker than the table.
 _FEW_WAYS = 32
-# Sums of n floats are off by less than n 1e-16 of the largest.
-_ROUNDING = 1e-12
+# Sums of n floats are off by less than n 1e-16 of the largest, and loads this close are one.
+_ROUNDING = 1e-12 + 2 * SAME
 
 
 @dataclass(frozen=True)

@@ -27,18 +27,21 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from tvm_hetero.class_shares import shares_of
 from tvm_hetero.errors import SolverError
+from tvm_hetero.solvers import native_stages
 from tvm_hetero.stage_family import Family, Floats, Integers
 from tvm_hetero.throughput_bounds import rates
 
 # Bits (ideals x ways) that sets may have: 256 MB. Pairs of ideals x kinds that may be kept: 400 MB.
 _MOST_BITS = 2_000_000_000
 _MOST_PAIRS = 50_000_000
+# Loads that are less apart, in parts of all that there is to do, are one.
+SAME = 1e-11
 # By which factor T grows, and its least first value in parts of all that there is to do.
 _GROWTH = 1.2
 _LEAST = 1e-5
@@ -46,12 +49,15 @@ _LEAST = 1e-5
 Stages = tuple[tuple[int, int, int], ...]
 
 
-class _Row(NamedTuple):
-    """Stages behind an ideal: their kinds, the ideals that follow, loads, and with one block more.
+@dataclass(frozen=True)
+class _Stages:
+    """Stages by the ideal that they follow, then by kind.
 
-    The last is inf where larger stages are not always better.
+    begin : (ideals,), where the stages behind each ideal start.
+    beyond : loads with one more block; inf where larger stages are not always better.
     """
 
+    begin: Integers
     kind: Integers
     later: Integers
     loads: Floats
@@ -76,12 +82,10 @@ class _Search:
         self.used = np.sum(counts, axis=0)
         self.free = [_bits(count + 1 < size) for count, size in zip(counts, sizes, strict=True)]
         self.beyond = family.beyond() if family.additive else None
-        self.rows: list[_Row] = []
 
     def look(self, low: float, most: float, deadline: float) -> None:
         """All stages with loads of at most `most` that may be of use for some T above `low`."""
-        pairs = 0
-        self.rows = []
+        begin, rows = [0], []
         for i in range(len(self.family) - 1):
             if time.monotonic() > deadline:
                 raise SolverError("stages: no time is left to look at all stages")
@@ -90,54 +94,67 @@ class _Search:
             if self.beyond is not None:
                 beyond = self.beyond[:, later] - self.family.work[i][:, None]
             kind, place = np.nonzero((loads <= most) & (beyond > low))
-            row = _Row(kind, later[place], loads[kind, place], beyond[kind, place])
-            self.rows.append(row)
-            pairs += len(kind)
-            if pairs > _MOST_PAIRS:
+            rows.append((kind, later[place], loads[kind, place], beyond[kind, place]))
+            begin.append(begin[-1] + len(kind))
+            if begin[-1] > _MOST_PAIRS:
                 raise SolverError(
                     f"stages: more than {_MOST_PAIRS} stages to choose from; use solver linear-dp"
                 )
+        columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+        self.stages = _Stages(np.array([*begin, begin[-1]]), *columns)
+        self.native = self._native() if native_stages.available() else None
+
+    def _native(self) -> native_stages.NativeStages:
+        s = self.stages
+        words = -(-len(self.used) // 64)
+        free = [np.frombuffer(way.to_bytes(8 * words, "little"), np.uint64) for way in self.free]
+        columns = (s.begin, s.kind, s.later, s.loads, s.beyond)
+        return native_stages.NativeStages(np.array(free), self.strides, *columns)
 
     def reach(self, most: float, deadline: float) -> list[int]:
         """R of all ideals."""
+        if self.native is not None:
+            found = self.native.reach(most, deadline - time.monotonic())
+            return [int.from_bytes(row.tobytes(), "little") for row in found]
+        return self._reach(most, deadline)
+
+    def _reach(self, most: float, deadline: float) -> list[int]:
+        """R of all ideals, without the library."""
         found = [0] * len(self.family)
         found[0] = 1
-        for i, row in enumerate(self.rows):
+        s = self.stages
+        for i, (first, last) in enumerate(itertools.pairwise(s.begin.tolist())):
             if not found[i]:
                 continue
             if time.monotonic() > deadline:
                 raise SolverError("stages: no time is left to join stages")
-            useful = np.flatnonzero((row.loads <= most) & (row.beyond > most))
+            useful = (s.loads[first:last] <= most) & (s.beyond[first:last] > most)
             grown = [
                 (found[i] & free) << stride
                 for free, stride in zip(self.free, self.strides, strict=True)
             ]
-            for k, j in zip(row.kind[useful].tolist(), row.later[useful].tolist(), strict=True):
+            kinds, later = s.kind[first:last][useful], s.later[first:last][useful]
+            for k, j in zip(kinds.tolist(), later.tolist(), strict=True):
                 found[j] |= grown[k]
         return found
 
-    def stages(self, found: list[int], most: float) -> Stages:
+    def chain(self, found: list[int], most: float) -> Stages:
         """One chain of stages, of those with the fewest devices; the first in order of ideals."""
-        last = len(found) - 1
+        s, last = self.stages, len(found) - 1
         ways = _numbers(found[last])
         way = int(ways[np.argmin(self.used[ways])])
-        stages: list[tuple[int, int, int]] = []
+        chain: list[tuple[int, int, int]] = []
         while last > 0:
+            ends = np.flatnonzero((s.later == last) & (s.loads <= most))
+            before = np.searchsorted(s.begin, ends, side="right") - 1
             i, k = next(
                 (i, k)
-                for i, k in itertools.product(range(last), range(len(self.strides)))
-                if way >= self.strides[k]
-                and found[i] & self.free[k] & (1 << way - self.strides[k])
-                and self._load(k, i, last) <= most
+                for i, k in zip(before.tolist(), s.kind[ends].tolist(), strict=True)
+                if way >= self.strides[k] and found[i] & self.free[k] & (1 << way - self.strides[k])
             )
-            stages.append((k, i, last))
+            chain.append((k, i, last))
             way, last = way - self.strides[k], i
-        return tuple(reversed(stages))
-
-    def _load(self, k: int, before: int, last: int) -> float:
-        row = self.rows[before]
-        at = np.flatnonzero((row.kind == k) & (row.later == last))
-        return float(row.loads[at[0]]) if len(at) else math.inf
+        return tuple(reversed(chain))
 
 
 def _bits(flags: np.ndarray) -> int:
@@ -180,17 +197,26 @@ def least(family: Family, most: float, deadline: float = math.inf) -> tuple[floa
         if high >= top:
             return math.inf, ()
         low, high = high, min(high * _GROWTH, top)
-    loads = np.unique(np.concatenate([row.loads for row in search.rows]))
+    loads = _distinct(search.stages.loads, total)
     loads = loads[(loads > low) & (loads <= high)]
     first, last = 0, len(loads) - 1
     while first < last:
         middle = (first + last) // 2
-        if search.reach(float(loads[middle]), deadline)[-1]:
-            last = middle
+        tried = search.reach(float(loads[middle]), deadline)
+        if tried[-1]:
+            last, found = middle, tried
         else:
             first = middle + 1
     value = float(loads[last])
-    return value, search.stages(search.reach(value, deadline), value)
+    return value, search.chain(found, value)
+
+
+def _distinct(loads: Floats, total: float) -> Floats:
+    """Loads in order, and of those that only rounding sets apart the largest."""
+    rising = np.unique(loads)
+    step = np.floor(rising / (total * SAME or 1.0))
+    kept: Floats = rising[np.append(step[1:] > step[:-1], True)]
+    return kept
 
 
 def _proven(family: Family) -> float:
