@@ -9,6 +9,7 @@ file          what is in it
 `linear`      linear programs whose value is a proof
 `precedence`  the program of paths, copies, loads and memory, of a `part` of a graph
 `load_cuts`   its rows for work that starts late or must be followed by something
+`count_cuts`  its rows for whole tasks that fit below a limit
 `modules`     the same by modules, and branched
 `nested`      its heads and tails by programs of their own
 `ladder`      the rungs for latency and throughput, from milliseconds to seconds

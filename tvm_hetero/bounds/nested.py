@@ -12,7 +12,8 @@ with all of them, is the bound: a program in a program in a program        -> `N
 
 A module is looked at with all that is before and after it, for makespans up to a known or assumed
 value H: the bound is one of the whole graph, or H               -> `modules.Chain.around`, `nest`
-What has head + tail >= H is not on d at all. Tasks that have few ancestors keep their heads by
+What has head + tail >= H is not on d at all, and below H only so many whole tasks fit on a device
+(`count_cuts`, in every program with the windows of the whole). Tasks that have few ancestors keep their heads by
 paths; where there is work for a part of the programs only, every second, third .. task has one.
 
 This is the recursion of heads in J. Carlier and E. Pinson's adjustments (Management Science 35,
@@ -26,6 +27,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tvm_hetero.bounds.count_cuts import counts_of
 from tvm_hetero.bounds.figures import Array
 from tvm_hetero.bounds.modules import Chain
 from tvm_hetero.bounds.part import Part
@@ -157,8 +159,7 @@ class Nested:
     def _raise(self, v: int, d: int, members: Array, backwards: bool) -> None:
         """The program of v on d and its members: what comes before it, or after."""
         part = self.part
-        sub = self._sub(v, d, members, backwards)
-        found = self._solve(sub)
+        found = self._solve(self._sub(v, d, members, backwards), np.flatnonzero(members))
         head, tail, least = part.head.copy(), part.tail.copy(), part.least.copy()
         if backwards:
             tail[v, d] = max(tail[v, d], found - least[v, d])
@@ -184,12 +185,24 @@ class Nested:
             return replace(sub, tail=np.maximum(sub.tail, part.tail[own]))
         return replace(sub, head=np.maximum(sub.head, part.head[own]))
 
-    def _solve(self, part: Part) -> float:
-        """The bound of a part's program; `limit` if it is not below, s."""
+    def _solve(self, part: Part, own: Array | None = None) -> float:
+        """The bound of the program of a part with the tasks `own`; `limit` if it is not below, s.
+
+        Whatever the part, its tasks start and end where the whole has room for them below H.
+        """
         self.used += _SMALL
         path = float((part.head + part.tail).min(axis=1).max())
         if path >= self.limit:
             return self.limit
-        model = Model(part, self.limit, self.limit / 8, room=_ROOM).build()
+        tail = part.tail if own is None else np.maximum(part.tail, self.part.tail[own])
+        head = part.head if own is None else np.maximum(part.head, self.part.head[own])
+        counts = counts_of(_before(head, part.least), part.least, tail, self.limit)
+        model = Model(part, self.limit, self.limit / 8, room=_ROOM, counts=counts).build()
         self.used += model.program.size
         return max(path, model.bound())
+
+
+def _before(head: Array, least: Array) -> Array:
+    """The earliest starts; inf where a task cannot be."""
+    found: Array = np.where(np.isfinite(head) & np.isfinite(least), head, math.inf)
+    return found - np.where(np.isfinite(least), least, 0.0)

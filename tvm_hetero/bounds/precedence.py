@@ -29,8 +29,8 @@ Variables (tasks v, devices d, B elements a batch; all times are means over the 
 The rows of a share hold for each element, so they hold for their mean; with B > 1 this is what
 couples long executions, which are cheap for devices, to their elements' way through the graph.
 
-The rows of loads that start late or end early are in `load_cuts`; the most violated ones are
-added, and the program is solved again                                     -> `Model.bound`
+The rows of loads that start late or end early are in `load_cuts`, those of whole tasks in
+`count_cuts`; the most violated ones are added, and the program is solved again  -> `Model.bound`
 Copies at a device without a copy engine are work of it: they start after the maker's least head,
 and the least of its readers follows.
 
@@ -46,6 +46,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tvm_hetero.bounds.count_cuts import Counts
 from tvm_hetero.bounds.figures import NODES, Array, Choice, Figures
 from tvm_hetero.bounds.linear import Program
 from tvm_hetero.bounds.load_cuts import Activity, merged, violated
@@ -61,6 +62,8 @@ _ROUNDS = 4
 _LARGE = 15_000
 # Times that may count as none, as a part of the longest makespan.
 _BLINK = 4 * RELATIVE_TOLERANCE
+# Price of one task more than a count cut allows: beyond every makespan, whose unit is `scale`.
+_EXCESS = 8.0
 
 
 @dataclass
@@ -68,18 +71,21 @@ class Model:
     """The program of a part, for makespans up to `limit`; times in units of `scale` seconds.
 
     Times may be `room` times the limit in the program, so that it has a solution, hence duals,
-    where no schedule is within the limit.
+    where no schedule is within the limit. `counts` are rows for makespans below some limit, by
+    device, whose worst are added too.
     """
 
     part: Part
     limit: float
     scale: float
     room: float = 1.0
+    counts: Sequence[Counts] = ()
     program: Program = field(default_factory=Program)
     place: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     work: dict[int, list[Activity]] = field(default_factory=dict)
     start: list[int] = field(default_factory=list)
     makespan: int = -1
+    excess: int = -1
     floor: float = 0.0
     point: Array | None = None
 
@@ -362,6 +368,7 @@ class Model:
             if answer.point is None or best * self.scale >= self.limit:
                 break
             added = [self._cut(d, answer.point) for d in sorted(self.work)]
+            added += [self._count(d, answer.point) for d in range(len(self.counts))]
             if not any(added):
                 break
         return min(best * self.scale, self.limit)
@@ -391,6 +398,19 @@ class Model:
         found = violated(self.work[d], point, time, self.floor)
         for row, ends in found:
             self.program.at_most([*row, (self.makespan, -1.0)], -ends)
+        return bool(found)
+
+    def _count(self, d: int, point: Array) -> bool:
+        """Add the count cuts of d that are violated most; whether there were any."""
+        columns = [self.share(i, d) for i in range(len(self.part.tasks))]
+        shares = np.array([point[x] if x >= 0 else 0.0 for x in columns])
+        found = self.counts[d].violated(shares)
+        for tasks, most in found:
+            if self.excess < 0:
+                # A program without a solution has no duals: what is too much has a price instead.
+                self.excess = self.program.variable(float(len(columns)), _EXCESS * self.room)
+            row = [(columns[i], 1.0) for i in tasks if columns[i] >= 0]
+            self.program.at_most([*merged(row), (self.excess, -1.0)], most)
         return bool(found)
 
 
