@@ -10,7 +10,7 @@ that the same problem gets the same answer.
     ... batches     heuristics on whole batches, then batches, which divides them
     throughput      throughput (all rungs of its own), then annealing for free placements; with
                     many devices, count-dp before both. Where modules can be listed, milp-split
-                    shortly before all, and for as long as its proof takes after them
+                    comes first, shortly, and again between the two
     energy, cost    heuristics, milp-split, annealing, then one exact model
 
 A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
@@ -63,8 +63,8 @@ def line_up(problem: Problem) -> list[Stage]:
             return [*first, Stage("throughput", 0.75), *alone]
         # Small chains are proven at once; of others the proof is the better for a better plan.
         return [
-            *first, Stage("milp-split", 0.05), Stage("throughput", 0.5), *alone,
-            Stage("milp-split", 0.4),
+            *first, Stage("milp-split", 0.1), Stage("throughput", 0.45), Stage("milp-split", 0.45),
+            *alone,
         ]  # fmt: skip
     if len(problem.tasks) > LARGE:
         return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]

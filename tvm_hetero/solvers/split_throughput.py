@@ -6,8 +6,8 @@ U is the value of the best; or neither, since labels were merged. So
 
     prices        L                                            -> `split_prices.best_weights`
     start         the start that is given, a list schedule, rounded shares, or labels; annealed
-    hunt          the interval is halved as often as that pays, for more and more labels
-                                                                -> `Hunt.run`
+    hunt          t = (L + U) / 2, then nearer to U where that was settled and nearer to L where
+                  it was not; with more labels when that leads nowhere          -> `Hunt.run`
     annealing     from the best plan; then the hunt goes on
 
 All of it is counted work. Where a module has too many placements, where stages are asked for (rule
@@ -45,8 +45,8 @@ from tvm_hetero.throughput_bounds import rates
 _WIDTHS = (300, 1_000, 3_000, 10_000, 30_000)
 # A target this much below the best plan: what is then proven is optimal.
 _BELOW = 1 - 0.1 * OPTIMAL_GAP
-# Halvings for one width, and the part of the interval that is too little for another.
-_HALVINGS, _LITTLE = 3, 0.05
+# The part of the interval that is tried first, and the part that is too little to try.
+_FIRST, _LITTLE = 0.5, 0.1
 # Work of hunts for each second of the limit; of it and of the limit's annealing, parts for each.
 _WORK = 0.8 * WORK_A_SECOND
 _HUNTS = ((0.1, 0.1), (0.5, 0.3), (0.8, 0.6))
@@ -108,7 +108,7 @@ class Hunt:
 
     def __post_init__(self) -> None:
         self.high = exact_value(self.instance, self.plan)
-        self.work, self.turn = 0, 0
+        self.work, self.turn, self.part = 0, 0, _FIRST
 
     @property
     def closed(self) -> bool:
@@ -125,36 +125,24 @@ class Hunt:
         return self.high < before
 
     def run(self, work: int) -> None:
-        """Narrow the interval until it is closed or the work is used up."""
+        """Narrow the interval until it is closed or the work is used up; another run goes on."""
         self.work = work
         while self._may() and self.turn < len(_WIDTHS):
-            self._narrow(_WIDTHS[self.turn])
-            # Another hunt begins where this one ended.
-            self.turn += self.work > 0
-
-    def _narrow(self, width: int) -> None:
-        """Halve the interval; where labels have settled its lower half, try all of it at once."""
-        least, most = self.low, self.high
-        for _ in range(_HALVINGS):
-            if not self._may() or most - least <= _LITTLE * (self.high - self.low):
-                return
-            middle = (least + most) / 2
-            if self._try(middle, width) == "none":
-                least = self.low
-                if self._may() and most >= self.high and self._try(most, width) == "none":
-                    return
-            else:
-                # What labels could not settle is above what they could.
-                most = middle
-            most = min(most, self.high)
+            target = min(self.low + self.part * (self.high - self.low), self.high * _BELOW)
+            answer = self._try(target, _WIDTHS[self.turn])
+            if answer == "none":
+                self.part = min(1.0, 2 * self.part)
+            elif answer == "open" and self.work > 0:
+                self.part /= 2
+                if self.part < _LITTLE:
+                    self.turn, self.part = self.turn + 1, _FIRST
 
     def _may(self) -> bool:
         return not self.closed and self.work > 0 and time.monotonic() < self.until
 
     def _try(self, target: float, width: int) -> str:
         """Whether there is "none" below the target, or something "better", or it is "open"."""
-        target = min(target, self.high * _BELOW)
-        answer = self.ask(target, width, self.work // 2)
+        answer = self.ask(target, width, self.work)
         self.work -= answer.work
         self.low = max(self.low, min(answer.bound, self.high))
         if self.take(answer.plans):
