@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TypeVar
 
@@ -39,6 +40,7 @@ from numpy.typing import NDArray
 
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Problem
+from tvm_hetero.remembered import once
 from tvm_hetero.symmetric_paths import Permutation, path_judge
 
 Block = tuple[int, ...]
@@ -72,6 +74,10 @@ class Symmetry:
 
     def types(self) -> tuple[int, ...]:
         """For each device the first device that it can be carried to: equal for equal devices."""
+        return self._types
+
+    @cached_property
+    def _types(self) -> tuple[int, ...]:
         first = list(range(self.devices))
 
         def root(d: int) -> int:
@@ -86,6 +92,7 @@ class Symmetry:
         return tuple(root(d) for d in range(self.devices))
 
 
+@once
 def find_symmetry(problem: Problem) -> Symmetry:
     """Twins and blocks of a problem's devices (see the head of this file)."""
     platform = problem.platform

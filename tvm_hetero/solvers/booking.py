@@ -36,7 +36,7 @@ class Booking:
         self.undo: list[Callable[[], object]] = []
         # Devices whose memory can run out; nothing is kept about the memory of the others.
         self.watched = frozenset(d for d in range(k) if instance.memory_binds[d])
-        # Those of them whose memory has changed since the last placement that was kept.
+        # Devices on which anything has happened since the last placement that was kept.
         self.touched: set[int] = set()
 
     def space(self, device: int) -> float:
@@ -139,6 +139,7 @@ class Booking:
     def settle(self, v: int, device: int, start: float, end: float) -> None:
         """Book an execution: its place, its weights, what it reads and what it writes."""
         instance, group = self.instance, self.instance.group_of[v]
+        self.touched.add(device)
         self.place_of[v] = device
         self.starts[v] = start
         self.undo.append(lambda: self.place_of.__setitem__(v, None))
@@ -161,6 +162,7 @@ class Booking:
 
     def arrive(self, tensor: int, device: int, start: float, whole: float) -> None:
         """A tensor is written on a device from `start` on and can be read from `whole` on."""
+        self.touched.add(device)
         self.arrival[tensor][device] = whole
         self.undo.append(lambda: self.arrival[tensor].pop(device))
         if device not in self.watched:
@@ -175,12 +177,12 @@ class Booking:
         """A tensor is in use on a device until that time; it ends with its last use."""
         if device not in self.watched:
             return
+        self.touched.add(device)
         before = self.last_use[tensor][device]
         self.last_use[tensor][device] = max(before, until)
         self.undo.append(lambda: self.last_use[tensor].__setitem__(device, before))
         at_home = self.place_of[self.instance.tensors[tensor].maker] == device
         waiting = at_home and self.unplaced[tensor] > 0
-        self.touched.add(device)
         life = self.memory[device].lives[tensor, False]
         end = life.end
         life.end = math.inf if waiting else self.last_use[tensor][device]
@@ -190,7 +192,6 @@ class Booking:
         """Put a tensor, or the unread output of a task, into a device's memory."""
         if device not in self.watched:
             return
-        self.touched.add(device)
         memory = self.memory[device]
         memory.lives[key] = life
         memory.total += life.nbytes
@@ -207,8 +208,6 @@ class Booking:
 
     def reserve(self, device: int, nbytes: int) -> None:
         """Take memory for weights."""
-        if device in self.watched:
-            self.touched.add(device)
         memory = self.memory[device]
         memory.permanent += nbytes
         self.undo.append(lambda: setattr(memory, "permanent", memory.permanent - nbytes))

@@ -55,7 +55,7 @@ def cpop(instance: Instance, devices: Sequence[int]) -> Rule:
     def score(v: int, d: int, end: float) -> float:
         return -1.0 if d == home and v in critical else end
 
-    return Rule(ready_order(instance, priority), score)
+    return Rule(ready_order(instance, priority), score, (home,))
 
 
 def critical_path(

@@ -83,6 +83,8 @@ def _check_tasks(instance: Instance) -> None:
         for d in instance.devices[v]:
             limit = instance.capacity[d]
             lack[d] = 0 if limit is None else least_bytes(instance, v, d) - limit
+            if lack[d] <= 0:
+                break
         best = min(lack, key=lambda d: (lack[d], d))
         if lack[best] <= 0:
             continue

@@ -16,6 +16,7 @@ from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.instance import Instance
 from tvm_hetero.schedule import Copy, Execution
 from tvm_hetero.solvers.booking import Booking
+from tvm_hetero.solvers.fresh import Fresh
 from tvm_hetero.units import format_bytes
 
 # What a device is worth to a task: (task, device, when it would end there in s); less is better.
@@ -39,6 +40,7 @@ class ListScheduler(Booking):
     allowed : the devices that may be used.
     score : what decides between devices; of equals, the one where the task ends first.
     name : of the method, for what it says when it gets stuck.
+    apart : devices that the score treats unlike others of their kind.
     """
 
     def __init__(
@@ -47,11 +49,13 @@ class ListScheduler(Booking):
         allowed: set[int],
         score: Score = earliest_finish,
         name: str = "heft",
+        apart: Sequence[int] = (),
     ) -> None:
         super().__init__(instance)
         self.allowed = allowed
         self.score = score
         self.name = name
+        self.fresh = Fresh(instance.problem, apart)
 
     def run(
         self, order: Sequence[int], *, by_space: bool
@@ -105,13 +109,14 @@ class ListScheduler(Booking):
             raise self.stuck(v, short)
         *_, device, wait = min(options)
         self.place(v, device, wait)
+        self.fresh.use(self.touched)
         self.keep()
 
-    def candidates(self, v: int) -> list[int]:
-        """The devices that may run `v`, given where the tasks of its color are."""
+    def candidates(self, v: int) -> Sequence[int]:
+        """The devices to try for `v`, given where the tasks of its color are."""
         home = self.group_home.get(self.instance.group_of[v])
         devices = self.instance.devices[v] if home is None else (home,)
-        return [d for d in devices if d in self.allowed]
+        return self.fresh.some([d for d in devices if d in self.allowed])
 
     def try_place(self, v: int, device: int) -> tuple[float, float] | int | None:
         """(delay, end) of the best way to run `v` there; bytes that lack; None if unreachable."""
@@ -124,7 +129,7 @@ class ListScheduler(Booking):
         for wait in self.delays(device):
             end = self.place(v, device, wait)
             # Where nothing has changed, everything still fits.
-            over = max((self.memory[d].overflow() for d in self.touched), default=0)
+            over = max((self.memory[d].overflow() for d in self.touched & self.watched), default=0)
             self.roll_back()
             if end is None:
                 return None

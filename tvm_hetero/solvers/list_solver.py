@@ -32,10 +32,14 @@ _SUBSETS = 4
 
 @dataclass(frozen=True)
 class Rule:
-    """In which order parts are placed, and what decides where."""
+    """In which order parts are placed, and what decides where.
+
+    `apart` are devices that the score treats unlike others of their kind.
+    """
 
     order: Sequence[int]
     score: Score = earliest_finish
+    apart: Sequence[int] = ()
 
 
 # What a method makes of a problem on the devices that may be used.
@@ -109,13 +113,16 @@ def schedule_tasks(
         If some task fits nowhere.
     """
     rule = method(instance, devices)
-    allowed = set(devices)
+
+    def scheduler() -> ListScheduler:
+        return ListScheduler(instance, set(devices), rule.score, name, rule.apart)
+
     try:
-        return ListScheduler(instance, allowed, rule.score, name).run(rule.order, by_space=False)
+        return scheduler().run(rule.order, by_space=False)
     except InfeasibleError:
         if not any(instance.memory_binds):
             raise
-        return ListScheduler(instance, allowed, rule.score, name).run(rule.order, by_space=True)
+        return scheduler().run(rule.order, by_space=True)
 
 
 def place_by_load(instance: Instance, order: Sequence[int], name: str) -> list[int]:

@@ -23,7 +23,7 @@ Memory, colors, copies and the other objectives are those of `list_scheduler` an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
@@ -47,31 +47,32 @@ def solve(problem: Problem, options: Options) -> Schedule:
 def peft(instance: Instance, devices: Sequence[int]) -> Rule:
     """rank_oct among the ready, and O_EFT."""
     table = optimistic_cost_table(instance, devices)
+    allowed = frozenset(devices)
     ranks = [0.0] * len(instance)
     for v, row in enumerate(table):
-        able = [row[d] for d in _able(instance, v, devices)]
+        able = [row[d] for d in _able(instance, v, allowed)]
         ranks[v] = math.fsum(able) / len(able)
     return Rule(ready_order(instance, ranks), lambda v, d, end: end + table[v][d])
 
 
 def optimistic_cost_table(instance: Instance, devices: Sequence[int]) -> list[list[float]]:
     """OCT of every part on every device, s."""
-    copies = MeanCopies(instance)
+    copies, allowed = MeanCopies(instance), frozenset(devices)
     table = [[0.0] * len(instance.names) for _ in range(len(instance))]
     for i in reversed(instance.order):
         row = table[i]
         for t in instance.outputs[i]:
             for j in instance.tensors[t].readers:
                 after = {
-                    q: table[j][q] + instance.seconds[j][q] for q in _able(instance, j, devices)
+                    q: table[j][q] + instance.seconds[j][q] for q in _able(instance, j, allowed)
                 }
                 away = min(after.values()) + copies.seconds(t, j)
-                for p in _able(instance, i, devices):
+                for p in _able(instance, i, allowed):
                     row[p] = max(row[p], min(after.get(p, math.inf), away))
     return table
 
 
-def _able(instance: Instance, v: int, devices: Sequence[int]) -> Sequence[int]:
+def _able(instance: Instance, v: int, devices: Collection[int]) -> Sequence[int]:
     """The devices in use that can run a part; all that can if none of those in use does."""
     allowed = instance.devices[v]
     return [d for d in allowed if d in devices] or allowed

@@ -16,9 +16,13 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from tvm_hetero.instance import Instance
+from tvm_hetero.symmetry import find_symmetry
+
+Pair = tuple[int, int]
 
 
 class MeanCopies:
@@ -27,6 +31,9 @@ class MeanCopies:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...], int], float] = {}
+        self._pairs: dict[tuple[Sequence[int], Sequence[int]], dict[Pair, int]] = {}
+        self._types = find_symmetry(instance.problem).types()
+        self._node = [device.node for device in instance.problem.platform.devices]
 
     def seconds(self, tensor: int, reader: int) -> float:
         """The mean, s; 0 if there is no such pair."""
@@ -38,13 +45,30 @@ class MeanCopies:
         return self._known[key]
 
     def _mean(self, makers: Sequence[int], readers: Sequence[int], nbytes: int) -> float:
-        times = [
-            seconds
-            for j in makers
-            for k in readers
-            if j != k and (seconds := self.instance.copy_seconds(j, k, nbytes)) < math.inf
-        ]
+        times: list[float] = []
+        for (j, k), pairs in self._alike(makers, readers).items():
+            seconds = self.instance.copy_seconds(j, k, nbytes)
+            if seconds < math.inf:
+                times += [seconds] * pairs
         return math.fsum(times) / len(times) if times else 0.0
+
+    def _alike(self, makers: Sequence[int], readers: Sequence[int]) -> dict[Pair, int]:
+        """Pairs of different devices: one of those that a symmetry makes of it, how many.
+
+        Devices of two types, both in one node or in two, have equal paths between them.
+        """
+        key = makers, readers
+        if key not in self._pairs:
+            types, node = self._types, self._node
+            first: dict[tuple[int, int, bool], Pair] = {}
+            count: Counter[Pair] = Counter()
+            for j in makers:
+                for k in readers:
+                    if j != k:
+                        kind = types[j], types[k], node[j] == node[k]
+                        count[first.setdefault(kind, (j, k))] += 1
+            self._pairs[key] = dict(count)
+        return self._pairs[key]
 
 
 def mean_seconds(instance: Instance, v: int) -> float:

@@ -96,7 +96,9 @@ def attended(
         instance = Instance(replace(problem, costs=costs))
         if problem.objective.kind == "throughput":
             return _attended_period(problem, instance, device)
-        scheduler = ListScheduler(instance, set(range(len(instance.names))))
+        # One device does it all: not worth finding out which of the others are alike.
+        everything = range(len(instance.names))
+        scheduler = ListScheduler(instance, set(everything), apart=everything)
         executions, copies = scheduler.run(instance.order, by_space=False)
     except HeteroError:
         return (), ()
