@@ -9,27 +9,31 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.instance import Instance
 from tvm_hetero.solvers.options import Options
 
-# Steps (some 30 ns on a shared core) a second of the time limit, and what more was not seen to
-# help; temperature in parts of the value: of 0.001, 0.01, 0.03 and 0.1 this was best on 200 tasks
-# in series and parallel, on 3 devices and on 28.
-_STEPS, _MOST_STEPS, _HEAT = 2_000_000, 100_000_000, 0.02
+# Steps (some 30 ns on a shared core) a second of the time limit: for something to beat, and where
+# nothing better comes after. 200 tasks in series and parallel on 28 devices: 9.24e-5 s after 30
+# million, 8.95e-5 after 100 and 8.84e-5 after 300, where three runs of 100 million gave 9.06e-5.
+SHORT, LONG = 2_000_000, 20_000_000
+# Temperature in parts of the value: of 0.001, 0.01, 0.03 and 0.1 this was best there.
+_HEAT = 0.03
+_MOST_STEPS = 1_000_000_000
 
 
 def annealed(
-    instance: Instance, plan: Sequence[int], options: Options, deadline: float
+    instance: Instance, plan: Sequence[int], options: Options, deadline: float, steps: int
 ) -> list[int] | None:
     """A placement by the C++ annealer; None without the library, or if it finds nothing valid.
 
     Parameters
     ----------
     deadline : of `time.monotonic`.
+    steps : of the annealer, for each second of the time limit.
     """
     from tvm_hetero.solvers.native import NativeSearch
 
     try:
         run = NativeSearch(instance).anneal_loads(
             plan,
-            work=max(1, int(min(_MOST_STEPS, options.time_limit * _STEPS))),
+            work=max(1, min(_MOST_STEPS, int(options.time_limit * steps))),
             seed=options.seed,
             heat=_HEAT,
             deadline=max(0.01, deadline - time.monotonic()),

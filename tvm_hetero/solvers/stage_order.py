@@ -69,8 +69,8 @@ class StageOrder:
         self.busy: dict[int, list[Linear]] = {}
         self._hops: dict[tuple[int, Hop], Linear] = {}
         self._add_prefixes()
-        self._add_ends()
         if not plain:
+            self._add_ends()
             for t in range(len(instance.tensors)):
                 self._add_needs(t)
         self._add_loads()

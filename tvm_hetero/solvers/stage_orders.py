@@ -30,7 +30,7 @@ from tvm_hetero.instance import Instance
 from tvm_hetero.solvers import milp_backends
 from tvm_hetero.solvers.loads import exact_value
 from tvm_hetero.solvers.options import Options
-from tvm_hetero.solvers.stage_annealing import annealed
+from tvm_hetero.solvers.stage_annealing import SHORT, annealed
 from tvm_hetero.solvers.stage_order import StageOrder
 from tvm_hetero.stage_family import Blocks, contract, kinds_of, place_terminals
 from tvm_hetero.symmetry import find_symmetry
@@ -144,7 +144,7 @@ class _Search:
         for plan in plans:
             self._take(plan)
         if bound < self._beaten() and not self._late():
-            found = annealed(self.instance, self.best, self.options, self.deadline)
+            found = annealed(self.instance, self.best, self.options, self.deadline, SHORT)
             if found is not None:
                 self._take(found)
 

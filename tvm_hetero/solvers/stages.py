@@ -31,12 +31,13 @@ from tvm_hetero.solvers.linear_dp import linear_plan
 from tvm_hetero.solvers.loads import exact_value
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
-from tvm_hetero.solvers.stage_annealing import annealed
+from tvm_hetero.solvers.stage_annealing import LONG, annealed
 from tvm_hetero.solvers.stage_dp import best_plan
 from tvm_hetero.solvers.stage_orders import search_orders
 
-# Executions x devices above which CP-SAT would not even load the model in its time.
-_MOST_PLACES = 30_000
+# Executions x devices x stages that the model of CP-SAT may have for each second of the time
+# limit. It takes 40 microseconds for each to be made, and nobody looks at the clock meanwhile.
+_CELLS_A_SECOND = 5_000
 # Ideals for each second of the time limit, and most of them where the DP is the last resort.
 _IDEALS_A_SECOND, _LAST_IDEALS = 1_500, 15_000
 
@@ -95,7 +96,7 @@ class _Climb:
         if self.best is None:
             return self._exact(None)
         best = replace(self.best, lower_bound=self.bound)
-        if self._open() and not ordered and self._places() <= _MOST_PLACES:
+        if self._open() and not ordered and self._affordable():
             with suppress(HeteroError):
                 return self._exact(best)
         return best
@@ -105,8 +106,11 @@ class _Climb:
         best = self.best
         return best is not None and best.value - self.bound > OPTIMAL_GAP * best.value
 
-    def _places(self) -> int:
-        return len(self.instance) * len(self.instance.names)
+    def _affordable(self) -> bool:
+        """Whether a model for CP-SAT is made in a fifth of the time, and of what is left."""
+        cells = len(self.instance) * len(self.instance.names) ** 2
+        left = self.budget.deadline - time.monotonic()
+        return cells <= _CELLS_A_SECOND * min(self.options.time_limit, left)
 
     def _ideals(self, most: int) -> None:
         """All ideals, if they are few."""
@@ -132,7 +136,8 @@ class _Climb:
 
     def _anneal(self) -> None:
         if self.plan is not None:
-            self._take(annealed(self.instance, self.plan, self.options, self.budget.deadline))
+            deadline = self.budget.deadline
+            self._take(annealed(self.instance, self.plan, self.options, deadline, LONG))
 
     def _exact(self, best: Schedule | None) -> Schedule:
         exact = cpsat_throughput.solve(self.problem, self.options, best, self.budget)
