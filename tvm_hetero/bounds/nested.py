@@ -13,8 +13,11 @@ with all of them, is the bound: a program in a program in a program        -> `N
 A module is looked at with all that is before and after it, for makespans up to a known or assumed
 value H: the bound is one of the whole graph, or H               -> `modules.Chain.around`, `nest`
 What has head + tail >= H is not on d at all, and below H only so many whole tasks fit on a device
-(`count_cuts`, in every program with the windows of the whole). Tasks that have few ancestors keep their heads by
-paths; where there is work for a part of the programs only, every second, third .. task has one.
+(`count_cuts`, in every program with the windows of the whole). So the nearer H is, the more is
+known: where a value is known, H lies between the bound so far and what a module's share of the gap
+would leave of it                                                                  -> `_limit`
+Tasks that have few ancestors keep their heads by paths; where there is work for a part of the
+programs only, every second, third .. task has one.
 
 This is the recursion of heads in J. Carlier and E. Pinson's adjustments (Management Science 35,
 1989, doi:10.1287/mnsc.35.2.164), with a linear program in place of one machine's preemptive bound.
@@ -35,6 +38,8 @@ from tvm_hetero.bounds.precedence import Model, work_of
 
 # H in parts of the bound so far, where no value is known. The nearer, the fewer devices remain.
 _BEYOND = 1.12
+# What of its share of the gap a module is to close at once, and the gap that is tried in one piece.
+_PART, _NEAR = 0.75, 1 - 1e-3
 # Tasks of a module, and ancestors of a task, from which on programs know more than paths.
 _LARGE, _MANY = 16, 4
 # Programs of a module's size that must fit into the work: with fewer, those of its entries alone
@@ -56,16 +61,16 @@ def nest(chain: Chain, work: int, upper: float = math.inf) -> float:
     """
     large = large_modules(chain, work)
     for place, m in enumerate(large):
-        share = work // (len(large) - place)
-        work -= _raise(chain, m, share, upper)
+        left = len(large) - place
+        work -= _raise(chain, m, work // left, upper, left)
     return chain.value()
 
 
-def _raise(chain: Chain, m: int, work: int, upper: float) -> int:
+def _raise(chain: Chain, m: int, work: int, upper: float, left: int) -> int:
     """Raise the entries of module m, and further where the bound is H; the work it took."""
     used = 0
     while used < work:
-        limit = min(upper, chain.value() * _BEYOND)
+        limit = _limit(chain.value(), upper, left)
         nested = Nested(chain.around(m), limit, work - used)
         bound = nested.bound()
         chain.lift(m, np.maximum(bound, nested.entries()))
@@ -73,6 +78,13 @@ def _raise(chain: Chain, m: int, work: int, upper: float) -> int:
         if bound < limit or limit >= upper:
             break
     return used
+
+
+def _limit(bound: float, upper: float, left: int) -> float:
+    """H for the first of so many modules, s."""
+    if upper * _NEAR <= bound:
+        return upper
+    return min(bound * _BEYOND, bound + (upper - bound) * _PART / left)
 
 
 def large_modules(chain: Chain, work: int) -> list[int]:
