@@ -2,7 +2,7 @@
 
     1. bound      the linear program of `class_shares`, and where copies or memory are in the way
                   that of `throughput_bounds`; done where a value meets it. Along chains
-                  `chain_bounds` raises it, given the best value so far
+                  `chain_bounds` raises it, given the best value so far, along modules `split_runs`
     2. starts     the shares of classes rounded (`share_plan`), which is nearly all where copies
                   are in nobody's way; else also greedy balancing, contiguous stages along an
                   order, which copy little, and the shares of groups cut at a threshold
@@ -46,6 +46,7 @@ from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
 from tvm_hetero.solvers.share_cut import share_cut
 from tvm_hetero.solvers.share_plan import share_plan
+from tvm_hetero.solvers.split_runs import MOST, run_bound
 from tvm_hetero.solvers.stage_dp import best_plan
 from tvm_hetero.throughput_bounds import ALL_ROWS, QUICK_ROWS, hub_bound, rates, share_program
 
@@ -62,6 +63,8 @@ _MOST_PARTS = 20_000
 _MOVED_A_SECOND = 100
 _CUT_A_SECOND = 500
 _PATIENT = 30.0
+# Placements of one module that are listed for each second of the limit.
+_LISTED_A_SECOND = 15_000
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -95,6 +98,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
         best = _search_parts(problem, best, bound, options, budget)
     if best is not None and instance.contended and not _closed(best, bound):
         bound = max(bound, chain_bound(instance, best.value, weights))
+        most = min(MOST, int(options.time_limit * _LISTED_A_SECOND))
+        bound = max(bound, run_bound(instance, best.value, weights, most))
         bound = max(bound, hub_bound(instance, bound, rows))
     if best is None or (not _closed(best, bound) and places(instance) <= MOST_PLACES):
         best = _close(problem, best, options, budget)
