@@ -101,6 +101,9 @@ class Platform:
     _paths: dict[tuple[str, str, float], tuple[Link, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
+    _outward: dict[int, list[tuple[int, Link]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
 
     def __post_init__(self) -> None:
         _check_devices(self.devices)
@@ -209,14 +212,21 @@ class Platform:
             settled.add(here)
             if self.names[here] == dst:
                 return self._links_along(way)
-            for there, name in enumerate(self.names):
-                link = self.link(self.names[here], name)
-                if link is not None and there not in settled:
+            for there, link in self._links_of(here):
+                if there not in settled:
                     heapq.heappush(heap, (seconds + link.seconds(nbytes), hops + 1, (*way, there)))
         raise PlatformError(
             f"platform {self.name!r}: no path of links leads from {src!r} to {dst!r}; "
             "add a link, a fabric or a network"
         )
+
+    def _links_of(self, device: int) -> list[tuple[int, Link]]:
+        """The devices that a device has links to, and these links."""
+        if device not in self._outward:
+            links = ((there, self.link(self.names[device], name))
+                     for there, name in enumerate(self.names))  # fmt: skip
+            self._outward[device] = [(there, link) for there, link in links if link is not None]
+        return self._outward[device]
 
     def _links_along(self, way: Iterable[int]) -> tuple[Link, ...]:
         names = [self.names[i] for i in way]

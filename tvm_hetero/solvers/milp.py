@@ -70,6 +70,8 @@ from tvm_hetero.units import format_seconds
 _WORTH = 0.7
 # Rows of a memory at a moment (`MemoryRows.count`) that are built in a second.
 _ROWS_A_SECOND = 10_000
+# Pairs of activities that are looked at in the time of a row; most of them are in nobody's way.
+_PAIRS = 10
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -171,7 +173,10 @@ class Program:
         self.placement = Placement(self.model, instance, candidates, known, all_hops=all_hops)
         busy = any(instance.resources(hop) for _, _, hop in self.placement.hops)
         self.timing = Timing(self.placement, windows, hops=binds or busy)
-        self.orders = Orders(self.timing)
+        self.orders = Orders(self.timing, _PAIRS * most_rows)
+        self.too_slow = self.orders.count > _PAIRS * most_rows
+        if self.too_slow:
+            return
         self.memory = MemoryRows(self.timing, self.orders, most_rows)
         self.too_slow = self.memory.count > most_rows
         if self.too_slow:

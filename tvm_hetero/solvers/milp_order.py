@@ -15,6 +15,8 @@ elements), so then all pairs have one.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from tvm_hetero.instance import Instance
@@ -23,25 +25,37 @@ from tvm_hetero.solvers.milp_timing import Activity, Key, Timing
 
 
 class Orders:
-    """The rows above, over the activities of a `Timing`."""
+    """The rows above, over the activities of a `Timing`.
 
-    def __init__(self, timing: Timing) -> None:
+    `count` is about how many pairs of activities share a resource; nothing is built where that is
+    more than `most`.
+    """
+
+    def __init__(self, timing: Timing, most: float = math.inf) -> None:
         self.timing = timing
         self.model = timing.model
         self.placement = timing.placement
         self.before: dict[tuple[Key, Key], Linear] = {}
         self._ancestors = _ancestors(timing.instance)
+        self._rows = list(timing.activities.values())
+        # The numbers of the activities that may occupy each resource, rising.
+        self._on: dict[int, list[int]] = {}
+        for i, row in enumerate(self._rows):
+            for r in row.occupies:
+                self._on.setdefault(r, []).append(i)
+        self.count = sum(len(mine) ** 2 // 2 for mine in self._on.values())
+        if self.count > most:
+            return
         for a, b in self._pairs():
             self._add_order(a, b)
         self._add_loads()
 
     def _pairs(self) -> Iterator[tuple[Activity, Activity]]:
         """Activities that may be in each other's way, and that no data flow orders."""
-        rows = list(self.timing.activities.values())
-        for i, a in enumerate(rows):
-            for b in rows[i + 1 :]:
-                free = not self.flows(a.key, b.key) and not self.flows(b.key, a.key)
-                if free and a.occupies.keys() & b.occupies.keys():
+        for i, a in enumerate(self._rows):
+            later = {j for r in a.occupies for j in self._on[r][bisect_right(self._on[r], i) :]}
+            for b in (self._rows[j] for j in sorted(later)):
+                if not self.flows(a.key, b.key) and not self.flows(b.key, a.key):
                     yield a, b
 
     def flows(self, a: Key, b: Key) -> bool:
