@@ -11,9 +11,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from tests.brute_force import brute_force
 from tests.solvers.examples import fork_join, problem_of, processors
 from tests.strategies import problems
+from tvm_hetero.check import check_schedule
+from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options, milp_backends, stage_orders
+from tvm_hetero.solvers import Options, milp_backends, solve, stage_orders, stages
 from tvm_hetero.solvers.ideals_dp import all_ideals
 from tvm_hetero.solvers.linear_dp import linear_plan
 from tvm_hetero.solvers.loads import exact_value
@@ -129,3 +131,68 @@ def test_without_time_nothing_is_claimed() -> None:
     plan = linear_plan(instance)
     assert plan is not None
     assert search_orders(instance, plan, QUICK, time.monotonic() - 1.0) == Found(0.0, None)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_the_ladder_proves_what_has_too_many_ideals(copies: bool) -> None:
+    problem = wide(copies)
+    with pytest.raises(SolverError, match="ideals"):
+        all_ideals(Instance(problem))
+    answer = solve(problem, "stages", Options(time_limit=10.0))
+    assert answer.status == "optimal"
+    assert check_schedule(problem, answer) == []
+
+
+def test_wide_graphs_on_many_devices_are_annealed() -> None:
+    costs = {
+        f"t{i}.{j}": {f"p{k}": 1.0 + (3 * i + 5 * j) % 7 + 0.1 * k for k in range(1, 9)}
+        for i in range(16)
+        for j in range(3)
+    }
+    edges = [(f"t{i}.{j}", f"t{i}.{j + 1}", 8) for i in range(16) for j in range(2)]
+    problem = problem_of(costs, edges, processors(8), PIPELINE)
+    line = solve(problem, "linear-dp", QUICK)
+    answer = solve(problem, "stages", QUICK)
+    assert check_schedule(problem, answer) == []
+    assert answer.value < line.value
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    first, second = (solve(wide(True), "stages", Options(time_limit=10.0)) for _ in range(2))
+    assert first.dumps(canonical=True) == second.dumps(canonical=True)
+
+
+@few
+@given(
+    problem=problems(
+        max_tasks=2, max_devices=2, kinds=["throughput"], batch=2, contiguous=True, memory=True
+    )
+)
+def test_divided_batches_are_not_bounded_by_whole_ones(problem: Problem) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "MOST_IDEALS", 0)
+        patch.setattr(stages, "_MOST_PLAIN", 0)
+        answer = solve(problem, "stages", QUICK)
+    best = brute_force(problem)
+    assert best * (1 - 1e-9) <= answer.value
+    assert answer.lower_bound <= best * (1 + 1e-9)
+
+
+@many
+@given(
+    problem=problems(
+        max_tasks=5, kinds=["throughput"], memory=True, feasible=False, contiguous=True
+    )
+)
+def test_the_ladder_is_exact_without_ideals(problem: Problem) -> None:
+    best = brute_force(problem)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "MOST_IDEALS", 0)
+        patch.setattr(stages, "_MOST_PLAIN", 0)
+        if best == math.inf:
+            with pytest.raises(InfeasibleError):
+                solve(problem, "stages", QUICK)
+            return
+        answer = solve(problem, "stages", QUICK)
+    assert answer.value == pytest.approx(best, rel=1e-6, abs=1e-12)
+    assert answer.status == "optimal"

@@ -12,8 +12,9 @@ F. Nina Paravecino: Efficient algorithms for device placement of DNN graph opera
 it is their linearised version (DPL). Loads are lower bounds of the true ones, so the value over
 all ideals is a bound of the problem, and the plan is valued again, exactly (`best_plan`).
 
-Where there are many ways u to use the devices, `stage_sets` answers without this table: on eight
-kinds of 28 devices and 506 ideals in 0.3 s instead of 30.
+Where there are many ways u to use the devices, or many ideals and nothing but work to count,
+`stage_sets` answers without this table: on eight kinds of 28 devices and 506 ideals in 0.3 s
+instead of 30.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from tvm_hetero.stage_family import Family, place_terminals
 
 # Ways to use the devices from which on sets of them (`stage_sets`) are quicker than the table.
 _FEW_WAYS = 32
+# Ideals from which on they are quicker whatever the ways, as not all stages have to be looked at.
+_FEW_IDEALS = 500
 # Sums of n floats are off by less than n 1e-16 of the largest, and loads this close are one.
 _ROUNDING = 1e-12 + 2 * SAME
 
@@ -107,7 +110,8 @@ def run(family: Family, most: float = math.inf, deadline: float = math.inf) -> C
     SolverError
         If there are too many states, or the time is up.
     """
-    if math.prod(len(kind.devices) + 1 for kind in family.kinds) > _FEW_WAYS:
+    ways = math.prod(len(kind.devices) + 1 for kind in family.kinds)
+    if ways > _FEW_WAYS or (family.additive and len(family) > _FEW_IDEALS):
         return Chain(*least(family, most, deadline))
     table = Table(family)
     for i in range(len(family) - 1):

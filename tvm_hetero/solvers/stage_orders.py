@@ -9,10 +9,16 @@
 The bound of the problem is the least of all orders, each at most the value that was to be beaten.
 A value is to be beaten by a part of 4e-7, as plans within 1e-6 of a bound are called optimal.
 
-Measured against 'three superblocks' (A. Archer, M. Fahrbach, K. Liu, P. Prabhu, Practical
-Performance Guarantees for Pipelined DNN Inference, arXiv:2311.03703), where all stages but one are
-two blocks before and behind it: here every stage has rows of its own, so that the relaxed program
-is never below theirs, and with three devices it is as small.
+A. Archer, M. Fahrbach, K. Liu and P. Prabhu (Practical Performance Guarantees for Pipelined DNN
+Inference, arXiv:2311.03703) bound equal devices by 'three superblocks': one stage, all before it
+and all behind it. On three devices that is this very program. On more, ours has rows for all stages
+at once, so it is no lower, relaxed as theirs or whole as theirs. Where devices are alike and copies
+free, neither relaxation says more than shares of the work; then plans of whole tasks are what is
+left to refute, in the whole programs or by ideals (`stage_sets`).
+
+Measured with 15 s, one core: 200 tasks in series and parallel on three unlike devices are proven in
+6 s with copy engines and 8 s without (CP-SAT with the order as variables left 1.5 and 3.0 %), 500
+tasks in 11 s with them and to 0.1 % without.
 """
 
 from __future__ import annotations
@@ -42,7 +48,7 @@ _MOST_PLACES = 60_000
 # How much better than the best plan a better plan has to be.
 _BETTER = 4e-7
 # Nodes in parts of what the backend grants: they are quick here, and few are as a rule enough.
-_PATIENCE = 8
+_PATIENCE = 16
 # Thresholds at which the values of a relaxed program are rounded.
 _THRESHOLDS = 40
 

@@ -3,9 +3,8 @@
     1. `linear_dp`      any graph, in a second                     a plan
     2. `ideals_dp`      where the ideals are few                   a bound, mostly of the same value
     3. `stage_orders`   few devices: a program for each order      a plan and a bound, mostly equal
-    4. `ideals_dp`      many devices, and ideals not so few, where nothing but work counts
-    5. annealing        where all this leaves a gap                a plan
-    6. CP-SAT           `pipeline_model`, from the best plan       a bound for what is small
+    4. annealing        of many devices                            a plan
+    5. CP-SAT           `pipeline_model`, from the best plan       a bound for what is small
 
 Each rung stops the climb when its value meets the bound. How many ideals are few follows from the
 time limit, so that a run can be repeated; between pieces of each rung the clock is looked at. For
@@ -38,8 +37,8 @@ from tvm_hetero.solvers.stage_orders import search_orders
 # Executions x devices x stages that the model of CP-SAT may have for each second of the time
 # limit. It takes 40 microseconds for each to be made, and nobody looks at the clock meanwhile.
 _CELLS_A_SECOND = 5_000
-# Ideals for each second of the time limit, and most of them where the DP is the last resort.
-_IDEALS_A_SECOND, _LAST_IDEALS = 1_500, 15_000
+# Ideals for each second of the time limit, and most of them where nothing but work counts.
+_IDEALS_A_SECOND, _MOST_PLAIN = 1_500, 20_000
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -86,13 +85,10 @@ class _Climb:
         """
         with suppress(SolverError):
             self._take(linear_plan(self.instance, math.inf, self.budget.deadline))
-        self._ideals(MOST_IDEALS)
+        self._ideals(MOST_IDEALS if self.instance.contended else _MOST_PLAIN)
         ordered = self._open() and self._orders()
         if self._open() and not ordered:
-            if not self.instance.contended:
-                self._ideals(_LAST_IDEALS)
-            if self._open():
-                self._anneal()
+            self._anneal()
         if self.best is None:
             return self._exact(None)
         best = replace(self.best, lower_bound=self.bound)
