@@ -30,6 +30,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 # Seconds that each algorithm may take in each suite.
 SUITES = {
     "latency": 4.0,
+    "proofs": 10.0,
     "splitting": 60.0,
     "hard": 60.0,
     "throughput": 20.0,
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
     parser.add_argument("--small", action="store_true", help="small cases, nothing is written")
     parser.add_argument("--time-limit", type=float, help="seconds for each algorithm")
     parser.add_argument("--solver", help="run this one anew, keep the rows of the others (latency)")
+    parser.add_argument("--case", help="run the cases with this in their name, keep the others")
     parser.add_argument("--show", action="store_true", help="write docs/scheduling.md")
     chosen = parser.parse_args(arguments)
     if chosen.show:
@@ -62,19 +64,23 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
         limit = chosen.time_limit or (_SMALL_LIMIT if chosen.small else SUITES[suite])
         began = time.perf_counter()
         module = import_module(f"benchmarks.scheduling.{suite}")
-        if chosen.solver:
-            fresh = module.rows(chosen.small, limit, (chosen.solver,))
-            known = json.loads((RESULTS / f"schedule_{suite}.json").read_text(encoding="utf-8"))
-            kept = [row for row in known["rows"] if row["solver"] != chosen.solver]
-            found[suite] = kept + fresh
-        else:
-            found[suite] = module.rows(chosen.small, limit)
+        only = {"algorithms": (chosen.solver,)} if chosen.solver else {}
+        only |= {"only": chosen.case} if chosen.case else {}
+        found[suite] = module.rows(chosen.small, limit, **only)
         for row in found[suite]:
             print(line(row), flush=True)
         print(f"-- {suite}: {time.perf_counter() - began:.0f} s", flush=True)
         if not chosen.small:
-            write(suite, limit, found[suite])
+            write(suite, limit, merged(suite, found[suite]) if only else found[suite])
     return found
+
+
+def merged(suite: str, fresh: list[Row]) -> list[Row]:
+    """The rows of the last results with `fresh` ones in their places; new ones at the end."""
+    path = RESULTS / f"schedule_{suite}.json"
+    known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    rows = {(row["case"], row["solver"]): row for row in [*known, *fresh]}
+    return list(rows.values())
 
 
 def line(row: Row) -> str:

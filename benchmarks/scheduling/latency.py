@@ -1,10 +1,11 @@
-"""Latency of one element: every algorithm on every network, with the same time."""
+"""Latency of one element: every algorithm on every network of the zoo, with the same time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
+from tvm_hetero import zoo
 from tvm_hetero.problem import Problem
 
 # The heuristics that DiviML and its field compare with, and ours.
@@ -14,22 +15,26 @@ HEURISTICS = (
 )  # fmt: skip
 ALGORITHMS = (*HEURISTICS, "cpsat", "milp", "milp-split", "auto")
 
-NETWORKS = (
-    "light-squeezenet", "light-shufflenet", "light-inception_v1", "light-inception_v2",
-    "light-resnet50", "light-densenet121", "inception-v3", "inception-v4", "resnet152",
-    "mobilenet-v2", "unet", "randwire-ws", "randwire-er", "randwire-ba", "module", "wide", "lstm",
-    "gru", "gnn", "bert-base", "vit-base", "gpt-24", "gpt-96", "gpt-24-decode",
-)  # fmt: skip
-# The platform of our measurements (SOLVERS.md) and one like DiviML's.
-PLATFORMS = ("sched-nvl", "diviml")
+# The platforms of our measurements (SOLVERS.md), one like DiviML's, and a telephone.
+PLATFORMS = ("sched-nvl", "sched-pcie", "diviml", "phone")
+# Models that need many devices to hold them.
+LARGE = {
+    "gpt3-175b": "sched-6", "llama3-70b": "h100x8", "llama3-405b": "mixed-16",
+    "megatron-1t": "hopper-8", "mixtral-8x7b": "a100x8", "deepseek-v3": "hopper-8",
+    "kimi-k2": "mixed-64",
+}  # fmt: skip
+# Times the time limit on platforms of more devices than that.
+_MORE, _MANY = 5, 9
 SMALL = (("light-squeezenet", "sched-nvl"),)
 
 
 def cases(small: bool) -> list[tuple[str, Problem]]:
-    """Every network on every platform; modules of 50 tasks too."""
+    """Every network on every platform that can hold it; modules of 50 tasks too."""
     if small:
         return [(f"{n} on {p}", zoo_case(n, p)) for n, p in SMALL]
-    found = [(f"{n} on {p}", zoo_case(n, p)) for p in PLATFORMS for n in NETWORKS]
+    networks = [name for name in zoo.names() if name not in LARGE]
+    pairs = [(n, p) for p in PLATFORMS for n in networks] + list(LARGE.items())
+    found = [(f"{n} on {p}", zoo_case(n, p)) for n, p in pairs]
     found += [
         (
             f"module-{size}-{seed} on sched-nvl",
@@ -42,12 +47,15 @@ def cases(small: bool) -> list[tuple[str, Problem]]:
 
 
 def rows(
-    small: bool, time_limit: float, algorithms: Sequence[str] = ALGORITHMS
+    small: bool, time_limit: float, algorithms: Sequence[str] = ALGORITHMS, only: str = ""
 ) -> list[Row]:
-    """A row for each algorithm on each case."""
+    """A row for each algorithm on each case that has `only` in its name."""
     result = []
     for name, problem in cases(small):
+        if only not in name:
+            continue
+        limit = time_limit * (_MORE if len(problem.platform.devices) > _MANY else 1)
         for algorithm in algorithms:
-            row, _ = run(problem, algorithm, time_limit)
+            row, _ = run(problem, algorithm, limit)
             result.append(describe(problem, name) | row)
     return result

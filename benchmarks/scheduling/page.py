@@ -12,6 +12,7 @@ from benchmarks.scheduling import charts
 from benchmarks.scheduling.goals import goals
 from benchmarks.scheduling.latency import HEURISTICS
 from benchmarks.scheduling.runner import Row, geometric_mean
+from tvm_hetero.schedule import OPTIMAL_GAP
 
 _HEAD = """# What the scheduler reaches
 
@@ -108,6 +109,27 @@ def _latency(rows: list[Row], pictures: Path) -> str:
               [[n, f"{m:.3f}", f"{w:.3f}", b, c] for n, m, w, b, c in quality]), "",
         table(["case", "tasks", "gap", "s", "s, milp-split", "best single", "HEFT", "annealing"],
               lines), "",
+    ])  # fmt: skip
+
+
+def _proofs(rows: list[Row], pictures: Path) -> str:
+    platforms: dict[str, list[Row]] = {}
+    for row in rows:
+        platforms.setdefault(row["case"].split(" on ")[1], []).append(row)
+    lines = []
+    for name, mine in platforms.items():
+        proven = [row for row in mine if row.get("gap", 1.0) <= OPTIMAL_GAP]
+        slowest = max(row["seconds"] for row in proven)
+        middle = sorted(row["seconds"] for row in proven)[len(proven) // 2]
+        open_ = [f"{row['case'].split(' on ')[0]} {percent(row['gap'])}"
+                 for row in mine if row not in proven]  # fmt: skip
+        lines.append([name, mine[0]["devices"], f"{len(proven)} of {len(mine)}", seconds(middle),
+                      seconds(slowest), ", ".join(open_)])  # fmt: skip
+    heads = ["platform", "devices", "proven", "s, median", "s, slowest", "gaps of the others"]
+    return "\n".join([
+        "## Proofs", "",
+        "`auto` on every CNN and transformer of the zoo whose modules have at most 30 tasks, on"
+        " every platform of one machine.", "", table(heads, lines), "",
     ])  # fmt: skip
 
 
@@ -214,22 +236,30 @@ def _bounds(rows: list[Row], pictures: Path) -> str:
         rungs.setdefault(row["rung"], []).append(row)
     lines = []
     for name, mine in rungs.items():
-        shares = [row["share"] for row in mine]
-        slowest = max(row["seconds"] for row in mine)
-        mean = math.fsum(shares) / len(shares)
-        lines.append([name, percent(mean), percent(min(shares)), seconds(slowest), len(mine)])
+        slowest = seconds(max(row["seconds"] for row in mine))
+        lines.append([name, *_shares([row["share"] for row in mine]), slowest, len(mine)])
     best: dict[str, float] = {}
     for row in rows:
         best[row["case"]] = max(best.get(row["case"], 0.0), row["share"])
-    mean = math.fsum(best.values()) / len(best)
-    lines.append(["the best of them", percent(mean), percent(min(best.values())), "", len(best)])
+    lines.append(["the best of them", *_shares(list(best.values())), "", len(best)])
+    platforms: dict[str, list[float]] = {}
+    for case, share in best.items():
+        platforms.setdefault(case.split(" on ")[1], []).append(share)
+    for name, shares in platforms.items():
+        lines.append([f"... on {name}", *_shares(shares), "", len(shares)])
     heads = ["bound", "mean", "worst", "s, at most", "cases"]
     text = "In per cent of the best known value, before any exact solving."
     return "\n".join(["## Lower bounds", "", text, "", table(heads, lines), ""])
 
 
+def _shares(shares: Sequence[float]) -> tuple[str, str]:
+    """Mean and worst."""
+    return percent(math.fsum(shares) / len(shares)), percent(min(shares))
+
+
 _SECTIONS = {
     "latency": _latency,
+    "proofs": _proofs,
     "hard": _hard,
     "splitting": _splitting,
     "batches": _batches,
