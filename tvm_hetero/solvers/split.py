@@ -109,7 +109,8 @@ def improve(
     best, low = known
     if best is not None and best.value - low <= OPTIMAL_GAP * best.value:
         return replace(best, solver=NAME, lower_bound=min(low, best.value), seed=options.seed)
-    rest = replace(options, time_limit=_KEPT_FOR_WHOLE * options.time_limit, clock=None)
+    left = max(0.01, began + options.patience - time.monotonic())
+    rest = replace(options, time_limit=_KEPT_FOR_WHOLE * options.time_limit, clock=left)
     found = _whole(problem, rest, best, time.monotonic())
     return replace(found, lower_bound=min(max(low, found.lower_bound), found.value))
 

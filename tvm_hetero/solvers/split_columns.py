@@ -27,7 +27,7 @@ from tvm_hetero.instance import Flow, Hop, Instance
 from tvm_hetero.modules import Module, Piece, canonical, modules_of, signature
 
 # Placements of one module, and of all distinct ones, that are gone through.
-MOST, MOST_TOGETHER = 200_000, 600_000
+MOST, MOST_TOGETHER = 200_000, 2_000_000
 
 
 @dataclass(frozen=True)
