@@ -6,13 +6,14 @@
 Entries are solved in rounds                                               -> `Chain.close`:
 a round takes the open entries on the chain that is best by bounds (equal modules share them), or,
 where all of those are closed or tried, on the chain that is best by values. All of a round can be
-solved at once, on any number of threads: what each may spend is settled before.
+solved at once, on any number of threads: what each may spend is settled before. When what is cheap
+has been tried, large modules are squeezed as one problem each                -> `split_squeeze`
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tvm_hetero.instance import Hop, Instance
@@ -21,8 +22,11 @@ from tvm_hetero.solvers.cpsat_run import Budget
 from tvm_hetero.solvers.options import Options
 from tvm_hetero.solvers.split_entry import CLOSED
 from tvm_hetero.solvers.split_module import Ends, Job, Table
+from tvm_hetero.solvers.split_squeeze import squeeze
 
 Span = tuple[float, float]
+# The level from which on rounds are dear, so that large modules are squeezed before.
+_DEAR = 2
 
 
 class Chain:
@@ -80,7 +84,7 @@ class Chain:
 
         `most` is a value that is known already: bounds that reach it end the search.
         """
-        work = budget.work
+        work, squeezed = budget.work, False
         with ThreadPoolExecutor(options.workers) as pool:
             while True:
                 low, by_low = self.best(low=True)
@@ -92,6 +96,10 @@ class Chain:
                 jobs = self._open(by_low) or self._open(by_value)
                 if not jobs or (high < math.inf and budget.exhausted()):
                     return
+                if not squeezed and jobs[0].level >= _DEAR:
+                    squeezed = True
+                    squeeze(self.tables, options, budget, _spread(options, pool))
+                    continue
                 self._improve(jobs, options, budget, work, pool)
 
     def _open(self, path: Sequence[Ends]) -> list[Job]:
@@ -116,8 +124,8 @@ class Chain:
         share = max(0.0, budget.work) / len(jobs)
         budgets = [Budget(min(job.wish(work), share), budget.deadline) for job in jobs]
         granted = [own.work for own in budgets]
-        run: Callable[..., object] = map if options.workers == 1 else pool.map
-        list(run(lambda job, own: job.improve(options, own), jobs, budgets))  # type: ignore[call-overload]
+        run = _spread(options, pool)
+        list(run(lambda job, own: job.improve(options, own), jobs, budgets))
         budget.work -= math.fsum(g - own.work for g, own in zip(granted, budgets, strict=True))
 
     def join(self) -> tuple[list[int], list[Span], dict[tuple[int, Hop], Span]]:
@@ -140,6 +148,11 @@ class Chain:
                 hops[numbers[t], hop] = (now + begin, now + end)
             now += found.value
         return placement, spans, hops
+
+
+def _spread(options: Options, pool: ThreadPoolExecutor) -> Callable[..., Iterable[object]]:
+    """How a round's jobs are done: one after the other, or all at once."""
+    return map if options.workers == 1 else pool.map
 
 
 def tensors_within(instance: Instance, parts: Sequence[int]) -> list[int]:
