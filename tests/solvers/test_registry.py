@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -122,6 +123,15 @@ def test_a_failing_solver_with_no_other_answer_raises(monkeypatch: pytest.Monkey
     )
     with pytest.raises(SolverError, match="crashed"):
         solve(problem, "bad")
+
+
+def test_who_finds_nothing_says_why_beside_the_best_single_device() -> None:
+    chain = [f"t{i}" for i in range(21)]
+    edges = [(a, b, 1) for a, b in pairwise(chain)]
+    problem = problem_of({task: {"p1": 1.0, "p2": 2.0} for task in chain}, edges, processors(2))
+    with pytest.warns(SolverWarning, match="exhaustive takes at most 20 tasks"):
+        answer = solve(problem, "exhaustive")
+    assert answer.solver == "exhaustive (single)"
 
 
 def test_best_single_device_wins_over_a_worse_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,6 +220,8 @@ def _answer(
     except (InfeasibleError, SolverError) as error:
         if single is None or isinstance(error, BackendError):
             raise
+        reason = str(error).split("\n")[0]
+        warn(f"solver {name!r} found nothing: {reason}; the answer is the best single device")
         return replace(single, solver=f"{name} (single)")
     if single is not None and single.value < answer.value:
         return replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
