@@ -122,7 +122,9 @@ class _Run:
 
 def _start(run: _Run) -> Schedule:
     """The best that is quickly found; else what annealing finds where nothing fits."""
-    found = [] if run.options.start is None else [run.options.start]
+    if run.options.start is not None:
+        return run.options.start
+    found: list[Schedule] = []
     others = [heft.solve, greedy.solve, single.solve]
     if run.problem.objective.kind == "latency" and sum(run.instance.memory_binds) > _MANY:
         others.append(count_dp.solve)

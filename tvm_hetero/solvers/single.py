@@ -15,6 +15,7 @@ every plan would be compared with the host.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -43,9 +44,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
     found = best_single(problem, options)
     if found is not None:
         return found
-    reasons = [f"{name}: {_obstacle(problem, name)}" for name in problem.platform.names]
     raise InfeasibleError(
-        "no device can run everything alone (" + "; ".join(reasons) + "); use solver heft or cpsat"
+        f"no device can run everything alone ({_obstacles(problem)}); use solver heft or cpsat"
     )
 
 
@@ -220,6 +220,17 @@ def _peak(problem: Problem, steps: Sequence[Step]) -> int:
                 if reads_left[tensor.name, together] == 0:
                     now -= tensor.bytes * len(together)
     return most
+
+
+def _obstacles(problem: Problem) -> str:
+    """Why no device can; devices that can change places in one."""
+    alike = Counter(find_symmetry(problem).types())
+    reasons = []
+    for d, count in sorted(alike.items()):
+        name = problem.platform.names[d]
+        like = f" and {count - 1} like it" if count > 1 else ""
+        reasons.append(f"{name}{like}: {_obstacle(problem, name)}")
+    return "; ".join(reasons)
 
 
 def _obstacle(problem: Problem, device: str) -> str:
