@@ -99,7 +99,7 @@ def test_aims_go_down_and_come_back() -> None:
     chain = chain_for(crowd(4))
     own = Squeeze(chain.tables[-1], 0.0)
     assert own.aim(0.3) == 0.03
-    assert own.aim(0.03) == 0.01
+    assert own.aim(0.03) == 0.015
     own.failed = 0.01
     assert own.aim(0.03) == 0.02
     assert own.aim(0.0105) is None

@@ -16,6 +16,8 @@ Cut       The graph is cut at articulations; equal modules are found    -> `tvm_
 Table     Each entry M(i, j) is a small problem. Most are never solved: entries begin with a
           bound, and only those on the best chain are looked at       -> `split_table.Chain`.
 Entry     List schedule, annealing, CP-SAT, neighbourhood search      -> `split_entry.Entry`.
+Squeeze   Large modules that this leaves open: limits below their value are refuted, for all
+          ends at once                                -> `split_squeeze`, `split_refute`.
 Whole     Where the chain is not proven when the work is used up, the joined schedule is improved
           by neighbourhoods that reach across the cuts               -> `_polish`.
 

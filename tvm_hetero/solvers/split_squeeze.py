@@ -17,7 +17,7 @@ schedule below max p(m + 1, .) - min p(m, .) - s_m, which `split_refute` can tel
 good chain has are dear and fall away in its windows.
 
 Every module begins with the slack that its bounds leave. Round after round a smaller one is tried
-in each: 3 %, 1 %, then none; where that fails, half way between what was shown and what was
+in each: 3 %, 1.5 %, then none; where that fails, half way between what was shown and what was
 not, with more work                                                             -> `Squeeze.aim`.
 If a schedule turns up instead, an entry has a better value, and the potentials change.
 Bounds of entries are raised by what was shown, whatever the potentials are worth.
@@ -43,7 +43,7 @@ Potential = dict[int, float]
 # Parts from which on a module is squeezed; smaller ones are closed one entry after the other.
 _LARGE = 16
 # Slacks that are tried first, as parts of a module's value.
-_AIMS = (0.03, 0.01, LEAST)
+_AIMS = (0.03, 0.015, LEAST)
 # Slacks between which nothing is tried any more.
 _NEAR = 0.001
 # What programs may take of the call's work for a module to be squeezed at all, what CP-SAT may take
