@@ -9,8 +9,8 @@ that the same problem gets the same answer.
                     milp-split again; memory where it binds
     ... batches     heuristics on whole batches, then batches, which divides them
     throughput      throughput (all rungs of its own), then annealing for free placements; with
-                    many devices, count-dp before both. Where modules can be listed, milp-split
-                    comes first, shortly, and again between the two
+                    many devices, count-dp before both. Where modules can be listed and no memory
+                    binds, milp-split comes first, shortly, and again between the two
     energy, cost    heuristics, milp-split, annealing, then one exact model
 
 A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
@@ -59,7 +59,8 @@ def line_up(problem: Problem) -> list[Stage]:
     if kind == "throughput":
         alone = [] if problem.objective.contiguous else [Stage("annealing", 1.0, alone=True)]
         first = [Stage("single", _QUICK), *counted]
-        if not split.helps(instance_of(problem)):
+        instance = instance_of(problem)
+        if not split.helps(instance) or any(instance.memory_binds):
             return [*first, Stage("throughput", 0.75), *alone]
         # Small chains are proven at once; of others the proof is the better for a better plan.
         return [

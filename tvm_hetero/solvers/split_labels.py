@@ -160,6 +160,8 @@ class Search:
             if work > most or time.monotonic() > self.until:
                 return Answer(0.0, np.zeros(len(self.room)), [], most + 1)
             labels = self._extended(m, step, labels)
+            if time.monotonic() > self.until:
+                return Answer(0.0, np.zeros(len(self.room)), [], most + 1)
             if not len(labels):
                 return Answer(math.inf, self.room, [], work)
             work += 20 * len(labels)
@@ -178,6 +180,8 @@ class Search:
             rows = useful[step.first[useful] == i]
             size = max(1, _AT_ONCE // max(1, len(rows)))
             for begin in range(0, len(own), size):
+                if time.monotonic() > self.until:
+                    break
                 part = own[begin : begin + size]
                 to_come = costs[rows, 0] + rest[step.last[rows], 0]
                 a, b = np.nonzero(labels.cost[part][:, None] + to_come <= self.budget[0])
@@ -201,7 +205,7 @@ class Search:
             own = self._merged(own, 2 * width + _COMPARED, merge=merge)
             before = len(own)
             own = own.take(undominated(own.cost, own.taken))
-            compared += before * len(own) // 8
+            compared += before * len(own) * len(self.room) // 24
             kept.append(self._merged(own, width, merge=merge))
         return _joined(kept), compared
 

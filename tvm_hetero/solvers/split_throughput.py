@@ -5,7 +5,8 @@ a plan below a target t between L and U. The answer is that there is none, and L
 U is the value of the best; or neither, since labels were merged. So
 
     prices        L                                            -> `split_prices.best_weights`
-    start         the start that is given, a list schedule, rounded shares, or labels; annealed
+    start         the start that is given, a list schedule, rounded shares, or labels; annealed;
+                  where memory binds also CP-SAT on the whole graph, for half of the time
     hunt          t = (L + U) / 2, then nearer to U where that was settled and nearer to L where
                   it was not; with more labels when that leads nowhere          -> `Hunt.run`
     annealing     from the best plan; then the hunt goes on
@@ -30,8 +31,9 @@ from tvm_hetero.errors import HeteroError, InfeasibleError
 from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers import heft, single
-from tvm_hetero.solvers.load_annealing import annealed
+from tvm_hetero.solvers import cpsat_throughput, heft, single
+from tvm_hetero.solvers.cpsat_run import WORK_PER_SECOND, Budget
+from tvm_hetero.solvers.load_annealing import MOST_PLACES, annealed, places
 from tvm_hetero.solvers.loads import exact_value
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
@@ -52,6 +54,9 @@ _WORK = 0.8 * WORK_A_SECOND
 _HUNTS = ((0.1, 0.1), (0.5, 0.3), (0.8, 0.6))
 # Starts that are annealed.
 _MOST_STARTS = 2
+# Of the limit, what CP-SAT has where memory binds: there labels know too little of what fits.
+_WHOLE = 0.5
+NAME = "milp-split"
 # Of the clock, what annealing may take; it counts its own steps.
 _CLOCK = 0.4
 Ask = Callable[[float, int, int], Probe]
@@ -78,7 +83,8 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
         return None
     ask = partial(probe, chain, weights, until=until)
     hunt = Hunt(instance, plans[0], weights.bound, ask, until)
-    for turn, (effort, share) in enumerate(_HUNTS):
+    whole = any(instance.memory_binds) and places(instance) <= MOST_PLACES
+    for turn, (effort, share) in enumerate(_HUNTS[: 2 if whole else None]):
         for i, plan in enumerate(plans):
             if hunt.closed or time.monotonic() > until:
                 break
@@ -86,14 +92,34 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
             left = _CLOCK * (until - time.monotonic()) / (len(plans) - i)
             own = replace(options, time_limit=limit, clock=None, seed=options.seed + turn)
             hunt.take([annealed(instance, plan, hunt.low, own, left) or plan])
+        if whole and turn == 0:
+            _ask_cpsat(hunt, options)
         hunt.run(int(share * _WORK * options.time_limit))
         plans[:1] = [hunt.plan]
     bound = min(hunt.low, hunt.high) if problem.batch == 1 else 0.0
     if start is not None and start.value <= hunt.high:
         return replace(start, lower_bound=min(bound, start.value), seed=options.seed)
-    executions, copies = write_period(instance, hunt.plan)
-    name = "milp-split"
-    return make_schedule(problem, name, executions, copies, lower_bound=bound, seed=options.seed)
+    return _schedule(hunt, options, bound)
+
+
+def _schedule(hunt: Hunt, options: Options, bound: float) -> Schedule:
+    """One period of the best plan."""
+    executions, copies = write_period(hunt.instance, hunt.plan)
+    return make_schedule(
+        hunt.instance.problem, NAME, executions, copies, lower_bound=bound, seed=options.seed
+    )
+
+
+def _ask_cpsat(hunt: Hunt, options: Options) -> None:
+    """CP-SAT on the whole graph, from the best plan."""
+    if hunt.closed or time.monotonic() > hunt.until:
+        return
+    problem = hunt.instance.problem
+    budget = Budget(_WHOLE * WORK_PER_SECOND * options.time_limit, hunt.until)
+    found = cpsat_throughput.solve(problem, options, _schedule(hunt, options, 0.0), budget)
+    plan = _placement(hunt.instance, found)
+    hunt.take([] if plan is None else [plan])
+    hunt.low = max(hunt.low, min(hunt.high, found.lower_bound))
 
 
 @dataclass
