@@ -150,21 +150,25 @@ def test_seconds_of_columns_that_are_wanted_become_exact() -> None:
     assert any((table.seconds > own).any() for own, table in pairs)
 
 
-def test_equal_modules_share_their_columns_and_schedules() -> None:
+def long_chain(modules: int) -> Problem:
+    """Equal forks on a device that is quick and one that takes few watts, with a latency limit."""
     costs, edges = {"c0": {"p1": 2.0, "p2": 3.0}}, []
-    for m in range(20):
+    for m in range(modules):
         costs |= {f"a{m}": {"p1": 4.0, "p2": 5.0}, f"b{m}": {"p1": 3.0, "p2": 2.0}}
         costs[f"c{m + 1}"] = {"p1": 2.0, "p2": 3.0}
         edges += [(f"c{m}", f"{x}{m}", 16) for x in "ab"]
         edges += [(f"{x}{m}", f"c{m + 1}", 8) for x in "ab"]
     platform = processors(2, bandwidth=16.0)
     devices = tuple(
-        replace(device, watts=watts, idle_watts=1.0)
+        replace(device, watts=watts, idle_watts=1.0, price=watts * 400.0)
         for device, watts in zip(platform.devices, (9.0, 4.0), strict=True)
     )
     platform = Platform(devices, platform.links, platform.fabrics)
-    problem = problem_of(costs, edges, platform, Objective("energy", 1, 150.0))
-    chain = energy_chain(Instance(problem))
+    return problem_of(costs, edges, platform, Objective("energy", 1, 7.5 * modules))
+
+
+def test_equal_modules_share_their_columns_and_schedules() -> None:
+    chain = energy_chain(Instance(long_chain(20)))
     assert chain is not None
     tables = {id(table): table for table in chain.tables}
     # The lone first task, the module after it, those between, the last one.
@@ -173,6 +177,13 @@ def test_equal_modules_share_their_columns_and_schedules() -> None:
     assert best is not None
     assert best.value - low <= OPTIMAL_GAP * best.value
     assert sum(len(table.known) for table in tables.values()) < 40
+
+
+@pytest.mark.parametrize("kind", ["energy", "cost"])
+def test_auto_proves_long_chains_by_modules(kind: Kind) -> None:
+    problem = long_chain(40)
+    limited = problem.with_objective(replace(problem.objective, kind=kind))
+    assert solve(limited, "auto", Options(time_limit=10.0)).status == "optimal"
 
 
 def test_a_set_that_cannot_keep_the_limit_is_out() -> None:
