@@ -39,6 +39,8 @@ from tvm_hetero.solvers.stage_orders import search_orders
 _CELLS_A_SECOND = 5_000
 # Ideals for each second of the time limit, and most of them where nothing but work counts.
 _IDEALS_A_SECOND, _MOST_PLAIN = 1_500, 20_000
+# Ideals times parts and tensors, which go into tables of up to 8 bytes each.
+_MOST_ENTRIES = 80_000_000
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -110,7 +112,9 @@ class _Climb:
 
     def _ideals(self, most: int) -> None:
         """All ideals, if they are few."""
-        most = min(most, math.ceil(self.options.time_limit * _IDEALS_A_SECOND))
+        width = max(1, len(self.instance) + len(self.instance.tensors))
+        within = math.ceil(self.options.time_limit * _IDEALS_A_SECOND)
+        most = min(most, within, _MOST_ENTRIES // width)
         known = math.inf if self.best is None else self.best.value
         with suppress(SolverError):
             family = all_ideals(self.instance, most)
