@@ -1,6 +1,6 @@
 """The C++ half of `stage_sets`: sets of ways to use devices, joined along stages.
 
-Python's own long integers do the same, at a fifth of the speed (`stage_sets` falls back on them
+Python's own long integers do the same, at a third of the speed (`stage_sets` falls back on them
 where the library is missing).
 """
 
