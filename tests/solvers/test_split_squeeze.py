@@ -93,6 +93,8 @@ def test_potentials_ask_no_more_than_the_values_give() -> None:
         for (i, j), entry in table.entries.items():
             assert after[j] - before[i] <= entry.value + 1e-9
     assert max(spots[-1].values()) - min(spots[0].values()) == pytest.approx(11.5)
+    known = potentials(chain.tables, 9.0)
+    assert max(known[-1].values()) - min(known[0].values()) == pytest.approx(9.0)
 
 
 def test_aims_go_down_and_come_back() -> None:

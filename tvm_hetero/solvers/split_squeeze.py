@@ -117,6 +117,7 @@ def squeeze(
     options: Options,
     budget: Budget,
     spread: Callable[..., Iterable[object]] = map,
+    most: float = math.inf,
 ) -> None:
     """Raise the bounds of large modules' entries (and find better values), within the budget.
 
@@ -124,6 +125,7 @@ def squeeze(
     ----------
     tables : those of the chain's modules, in order; equal modules have one.
     spread : how attempts of one round are made: `map`, or that of a pool.
+    most : a value of the whole that is known otherwise, s.
     """
     work, limit = budget.work, budget.work * (1 - _ALL)
     modules = _large(tables, work)
@@ -132,7 +134,7 @@ def squeeze(
             if entry.best is None and budget.work > limit:
                 entry.improve(options, budget)
     while modules and not budget.exhausted():
-        jobs = _round(tables, modules)
+        jobs = _round(tables, modules, most)
         share = (budget.work - limit) / max(1, len(jobs))
         if not jobs or share < max(own.programs for own, *_ in jobs):
             return
@@ -143,10 +145,10 @@ def squeeze(
 
 
 def _round(
-    tables: Sequence[Table], modules: dict[int, Squeeze]
+    tables: Sequence[Table], modules: dict[int, Squeeze], most: float
 ) -> list[tuple[Squeeze, tuple[Potential, Potential], float]]:
     """Modules with their potentials and aims: those that failed least, where one is worth it."""
-    spots = potentials(tables)
+    spots = potentials(tables, most)
     jobs = []
     for m, own in modules.items():
         ends = spots[m], spots[m + 1]
@@ -165,7 +167,8 @@ def _large(tables: Sequence[Table], work: float) -> dict[int, Squeeze]:
         if id(table) in seen or len(table.piece) < _LARGE or too_large_to_prove(table.piece):
             continue
         seen.add(id(table))
-        if all(entry.closed for entry in table.entries.values()):
+        # One entry by itself is bounded as well by the search for its value.
+        if len(table.entries) == 1 or all(entry.closed for entry in table.entries.values()):
             continue
         programs = programs_work(table.piece)
         if programs <= _PROGRAMS * work:
@@ -185,8 +188,12 @@ def slack_of(table: Table, ends: tuple[Potential, Potential]) -> float:
     return most / value if value > 0 else 0.0
 
 
-def potentials(tables: Sequence[Table]) -> list[Potential]:
-    """p(m, .) for every module, and one more for what is after the last (see above)."""
+def potentials(tables: Sequence[Table], most: float = math.inf) -> list[Potential]:
+    """p(m, .) for every module, and one more for what is after the last (see above).
+
+    Where the entries' values add up to more than `most`, all are as much smaller: what is not
+    below the known value need not be shown.
+    """
     there = [dict.fromkeys((i for i, _ in tables[0].entries), 0.0)]
     for table in tables:
         there.append(_step(there[-1], {ends: _value(e) for ends, e in table.entries.items()}))
@@ -195,8 +202,9 @@ def potentials(tables: Sequence[Table]) -> list[Potential]:
         entries = {(j, i): _value(e) for (i, j), e in table.entries.items()}
         rest.append(_step(rest[-1], entries))
     whole = min(there[-1].values())
+    scale = min(1.0, most / whole) / 2 if whole > 0 else 0.5
     pairs = zip(there, reversed(rest), strict=True)
-    return [{d: (a[d] + whole - b[d]) / 2 for d in sorted(a) if d in b} for a, b in pairs]
+    return [{d: scale * (a[d] + whole - b[d]) for d in sorted(a) if d in b} for a, b in pairs]
 
 
 def _step(reached: Potential, entries: dict[tuple[int, int], float]) -> Potential:

@@ -98,7 +98,7 @@ class Chain:
                     return
                 if not squeezed and jobs[0].level >= _DEAR:
                     squeezed = True
-                    squeeze(self.tables, options, budget, _spread(options, pool))
+                    squeeze(self.tables, options, budget, _spread(options, pool), most)
                     continue
                 self._improve(jobs, options, budget, work, pool)
 
