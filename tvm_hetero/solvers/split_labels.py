@@ -35,6 +35,8 @@ from tvm_hetero.bounds.module_choices import Array, undominated
 
 # Numbers that are looked at in about a second of a slow core.
 WORK_A_SECOND = 50_000_000
+# What a sum of a label and a row counts for, if its cost lets it be made.
+_SUMMED = 60
 # Sums of labels and rows that are made at once.
 _AT_ONCE = 200_000
 # Ways that are read from the last labels.
@@ -125,7 +127,7 @@ class Search:
         self.steps, self.room = steps, room
         self.prices = _fan(price)
         self.budget = self.prices @ room * (1 + 1e-12)
-        self.until, self.merged = math.inf, False
+        self.until, self.merged, self.summed = math.inf, False, 0
         self.costs = {id(step): step.taken @ self.prices.T for step in steps}
         least = {id(step): _least(step, self.costs[id(step)], devices) for step in steps}
         self.rest = [np.zeros((len(self.prices), devices))]
@@ -164,7 +166,7 @@ class Search:
                 return Answer(0.0, np.zeros(len(self.room)), [], most + 1)
             if not len(labels):
                 return Answer(math.inf, self.room, [], work)
-            work += 20 * len(labels)
+            work += _SUMMED * self.summed
             labels, compared = self._thinned(labels, width, merge=merge)
             work += compared
             past.append(labels)
@@ -174,6 +176,7 @@ class Search:
 
     def _extended(self, m: int, step: Step, labels: _Labels) -> _Labels:
         found: list[_Labels] = []
+        self.summed = 0
         useful, rest, costs = self.useful[m], self.rest[m + 1].T, self.costs[id(step)]
         for i in np.unique(labels.device).tolist():
             own = np.flatnonzero(labels.device == i)
@@ -186,6 +189,7 @@ class Search:
                 to_come = costs[rows, 0] + rest[step.last[rows], 0]
                 a, b = np.nonzero(labels.cost[part][:, None] + to_come <= self.budget[0])
                 a, b = part[a], rows[b]
+                self.summed += len(a)
                 taken = labels.taken[a] + step.taken[b]
                 good = (taken <= self.room).all(axis=1)
                 a, b, taken = a[good], b[good], taken[good]
