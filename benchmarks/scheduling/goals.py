@@ -169,7 +169,11 @@ def _nodes(found: Rows) -> list[Goal]:
     rows = _solved(found["nodes"], "count-dp")
     case = [row for row in rows if row["case"].startswith("gpt3-175b on sched-6")]
     gap, slowest = _worst(case), max(row["seconds"] for row in case)
-    largest = [row for row in rows if row["case"].startswith("kimi-k2 on mixed-64")]
+    # The later row of a case is auto's, where there is one.
+    rows += _solved(found["nodes"])
+    largest = list(
+        {row["case"]: row for row in rows if row["case"].startswith("kimi-k2 on mixed-64")}.values()
+    )
     return [
         Goal("GPT-3 on 6 servers: gap, s", "1 %, 5 s", f"{_per_cent(gap)}, {slowest:.2f} s",
              gap <= 0.01 and slowest <= 5),
