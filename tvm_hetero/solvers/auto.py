@@ -64,7 +64,7 @@ def line_up(problem: Problem) -> list[Stage]:
             return [*first, Stage("throughput", 0.75), *alone]
         # Small chains are proven at once; of others the proof is the better for a better plan.
         return [
-            *first, Stage("milp-split", 0.1), Stage("throughput", 0.45), Stage("milp-split", 0.45),
+            *first, Stage("milp-split", 0.1), Stage("throughput", 0.75), Stage("milp-split", 0.45),
             *alone,
         ]  # fmt: skip
     if len(problem.tasks) > LARGE:
