@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 RESULTS = ROOT / "benchmarks" / "results"
 # Seconds that each algorithm may take in each suite.
 SUITES = {
-    "latency": 4.0,
+    "latency": 3.0,
     "proofs": 10.0,
     "splitting": 60.0,
     "hard": 60.0,
