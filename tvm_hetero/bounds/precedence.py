@@ -1,6 +1,6 @@
 """The linear program of precedence, loads and copies: a bound of a whole graph or of a module.
 
-Variables (tasks v, devices d, B elements a batch; all times are means over the elements):
+Variables (`shares`; tasks v, devices d, B elements a batch; all times are means over the elements):
 
     x(v, d, c)  share of the batch that v runs on d at choice c of its costs (`figures.choices`)
     y(v, d)     sum over c of x(v, d, c): the share of v on d (one variable for a whole color)
@@ -9,15 +9,15 @@ Variables (tasks v, devices d, B elements a batch; all times are means over the 
     in, out(t, d)   share of tensor t that arrives at, leaves d
 
     minimise T  subject to
-      sum over d of y(v, d) = 1                                            `_add_shares`
+      sum over d of y(v, d) = 1                                            `Shares.add_shares`
       S(u) + sum path(u, d, c) x(u, d, c) + copies of e  <=  S(w)          `_add_order`
         copies of e: sum over j, k of copy(j, k) z(e, j, k), the sums of z over k and j being
         y(u, j) and y(w, k), and more for the other elements of the maker's execution: sum over
         j, c of (size(c) - 1) bytes / bandwidth g(e, j, c), where g <= x(u, j, c) and its sum over
-        c is that of z over k != j                                         -> `_add_sizes`
+        c is that of z over k != j                                         -> `Shares._add_sizes`
         Where all copies take as long (B = 1) or devices are many:
         sum over k of m(e, k) min over j of copy(j, k) with m(e, k) >= y(w, k) - y(u, k)
-                                                                           `_add_copies`
+                                                                           `Shares.add_copies`
       sum over d of (head(v, d) - least(v, d)) y(v, d)  <=  S(v)           `_add_windows`
       S(v) + sum path x + sum over d of tail(v, d) y(v, d)  <=  T
       sum load(v, d, c) x(v, d, c) + sum hop(t, d) (in + out)(t, d)  <=  T   `build`, `_add_moves`
@@ -47,16 +47,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tvm_hetero.bounds.count_cuts import Counts
-from tvm_hetero.bounds.figures import NODES, Array, Choice, Figures
-from tvm_hetero.bounds.linear import Program
+from tvm_hetero.bounds.figures import NODES, Array, Figures
 from tvm_hetero.bounds.load_cuts import Activity, merged, violated
 from tvm_hetero.bounds.loads import hops_of
-from tvm_hetero.bounds.part import Part
 from tvm_hetero.bounds.paths import articulations
+from tvm_hetero.bounds.shares import MOST_DEVICES, Shares
 from tvm_hetero.objective import RELATIVE_TOLERANCE
 
-# Beyond this many devices z is replaced by m (see above).
-_MOST_DEVICES = 6
 _ROUNDS = 4
 # Numbers of a program whose time a number is twice that of a small one.
 _LARGE = 15_000
@@ -67,7 +64,7 @@ _EXCESS = 8.0
 
 
 @dataclass
-class Model:
+class Model(Shares):
     """The program of a part, for makespans up to `limit`; times in units of `scale` seconds.
 
     Times may be `room` times the limit in the program, so that it has a solution, hence duals,
@@ -75,14 +72,7 @@ class Model:
     device, whose worst are added too.
     """
 
-    part: Part
-    limit: float
-    scale: float
-    room: float = 1.0
     counts: Sequence[Counts] = ()
-    program: Program = field(default_factory=Program)
-    place: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    work: dict[int, list[Activity]] = field(default_factory=dict)
     start: list[int] = field(default_factory=list)
     makespan: int = -1
     excess: int = -1
@@ -95,7 +85,7 @@ class Model:
             return self
         self.makespan = self.program.variable(self.room * self.limit / self.scale, 1.0)
         self.floor = float((self.part.head + self.part.tail).min(axis=1).max()) / self.scale
-        self._add_shares()
+        self.add_shares()
         self._add_windows()
         self._add_order()
         self._add_turns()
@@ -105,77 +95,6 @@ class Model:
             row = [term for what in work for term in what.terms]
             self.program.at_most([*merged(row), (self.makespan, -1.0)], 0.0)
         return self
-
-    # --- shares ------------------------------------------------------------------------------
-
-    def devices(self, i: int) -> list[int]:
-        """Where task i of the part can be within the limit."""
-        total = self.part.head[i] + self.part.tail[i]
-        return [int(d) for d in np.flatnonzero(total <= self.limit * (1 + 1e-9))]
-
-    def possible(self) -> bool:
-        """Whether every group of tasks has a device within the limit."""
-        return all(self._common(group) for group in self._groups())
-
-    def _groups(self) -> list[list[int]]:
-        """Tasks of the part that must share a device."""
-        groups: dict[int, list[int]] = {}
-        instance = self.part.figures.instance
-        for i, v in enumerate(self.part.tasks):
-            groups.setdefault(instance.group_of[self.part.figures.tasks[v]], []).append(i)
-        return list(groups.values())
-
-    def _common(self, group: Sequence[int]) -> list[int]:
-        """Where all tasks of a group can be within the limit."""
-        return sorted(set(self.devices(group[0])).intersection(*map(self.devices, group[1:])))
-
-    def choices(self, i: int, d: int) -> Sequence[Choice]:
-        """(load, path, size) of task i on d, scaled."""
-        if self.part.figures.batch == 1:
-            seconds = float(self.part.rate[i, d]) / self.scale
-            return ((seconds, seconds, 1.0),)
-        corners = self.part.figures.choices(int(self.part.tasks[i]), d)
-        return [(load / self.scale, path / self.scale, size) for load, path, size in corners]
-
-    def _add_shares(self) -> None:
-        for group in self._groups():
-            shared = {d: self.program.variable() for d in self._common(group)}
-            self.program.equal([(x, 1.0) for x in shared.values()], 1.0)
-            for i in group:
-                for d, share in shared.items():
-                    self._add_choices(i, d, share)
-
-    def _add_choices(self, i: int, d: int, share: int) -> None:
-        corners = self.choices(i, d)
-        columns = [share]
-        if len(corners) > 1:
-            columns = [self.program.variable() for _ in corners]
-            terms = [(x, 1.0) for x in columns]
-            self.program.equal([*terms, (share, -1.0)], 0.0)
-        self.place[i, d] = [share, *columns]
-        loads = [(x, load) for x, (load, _, _) in zip(columns, corners, strict=True)]
-        part = self.part
-        before = max(0.0, float(part.head[i, d] - part.least[i, d])) / self.scale
-        if any(load > 0 for load, _, _ in corners):
-            activity = Activity(loads, before, float(part.tail[i, d]) / self.scale)
-            self.work.setdefault(d, []).append(activity)
-
-    def share(self, i: int, d: int) -> int:
-        """The variable y(i, d), or -1 for a share that is always 0."""
-        return self.place[i, d][0] if (i, d) in self.place else -1
-
-    def path(self, i: int) -> list[tuple[int, float]]:
-        """The mean time of task i's execution."""
-        devices = range(len(self.part.figures.latency))
-        return [term for d in devices for term in self._paths(i, d)]
-
-    def _paths(self, i: int, d: int) -> list[tuple[int, float]]:
-        """What device d adds to it."""
-        if (i, d) not in self.place:
-            return []
-        columns = self.place[i, d][1:]
-        pairs = zip(columns, self.choices(i, d), strict=True)
-        return [(x, path) for x, (_, path, _) in pairs if path]
 
     # --- order -------------------------------------------------------------------------------
 
@@ -202,78 +121,9 @@ class Model:
         for e, times in zip(part.edges, copies, strict=True):
             u, w = local[int(figures.src[e])], local[int(figures.dst[e])]
             more = float(figures.nbytes[figures.tensor[e]]) * figures.inverse / self.scale
-            moved = self._add_copies(u, w, times, more)
+            moved = self.add_copies(u, w, times, more)
             row = [(self.start[u], 1.0), *self.path(u), *moved, (self.start[w], -1.0)]
             self.program.at_most(merged(row), 0.0)
-
-    def _add_copies(self, u: int, w: int, times: Array, more: Array) -> list[tuple[int, float]]:
-        makers = [d for d in range(len(times)) if (u, d) in self.place]
-        readers = [d for d in range(len(times)) if (w, d) in self.place]
-        if self.place[u, makers[0]][0] == self.place.get((w, makers[0]), [-1])[0]:
-            return []  # of one color
-        pairs = [(j, k) for j in makers for k in readers]
-        apart = [float(times[j, k]) for j, k in pairs if j != k]
-        if not any(apart):
-            return []
-        uniform = min(apart) == max(apart) and not self.part.figures.batch > 1
-        if uniform or (len(times) > _MOST_DEVICES and min(len(makers), len(readers)) > 1):
-            return self._add_arrivals(u, w, times, makers, readers)
-        z = self._add_pairs(u, w, times, makers, readers)
-        copies = [(x, float(times[pair])) for pair, x in z.items() if times[pair] > 0]
-        return copies + self._add_sizes(u, z, more)
-
-    def _add_sizes(
-        self, u: int, z: dict[tuple[int, int], int], more: Array
-    ) -> list[tuple[int, float]]:
-        """What the copies of large executions take beyond those of one element."""
-        found = []
-        for j in sorted({j for j, _ in z}):
-            columns = self.place[u, j][1:]
-            away = [k for a, k in z if a == j and k != j]
-            least = min((float(more[j, k]) for k in away), default=0.0)
-            sizes = [size for _, _, size in self.choices(u, j)]
-            if least <= 0 or (len(columns) == 1 and sizes[0] == 1.0):
-                continue
-            own = [self.program.variable() for _ in columns]
-            leaving = [(z[j, k], 1.0) for k in away]
-            self.program.at_most([*leaving, *((x, -1.0) for x in own)], 0.0)
-            for x, share in zip(own, columns, strict=True):
-                self.program.at_most([(x, 1.0), (share, -1.0)], 0.0)
-            found += [(x, least * (s - 1)) for x, s in zip(own, sizes, strict=True) if s > 1]
-        return found
-
-    def _add_arrivals(
-        self, u: int, w: int, times: Array, makers: list[int], readers: list[int]
-    ) -> list[tuple[int, float]]:
-        found = []
-        for k in readers:
-            seconds = min((float(times[j, k]) for j in makers if j != k), default=0.0)
-            if 0 < seconds < math.inf:
-                moved = self.program.variable()
-                row = [(self.share(w, k), 1.0), (moved, -1.0)]
-                if k in makers:
-                    row.append((self.share(u, k), -1.0))
-                self.program.at_most(row, 0.0)
-                found.append((moved, seconds))
-        return found
-
-    def _add_pairs(
-        self, u: int, w: int, times: Array, makers: list[int], readers: list[int]
-    ) -> dict[tuple[int, int], int]:
-        """z(j, k), see the head of this file."""
-        z = {
-            (j, k): self.program.variable()
-            for j in makers
-            for k in readers
-            if times[j, k] < math.inf
-        }
-        for j in makers:
-            row = [(x, 1.0) for (a, _), x in z.items() if a == j]
-            self.program.equal([*row, (self.share(u, j), -1.0)], 0.0)
-        for k in readers:
-            row = [(x, 1.0) for (_, b), x in z.items() if b == k]
-            self.program.equal([*row, (self.share(w, k), -1.0)], 0.0)
-        return z
 
     def _add_turns(self) -> None:
         """Between articulations an element is in one execution of a device at a time."""
@@ -285,7 +135,7 @@ class Model:
             before = [] if a < 0 else [(self.start[a], 1.0), *self.path(a)]
             after = self.start[b] if b < count else self.makespan
             for d in range(len(part.figures.latency)):
-                row = [term for i in range(a + 1, b) for term in self._paths(i, d)]
+                row = [term for i in range(a + 1, b) for term in self.paths_on(i, d)]
                 if row:
                     self.program.at_most(merged([*before, *row, (after, -1.0)]), 0.0)
 
@@ -421,7 +271,7 @@ def work_of(figures: Figures, tasks: int, edges: int) -> int:
     """
     k = figures.least.shape[1]
     corners = min(figures.batch, NODES)
-    pairs = k if k > _MOST_DEVICES else k * k
+    pairs = k if k > MOST_DEVICES else k * k
     # Choices of sizes along an edge: in the way of its ends, and in its copies.
     sizes = 0 if figures.batch == 1 else 3 * corners * k
     moves = 4 * len(hops_of(figures)) * edges
