@@ -138,3 +138,12 @@ def test_the_memory_of_a_stop_on_the_way_counts():
 def test_the_same_bytes_again():
     problem = layers(8)
     assert count_dp.solve(problem, Options()) == count_dp.solve(problem, Options())
+
+
+def test_idle_devices_that_are_alike_are_not_exchanged():
+    """A list scheduler tries the first of those that are alike; here each part has its own."""
+    problem = chain_on(cluster([{"gpu": 2}] * 2), {"gpu": 1.0})
+    homes = [[3], [1], [2]]
+    executions, _ = count_dp._carried_out(Instance(problem), homes)
+    names = problem.platform.names
+    assert [e.device for e in executions] == [names[3], names[1], names[2]]

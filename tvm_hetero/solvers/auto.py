@@ -5,8 +5,9 @@ other; each is told the best schedule so far as its start. As soon as value and 
 are not asked. Which line-up a problem gets depends on its features alone, never on the clock, so
 that the same problem gets the same answer.
 
-    latency         heuristics, milp-split for as long as easy problems take, annealing, then
-                    milp-split again; memory where it binds
+    latency         heuristics, milp-split for as long as easy problems take, hill climbing on
+                    large graphs, annealing, then milp-split again; where memory binds, count-dp
+                    on many devices, memory and cpsat
     ... batches     heuristics on whole batches, then batches, which divides them
     throughput      throughput (all rungs of its own), then annealing for free placements; with
                     many devices, count-dp before both. Where modules can be listed and no memory
@@ -32,6 +33,8 @@ from tvm_hetero.solvers.options import BOUND_SHARE, Options
 
 # Above so many tasks, only what takes near-linear time is asked.
 LARGE = 20_000
+# Tasks above which a climb comes before annealing.
+_CLIMBED = 500
 # From so many devices on, devices that are alike are counted first.
 MANY = 9
 # A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
@@ -56,6 +59,9 @@ def line_up(problem: Problem) -> list[Stage]:
     quick = [Stage(name, _QUICK) for name in _HEURISTICS]
     many = len(problem.platform.devices) >= MANY and problem.batch == 1
     counted = [Stage("count-dp", 0.2)] if many and not problem.objective.contiguous else []
+    # Where a move is dear, climbing from the best heuristic gains more than annealing does.
+    large = len(problem.tasks) > _CLIMBED
+    climbs = [Stage("hill-climbing", 1.0, alone=True)] if large or many else []
     if kind == "throughput":
         alone = [] if problem.objective.contiguous else [Stage("annealing", 1.0, alone=True)]
         first = [Stage("single", _QUICK), *counted]
@@ -72,11 +78,12 @@ def line_up(problem: Problem) -> list[Stage]:
     if problem.batch > 1 and kind == "latency":
         return [*quick, Stage("batches", 1.0)]
     if any(instance_of(problem).memory_binds) and kind == "latency":
-        return [*quick, *counted, Stage("memory", 0.5), Stage("cpsat", 0.5)]
+        counted = [replace(stage, share=0.6) for stage in counted]
+        return [*quick, *counted, *climbs, Stage("memory", 0.5), Stage("cpsat", 0.5)]
     if kind == "latency":
         # What modules close, they close at once; where they do not, annealing finds better starts.
         return [
-            *quick, Stage("milp-split", 0.1), Stage("annealing", 1.0, alone=True),
+            *quick, Stage("milp-split", 0.1), *climbs, Stage("annealing", 1.0, alone=True),
             Stage("milp-split", 1.0),
         ]  # fmt: skip
     modules = problem.batch == 1 and split.helps(instance_of(problem))

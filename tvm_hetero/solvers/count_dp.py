@@ -177,11 +177,13 @@ class _CarryOut(ListScheduler):
     def __init__(
         self, instance: Instance, homes: Sequence[Sequence[int]], watched: set[int]
     ) -> None:
-        super().__init__(instance, {d for row in homes for d in row}, name="count-dp")
+        allowed = {d for row in homes for d in row}
+        # Devices that are alike are not if they are to run different parts.
+        super().__init__(instance, allowed, name="count-dp", apart=sorted(allowed))
         self.homes = homes
         self.watched = self.watched & watched
 
-    def candidates(self, v: int) -> list[int]:
+    def candidates(self, v: int) -> Sequence[int]:
         """The devices for `v`, one if its color has one already."""
         found = super().candidates(v)
         return [d for d in self.homes[v] if d in found]
