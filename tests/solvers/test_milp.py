@@ -155,8 +155,10 @@ def test_rows_of_memory_that_take_too_long_are_not_built() -> None:
         Platform((Device("p1", memory=20), Device("p2", memory=20)), links=(Link("p1", "p2"),)),
     )
     assert not milp.Program(problem, None).too_slow
-    small = milp.Program(problem, None, most_rows=1)
+    small = milp.Program(problem, None, most_rows=10)
     assert small.too_slow and not small.memory.gone
+    tiny = milp.Program(problem, None, most_rows=1)
+    assert tiny.too_slow and not tiny.orders.before
     start = solve(problem, "heft")
     answer = milp.solve(problem, Options(time_limit=1e-4, start=start))
     assert (answer.value, answer.lower_bound) == (start.value, 0.0)

@@ -20,6 +20,8 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tvm_hetero.instance import Hop, Instance
 from tvm_hetero.schedule import Copy, Execution
 
@@ -148,24 +150,75 @@ def retime(
 def memory_arcs(
     plan: Plan, keys: Sequence[tuple[float, float]], order: Sequence[int]
 ) -> dict[int, set[int]]:
-    """For an activity that takes memory, those that must have ended because they give some back."""
-    binds = plan.instance.memory_binds
-    position = {activity: i for i, activity in enumerate(order)}
-    lives = [(d, *row) for (_, d), row in sorted(plan.users.items()) if binds[d]]
+    """For an activity that takes memory, those that must have ended because they give some back.
+
+    Of several that follow one another on a resource, the last is enough.
+    """
+    instance, binds = plan.instance, plan.instance.memory_binds
+    position = [0] * len(order)
+    for i, activity in enumerate(order):
+        position[activity] = i
+    users: dict[int, list[list[int]]] = {}
+    opened: dict[int, list[int]] = {}
+    for (_, d), (openers, closers) in sorted(plan.users.items()):
+        if binds[d]:
+            users.setdefault(d, []).append(closers)
+            opened.setdefault(d, []).append(min(openers, key=position.__getitem__))
+    for v, d in enumerate(plan.placement):
+        # Bytes that no task reads are taken when their maker starts, and never given back.
+        if instance.unread[v] > 0 and d in users:
+            opened[d].append(v)
     waits: dict[int, set[int]] = {}
-    for device, _, closers in lives:
-        gone = max(keys[c][1] for c in closers)
-        last = max(position[c] for c in closers)
-        for other, openers, _ in lives:
-            opener = min(openers, key=position.__getitem__)
-            if device == other and gone <= keys[opener][0] and last < position[opener]:
-                waits.setdefault(opener, set()).update(closers)
-        for v, place in enumerate(plan.placement):
-            # Bytes that no task reads are taken when their maker starts, and never given back.
-            unread = place == device and plan.instance.unread[v] > 0
-            if unread and gone <= keys[v][0] and last < position[v]:
-                waits.setdefault(v, set()).update(closers)
+    for d, rows in users.items():
+        lives = _Lives(plan, rows, keys, position)
+        for opener in dict.fromkeys(opened[d]):
+            found = lives.over(keys[opener][0], position[opener])
+            if found:
+                waits.setdefault(opener, set()).update(order[i] for i in found)
     return waits
+
+
+class _Lives:
+    """Tensors in one memory: when each is gone, and after which activities.
+
+    `last` holds for each of them, by resource, the latest place in the order of what uses it.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        closers: Sequence[Sequence[int]],
+        keys: Sequence[tuple[float, float]],
+        position: Sequence[int],
+    ) -> None:
+        self.gone = np.array([max(keys[c][1] for c in row) for row in closers])
+        self.behind = np.array([max(position[c] for c in row) for row in closers])
+        column: dict[int, int] = {}
+        entries = []
+        # Uses of what occupies nothing, in no other's way.
+        self.loose: dict[int, list[int]] = {}
+        for life, row in enumerate(closers):
+            for c in row:
+                occupied = plan.resources(c)
+                if occupied:
+                    place = column.setdefault(occupied[0], len(column))
+                    entries.append((life, place, position[c]))
+                else:
+                    self.loose.setdefault(life, []).append(position[c])
+        self.last = np.full((len(closers), len(column)), -1)
+        for life, place, at in entries:
+            self.last[life, place] = max(self.last[life, place], at)
+
+    def over(self, start: float, at: int) -> set[int]:
+        """Places in the order of what must have ended before `start`, place `at`."""
+        gone = (self.gone <= start) & (self.behind < at)
+        if not gone.any():
+            return set()
+        found = {i for i in self.last[gone].max(axis=0).tolist() if i >= 0}
+        for life in self.loose:
+            if gone[life]:
+                found.update(self.loose[life])
+        return found
 
 
 def has_empty_lives(plan: Plan, keys: Sequence[tuple[float, float]]) -> bool:
