@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 # Variables above which no model is built: 12,000 (772 tasks) take 0.4 s, larger ones are untried.
 MOST_VARIABLES = 60_000
+# Variables that are built, twice where memory binds, in a part of a second's limit.
+_VARIABLES_A_SECOND = 10_000
 _THOUSANDTHS = 1000
 _NOISE = 1e-6
 
@@ -58,6 +60,9 @@ def solve_whole(
     problem = instance.problem
     if too_large(instance):
         return _keep(problem, start, f"cpsat: {len(instance)} tasks are too many for one model")
+    if count_variables(instance) > options.time_limit * _VARIABLES_A_SECOND:
+        limit = format_seconds(options.time_limit)
+        return _keep(problem, start, f"cpsat: {limit} are too short to build the model")
     best, bound = start, 0.0
     errors = (COARSE, FINE) if any(instance.memory_binds) else (FINE,)
     for error in errors:
@@ -123,13 +128,18 @@ def _search(
 
 def too_large(instance: Instance) -> bool:
     """Whether the model would have more variables than CP-SAT can make use of."""
+    return count_variables(instance) > MOST_VARIABLES
+
+
+def count_variables(instance: Instance) -> int:
+    """About how many variables the model has."""
     k = len(instance.names)
     hops = sum(min(k - 1, len(flow.readers)) for flow in instance.tensors) * k
     count = len(instance) * (k + 1) + 2 * hops * instance.contended
     if any(instance.memory_binds):
         # Every hop there is (whether and when), and on each device what it made and received.
         count += len(instance.tensors) * (2 * k * (k - 1) + sum(instance.memory_binds) * k)
-    return count > MOST_VARIABLES
+    return count
 
 
 def resolution(instance: Instance, most: float, error: float) -> Ticks:

@@ -152,10 +152,11 @@ class Program:
         self.unit = 1.0
         self.too_slow = False
         kind = choose_class(self.instance)
-        self.exact = is_exact(self.instance, kind)
+        self.exact = False
         self.too_large = count_variables(self.instance, kind) > MOST_VARIABLES
         if self.too_large:
             return
+        self.exact = is_exact(self.instance, kind)
         self.candidates = make_candidates(self.instance, kind)
         if problem.objective.kind == "throughput":
             self._build_period(start)
