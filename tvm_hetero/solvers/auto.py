@@ -7,7 +7,7 @@ that the same problem gets the same answer.
 
     latency         heuristics, milp-split for as long as easy problems take, hill climbing on
                     large graphs, annealing, then milp-split again; where memory binds, count-dp
-                    on many devices, memory and cpsat
+                    on many devices, annealing, memory and cpsat
     ... batches     heuristics on whole batches, then batches, which divides them
     throughput      throughput (all rungs of its own), then annealing for free placements; with
                     many devices, count-dp before both. Where modules can be listed and no memory
@@ -37,6 +37,8 @@ LARGE = 20_000
 _CLIMBED = 500
 # From so many devices on, devices that are alike are counted first.
 MANY = 9
+# Devices above which a stage is not begun in the last part of the time.
+_HUNDREDS, _SETUP = 100, 0.3
 # A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
 _QUICK = 0.1
 # Seconds' worth of annealing after which splitting gains more.
@@ -79,6 +81,7 @@ def line_up(problem: Problem) -> list[Stage]:
         return [*quick, Stage("batches", 1.0)]
     if any(instance_of(problem).memory_binds) and kind == "latency":
         counted = [replace(stage, share=0.6) for stage in counted]
+        climbs.append(Stage("annealing", 1.0, alone=True))
         return [*quick, *counted, *climbs, Stage("memory", 0.5), Stage("cpsat", 0.5)]
     if kind == "latency":
         # What modules close, they close at once; where they do not, annealing finds better starts.
@@ -105,9 +108,11 @@ def solve(problem: Problem, options: Options) -> Schedule:
     best = options.start
     bound = 0.0 if best is None else best.lower_bound
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
+    # On hundreds of devices a stage takes seconds before it has begun.
+    setup = _SETUP * options.time_limit if len(problem.platform.devices) > _HUNDREDS else 0.0
     for stage in line_up(problem):
         left = began + options.time_limit - time.monotonic()
-        if left <= 0 or (best is not None and best.value - bound <= OPTIMAL_GAP * best.value):
+        if left <= setup or (best is not None and best.value - bound <= OPTIMAL_GAP * best.value):
             break
         share = _share(stage, options, best, left)
         try:

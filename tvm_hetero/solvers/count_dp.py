@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.balance import improve
@@ -56,7 +56,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
             f"count-dp minimises latency or throughput, not {problem.objective.kind}; "
             "use cpsat or milp"
         )
-    instance = Instance(problem)
+    instance = instance_of(problem)
     best: Schedule | None = None
     for placement in _placements(instance, options):
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import cpsat_throughput, heft, single
@@ -40,7 +40,7 @@ def improve(
     budget = Budget.of(options, began)
     if problem.objective.kind == "throughput":
         return cpsat_throughput.solve(problem, options, start, budget)
-    return solve_whole(Instance(problem), options, start, budget)
+    return solve_whole(instance_of(problem), options, start, budget)
 
 
 def best_start(problem: Problem, options: Options) -> Schedule | None:

@@ -23,7 +23,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import InfeasibleError, SolverError
-from tvm_hetero.instance import Hop, Instance
+from tvm_hetero.instance import Hop, Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers.cpsat_run import Budget, run
@@ -49,7 +49,7 @@ def solve(
     SolverError
         If the time ran out before the first placement.
     """
-    instance = Instance(problem)
+    instance = instance_of(problem)
     most = math.inf if start is None else start.value
     ticks = _resolution(instance, most)
     model = _model(instance, ticks, most)

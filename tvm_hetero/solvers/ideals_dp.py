@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers.options import Options, make_schedule
@@ -40,7 +40,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         If the graph has too many ideals, or links make the best chain impossible.
     """
     check_kind(problem, "ideals-dp")
-    instance = Instance(problem)
+    instance = instance_of(problem)
     family = all_ideals(instance)
     known = math.inf if options.start is None else options.start.value
     placement, chain = best_plan(instance, family, known)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from tvm_hetero.errors import InfeasibleError, SolverError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers.ideals_dp import check_kind
@@ -41,7 +41,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         If no interval of either order fits (memory, links).
     """
     check_kind(problem, "linear-dp")
-    instance = Instance(problem)
+    instance = instance_of(problem)
     placement = linear_plan(instance)
     if placement is None:
         raise InfeasibleError(

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from tvm_hetero.bounds.memory import WORK_A_SECOND, MemoryChain, Search, memory_chain
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.memory import memory_peaks
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
@@ -87,7 +87,7 @@ class _Run:
     options: Options
 
     def __post_init__(self) -> None:
-        self.instance = Instance(self.problem)
+        self.instance = instance_of(self.problem)
         self.deadline = time.monotonic() + _NET * self.options.patience
         self._seed = self.options.seed * 64
 

@@ -40,7 +40,7 @@ import time
 from dataclasses import replace
 
 from tvm_hetero.errors import InfeasibleError, SolverError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers import milp_backends
@@ -147,7 +147,7 @@ class Program:
         self, problem: Problem, start: Schedule | None, most_rows: float = math.inf
     ) -> None:
         self.problem = problem
-        self.instance = Instance(problem)
+        self.instance = instance_of(problem)
         self.model = Model()
         self.unit = 1.0
         self.too_slow = False

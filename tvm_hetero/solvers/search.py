@@ -10,7 +10,7 @@ import random
 import time
 
 from tvm_hetero.errors import HeteroError, InfeasibleError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import greedy, heft, single
@@ -38,7 +38,7 @@ class Search:
     def __init__(self, problem: Problem, options: Options, name: str) -> None:
         self._deadline = time.monotonic() + options.time_limit
         self.problem, self.options, self.name = problem, options, name
-        self.instance = Instance(problem)
+        self.instance = instance_of(problem)
         self.space = Space(self.instance)
         self.rng = random.Random(options.seed)
         self._scorer = scorer(self.instance)

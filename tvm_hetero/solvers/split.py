@@ -42,7 +42,7 @@ import time
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import SolverError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.modules import cut_is_exact, modules_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
@@ -95,7 +95,7 @@ def improve(
 ) -> Schedule:
     """Solve from `start`; the time limit counts from `began` (of `time.monotonic`) on."""
     kind = problem.objective.kind
-    instance = Instance(problem)
+    instance = instance_of(problem)
     if kind == "latency" and cut_is_exact(instance):
         return _by_modules(instance, options, start, Budget.of(options, began))
     if kind == "throughput":

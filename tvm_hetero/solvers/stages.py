@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tvm_hetero.errors import HeteroError, SolverError
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers import cpsat_throughput
@@ -72,7 +72,7 @@ class _Climb:
 
     def __init__(self, problem: Problem, options: Options, budget: Budget) -> None:
         self.problem, self.options, self.budget = problem, options, budget
-        self.instance = Instance(problem)
+        self.instance = instance_of(problem)
         self.best = options.start
         self.plan = _placement(self.instance, options.start)
         self.bound = 0.0
