@@ -55,43 +55,52 @@ class Stage:
     alone: bool = False
 
 
+_ALONE = Stage("annealing", 1.0, alone=True)
+
+
 def line_up(problem: Problem) -> list[Stage]:
     """Who is asked, in turn."""
-    kind = problem.objective.kind
-    quick = [Stage(name, _QUICK) for name in _HEURISTICS]
-    many = len(problem.platform.devices) >= MANY and problem.batch == 1
-    counted = [Stage("count-dp", 0.2)] if many and not problem.objective.contiguous else []
-    # Where a move is dear, climbing from the best heuristic gains more than annealing does.
-    large = len(problem.tasks) > _CLIMBED
-    climbs = [Stage("hill-climbing", 1.0, alone=True)] if large or many else []
-    if kind == "throughput":
-        alone = [] if problem.objective.contiguous else [Stage("annealing", 1.0, alone=True)]
-        first = [Stage("single", _QUICK), *counted]
-        instance = instance_of(problem)
-        if not split.helps(instance) or any(instance.memory_binds):
-            return [*first, Stage("throughput", 0.75), *alone]
-        # Small chains are proven at once; of others the proof is the better for a better plan.
-        return [
-            *first, Stage("milp-split", 0.1), Stage("throughput", 0.75), Stage("milp-split", 0.45),
-            *alone,
-        ]  # fmt: skip
+    if problem.objective.kind == "throughput":
+        return [Stage("single", _QUICK), *_for_throughput(problem)]
     if len(problem.tasks) > LARGE:
         return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
-    if problem.batch > 1 and kind == "latency":
-        return [*quick, Stage("batches", 1.0)]
-    if any(instance_of(problem).memory_binds) and kind == "latency":
-        counted = [replace(stage, share=0.6) for stage in counted]
-        climbs.append(Stage("annealing", 1.0, alone=True))
-        return [*quick, *counted, *climbs, Stage("memory", 0.5), Stage("cpsat", 0.5)]
-    if kind == "latency":
-        # What modules close, they close at once; where they do not, annealing finds better starts.
-        return [
-            *quick, Stage("milp-split", 0.1), *climbs, Stage("annealing", 1.0, alone=True),
-            Stage("milp-split", 1.0),
-        ]  # fmt: skip
-    modules = problem.batch == 1 and split.helps(instance_of(problem))
-    first = [Stage("milp-split", 0.3)] if modules else []
-    return [*quick, *first, Stage("annealing", 0.2), Stage("cpsat", 0.4 if modules else 0.7)]
+    quick = [Stage(name, _QUICK) for name in _HEURISTICS]
+    if problem.objective.kind == "latency":
+        return [*quick, *_for_latency(problem)]
+    if problem.batch == 1 and split.helps(instance_of(problem)):
+        return [*quick, Stage("milp-split", 0.3), Stage("annealing", 0.2), Stage("cpsat", 0.4)]
+    return [*quick, Stage("annealing", 0.2), Stage("cpsat", 0.7)]
+
+
+def _for_throughput(problem: Problem) -> list[Stage]:
+    if problem.objective.contiguous:
+        return [Stage("throughput", 0.75)]
+    instance = instance_of(problem)
+    counted = [Stage("count-dp", 0.2)] if _many(problem) else []
+    if not split.helps(instance) or any(instance.memory_binds):
+        return [*counted, Stage("throughput", 0.75), _ALONE]
+    # Small chains are proven at once; of others the proof is the better for a better plan.
+    first, rest = Stage("milp-split", 0.1), Stage("milp-split", 0.45)
+    return [*counted, first, Stage("throughput", 0.75), rest, _ALONE]
+
+
+def _for_latency(problem: Problem) -> list[Stage]:
+    if problem.batch > 1:
+        return [Stage("batches", 1.0)]
+    # Where a move is dear, climbing from the best heuristic gains more than annealing does.
+    large, climb = len(problem.tasks) > _CLIMBED, Stage("hill-climbing", 1.0, alone=True)
+    if any(instance_of(problem).memory_binds):
+        counted = [Stage("count-dp", 0.6)] if _many(problem) else []
+        climbs = [climb] if large or counted else []
+        return [*counted, *climbs, _ALONE, Stage("memory", 0.5), Stage("cpsat", 0.5)]
+    # What modules close, they close at once; where they do not, annealing finds better starts.
+    climbs = [climb] if large else []
+    return [Stage("milp-split", 0.1), *climbs, _ALONE, Stage("milp-split", 1.0)]
+
+
+def _many(problem: Problem) -> bool:
+    """Whether devices that are alike are counted first."""
+    return len(problem.platform.devices) >= MANY and problem.batch == 1
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
