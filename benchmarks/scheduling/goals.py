@@ -50,12 +50,14 @@ def _per_cent(share: float) -> str:
 
 
 def _proofs(found: Rows) -> list[Goal]:
-    rows = _solved(found["proofs"])
+    # Latency where memory binds has a goal of its own.
+    rows = [row for row in _solved(found["proofs"]) if not row.get("memory_binds")]
     proven = [row for row in rows if row["gap"] <= _PROVEN]
     slowest = max(row["seconds"] for row in proven)
     large = max(row["seconds"] for row in rows if row["case"].startswith("gpt-96 on sched-nvl"))
     return [
-        Goal("latency, CNNs and GPTs with modules of at most 30 tasks, ten platforms: proven, in s",
+        Goal("latency, CNNs and GPTs with modules of at most 30 tasks that fit into the memories of"
+             " ten platforms: proven, in s",
              "all, 10 s", f"{len(proven)} of {len(rows)}, {slowest:.2f} s",
              len(proven) == len(rows) and slowest < 10),
         Goal("GPT-96, s", "1 s", f"{large:.2f} s", large < 1),

@@ -122,6 +122,7 @@ def _proofs(rows: list[Row], pictures: Path) -> str:
         slowest = max(row["seconds"] for row in proven)
         middle = sorted(row["seconds"] for row in proven)[len(proven) // 2]
         open_ = [f"{row['case'].split(' on ')[0]} {percent(row['gap'])}"
+                 + (" (memory binds)" if row.get("memory_binds") else "")
                  for row in mine if row not in proven]  # fmt: skip
         lines.append([name, mine[0]["devices"], f"{len(proven)} of {len(mine)}", seconds(middle),
                       seconds(slowest), ", ".join(open_)])  # fmt: skip

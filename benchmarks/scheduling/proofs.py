@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 from tvm_hetero import zoo
-from tvm_hetero.instance import Instance
+from tvm_hetero.instance import Instance, instance_of
 from tvm_hetero.modules import modules_of
 from tvm_hetero.problem import Problem
 
@@ -29,7 +29,8 @@ def rows(small: bool, time_limit: float, only: str = "") -> list[Row]:
         problem = zoo_case(name, platform)
         if only in case and largest_module(problem) <= _MOST:
             row, _ = run(problem, "auto", time_limit)
-            result.append(describe(problem, case) | row)
+            binds = any(instance_of(problem).memory_binds)
+            result.append(describe(problem, case) | {"memory_binds": binds} | row)
     return result
 
 
