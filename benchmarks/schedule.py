@@ -95,17 +95,18 @@ def line(row: Row) -> str:
 
 def write(suite: str, limit: float, rows: list[Row]) -> None:
     """The results of a suite as JSON, whole or not at all."""
-    document = {
+    document: dict[str, Any] = {
         "what": f"benchmarks/schedule.py --suite {suite}",
         "machine": f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores",
         "load": os.getloadavg()[0],
         "versions": {"ortools": version("ortools"), "python": platform.python_version()},
         "time_limit": limit,
-        "rows": rows,
     }
+    head = json.dumps(document, indent=1).removesuffix("\n}")
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
     target = RESULTS / f"schedule_{suite}.json"
     fresh = target.with_suffix(".tmp")
-    fresh.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    fresh.write_text(f'{head},\n "rows": [\n{lines}\n ]\n}}\n', encoding="utf-8")
     os.replace(fresh, target)
 
 

@@ -37,8 +37,8 @@ LARGE = 20_000
 _CLIMBED = 500
 # From so many devices on, devices that are alike are counted first.
 MANY = 9
-# Devices above which a stage is not begun in the last part of the time.
-_HUNDREDS, _SETUP = 100, 0.3
+# Devices above which a part of the time is kept back.
+_HUNDREDS, _ASIDE = 100, 0.2
 # A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
 _QUICK = 0.1
 # Seconds' worth of annealing after which splitting gains more.
@@ -117,11 +117,11 @@ def solve(problem: Problem, options: Options) -> Schedule:
     best = options.start
     bound = 0.0 if best is None else best.lower_bound
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
-    # On hundreds of devices a stage takes seconds before it has begun.
-    setup = _SETUP * options.time_limit if len(problem.platform.devices) > _HUNDREDS else 0.0
+    # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
+    aside = _ASIDE * options.time_limit if len(problem.platform.devices) > _HUNDREDS else 0.0
     for stage in line_up(problem):
-        left = began + options.time_limit - time.monotonic()
-        if left <= setup or (best is not None and best.value - bound <= OPTIMAL_GAP * best.value):
+        left = began + options.time_limit - aside - time.monotonic()
+        if left <= 0 or (best is not None and best.value - bound <= OPTIMAL_GAP * best.value):
             break
         share = _share(stage, options, best, left)
         try:
