@@ -57,6 +57,8 @@ from tvm_hetero.objective import RELATIVE_TOLERANCE
 _ROUNDS = 4
 # Numbers of a program whose time a number is twice that of a small one.
 _LARGE = 15_000
+# Times that a program takes with copies that are work of devices, measured.
+_MOVING = 3
 # Times that may count as none, as a part of the longest makespan.
 _BLINK = 4 * RELATIVE_TOLERANCE
 # Price of one task more than a count cut allows: beyond every makespan, whose unit is `scale`.
@@ -276,7 +278,8 @@ def work_of(figures: Figures, tasks: int, edges: int) -> int:
     sizes = 0 if figures.batch == 1 else 3 * corners * k
     moves = 4 * len(hops_of(figures)) * edges
     size = tasks * k * (5 + 3 * corners) + edges * ((sizes or 2 * k) + 3 * pairs) + moves
-    work: int = math.ceil(size * (1 + size / _LARGE))
+    hard = _MOVING if moves else 1
+    work: int = math.ceil(hard * size * (1 + size / _LARGE))
     return work
 
 

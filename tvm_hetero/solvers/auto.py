@@ -91,8 +91,10 @@ def _for_latency(problem: Problem) -> list[Stage]:
     large, climb = len(problem.tasks) > _CLIMBED, Stage("hill-climbing", 1.0, alone=True)
     if any(instance_of(problem).memory_binds):
         counted = [Stage("count-dp", 0.6)] if _many(problem) else []
-        climbs = [climb] if large or counted else []
-        return [*counted, *climbs, _ALONE, Stage("memory", 0.5), Stage("cpsat", 0.5)]
+        memory, exact = Stage("memory", 0.5), Stage("cpsat", 0.5)
+        if large:
+            return [*counted, memory, climb, _ALONE, exact]
+        return [*counted, *([climb] if counted else []), _ALONE, memory, exact]
     # What modules close, they close at once; where they do not, annealing finds better starts.
     climbs = [climb] if large else []
     return [Stage("milp-split", 0.1), *climbs, _ALONE, Stage("milp-split", 1.0)]
