@@ -6,7 +6,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.solvers.examples import problem_of, processors
@@ -55,8 +55,9 @@ def test_what_a_device_can_run_keeps_the_rows(
                 assert counts.violated(share) == []
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tasks=TASKS, limit=st.integers(1, 20).map(float))
+@example(tasks=[(0.0, 1.0, 0.0), (1.0, 1.0, 1.0), (1.0, 6.0, 1.0), (1.0, 6.0, 1.0)], limit=8.0)
 def test_a_row_is_no_looser_than_its_least_thresholds_say(
     tasks: list[tuple[float, float, float]], limit: float
 ) -> None:

@@ -59,11 +59,14 @@ class Counts:
         before, least, after = before[tasks], least[tasks], after[tasks]
         rows, columns = _thresholds(before), _thresholds(after)
         late, early = before >= rows[:, None], after >= columns[:, None]
-        room = limit * _EASE - rows[:, None] - columns[None, :]
+        inside = late[:, None, :] & early[None, :, :]
+        # Thresholds of a kind may be below all that is in a set.
+        head = np.where(inside, before, np.inf).min(axis=2, initial=np.inf)
+        tail = np.where(inside, after, np.inf).min(axis=2, initial=np.inf)
+        room = limit * _EASE - head - tail
         most, used = np.zeros(room.shape), np.zeros(room.shape)
         for i in np.argsort(least, kind="stable"):
-            inside = late[:, i, None] & early[None, :, i]
-            fitting = inside & (used + least[i] <= room)
+            fitting = inside[:, :, i] & (used + least[i] <= room)
             used += np.where(fitting, least[i], 0.0)
             most += fitting
         return cls(tasks, late, early, most)
