@@ -38,6 +38,8 @@ RUNS = 3
 # sequence, 40 to 70 million for loads.
 STEPS_PER_SECOND = 50e6
 LOAD_STEPS_PER_SECOND = 25e6
+# Of these, what is made where copies keep devices busy or memory is looked at.
+_BUSY = 0.5
 # Part of the work that goes into the last, cold run, and the heat that it begins with.
 _POLISH = 0.25
 _COLD = 0.002
@@ -72,6 +74,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
     placement, sequence = start_of(instance, starts[0])
     throughput = problem.objective.kind == "throughput"
     rate = LOAD_STEPS_PER_SECOND if throughput else STEPS_PER_SECOND
+    if not throughput and (instance.contended or any(instance.memory_binds)):
+        rate *= _BUSY
     work = min(options.time_limit * rate, _MOST_STEPS * search.items)
     left = options.patience - (time.monotonic() - began)
     effort = Effort(int(work), max(0.01, left), options.seed, options.workers)
