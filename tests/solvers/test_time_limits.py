@@ -11,6 +11,7 @@ from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
 from tvm_hetero.problem import Problem
 from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers.search import Search
 
 LIMIT = 1.0
 
@@ -43,3 +44,10 @@ def test_the_limit_is_kept_on_many_devices(solver: str) -> None:
     solve(crowded, solver, Options(time_limit=LIMIT))
     # Before they were counted, CP-SAT's model was built for 20 s, twice.
     assert time.process_time() - began < 2 * LIMIT + 3
+
+
+def test_a_search_of_looks_is_cut_by_the_clock_that_it_is_given() -> None:
+    problem = zoo_case("light-squeezenet", "sched-nvl")
+    search = Search(problem, Options(time_limit=60.0, clock=1e-9), "hill-climbing")
+    search.start()
+    assert search.over

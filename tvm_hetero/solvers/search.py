@@ -36,7 +36,7 @@ class Search:
     """
 
     def __init__(self, problem: Problem, options: Options, name: str) -> None:
-        self._deadline = time.monotonic() + options.time_limit
+        self._deadline = time.monotonic() + options.patience
         self.problem, self.options, self.name = problem, options, name
         self.instance = instance_of(problem)
         self.space = Space(self.instance)
