@@ -17,9 +17,10 @@ from tvm_hetero.schedule import OPTIMAL_GAP
 _HEAD = """# What the scheduler reaches
 
 Every figure here is from `benchmarks/results/schedule_*.json`, which `benchmarks/schedule.py`
-writes; `benchmarks/schedule.py --show` makes this page of them. All algorithms of a row ran in one
-run on one machine with the same time limit, and every schedule passed `tvm_hetero.check`. A *gap*
-is (value - lower bound) / value with a bound that is proven for the problem.
+writes; `benchmarks/schedule.py --show` makes this page of them. All algorithms of a case ran on one
+machine with the same time limit (some again after a change: `--solver`, `--case`), and every
+schedule passed `tvm_hetero.check`. A *gap* is (value - lower bound) / value with a bound that is
+proven for the problem.
 """
 
 
