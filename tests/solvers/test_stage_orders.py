@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -28,6 +30,15 @@ PIPELINE = Objective("throughput", contiguous=True)
 QUICK = Options(time_limit=1.0)
 many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@contextmanager
+def without_ideals() -> Iterator[None]:
+    """The ladder of stages when a graph has too many ideals."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "MOST_IDEALS", 0)
+        patch.setattr(stages, "_MOST_PLAIN", 0)
+        yield
 
 
 def searched(instance: Instance, plan: list[int]) -> Found:
@@ -169,9 +180,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     )
 )
 def test_divided_batches_are_not_bounded_by_whole_ones(problem: Problem) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages, "MOST_IDEALS", 0)
-        patch.setattr(stages, "_MOST_PLAIN", 0)
+    with without_ideals():
         answer = solve(problem, "stages", QUICK)
     best = brute_force(problem)
     assert best * (1 - 1e-9) <= answer.value
@@ -186,9 +195,7 @@ def test_divided_batches_are_not_bounded_by_whole_ones(problem: Problem) -> None
 )
 def test_the_ladder_is_exact_without_ideals(problem: Problem) -> None:
     best = brute_force(problem)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages, "MOST_IDEALS", 0)
-        patch.setattr(stages, "_MOST_PLAIN", 0)
+    with without_ideals():
         if best == math.inf:
             with pytest.raises(InfeasibleError):
                 solve(problem, "stages", QUICK)

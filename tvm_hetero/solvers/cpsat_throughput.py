@@ -28,7 +28,7 @@ from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers.cpsat_run import Budget, run
 from tvm_hetero.solvers.options import Options, make_schedule
-from tvm_hetero.solvers.period import write_period
+from tvm_hetero.solvers.period import placement_of, write_period
 from tvm_hetero.solvers.scaling import Ticks, choose
 from tvm_hetero.solvers.symmetry_breaking import add_orderings, renamed, symmetry_of, weight
 from tvm_hetero.units import format_seconds
@@ -58,7 +58,7 @@ def solve(
         instance, options.symmetry, lambda v, d: ticks.ticks(instance.seconds[v][d])
     )
     add_orderings(model.model, model.x, symmetry, weigh)
-    known = _placement_of(instance, start)
+    known = placement_of(instance, start)
     if known is not None:
         model.hint(renamed(symmetry, weigh, known))
     outcome = run(model.model, options, budget, linear=2)
@@ -211,17 +211,6 @@ class PlacementModel:
             if solver.value(x):
                 placement[v] = d
         return placement
-
-
-def _placement_of(instance: Instance, start: Schedule | None) -> list[int] | None:
-    """The placement of a start that runs every task once; None otherwise."""
-    if start is None or len(start.executions) != len(instance):
-        return None
-    index, device = instance.problem.graph.index, instance.problem.platform.index
-    placement = [0] * len(instance)
-    for e in start.executions:
-        placement[index[e.task]] = device[e.device]
-    return placement
 
 
 def _resolution(instance: Instance, most: float) -> Ticks:

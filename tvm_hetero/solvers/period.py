@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_hetero.instance import Instance
-from tvm_hetero.schedule import Copy, Execution
+from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.score import value_of
 from tvm_hetero.solvers.state import Timeline, earliest
 from tvm_hetero.solvers.timing import Plan, make_plan, to_schedule
@@ -32,6 +32,17 @@ def write_period(
     if max(e.end for e in executions) > period * (1 + 1e-12):
         executions, copies = to_schedule(plan, _pack(plan, hops_first=False))
     return executions, tuple(_moved_back(copy, period) for copy in copies)
+
+
+def placement_of(instance: Instance, schedule: Schedule | None) -> list[int] | None:
+    """The device of every part; None of no schedule, and of one that divides the batch."""
+    if schedule is None or len(schedule.executions) != len(instance):
+        return None
+    index, device = instance.problem.graph.index, instance.problem.platform.index
+    placement = [0] * len(instance)
+    for e in schedule.executions:
+        placement[index[e.task]] = device[e.device]
+    return placement
 
 
 def _pack(plan: Plan, *, hops_first: bool) -> list[float]:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tvm_hetero.bounds.module_choices import Array, Choices, choices_of, key_of, size_of
-from tvm_hetero.instance import Hop, Instance
+from tvm_hetero.instance import Instance
 from tvm_hetero.modules import Module, Piece, modules_of
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers.cpsat_run import Budget
@@ -29,7 +29,7 @@ from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.solution import Solution, solution
 from tvm_hetero.solvers.split_columns import MOST_TOGETHER, listable, loads_of, resources_of
 from tvm_hetero.solvers.split_entry import Entry
-from tvm_hetero.solvers.split_table import tensors_within
+from tvm_hetero.solvers.split_join import joined
 from tvm_hetero.solvers.timing import to_schedule
 
 # Levels of `Entry` that a placement of a module is worth.
@@ -84,23 +84,9 @@ class EnergyChain:
 
     def schedule(self, rows: Sequence[int], seed: int) -> Schedule:
         """The schedules of columns one after the other."""
-        n = len(self.instance)
-        placement, spans = [-1] * n, [(0.0, 0.0)] * n
-        hops: dict[tuple[int, Hop], tuple[float, float]] = {}
-        now = 0.0
-        for module, parts, table, row in zip(
-            self.modules, self.parts, self.tables, rows, strict=True
-        ):
-            found = table.known[row]
-            for p, v in enumerate(parts):
-                if v != module.first:
-                    begin, end = found.times[p]
-                    placement[v], spans[v] = found.placement[p], (now + begin, now + end)
-            numbers = tensors_within(self.instance, parts)
-            for (t, hop), (begin, end) in found.hops.items():
-                hops[numbers[t], hop] = (now + begin, now + end)
-            now += found.value
-        best = solution(self.instance, placement, spans, hops)
+        found = (table.known[row] for table, row in zip(self.tables, rows, strict=True))
+        steps = zip(self.modules, self.parts, found, strict=True)
+        best = solution(self.instance, *joined(self.instance, steps))
         executions, copies = to_schedule(best.plan, [s for s, _ in best.times])
         return make_schedule(self.instance.problem, "milp-split", executions, copies, seed=seed)
 

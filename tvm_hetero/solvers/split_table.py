@@ -16,11 +16,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tvm_hetero.instance import Hop, Instance
+from tvm_hetero.instance import Instance
 from tvm_hetero.modules import Module, Piece, Signature, canonical, signature
 from tvm_hetero.solvers.cpsat_run import Budget
 from tvm_hetero.solvers.options import Options
+from tvm_hetero.solvers.solution import Solution
 from tvm_hetero.solvers.split_entry import CLOSED
+from tvm_hetero.solvers.split_join import Joined, joined
 from tvm_hetero.solvers.split_module import Ends, Job, Table
 from tvm_hetero.solvers.split_squeeze import squeeze
 
@@ -128,39 +130,19 @@ class Chain:
         list(run(lambda job, own: job.improve(options, own), jobs, budgets))
         budget.work -= math.fsum(g - own.work for g, own in zip(granted, budgets, strict=True))
 
-    def join(self) -> tuple[list[int], list[Span], dict[tuple[int, Hop], Span]]:
+    def join(self) -> Joined:
         """The best chain's solutions one after the other: devices, times of parts and of hops."""
-        n = len(self.instance)
-        placement, spans = [-1] * n, [(0.0, 0.0)] * n
-        hops: dict[tuple[int, Hop], Span] = {}
-        now = 0.0
         _, path = self.best(low=False)
-        steps = zip(self.modules, self.parts, self.tables, path, strict=True)
-        for module, parts, table, ends in steps:
+        steps: list[tuple[Module, list[int], Solution]] = []
+        for module, parts, table, ends in zip(
+            self.modules, self.parts, self.tables, path, strict=True
+        ):
             found = table.entries[ends].best
             assert found is not None, "the best chain has values"
-            for p, v in enumerate(parts):
-                if v != module.first:
-                    begin, end = found.times[p]
-                    placement[v], spans[v] = found.placement[p], (now + begin, now + end)
-            numbers = tensors_within(self.instance, parts)
-            for (t, hop), (begin, end) in found.hops.items():
-                hops[numbers[t], hop] = (now + begin, now + end)
-            now += found.value
-        return placement, spans, hops
+            steps.append((module, parts, found))
+        return joined(self.instance, steps)
 
 
 def _spread(options: Options, pool: ThreadPoolExecutor) -> Callable[..., Iterable[object]]:
     """How a round's jobs are done: one after the other, or all at once."""
     return map if options.workers == 1 else pool.map
-
-
-def tensors_within(instance: Instance, parts: Sequence[int]) -> list[int]:
-    """The tensors that are read within a module, in the order of its piece's."""
-    inside = set(parts)
-    return [
-        t
-        for v in parts
-        for t in instance.outputs[v]
-        if not inside.isdisjoint(instance.tensors[t].readers)
-    ]

@@ -36,7 +36,7 @@ from tvm_hetero.solvers.cpsat_run import WORK_PER_SECOND, Budget
 from tvm_hetero.solvers.load_annealing import MOST_PLACES, annealed, places
 from tvm_hetero.solvers.loads import exact_value
 from tvm_hetero.solvers.options import Options, make_schedule
-from tvm_hetero.solvers.period import write_period
+from tvm_hetero.solvers.period import placement_of, write_period
 from tvm_hetero.solvers.share_plan import share_plan
 from tvm_hetero.solvers.split_columns import ColumnChain, throughput_chain
 from tvm_hetero.solvers.split_labels import WORK_A_SECOND
@@ -117,7 +117,7 @@ def _ask_cpsat(hunt: Hunt, options: Options) -> None:
     problem = hunt.instance.problem
     budget = Budget(_WHOLE * WORK_PER_SECOND * options.time_limit, hunt.until)
     found = cpsat_throughput.solve(problem, options, _schedule(hunt, options, 0.0), budget)
-    plan = _placement(hunt.instance, found)
+    plan = placement_of(hunt.instance, found)
     hunt.take([] if plan is None else [plan])
     hunt.low = max(hunt.low, min(hunt.high, found.lower_bound))
 
@@ -186,12 +186,12 @@ def _first_plans(
     """The best plans that are quickly found, the best first; where nothing fits, by labels."""
     instance = chain.instance
     found = [
-        None if start is None else _placement(instance, start),
+        placement_of(instance, start),
         share_plan(instance, shares_of(instance, rates(instance))),
     ]
     for other in (single.solve, heft.solve):
         with suppress(HeteroError):
-            found.append(_placement(instance, other(problem, options)))
+            found.append(placement_of(instance, other(problem, options)))
     valued = [(exact_value(instance, plan), plan) for plan in found if plan is not None]
     valued = sorted((pair for pair in valued if pair[0] < math.inf), key=itemgetter(0))
     if valued:
@@ -212,12 +212,3 @@ def _first_plans(
                 "to a device counts), whatever modules are put where (proven); add memory"
             )
     return []
-
-
-def _placement(instance: Instance, schedule: Schedule) -> list[int] | None:
-    """The device of every part; None if the schedule divides the batch."""
-    if len(schedule.executions) != len(instance):
-        return None
-    index = instance.problem.platform.index
-    place = schedule.placement
-    return [index[place[task][0]] for task in instance.tasks]

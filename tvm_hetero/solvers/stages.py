@@ -29,7 +29,7 @@ from tvm_hetero.solvers.ideals_dp import MOST_IDEALS, all_ideals, check_kind, st
 from tvm_hetero.solvers.linear_dp import linear_plan
 from tvm_hetero.solvers.loads import exact_value
 from tvm_hetero.solvers.options import Options, make_schedule
-from tvm_hetero.solvers.period import write_period
+from tvm_hetero.solvers.period import placement_of, write_period
 from tvm_hetero.solvers.stage_annealing import LONG, annealed
 from tvm_hetero.solvers.stage_dp import best_plan
 from tvm_hetero.solvers.stage_orders import search_orders
@@ -157,10 +157,7 @@ class _Climb:
 
 def _placement(instance: Instance, start: Schedule | None) -> list[int] | None:
     """The placement of a start that runs every task once, in valid stages; None otherwise."""
-    if start is None or len(start.executions) != len(instance):
+    placement = placement_of(instance, start)
+    if placement is None or exact_value(instance, placement) == math.inf:
         return None
-    index, device = instance.problem.graph.index, instance.problem.platform.index
-    placement = [0] * len(instance)
-    for e in start.executions:
-        placement[index[e.task]] = device[e.device]
-    return placement if exact_value(instance, placement) < math.inf else None
+    return placement
