@@ -27,10 +27,8 @@ from tvm.ir import GenericConst
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels import arithmetic
 from tvm_hetero.kernels.constants import fold
-from tvm_hetero.kernels.conv2d import packed_conv2d
-from tvm_hetero.kernels.dense import packed_dense
+from tvm_hetero.kernels.legalize import RULES, Legalization
 from tvm_hetero.kernels.packing import packing_units
 
 if TYPE_CHECKING:
@@ -167,42 +165,14 @@ class _Prepare(PyExprMutator):  # type: ignore[misc]
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         """Try our own rules; TVM's legalisation takes what is left."""
-        name = getattr(call.op, "name", "")
-        rule = getattr(self, _RULES.get(name, ""), None)
-        result = None if rule is None else rule(call)
+        rule = RULES.get(getattr(call.op, "name", ""))
+        if rule is None:
+            return super().visit_call_(call)
+        use = Legalization(self.builder_, self.known, self.units)
+        result = rule(self._with_rewritten(call), use)
         return super().visit_call_(call) if result is None else result
 
-    def _with_data(self, call: relax.Call) -> relax.Call:
-        """The call with its first argument rewritten, the weights left alone."""
-        data = self.visit_expr(call.args[0])
-        return relax.Call(call.op, [data, *call.args[1:]], call.attrs, call.ty_args)
-
-    def _conv2d(self, call: relax.Call) -> relax.Expr | None:
-        weight = self.known(call.args[1])
-        if weight is None:
-            return None
-        return packed_conv2d(self.builder_, self._with_data(call), weight, self.units)
-
-    def _matmul(self, call: relax.Call) -> relax.Expr | None:
-        weight = self.known(call.args[1])
-        if weight is None or self.known(call.args[0]) is not None:
-            return None
-        return packed_dense(self.builder_, self._with_data(call), weight, self.units)
-
-    def _power(self, call: relax.Call) -> relax.Expr | None:
-        exponent = self.known(call.args[1])
-        rewritten = relax.Call(
-            call.op, [self.visit_expr(call.args[0]), call.args[1]], call.attrs, call.ty_args
-        )
-        return arithmetic.power(self.builder_, self.builder_.normalize(rewritten), exponent)
-
-    def _batch_norm(self, call: relax.Call) -> relax.Expr | None:
-        return arithmetic.batch_norm(self.builder_, self._with_data(call), self.known)
-
-
-_RULES = {
-    "relax.nn.conv2d": "_conv2d",
-    "relax.matmul": "_matmul",
-    "relax.power": "_power",
-    "relax.nn.batch_norm": "_batch_norm",
-}
+    def _with_rewritten(self, call: relax.Call) -> relax.Call:
+        """The call with its arguments rewritten; constants stay what `known` knows them by."""
+        args = [a if self.known(a) is not None else self.visit_expr(a) for a in call.args]
+        return self.builder_.normalize(relax.Call(call.op, args, call.attrs, call.ty_args))

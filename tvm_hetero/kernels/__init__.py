@@ -7,7 +7,8 @@
     tiling      which register tile, at what cost       roles     marks on blocks
     conv2d      convolutions as packed kernels          dense     matrix products likewise
     packed      the schedule of packed kernels          generic   the schedule of everything else
-    gpu         the schedule for GPUs                   select    which of them
+    gpu         the schedule for GPUs                   rules     which there are for CPUs
+    legalize    which operators are ours to build       select    which one takes a kernel
     constants   operators on constants, in numpy        arithmetic  cheaper high-level operators
 """
 

@@ -1,0 +1,74 @@
+"""Which of our rules builds the kernel of a high-level operator.
+
+`LowerToTasks` asks `RULES` for the name of each operator that it meets. A rule gets the call with
+its arguments rewritten already and answers with an expression that takes the call's place, or
+with None where it does not fit: then TVM's own legalisation builds the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tvm import relax
+
+from . import arithmetic
+from .conv2d import packed_conv2d
+from .dense import packed_dense
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .vector import VectorUnit
+
+
+@dataclass(frozen=True)
+class Legalization:
+    """What a rule may use.
+
+    Attributes
+    ----------
+    builder
+        Receives the kernels.
+    known
+        The value of an argument where it is constant, else None.
+    units
+        Vector units of the targets, widest first (`packing.packing_units`).
+    """
+
+    builder: relax.BlockBuilder
+    known: Callable[[Any], NDArray[Any] | None]
+    units: Sequence[VectorUnit]
+
+
+Rule = Callable[[relax.Call, Legalization], "relax.Expr | None"]
+
+
+def _conv2d(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    weight = use.known(call.args[1])
+    return None if weight is None else packed_conv2d(use.builder, call, weight, use.units)
+
+
+def _matmul(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    weight = use.known(call.args[1])
+    if weight is None or use.known(call.args[0]) is not None:
+        return None
+    return packed_dense(use.builder, call, weight, use.units)
+
+
+def _power(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    exponent = use.known(call.args[1])
+    return arithmetic.power(use.builder, use.builder.normalize(call), exponent)
+
+
+def _batch_norm(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return arithmetic.batch_norm(use.builder, call, use.known)
+
+
+RULES: dict[str, Rule] = {
+    "relax.nn.conv2d": _conv2d,
+    "relax.matmul": _matmul,
+    "relax.power": _power,
+    "relax.nn.batch_norm": _batch_norm,
+}

@@ -1,0 +1,33 @@
+"""The schedule rules for CPUs, in the order in which they are tried.
+
+A rule gets a schedule of one kernel, `main`, and answers with the family's name when it has
+scheduled it, or with None where the kernel is not its own. A rule that raises has not fitted
+either: it worked on a copy. The last one, `generic`, takes everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .generic import schedule_generic
+from .packed import schedule_packed
+
+if TYPE_CHECKING:
+    from tvm.s_tir import Schedule
+
+    from .vector import VectorUnit
+
+# (schedule of `main`, the target's vector unit, cores that one kernel may use) -> fits
+Rule = Callable[["Schedule", "VectorUnit", int], bool]
+
+
+def _generic(sch: Schedule, _unit: VectorUnit, cores: int) -> bool:
+    schedule_generic(sch, cores)
+    return True
+
+
+CPU_RULES: dict[str, Rule] = {
+    "packed": schedule_packed,
+    "generic": _generic,
+}
