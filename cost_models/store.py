@@ -6,8 +6,12 @@ when it is measured, so an interrupted run loses nothing, and SQLite's locks let
 use the file at once. If two of them measure the same kernel, the smaller time stays, as it
 would within one run (time on a shared machine only errs upwards).
 
+Beside the times stand links, and what `tvm-hetero tune` found: for each kernel, as it is before
+it is scheduled, the best trace and every candidate that was tried (`tvm_hetero.cost_models.tuned`).
+
 The file is ``costs.sqlite`` in the folder of `tvm_hetero.cache.cache_dir`. It is a cache: a
-damaged one is set aside with a warning, and everything is measured again.
+damaged one is set aside with a warning, and everything is measured again. An older layout is
+brought up to date where it stands (`tvm_hetero.cost_models.store_layout`).
 """
 
 from __future__ import annotations
@@ -19,25 +23,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 
 from tvm_hetero.cache import cache_dir
+from tvm_hetero.cost_models.store_layout import make_tables
 from tvm_hetero.documents import canonical_json
 from tvm_hetero.errors import ProfileError
 
-_VERSION = 1
 # How long one program waits for another's commit, s. A commit takes milliseconds.
 _PATIENCE = 60.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS kernels (
-    id INTEGER PRIMARY KEY, hash TEXT NOT NULL, text TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS kernels_by_hash ON kernels (hash);
-CREATE TABLE IF NOT EXISTS times (
-    kernel INTEGER NOT NULL REFERENCES kernels (id), place TEXT NOT NULL,
-    seconds REAL NOT NULL CHECK (seconds > 0), PRIMARY KEY (kernel, place)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS links (
-    place TEXT PRIMARY KEY, latency REAL NOT NULL, bandwidth REAL NOT NULL) WITHOUT ROWID;
-"""
 
 
 @dataclass(frozen=True)
@@ -72,6 +67,24 @@ class Place:
         return canonical_json([self.target, self.versions, self.processor, list(self.cores)])
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """How the tuning of one kernel for one target stands.
+
+    Attributes
+    ----------
+    trace : the schedule that beat the rule, as text; None where nothing did so far.
+    seconds : what it took, None without a trace.
+    rule_seconds : what the rule's schedule took, measured in turns with it.
+    trials : candidates that were built and run, those that failed included.
+    """
+
+    trace: str | None
+    seconds: float | None
+    rule_seconds: float
+    trials: int
+
+
 class CostStore:
     """The file of measured costs. Cheap to make: the file is opened when it is first needed."""
 
@@ -93,17 +106,74 @@ class CostStore:
             ).fetchone()
         return None if row is None else float(row[0])
 
-    def add(self, key: KernelKey, place: Place, seconds: float) -> None:
-        """Keep a measured time (s, > 0); of two times for the same the smaller stays."""
+    def add(
+        self, key: KernelKey, place: Place, seconds: float, spread: float | None = None
+    ) -> None:
+        """Keep a measured time (s, > 0) and how far its repeats were apart (s, or None).
+
+        Of two times for the same the smaller stays, with its own spread.
+        """
         with self._transaction(write=True) as db:
-            kernel = _kernel_id(db, key)
-            if kernel is None:
-                insert = "INSERT INTO kernels (hash, text) VALUES (?, ?)"
-                kernel = db.execute(insert, (key.hash, key.text)).lastrowid
             db.execute(
-                "INSERT INTO times VALUES (?, ?, ?) ON CONFLICT (kernel, place) "
-                "DO UPDATE SET seconds = min(seconds, excluded.seconds)",
-                (kernel, place.text, seconds),
+                "INSERT INTO times VALUES (?, ?, ?, ?) ON CONFLICT (kernel, place) "
+                "DO UPDATE SET seconds = excluded.seconds, spread = excluded.spread "
+                "WHERE excluded.seconds < seconds",
+                (_make_kernel(db, key), place.text, seconds, spread),
+            )
+
+    def find_tuned(self, key: KernelKey, target: str) -> str | None:
+        """The trace that beat the rule for this unscheduled kernel, None where none did.
+
+        Parameters
+        ----------
+        key : `kernel_key` of the unscheduled function.
+        target : text of the TVM target, ``str(device_target(device))``. Traces of another
+            version of TVM are not found.
+        """
+        tuning = self.tuning(key, target)
+        return None if tuning is None else tuning.trace
+
+    def tuning(self, key: KernelKey, target: str) -> Tuning | None:
+        """How tuning this unscheduled kernel stands, None if it was never begun."""
+        with self._transaction() as db:
+            row = db.execute(
+                "SELECT trace, seconds, rule_seconds, trials FROM tuned "
+                "WHERE kernel = ? AND target = ?",
+                (_kernel_id(db, key), _here(target)),
+            ).fetchone()
+        return None if row is None else Tuning(*row)
+
+    def set_tuning(self, key: KernelKey, target: str, tuning: Tuning) -> None:
+        """Keep how tuning a kernel stands; what was kept before is replaced."""
+        with self._transaction(write=True) as db:
+            db.execute(
+                "INSERT OR REPLACE INTO tuned VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    _make_kernel(db, key),
+                    _here(target),
+                    tuning.trace,
+                    tuning.seconds,
+                    tuning.rule_seconds,
+                    tuning.trials,
+                ),
+            )
+
+    def candidates(self, key: KernelKey, target: str) -> dict[str, float | None]:
+        """Every trace that was tried, in order, with its seconds; None where it gave no time."""
+        with self._transaction() as db:
+            rows = db.execute(
+                "SELECT trace, seconds FROM candidates WHERE kernel = ? AND target = ? ORDER BY id",
+                (_kernel_id(db, key), _here(target)),
+            ).fetchall()
+        return dict(rows)
+
+    def add_candidate(self, key: KernelKey, target: str, trace: str, seconds: float | None) -> None:
+        """Keep that a trace was tried (s, or None where it failed)."""
+        with self._transaction(write=True) as db:
+            db.execute(
+                "INSERT OR REPLACE INTO candidates (kernel, target, trace, seconds) "
+                "VALUES (?, ?, ?, ?)",
+                (_make_kernel(db, key), _here(target), trace, seconds),
             )
 
     def find_link(self, place: str) -> tuple[float, float] | None:
@@ -151,14 +221,7 @@ class CostStore:
 
     def _make_tables(self) -> None:
         with closing(self._connect()) as db:
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _VERSION):
-                raise sqlite3.DatabaseError(f"layout {version}, expected {_VERSION}")
-            damage = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if damage != "ok":
-                raise sqlite3.DatabaseError(" ".join(str(damage).split()))
-            if version == 0:
-                db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version={_VERSION};COMMIT")
+            make_tables(db)
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
         """Move a damaged file out of the way, under the first free name."""
@@ -185,3 +248,17 @@ def _kernel_id(db: sqlite3.Connection, key: KernelKey) -> int | None:
     """The row of exactly this kernel: its hash finds it, its text must be equal in full."""
     rows = db.execute("SELECT id, text FROM kernels WHERE hash = ?", (key.hash,))
     return next((int(row[0]) for row in rows if row[1] == key.text), None)
+
+
+def _make_kernel(db: sqlite3.Connection, key: KernelKey) -> int:
+    """The row of this kernel, made where there is none."""
+    known = _kernel_id(db, key)
+    if known is not None:
+        return known
+    insert = "INSERT INTO kernels (hash, text) VALUES (?, ?)"
+    return int(db.execute(insert, (key.hash, key.text)).lastrowid or 0)
+
+
+def _here(target: str) -> str:
+    """The key of tuning: traces are instructions to one version of TVM."""
+    return canonical_json([target, f"tvm {version('apache-tvm')}"])

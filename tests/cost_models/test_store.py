@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cost_models.kernels import python_path
-from tvm_hetero.cost_models.store import CostStore, KernelKey, Place
+from tvm_hetero.cost_models import store_layout
+from tvm_hetero.cost_models.store import CostStore, KernelKey, Place, Tuning
 from tvm_hetero.errors import ProfileError, UsageError
 
 KEY = KernelKey("00ff", "def main(): pass")
@@ -64,6 +65,51 @@ def test_a_time_of_nothing_is_refused(store: CostStore) -> None:
     assert store.find(KEY, PLACE) is None
 
 
+def test_the_smaller_time_keeps_its_own_spread(store: CostStore) -> None:
+    for seconds, spread in ((2.0, 0.5), (1.0, 0.25), (3.0, None)):
+        store.add(KEY, PLACE, seconds, spread)
+    with sqlite3.connect(store.path) as db:
+        assert db.execute("SELECT seconds, spread FROM times").fetchall() == [(1.0, 0.25)]
+    db.close()
+
+
+def test_tuning_is_kept_for_its_kernel_and_target(store: CostStore) -> None:
+    assert store.tuning(KEY, "avx2") is None and store.candidates(KEY, "avx2") == {}
+    store.set_tuning(KEY, "avx2", Tuning(None, None, 2.0, 1))
+    assert store.find_tuned(KEY, "avx2") is None
+    store.set_tuning(KEY, "avx2", Tuning("trace", 1.0, 2.0, 5))
+    assert CostStore(store.path).tuning(KEY, "avx2") == Tuning("trace", 1.0, 2.0, 5)
+    assert store.find_tuned(KEY, "avx2") == "trace"
+    assert store.find_tuned(KEY, "sse") is None
+    for trace, seconds in (("a", 1.0), ("b", None), ("c", 0.5)):
+        store.add_candidate(KEY, "avx2", trace, seconds)
+    assert list(store.candidates(KEY, "avx2").items()) == [("a", 1.0), ("b", None), ("c", 0.5)]
+    assert store.candidates(KEY, "sse") == {}
+
+
+def test_traces_of_another_tvm_are_not_found(
+    store: CostStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.set_tuning(KEY, "avx2", Tuning("trace", 1.0, 2.0, 5))
+    monkeypatch.setattr("tvm_hetero.cost_models.store.version", lambda _name: "0.28.0")
+    assert store.find_tuned(KEY, "avx2") is None
+
+
+def test_a_file_of_the_first_layout_is_brought_up_to_date(store: CostStore) -> None:
+    store.path.parent.mkdir()
+    with sqlite3.connect(store.path) as db:
+        db.executescript(f"{store_layout._FIRST}; PRAGMA user_version = 1;")
+        db.execute("INSERT INTO kernels VALUES (1, ?, ?)", (KEY.hash, KEY.text))
+        db.execute("INSERT INTO times VALUES (1, ?, 0.25)", (PLACE.text,))
+        db.execute("INSERT INTO links VALUES ('a to b', 1e-6, 2e10)")
+    db.close()
+    assert store.find(KEY, PLACE) == 0.25
+    assert store.find_link("a to b") == (1e-6, 2e10)
+    store.add(KEY, PLACE, 0.125, 0.01)
+    store.set_tuning(KEY, "avx2", Tuning("trace", 1.0, 2.0, 5))
+    assert CostStore(store.path).find(KEY, PLACE) == 0.125
+
+
 def test_links_are_kept(store: CostStore) -> None:
     assert store.find_link("a to b") is None
     store.add_link("a to b", 1e-6, 2e10)
@@ -73,7 +119,7 @@ def test_links_are_kept(store: CostStore) -> None:
 def test_two_programs_write_at_once(store: CostStore) -> None:
     code = """if True:
         import sys
-        from tvm_hetero.cost_models.store import CostStore, KernelKey, Place
+        from tvm_hetero.cost_models.store import CostStore, KernelKey, Place, Tuning
         store = CostStore(sys.argv[1])
         for i in range(30):
             # The same kernels from both, places of their own, one place in common.

@@ -1,0 +1,72 @@
+"""The tables of the store of measured costs, and how older ones are brought up to date.
+
+    kernels     functions: a hash that finds them, and the text that decides
+    times       seconds of a scheduled kernel in a place, and their spread (NULL: unknown)
+    links       latency and bandwidth between devices
+    tuned       the best trace of an unscheduled kernel for a target (NULL: none is faster than
+                the rule), its seconds, the rule's, and the trials that were made
+    candidates  every trace that was tried (seconds NULL: it failed)
+
+The spread and the last two tables came with layout 2.
+A file of an older layout gets what it lacks, in one transaction; nothing is lost.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+VERSION = 2
+_FIRST = """
+CREATE TABLE kernels (
+    id INTEGER PRIMARY KEY, hash TEXT NOT NULL, text TEXT NOT NULL);
+CREATE INDEX kernels_by_hash ON kernels (hash);
+CREATE TABLE times (
+    kernel INTEGER NOT NULL REFERENCES kernels (id), place TEXT NOT NULL,
+    seconds REAL NOT NULL CHECK (seconds > 0), PRIMARY KEY (kernel, place)) WITHOUT ROWID;
+CREATE TABLE links (
+    place TEXT PRIMARY KEY, latency REAL NOT NULL, bandwidth REAL NOT NULL) WITHOUT ROWID;
+"""
+_SECOND = """
+ALTER TABLE times ADD COLUMN spread REAL CHECK (spread >= 0);
+CREATE TABLE tuned (
+    kernel INTEGER NOT NULL REFERENCES kernels (id), target TEXT NOT NULL,
+    trace TEXT, seconds REAL CHECK (seconds > 0),
+    rule_seconds REAL NOT NULL CHECK (rule_seconds > 0), trials INTEGER NOT NULL,
+    PRIMARY KEY (kernel, target)) WITHOUT ROWID;
+CREATE TABLE candidates (
+    id INTEGER PRIMARY KEY, kernel INTEGER NOT NULL REFERENCES kernels (id),
+    target TEXT NOT NULL, trace TEXT NOT NULL, seconds REAL CHECK (seconds > 0),
+    UNIQUE (kernel, target, trace));
+"""
+# What leads from layout i to layout i + 1.
+_STEPS = (_FIRST, _SECOND)
+
+
+def make_tables(db: sqlite3.Connection) -> None:
+    """Bring a database, new or old, to today's layout.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        If it is damaged or of a layout that is newer than this program.
+    """
+    known = _layout(db)
+    damage = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if damage != "ok":
+        raise sqlite3.DatabaseError(" ".join(str(damage).split()))
+    if known == VERSION:
+        return
+    db.execute("BEGIN IMMEDIATE")
+    # Another program may have done it while we waited for the lock.
+    for step in _STEPS[_layout(db) :]:
+        for statement in step.split(";\n"):
+            db.execute(statement)
+    db.execute(f"PRAGMA user_version = {VERSION}")
+    db.execute("COMMIT")
+
+
+def _layout(db: sqlite3.Connection) -> int:
+    found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if not 0 <= found <= VERSION:
+        raise sqlite3.DatabaseError(f"layout {found}, expected {VERSION}")
+    return found
