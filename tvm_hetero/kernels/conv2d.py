@@ -27,7 +27,7 @@ from .roles import ACCUMULATE, GATHER, PAD, UNPACK, role
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .vector import VectorUnit
+    from .facts import VectorUnit
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from .tiling import Lanes, Tile, plan_tile
 if TYPE_CHECKING:
     from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-    from .vector import VectorUnit
+    from .facts import VectorUnit
 
 
 # Dimensions of the accumulators: a matrix [block, row, channel], images with rows joined

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .facts import AVX2, AVX512, VectorUnit, vector_unit
 from .tiling import Lanes, plan_tile
-from .vector import AVX2, AVX512, VectorUnit, vector_unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

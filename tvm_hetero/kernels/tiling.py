@@ -13,7 +13,7 @@ Notation
     Lanes are output channels (the broadcast values are data), or points (the broadcast values
     are weights).
 
-Cost, in cycles for each accumulated value, on a core with two FMAs a cycle
+Cost, in cycles for each accumulated value; constants from `facts`, here those of x86
     step    = max(v t / 2, v L / 8, 4.5) + v / 4
               v L / 8: the vectors come from the second-level cache, 32 bytes a cycle
               4.5: one accumulator waits for itself, 4 cycles and some slack
@@ -43,16 +43,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from .vector import VectorUnit
+from .facts import VectorUnit
 
 Lanes = Literal["channels", "points"]
-
-_LATENCY = 4.5
-_VALUES_PER_CYCLE = 8.0
-_LOAD = 0.25
-_STORE_VECTORS = 0.15
-_STORE_VALUES = 1.2
-_FOLDED_OPERANDS = 3
 
 
 @dataclass(frozen=True)
@@ -95,9 +88,9 @@ def plan_tile(
     Tile or None
         None where neither loop is a multiple of the lanes.
     """
-    store = {contiguous: _STORE_VECTORS}
-    tiles = _tiles("channels", block, points, depth, unit, store.get("channels", _STORE_VALUES))
-    tiles += _tiles("points", points, block, depth, unit, store.get("points", _STORE_VALUES))
+    store = {contiguous: unit.store_vector}
+    tiles = _tiles("channels", block, points, depth, unit, store.get("channels", unit.store_value))
+    tiles += _tiles("points", points, block, depth, unit, store.get("points", unit.store_value))
     return min(tiles, key=_preference, default=None)
 
 
@@ -114,14 +107,14 @@ def _tiles(
         Tile(lanes, v, t, depth * _step(v, t, unit) / (v * t * unit.lanes) + store)
         for v in _divisors(along // unit.lanes, unit.registers)
         for t in _divisors(across, unit.registers)
-        if v * t + v + t <= unit.registers + _FOLDED_OPERANDS
+        if v * t + v + t <= unit.registers + unit.folded
     ]
 
 
 def _step(vectors: int, scalars: int, unit: VectorUnit) -> float:
-    arithmetic = vectors * scalars / 2
-    traffic = vectors * unit.lanes / _VALUES_PER_CYCLE
-    return max(arithmetic, traffic, _LATENCY) + _LOAD * vectors
+    arithmetic = vectors * scalars / unit.fmas
+    traffic = vectors * unit.bits / 8 / unit.stream
+    return max(arithmetic, traffic, unit.latency) + unit.load * vectors
 
 
 def _divisors(n: int, limit: int) -> list[int]:

@@ -1,0 +1,108 @@
+"""Facts about the vector units of CPUs: one table, from which every tile and layout is reckoned.
+
+A rule never asks which instruction set it has; it reads numbers here. A new instruction set is
+a new line of `UNITS`.
+
+    bits, registers        how wide a vector register is, and how many there are
+    fmas                   vector multiply-adds that start in a cycle
+    latency                cycles until an accumulator that was added to can be added to again
+    stream                 bytes a cycle from the second-level cache
+    load                   cycles that a vector's own load costs beside the arithmetic
+    store_vector, _value   cycles for one result, stored with whole vectors or one by one
+    folded                 operands that need no register, since a load folds into the multiply-add
+    l1, l2                 bytes of the caches of one core
+
+Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and
+Intel's cores since Skylake share; Neoverse N1 has two pipes of 128 bits too. The costs of loads
+and stores were set by hand so that the order of the tiles agrees with sweeps on one Zen 5 core
+(see `tiling`); they are no fit and predict no absolute times. NEON's were never measured. The
+cache sizes are the smallest of the machines that a target name covers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tvm.target import Target
+
+_KIB = 1024
+
+
+@dataclass(frozen=True)
+class VectorUnit:
+    """The vector registers of one CPU core and what using them costs.
+
+    Attributes
+    ----------
+    bits
+        Width of a register in bits.
+    registers
+        How many there are.
+    fmas
+        Vector multiply-adds that start in one cycle.
+    latency
+        Cycles between two additions to one accumulator.
+    stream
+        Bytes a cycle that come from the second-level cache.
+    load
+        Cycles for a vector's own load, beside the arithmetic.
+    store_vector, store_value
+        Cycles for each result, stored with whole vectors and one by one.
+    folded
+        Operands of a tile that need no register of their own.
+    l1, l2
+        Bytes of the first- and second-level cache.
+    """
+
+    bits: int
+    registers: int
+    fmas: float = 2.0
+    latency: float = 4.5
+    stream: float = 32.0
+    load: float = 0.25
+    store_vector: float = 0.15
+    store_value: float = 1.2
+    folded: int = 3
+    l1: int = 32 * _KIB
+    l2: int = 512 * _KIB
+
+    @property
+    def lanes(self) -> int:
+        """Values of 32 bits in a register."""
+        return self.lanes_of(32)
+
+    def lanes_of(self, bits: int) -> int:
+        """Values of ``bits`` bits each in a register."""
+        return self.bits // bits
+
+
+AVX512 = VectorUnit(bits=512, registers=32, l2=1024 * _KIB)
+AVX2 = VectorUnit(bits=256, registers=16)
+NEON = VectorUnit(bits=128, registers=32)
+SSE = VectorUnit(bits=128, registers=16, l2=256 * _KIB)
+
+# LLVM feature that a target must have -> its unit; the first that fits counts.
+UNITS: dict[str, VectorUnit] = {"avx512f": AVX512, "avx2": AVX2, "neon": NEON}
+_BASELINE = SSE
+
+
+def vector_unit(target: Target) -> VectorUnit:
+    """The vector unit of an llvm target.
+
+    Asks LLVM for the features that ``mcpu`` and ``mattr`` give. ``llvm_get_vector_width`` is
+    of no use: it answers 512 for x86-64-v3 too.
+    """
+    from tvm.target import codegen
+
+    for feature, unit in UNITS.items():
+        if codegen.target_has_features(feature, target):
+            return unit
+    return _BASELINE
+
+
+def cores(target: Target) -> int:
+    """How many cores one kernel may use: the target's ``num-cores``, else one."""
+    value = target.attrs.get("num-cores")
+    return 1 if value is None else max(1, int(value))
