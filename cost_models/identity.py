@@ -18,14 +18,17 @@ METHOD = "profiled/1"
 
 
 def kernel_key(func: PrimFunc, cold: Iterable[int] = ()) -> KernelKey:
-    """What a scheduled function is found by: its structural hash and its text in full.
+    """What a function is found by: its structural hash and its text in full.
 
-    The name under which it was compiled is no part of it; which parameters are thrown out of
-    the caches is, since the time depends on it.
+    The name under which it was compiled is no part of it, nor what only says how it came about
+    (its rule, its implementation); which parameters are thrown out of the caches is, since the
+    time depends on it.
     """
     import tvm_ffi
 
-    bare = func.without_attr("global_symbol")
+    from tvm_hetero.kernels.implementations import without_implementation
+
+    bare = without_implementation(func.without_attr("global_symbol"))
     text = f"# cold: {sorted(cold)}\n{bare.script(show_meta=True)}"
     return KernelKey(f"{tvm_ffi.structural_hash(bare) & (2**64 - 1):016x}", text)
 

@@ -10,6 +10,7 @@
     gpu         the schedule for GPUs                   rules     which there are for CPUs
     legalize    which operators are ours to build       select    which one takes a kernel
     constants   operators on constants, in numpy        arithmetic  cheaper high-level operators
+    implementations   how a kernel says that it is not to be scheduled by its rule
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
-"""Which rule schedules a kernel for a target."""
+"""Which rule schedules a kernel for a target, unless the kernel itself says otherwise.
+
+A kernel may bear an implementation (see `implementations`): then that is how it is scheduled,
+and the rules are asked only where it does not apply.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +15,14 @@ import tvm
 from tvm import s_tir, tirx
 
 from .gpu import schedule_gpu
+from .implementations import (
+    DEFAULT,
+    RULE_ATTR,
+    TUNED,
+    implementation_of,
+    trace_of,
+    without_implementation,
+)
 from .rules import CPU_RULES
 from .rules import Rule as CpuRule
 from .vector import cores, vector_unit
@@ -20,9 +33,6 @@ if TYPE_CHECKING:
     Attempt = tuple[str, Callable[[], tirx.PrimFunc]]
 
 SCHEDULED = "tirx.is_scheduled"
-# Which rule scheduled a function; `DEFAULT` where none fitted and it is TVM's own loop nest.
-RULE = "tvm_hetero.rule"
-DEFAULT = "default"
 
 
 def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
@@ -30,7 +40,8 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
 
     Pure and deterministic: the same function and target give structurally the same schedule.
     Never fails: where no rule fits, the generic treatment; where that fails too, the function
-    as it came. A function that is scheduled already comes back as it is.
+    as it came. A function that is scheduled already comes back as it is. One that says how it
+    is to be computed (`implementations`) is scheduled so.
 
     Parameters
     ----------
@@ -48,14 +59,45 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """
     if func.attrs is not None and func.attrs.get(SCHEDULED):
         return func
-    attempts = _on_cpu if str(target.kind.name) == "llvm" else _on_gpu
-    return _first_that_works(func, attempts(func, target))
+    how, trace = implementation_of(func), trace_of(func)
+    func = without_implementation(func)
+    on_cpu = str(target.kind.name) == "llvm"
+    if how == DEFAULT and on_cpu:  # a GPU cannot run what is bound to no thread
+        return _scheduled(func, DEFAULT)
+    if how == TUNED:
+        tuned = _tuned(func, trace or "", target)
+        if tuned is not None:
+            return _scheduled(tuned, TUNED)
+    return _first_that_works(func, (_on_cpu if on_cpu else _on_gpu)(func, target))
 
 
 def rule_of(func: tirx.PrimFunc) -> str:
-    """The name of the rule that scheduled a kernel, `DEFAULT` where none did."""
-    value = func.attrs.get(RULE) if func.attrs is not None else None
+    """The name of the rule that scheduled a kernel; ``default`` where none did, ``tuned`` where
+    a trace did.
+    """
+    value = func.attrs.get(RULE_ATTR) if func.attrs is not None else None
     return DEFAULT if value is None else str(value)
+
+
+def _scheduled(func: tirx.PrimFunc, rule: str) -> tirx.PrimFunc:
+    return func.with_attr(SCHEDULED, True).with_attr(RULE_ATTR, rule)
+
+
+def _tuned(func: tirx.PrimFunc, trace: str, target: Target) -> tirx.PrimFunc | None:
+    """The kernel as a trace makes it; None, with a warning, where the trace does not apply."""
+    try:
+        from .tuned import apply_trace  # type: ignore[import-not-found,unused-ignore]
+
+        return apply_trace(func, trace, target)
+    # As with rules: what TVM raises on a trace of another version can be anything.
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        warnings.warn(
+            f"a tuned schedule does not apply to its kernel ({reason}), so the rule takes it; "
+            f"tune again for TVM {tvm.__version__}",
+            stacklevel=3,
+        )
+        return None
 
 
 def _on_gpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
@@ -78,7 +120,7 @@ def _apply(rule: CpuRule, func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
 def _first_that_works(func: tirx.PrimFunc, attempts: Iterator[Attempt]) -> tirx.PrimFunc:
     for name, attempt in attempts:
         try:
-            return attempt().with_attr(SCHEDULED, True).with_attr(RULE, name)
+            return _scheduled(attempt(), name)
         # A rule that does not fit leaves no trace: it worked on a copy. Any exception counts:
         # TVM's schedule primitives raise whatever the C++ check or the FFI raises, and a
         # kernel that is merely slow beats a model that cannot be compiled.
