@@ -54,6 +54,19 @@ def test_the_example_of_the_format() -> None:
     assert problem.objective == Objective("latency", 2)
 
 
+def test_implementations_are_written_where_they_are_not_the_rule() -> None:
+    document = example()
+    plain = problem_from_dict(document)
+    assert "implementation" not in str(problem_to_dict(plain))
+    document["tasks"][0]["implementation"] = {"little": "tuned", "big": "rule"}
+    problem = problem_from_dict(document)
+    assert problem.costs["conv1"]["little"].implementation == "tuned"
+    assert problem.costs["conv1"]["big"] == plain.costs["conv1"]["big"]
+    written = problem_to_dict(problem)
+    assert written["tasks"][0]["implementation"] == {"little": "tuned"}
+    assert problem_from_dict(written) == problem and problem.digest != plain.digest
+
+
 @given(problems(kinds=KINDS, batch=3, memory=True, exact=False))
 def test_problems_come_back(problem: Problem) -> None:
     document = problem_to_dict(problem)
@@ -97,6 +110,9 @@ def test_whole_numbers_and_floats_are_one_problem() -> None:
         (["tasks", 1, "weight"], 3, "task 1: unknown key 'weight'; did you mean 'weight_bytes'?"),
         (["tasks", 1, "cost"], 3, r"task 1 \(relu1\): cost: expected \{device: seconds\}, got 3"),
         (["tasks", 1, "cost"], {}, "task 'relu1' has no cost on any device"),
+        (["tasks", 1, "implementation"], 3, r"\(relu1\): implementation: expected \{device"),
+        (["tasks", 1, "implementation"], {"little": "rule"}, "there is no cost on 'little'"),
+        (["tasks", 1, "implementation"], {"big": "best"}, "expected one of .*got 'best'"),
         (["tasks", 1, "cost", "big"], -1, "cost on 'big': expected a finite number of at least 0"),
         (["tasks", 1, "cost", "big"], "fast", "cost on 'big': expected number"),
         (["tasks", 1, "cost", "big"], {}, "cost on 'big': the table is empty"),

@@ -23,6 +23,8 @@ from tvm_hetero.platform import Platform
 
 Kind = Literal["latency", "throughput", "energy", "cost"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# How a kernel is computed on a device (`tvm_hetero.kernels.implementations`).
+IMPLEMENTATIONS = ("rule", "default", "tuned")
 # Schedules name every element, so larger batches than this cannot be written down anyway.
 MAX_BATCH = 1_000_000
 
@@ -34,9 +36,13 @@ class Cost:
     `points` are (elements, seconds) with rising elements. Between two points the time is linear,
     before the first it is linear from (0, 0), beyond the last it goes on with the last slope.
     A plain number c is ``Cost(((1, c),))``, which makes n elements take n * c.
+
+    `implementation` says which way of computing the task takes that long; nothing here hangs on
+    it, and whoever builds the task must build that one.
     """
 
     points: tuple[tuple[int, float], ...]
+    implementation: str = "rule"
 
     def seconds(self, elements: int) -> float:
         """Seconds that one execution of `elements` >= 1 elements takes (never below 0)."""
@@ -212,6 +218,11 @@ def _check_costs(problem: Problem) -> None:
                     f"{problem.platform.name!r} lacks{nearest(device, problem.platform.index)}"
                 )
             _check_points(row[device].points, f"task {task!r} on {device!r}")
+            if row[device].implementation not in IMPLEMENTATIONS:
+                raise FormatError(
+                    f"task {task!r} on {device!r}: unknown implementation "
+                    f"{row[device].implementation!r:.80}; expected one of {IMPLEMENTATIONS}"
+                )
 
 
 def _check_points(points: Sequence[tuple[int, float]], where: str) -> None:

@@ -6,13 +6,14 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from tvm_hetero.documents import check_format, check_keys, read_document, write_atomic
+from tvm_hetero.documents import check_format, check_keys, nearest, read_document, write_atomic
 from tvm_hetero.errors import FormatError
 from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.platform_format import platform_from_dict, platform_to_dict
-from tvm_hetero.problem import Cost, Objective, Problem
+from tvm_hetero.problem import IMPLEMENTATIONS, Cost, Objective, Problem
 from tvm_hetero.units import parse_bytes, parse_number
 
 FORMAT = "tvm-hetero/problem/1"
@@ -89,7 +90,8 @@ def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
 
 def _parse_task(data: object, where: str) -> tuple[Task, dict[str, Cost]]:
     sizes = ["weight_bytes", "output_bytes"]
-    row = check_keys(data, where, ["id", "cost"], ["op", "color", "flops", "bytes", *sizes])
+    others = ["op", "color", "flops", "bytes", "implementation", *sizes]
+    row = check_keys(data, where, ["id", "cost"], others)
     name = _text(row["id"], f"{where}: id")
     where = f"{where} ({name})"
     color = row.get("color")
@@ -105,7 +107,21 @@ def _parse_task(data: object, where: str) -> tuple[Task, dict[str, Cost]]:
     if not isinstance(row["cost"], Mapping):
         raise FormatError(f"{where}: cost: expected {{device: seconds}}, got {row['cost']!r:.80}")
     costs = {d: parse_cost(c, f"{where}: cost on {d!r}") for d, c in row["cost"].items()}
-    return task, costs
+    return task, _with_implementations(costs, row.get("implementation", {}), where)
+
+
+def _with_implementations(costs: dict[str, Cost], data: object, where: str) -> dict[str, Cost]:
+    """Costs with what `implementation` says of each device; the others are of the rule."""
+    where = f"{where}: implementation"
+    if not isinstance(data, Mapping):
+        raise FormatError(f"{where}: expected {{device: name}}, got {data!r:.80}")
+    for device, name in data.items():
+        if device not in costs:
+            raise FormatError(f"{where}: there is no cost on {device!r}{nearest(device, costs)}")
+        if name not in IMPLEMENTATIONS:
+            raise FormatError(f"{where}: expected one of {IMPLEMENTATIONS}, got {name!r:.80}")
+        costs[device] = replace(costs[device], implementation=name)
+    return costs
 
 
 def parse_cost(data: object, where: str) -> Cost:
@@ -154,6 +170,9 @@ def _task_row(task: Task, costs: Mapping[str, Cost]) -> dict[str, Any]:
     if task.op:
         row["op"] = task.op
     row["cost"] = {device: cost_value(cost) for device, cost in costs.items()}
+    others = {d: c.implementation for d, c in costs.items() if c.implementation != "rule"}
+    if others:
+        row["implementation"] = others
     for key in ("weight_bytes", "output_bytes"):
         if getattr(task, key):
             row[key] = getattr(task, key)

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tvm_hetero.problem import IMPLEMENTATIONS
+
 if TYPE_CHECKING:
     from tvm import tirx
 
-RULE = "rule"
-DEFAULT = "default"
-TUNED = "tuned"
-IMPLEMENTATIONS = (RULE, DEFAULT, TUNED)
+RULE, DEFAULT, TUNED = IMPLEMENTATIONS
 
 IMPLEMENTATION_ATTR = "tvm_hetero.implementation"
 TRACE_ATTR = "tvm_hetero.trace"
