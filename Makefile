@@ -40,7 +40,9 @@ tests: setup
 	$(BIN)/python -m pytest -q
 
 bench: setup
-	$(BIN)/python benchmarks/models.py
+	$(BIN)/python -m benchmarks.kernels
+	$(BIN)/python -m benchmarks.models
+	$(BIN)/python -m benchmarks.partitions
 
 clean:
 	rm -rf build demo $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

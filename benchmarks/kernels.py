@@ -1,194 +1,152 @@
-"""Our kernels beside ONNX Runtime, whole networks on one core.
+"""Our kernels beside TVM's default, ONNX Runtime and the core's peak, one operator at a time.
 
-    python -m benchmarks.kernels [--small] [--target MCPU] [model ...]
+    python -m benchmarks.kernels                           all families, writes results/kernels.json
+    python -m benchmarks.kernels --family dense,attention  some of them
+    python -m benchmarks.kernels --case 56x56 --no-default quickly, what one works on
+    python -m benchmarks.kernels --small                   seconds (the tests run it)
 
-For each light model of the onnx wheel, with seeded random weights: both are timed in turns in
-the same process on one thread, and the minimum counts (thread CPU time, so that what else runs
-on the machine disturbs least). Then our slowest kernels. The outputs are compared before the
-softmax. Results are written to benchmarks/results/kernels.json (not with --small,
-so that a quick run does not replace the whole table).
+Everything in one process on one thread, thread CPU time, readings in turns, the least counts; what
+a call costs each side is measured on the family's tiniest case and subtracted. The peaks are those
+of loops in C on the same core (`kernel_cases.peaks`). ONNX Runtime computes convolutions blocked
+(NCHWc), so a model of one convolution has its reordering in the time, as a whole network has not:
+`benchmarks.models` compares those.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+import math
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
 import onnxruntime
 import tvm
-from tvm import relax, tirx
-from tvm.relax.frontend.onnx import from_onnx
 from tvm.target import codegen
 
+from benchmarks.kernel_cases import FAMILIES
+from benchmarks.kernel_cases.contest import TOLERANCE, Contest, Overhead, Row
+from benchmarks.kernel_cases.peaks import Peaks, measure_peaks
 from tvm_hetero.documents import write_atomic
-from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights, simplify
-from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.machine import read_processor
 
-RESULTS = Path(__file__).parent / "results" / "kernels.json"
-SMALL = ("shufflenet", "squeezenet")
-SHOWN_KERNELS = 5
-
-
-@dataclass
-class Result:
-    """One model. Times are seconds; ``error`` is the largest difference over the logits' spread."""
-
-    model: str
-    tasks: int
-    kernels: int
-    lower: float
-    schedule: float
-    compile: float
-    ours: float
-    onnxruntime: float
-    ratio: float
-    error: float
-    slowest: list[tuple[str, int, float]]
+RESULTS = Path(__file__).with_name("results") / "kernels.json"
+GOAL_MEAN, GOAL_WORST = 1.0, 0.5  # ONNX Runtime's time / ours
+_SMALL = 2  # cases of a family
+_SECONDS, _SMALL_SECONDS = 0.1, 0.004
 
 
-def main(arguments: Sequence[str] | None = None) -> list[Result]:
-    """Measure, print and write the table; returns its rows."""
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Measure, print and write; returns the rows.
+
+    Raises
+    ------
+    SystemExit
+        A kernel's result is wrong; the table is printed before.
+    """
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("models", nargs="*", help="names; default: all nine")
-    parser.add_argument("--small", action="store_true", help="two models, few runs, no file")
+    parser.add_argument("--family", default=",".join(FAMILIES), help="names with commas between")
+    parser.add_argument("--case", default="", help="only cases with this in their name or network")
+    parser.add_argument("--small", action="store_true", help="few cases and readings, no file")
+    parser.add_argument("--no-default", action="store_true", help="leave TVM's default out")
     parser.add_argument("--target", default=codegen.llvm_get_system_cpu(), help="LLVM's -mcpu")
+    parser.add_argument("--seconds", type=float, default=_SECONDS, help="of timing a case and side")
     args = parser.parse_args(arguments)
-    names = args.models or (SMALL if args.small else tuple(light_models()))
+    peaks = measure_peaks()
+    print(f"target {args.target}, one thread. {_peaks_line(peaks)}")
     target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": 1})
-    print(f"target {args.target}, one thread, minimum of repeats, ms")
-    print(f"{'model':<14}{'tasks':>6}{'ours':>9}{'ort':>9}{'ratio':>7}{'error':>9}{'build s':>9}")
-    results = []
-    for name in names:
-        result = measure(name, target, repeats=5 if args.small else 15)
-        results.append(result)
-        print(_row(result), flush=True)
-    if not args.small:
-        _write(results, args.target)
-    return results
+    seconds = _SMALL_SECONDS if args.small else args.seconds
+    contest = Contest(target, peaks, seconds, default=not args.no_default)
+    rows: list[Row] = []
+    overheads: dict[str, Overhead] = {}
+    for family in args.family.split(","):
+        cases = [c for c in FAMILIES[family].cases() if args.case in f"{c.name} ({c.where})"]
+        cases = sorted(cases, key=lambda c: c.work)[:_SMALL] if args.small else cases
+        if not cases:
+            continue
+        overheads[family] = contest.overhead(FAMILIES[family].tiny())
+        print(f"\n{family}: a call costs us {1e6 * overheads[family].ours:.1f} us, ONNX Runtime "
+              f"{1e6 * overheads[family].ort:.1f} us (subtracted)\n{_HEAD}")  # fmt: skip
+        for row in contest.rows(family, cases, overheads[family]):
+            rows.append(row)
+            print(_line(row), flush=True)
+        gc.collect()
+    print("\n" + "\n".join(_summary(rows)))
+    if not (args.small or args.case or args.family != ",".join(FAMILIES)):
+        _write(rows, overheads, peaks, args.target)
+    wrong = [f"{row.family} {row.case}" for row in rows if row.error > TOLERANCE]
+    if wrong:
+        raise SystemExit(f"wrong results: {'; '.join(wrong)}")
+    return rows
 
 
-def measure(name: str, target: tvm.target.Target, repeats: int) -> Result:
-    """Build one model, compare and time it."""
-    proto = logits_of(simplify(randomize_weights(load_model(light_models()[name]), 0)))
-    session = _session(proto)
-    (feed,) = session.get_inputs()
-    x = np.random.default_rng(0).random(feed.shape, dtype=np.float32)
-    lowered, lower = _timed(lambda: LowerToTasks([target])(from_onnx(proto)))
-    mod, schedule = _timed(lambda: _scheduled(lowered, target))
-    executable, compile_ = _timed(lambda: tvm.compile(mod, target))
-    vm = relax.VirtualMachine(executable, tvm.cpu())
-    tensor, run = tvm.runtime.tensor(x), vm["main"]
-    expected = session.run(None, {feed.name: x})[0]
-    error = np.abs(run(tensor).numpy().reshape(expected.shape) - expected).max() / expected.std()
-    ours, theirs = _in_turns(
-        [lambda: run(tensor), lambda: session.run(None, {feed.name: x})], repeats
+_HEAD = (
+    f"{'case':<46}{'rule':<16}{'unit':<8}{'ours':>8}{'default':>8}{'ORT':>8}{'peak':>8}"
+    f"{'% peak':>7}{'us':>10}{'ORT us':>10}{'ours/ORT':>9}{'error':>8}"
+)
+
+
+def _line(row: Row) -> str:
+    default = "" if row.default is None else f"{row.default:.1f}"
+    return (
+        f"{row.case:<46.46}{row.rule:<16.16}{row.unit:<8}{row.ours:>8.1f}{default:>8}"
+        f"{row.ort:>8.1f}{row.peak:>8.1f}{100 * row.ours / row.peak:>7.0f}{row.ours_us:>10.1f}"
+        f"{row.ort_us:>10.1f}{row.ratio:>9.2f}{row.error:>8.0e}"
     )
-    count = len([b for b in lowered["main"].body.blocks[0].bindings if _is_task(b)])
-    kernels = sum(isinstance(f, tirx.PrimFunc) for f in lowered.functions.values())
-    return Result(
-        name, count, kernels, lower, schedule, compile_, ours, theirs, ours / theirs,
-        float(error), _slowest(vm, tensor),
-    )  # fmt: skip
 
 
-def logits_of(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model cut off before its softmax, where random weights saturate."""
-    graph = proto.graph
-    softmax = [i for i, node in enumerate(graph.node) if node.op_type == "Softmax"]
-    if not softmax:
-        return proto
-    output = graph.node[softmax[-1]].input[0]
-    del graph.node[softmax[-1] :]
-    del graph.output[:]
-    graph.output.append(onnx.helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, None))
-    return proto
+def _peaks_line(peaks: Peaks) -> str:
+    sizes = [(1 << 15, "32 KB"), (1 << 19, "512 KB"), (1 << 23, "8 MB"), (1 << 28, "256 MB")]
+    copied = ", ".join(f"{peaks.copy[size]:.0f} ({text})" for size, text in sizes)
+    read = ", ".join(f"{peaks.read[size]:.0f} ({text})" for size, text in sizes)
+    return f"Peaks: {peaks.compute:.0f} GFLOP/s; GB/s copied {copied}; read {read}"
 
 
-def _session(proto: onnx.ModelProto) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(proto.SerializeToString(), options)
+def _summary(rows: Iterable[Row]) -> list[str]:
+    """Geometric means of ONNX Runtime's time over ours, by family and over all."""
+    by_family: dict[str, list[float]] = {}
+    for row in rows:
+        by_family.setdefault(row.family, []).append(1 / row.ratio)
+    lines = ["ONNX Runtime's time / ours (geometric mean, least, cases below 0.5)"]
+    everything = [speed for speeds in by_family.values() for speed in speeds]
+    for family, speeds in [*by_family.items(), ("all", everything)]:
+        if speeds:
+            below = sum(speed < GOAL_WORST for speed in speeds)
+            lines.append(
+                f"{family:<14}{geometric_mean(speeds):>6.2f}{min(speeds):>6.2f}"
+                f"{below:>5} of {len(speeds)}"
+            )
+    lines.append(f"goal: mean at least {GOAL_MEAN}, none below {GOAL_WORST}")
+    return lines
 
 
-def _scheduled(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
-    functions = {
-        gv: schedule_kernel(f, target) if isinstance(f, tirx.PrimFunc) else f
-        for gv, f in mod.functions_items()
-    }
-    return tvm.IRModule(functions, attrs=mod.attrs)
+def geometric_mean(values: Sequence[float]) -> float:
+    """The geometric mean of positive values."""
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
-def _is_task(binding: Any) -> bool:
-    value = binding.value
-    return isinstance(value, relax.Call) and value.op.name == "relax.call_tir"
-
-
-def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    return function(), time.perf_counter() - start
-
-
-def _in_turns(functions: list[Callable[[], Any]], repeats: int) -> list[float]:
-    """The least thread CPU time of each, taken alternately."""
-    best = [float("inf")] * len(functions)
-    for _ in range(repeats):
-        for i, function in enumerate(functions):
-            start = time.thread_time()
-            function()
-            best[i] = min(best[i], time.thread_time() - start)
-    return best
-
-
-def _slowest(vm: relax.VirtualMachine, tensor: Any) -> list[tuple[str, int, float]]:
-    """Name, calls and seconds of the kernels that take longest in one run."""
-    started: list[float] = []
-    total: dict[str, tuple[int, float]] = {}
-
-    def instrument(_func: Any, name: str, before: bool, _ret: Any, *_args: Any) -> int:
-        if before:
-            started.append(time.thread_time())
-        else:
-            calls, seconds = total.get(name, (0, 0.0))
-            total[name] = (calls + 1, seconds + time.thread_time() - started.pop())
-        return 0
-
-    vm.set_instrument(instrument)
-    vm["main"](tensor)
-    total.clear()
-    vm["main"](tensor)
-    ranked = sorted(total.items(), key=lambda item: (-item[1][1], item[0]))
-    return [(name, calls, seconds) for name, (calls, seconds) in ranked[:SHOWN_KERNELS]]
-
-
-def _row(result: Result) -> str:
-    build = result.lower + result.schedule + result.compile
-    lines = [
-        f"{result.model:<14}{result.tasks:>6}{result.ours * 1e3:>9.2f}"
-        f"{result.onnxruntime * 1e3:>9.2f}{result.ratio:>7.2f}{result.error:>9.0e}{build:>9.1f}"
-    ]
-    lines += [f"    {s * 1e3:>8.2f} {calls:>3} x {name}" for name, calls, s in result.slowest]
-    return "\n".join(lines)
-
-
-def _write(results: list[Result], mcpu: str) -> None:
-    document = {
+def _write(rows: list[Row], overheads: dict[str, Overhead], peaks: Peaks, mcpu: str) -> None:
+    head: dict[str, Any] = {
+        "what": "python -m benchmarks.kernels",
+        "machine": read_processor().name,
         "target": mcpu,
-        "tvm": tvm.__version__,
-        "onnxruntime": onnxruntime.__version__,
-        "results": [asdict(result) for result in results],
+        "load": os.getloadavg()[0],
+        "versions": {"tvm": tvm.__version__, "onnxruntime": onnxruntime.__version__},
+        "peak_gflops": round(peaks.compute, 1),
+        "peak_copy_gbs": {str(size): round(value, 1) for size, value in peaks.copy.items()},
+        "peak_read_gbs": {str(size): round(value, 1) for size, value in peaks.read.items()},
+        "call_us": {
+            family: {"ours": round(1e6 * o.ours, 2), "ort": round(1e6 * o.ort, 2)}
+            for family, o in overheads.items()
+        },
     }
-    write_atomic(RESULTS, json.dumps(document, indent=1) + "\n")
+    lines = ",\n".join(f"  {json.dumps(row.json())}" for row in rows)
+    text = json.dumps(head, indent=1).removesuffix("\n}")
+    write_atomic(RESULTS, f'{text},\n "rows": [\n{lines}\n ]\n}}\n')
     print(f"written to {RESULTS}")
-
 
 
 if __name__ == "__main__":

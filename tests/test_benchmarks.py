@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from benchmarks import kernels, models, schedule
+from benchmarks import kernels, models, partitions, schedule
+from benchmarks.kernel_cases import FAMILIES
 from benchmarks.scheduling import page
 
 README = Path(__file__).parent.parent / "README.md"
 
 
 def test_the_readme_quotes_the_committed_results(capsys):
-    rows = models.main(["--show"])
+    rows = partitions.main(["--show"])
     table = capsys.readouterr().out.strip()
     assert len(rows) == 18
     assert table in README.read_text(encoding="utf-8")
 
 
-def test_models_small():
-    rows = models.main(["--small", "--time-limit", "5"])
+def test_partitions_small():
+    rows = partitions.main(["--small", "--time-limit", "5"])
     assert [row["objective"] for row in rows] == ["latency", "throughput"]
     for row in rows:
         assert row["tasks"] > row["kernels"] > 0
@@ -32,8 +33,18 @@ def test_models_small():
 
 
 def test_kernels_small():
-    results = kernels.main(["--small"])
-    assert [result.model for result in results] == list(kernels.SMALL)
+    rows = kernels.main(["--small"])
+    assert {row.family for row in rows} == set(FAMILIES)
+    for row in rows:
+        assert row.error < kernels.TOLERANCE
+        assert row.rule
+        assert min(row.ours, row.default, row.ort, row.peak) > 0
+        assert math.isfinite(row.ratio)
+
+
+def test_models_small():
+    results = models.main(["--small"])
+    assert [result.model for result in results] == list(models.SMALL)
     for result in results:
         assert result.error < 1e-3
         assert math.isfinite(result.ratio)
