@@ -97,7 +97,7 @@ def optimal_schedule(problem: Problem) -> Schedule | None:
         ends = [s + a.seconds for s, a in zip(starts, plan.activities, strict=True)]
         limit = problem.objective.latency_limit
         value = _value(problem, plan, max(ends))
-        if value < best and (limit is None or max(ends) <= limit):
+        if value < best and (limit is None or max(ends) <= limit * (1 + 1e-9)):
             best, found = value, (plan, starts)
     return None if found is None else _schedule(problem, *found, best)
 

@@ -99,6 +99,24 @@ def test_cost_of_modules_equals_brute_force(problem: Problem) -> None:
     assert_exact(problem)
 
 
+def test_a_bound_on_the_limit_does_not_end_the_search() -> None:
+    """The free device alone takes 17 s of 16; the best chain by bounds takes exactly the limit."""
+    platform = processors(2, bandwidth=16.0)
+    devices = tuple(
+        replace(device, price=price)
+        for device, price in zip(platform.devices, (450.0, 0.0), strict=True)
+    )
+    costs = {
+        "c0": {"p1": 1.0, "p2": 1.0},
+        "m0b0": {"p1": 1.0, "p2": 6.0},
+        "m0b1": {"p1": 9.0, "p2": 1.0},
+        "c1": {"p1": 9.0, "p2": 9.0},
+    }
+    edges = [(a, b, 0) for a, b in (("c0", "m0b0"), ("c0", "m0b1"), ("m0b0", "c1"), ("m0b1", "c1"))]
+    platform = Platform(devices, platform.links, platform.fabrics)
+    assert_exact(problem_of(costs, edges, platform, Objective("cost", 1, 16.0)))
+
+
 @many
 @given(problem=problems(max_tasks=4, kinds=["energy", "cost"], max_devices=2))
 def test_any_small_problem_equals_brute_force(problem: Problem) -> None:

@@ -24,6 +24,7 @@ from tvm_hetero.solvers.cpsat_run import Budget
 from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.score import within_limit
 from tvm_hetero.solvers.solution import solution
+from tvm_hetero.solvers.split_entry import CLOSED
 from tvm_hetero.solvers.split_spending import subsets
 from tvm_hetero.solvers.split_table import Chain
 from tvm_hetero.solvers.timing import to_schedule
@@ -61,7 +62,9 @@ def least_cost(
     for own in sorted(sets, key=lambda one: one.low):
         if own.low >= high * (1 - 0.1 * OPTIMAL_GAP):
             continue
-        most = min(high / own.price if own.price > 0 else math.inf, limit * (1 + _TOLERANCE))
+        # Above the limit by more than what counts as closed: a bound that lies on the limit must
+        # not end the search, since devices that are free would then leave a bound of nothing.
+        most = min(high / own.price if own.price > 0 else math.inf, limit * (1 + 2 * CLOSED))
         share = Budget(_PART * budget.work, budget.deadline)
         granted = share.work
         own.chain.close(options, share, most)
