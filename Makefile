@@ -9,7 +9,7 @@ SOURCES := $(wildcard src/*.cc src/*.h src/search/*.cc src/search/*.h include/tv
 MYPY_STRICT := $(filter-out tvm_hetero/partition.py tvm_hetero/targets.py tvm_hetero/__main__.py,$(wildcard tvm_hetero/*.py)) \
 	tvm_hetero/solvers tvm_hetero/report tvm_hetero/zoo tvm_hetero/bounds
 
-.PHONY: demo test setup lint types tests bench clean
+.PHONY: demo test setup lint types tests fuzz bench clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -38,6 +38,10 @@ types: setup
 
 tests: setup
 	$(BIN)/python -m pytest -q
+
+# The property-based tests with examples that no run has seen; a failure prints how to repeat it.
+fuzz: setup
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q tests/bounds tests/solvers tests/kernels $(wildcard tests/test_*.py)
 
 bench: setup
 	$(BIN)/python -m benchmarks.kernels

@@ -31,13 +31,13 @@ def assert_equal_to_brute_force(problem: Problem) -> None:
     assert answer.status == "optimal"
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(problems(max_tasks=5, kinds=KINDS, memory=True, feasible=False, contiguous=True))
 def test_equals_brute_force(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(problems(max_tasks=6, kinds=("latency", "cost"), exact=False))
 def test_equals_brute_force_with_many_digits(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)
@@ -49,7 +49,7 @@ def test_equals_brute_force_where_memory_binds(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(problems(max_tasks=3, max_devices=2, batch=2, kinds=KINDS, memory=True))
 def test_batches_are_never_below_the_optimum_and_prove_nothing(problem: Problem) -> None:
     answer = exhaustive.solve(problem, AMPLE)
