@@ -16,22 +16,18 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import math
-import os
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-import onnxruntime
 import tvm
 from tvm.target import codegen
 
+from benchmarks.documents import write_document
 from benchmarks.kernel_cases import FAMILIES
 from benchmarks.kernel_cases.contest import TOLERANCE, Contest, Overhead, Row
 from benchmarks.kernel_cases.peaks import Peaks, measure_peaks
-from tvm_hetero.documents import write_atomic
-from tvm_hetero.machine import read_processor
 
 RESULTS = Path(__file__).with_name("results") / "kernels.json"
 GOAL_MEAN, GOAL_WORST = 1.0, 0.5  # ONNX Runtime's time / ours
@@ -129,23 +125,17 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def _write(rows: list[Row], overheads: dict[str, Overhead], peaks: Peaks, mcpu: str) -> None:
-    head: dict[str, Any] = {
-        "what": "python -m benchmarks.kernels",
-        "machine": read_processor().name,
-        "target": mcpu,
-        "load": os.getloadavg()[0],
-        "versions": {"tvm": tvm.__version__, "onnxruntime": onnxruntime.__version__},
-        "peak_gflops": round(peaks.compute, 1),
-        "peak_copy_gbs": {str(size): round(value, 1) for size, value in peaks.copy.items()},
-        "peak_read_gbs": {str(size): round(value, 1) for size, value in peaks.read.items()},
-        "call_us": {
-            family: {"ours": round(1e6 * o.ours, 2), "ort": round(1e6 * o.ort, 2)}
-            for family, o in overheads.items()
-        },
-    }
-    lines = ",\n".join(f"  {json.dumps(row.json())}" for row in rows)
-    text = json.dumps(head, indent=1).removesuffix("\n}")
-    write_atomic(RESULTS, f'{text},\n "rows": [\n{lines}\n ]\n}}\n')
+    calls = {family: {"ours": 1e6 * o.ours, "ort": 1e6 * o.ort} for family, o in overheads.items()}
+    write_document(
+        RESULTS,
+        "python -m benchmarks.kernels",
+        map(asdict, rows),
+        target=mcpu,
+        peak_gflops=peaks.compute,
+        peak_copy_gbs=peaks.copy,
+        peak_read_gbs=peaks.read,
+        call_us=calls,
+    )
     print(f"written to {RESULTS}")
 
 

@@ -1,21 +1,30 @@
-"""Our kernels beside ONNX Runtime, whole networks on one core.
+"""Whole models beside ONNX Runtime, on one core and on two.
 
-    python -m benchmarks.models [--small] [--target MCPU] [model ...]
+    python -m benchmarks.models                       all nine, writes results/models.json
+    python -m benchmarks.models --cores 1 --models resnet50 --kernels 8
+    python -m benchmarks.models --small               seconds (the tests run it)
+    python -m benchmarks.models --show                writes docs/performance.md
 
-For each light model of the onnx wheel, with seeded random weights: both are timed in turns in
-the same process on one thread, and the minimum counts (thread CPU time, so that what else runs
-on the machine disturbs least). Then our slowest kernels. The outputs are compared before the
-softmax. Results are written to benchmarks/results/models.json (not with --small,
-so that a quick run does not replace the whole table).
+Each light model of the onnx wheel with seeded random weights, cut off before its softmax (where
+random weights saturate). Both sides run on the same number of threads in the same process, in
+blocks of a few runs in turns; between the blocks there is a pause, since ONNX Runtime's threads
+spin for a while after a run. On one core the time is that of the thread (what else runs on the
+machine disturbs little), on more it is the wall clock's; the least and the median of all runs.
+Thread pools are made once a process, so each number of cores has a child process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
+import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,79 +32,144 @@ import numpy as np
 import onnx
 import onnxruntime
 import tvm
+from numpy.typing import NDArray
 from tvm import relax, tirx
-from tvm.relax.frontend.onnx import from_onnx
 from tvm.target import codegen
 
-from tvm_hetero.documents import write_atomic
-from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights, simplify
+from benchmarks.documents import write_document
+from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
-RESULTS = Path(__file__).parent / "results" / "models.json"
-SMALL = ("shufflenet", "squeezenet")
-SHOWN_KERNELS = 5
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "models.json"
+GOAL_MEAN, GOAL_WORST, GOAL_BUILD = 1.1, 1.5, 15.0  # our time / ONNX Runtime's; seconds
+SMALL = ("squeezenet",)
+_CORES = "1,2"
+_ROUNDS, _PAUSE = 8, 0.05
+_BLOCK_SECONDS, _LEAST_RUNS, _MOST_RUNS = 0.1, 3, 30
 
 
-@dataclass
-class Result:
-    """One model. Times are seconds; ``error`` is the largest difference over the logits' spread."""
+@dataclass(frozen=True)
+class Row:
+    """One model on so many cores. Seconds; ``error`` is over the deviation of the logits."""
 
     model: str
+    cores: int
     tasks: int
     kernels: int
-    lower: float
-    schedule: float
-    compile: float
-    ours: float
-    onnxruntime: float
-    ratio: float
+    import_s: float
+    lower_s: float
+    schedule_s: float
+    compile_s: float
+    ours_s: float
+    ours_median_s: float
+    ort_s: float
+    ort_median_s: float
     error: float
-    slowest: list[tuple[str, int, float]]
+    slowest: list[tuple[str, str, int, float]] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        """Our time over ONNX Runtime's, the least of each."""
+        return self.ours_s / self.ort_s
+
+    @property
+    def build_s(self) -> float:
+        """From the ONNX model to machine code."""
+        return self.import_s + self.lower_s + self.schedule_s + self.compile_s
 
 
-def main(arguments: Sequence[str] | None = None) -> list[Result]:
-    """Measure, print and write the table; returns its rows."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("models", nargs="*", help="names; default: all nine")
-    parser.add_argument("--small", action="store_true", help="two models, few runs, no file")
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Measure in child processes, print and write; the rows."""
+    args = _arguments(arguments)
+    if args.show:
+        from benchmarks.performance import write_page
+
+        write_page(ROOT / "benchmarks" / "results", ROOT / "docs")
+        return []
+    if args.child:
+        _measure_all(args)
+        return []
+    rows: list[Row] = []
+    print(_HEAD)
+    for cores in args.cores.split(","):
+        for row in _in_child(args, int(cores)):
+            rows.append(row)
+            print(_line(row), flush=True)
+        print(summary([row for row in rows if row.cores == int(cores)]), flush=True)
+    if not args.small and (args.models, args.cores) == (",".join(light_models()), _CORES):
+        write_document(
+            RESULTS, "python -m benchmarks.models", map(asdict, rows), target=args.target
+        )
+        print(f"written to {RESULTS}")
+    return rows
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--cores", default=_CORES, help="numbers with commas between")
+    parser.add_argument("--models", help="names with commas between (default: all nine)")
+    parser.add_argument("--small", action="store_true", help="one model, few runs, no file")
+    parser.add_argument("--kernels", type=int, default=0, help="show so many of our slowest")
     parser.add_argument("--target", default=codegen.llvm_get_system_cpu(), help="LLVM's -mcpu")
+    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--child", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
-    names = args.models or (SMALL if args.small else tuple(light_models()))
-    target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": 1})
-    print(f"target {args.target}, one thread, minimum of repeats, ms")
-    print(f"{'model':<14}{'tasks':>6}{'ours':>9}{'ort':>9}{'ratio':>7}{'error':>9}{'build s':>9}")
-    results = []
-    for name in names:
-        result = measure(name, target, repeats=5 if args.small else 15)
-        results.append(result)
-        print(_row(result), flush=True)
-    if not args.small:
-        _write(results, args.target)
-    return results
+    args.models = args.models or ",".join(SMALL if args.small else light_models())
+    return args
 
 
-def measure(name: str, target: tvm.target.Target, repeats: int) -> Result:
-    """Build one model, compare and time it."""
-    proto = logits_of(simplify(randomize_weights(load_model(light_models()[name]), 0)))
-    session = _session(proto)
+def _in_child(args: argparse.Namespace, cores: int) -> Iterator[Row]:
+    """The rows that a process of its own prints as lines of JSON."""
+    command = [sys.executable, "-m", "benchmarks.models", "--child", str(cores)]
+    command += ["--models", args.models, "--target", args.target, "--kernels", str(args.kernels)]
+    command += ["--small"] if args.small else []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            if line.startswith("{"):
+                yield Row(**json.loads(line))
+    if child.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {child.returncode}")
+
+
+def _measure_all(args: argparse.Namespace) -> None:
+    """In the child: before any kernel, this process gets its cores and TVM's threads theirs."""
+    cores = args.child
+    mine = sorted(os.sched_getaffinity(0))[:cores]
+    os.sched_setaffinity(0, mine)
+    configure = tvm.get_global_func("runtime.config_threadpool")
+    configure(-2, cores, [str(core) for core in mine])
+    target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": cores})
+    for name in args.models.split(","):
+        row = measure(name, target, cores, 1 if args.small else _ROUNDS, args.kernels)
+        print(json.dumps(asdict(row)), flush=True)
+
+
+def measure(name: str, target: tvm.target.Target, cores: int, rounds: int, shown: int) -> Row:
+    """Build one model, compare it with ONNX Runtime and time both."""
+    proto = logits_of(randomize_weights(load_model(light_models()[name]), 0))
+    session = _session(proto, cores)
     (feed,) = session.get_inputs()
     x = np.random.default_rng(0).random(feed.shape, dtype=np.float32)
-    lowered, lower = _timed(lambda: LowerToTasks([target])(from_onnx(proto)))
-    mod, schedule = _timed(lambda: _scheduled(lowered, target))
-    executable, compile_ = _timed(lambda: tvm.compile(mod, target))
+    imported, import_s = _timed(lambda: from_onnx(proto))
+    lowered, lower_s = _timed(lambda: LowerToTasks([target])(imported))
+    scheduled, schedule_s = _timed(lambda: _scheduled(lowered, target))
+    executable, compile_s = _timed(lambda: tvm.compile(scheduled, target))
     vm = relax.VirtualMachine(executable, tvm.cpu())
-    tensor, run = tvm.runtime.tensor(x), vm["main"]
-    expected = session.run(None, {feed.name: x})[0]
-    error = np.abs(run(tensor).numpy().reshape(expected.shape) - expected).max() / expected.std()
-    ours, theirs = _in_turns(
-        [lambda: run(tensor), lambda: session.run(None, {feed.name: x})], repeats
+    tensor, function = tvm.runtime.tensor(x), vm["main"]
+    error = _difference(function(tensor).numpy(), session.run(None, {feed.name: x})[0])
+    clock = time.thread_time if cores == 1 else time.perf_counter
+    ours, ort = in_turns(
+        [lambda: function(tensor), lambda: session.run(None, {feed.name: x})], clock, rounds
     )
-    count = len([b for b in lowered["main"].body.blocks[0].bindings if _is_task(b)])
-    kernels = sum(isinstance(f, tirx.PrimFunc) for f in lowered.functions.values())
-    return Result(
-        name, count, kernels, lower, schedule, compile_, ours, theirs, ours / theirs,
-        float(error), _slowest(vm, tensor),
+    return Row(
+        name, cores, _tasks(lowered), len(_kernels(lowered)),
+        import_s, lower_s, schedule_s, compile_s,
+        min(ours), statistics.median(ours), min(ort), statistics.median(ort),
+        error, _slowest(vm, tensor, scheduled, clock, shown) if shown else [],
     )  # fmt: skip
 
 
@@ -112,9 +186,9 @@ def logits_of(proto: onnx.ModelProto) -> onnx.ModelProto:
     return proto
 
 
-def _session(proto: onnx.ModelProto) -> onnxruntime.InferenceSession:
+def _session(proto: onnx.ModelProto, cores: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = cores
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(proto.SerializeToString(), options)
 
@@ -127,9 +201,15 @@ def _scheduled(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     return tvm.IRModule(functions, attrs=mod.attrs)
 
 
-def _is_task(binding: Any) -> bool:
-    value = binding.value
-    return isinstance(value, relax.Call) and value.op.name == "relax.call_tir"
+def _kernels(mod: tvm.IRModule) -> dict[str, tirx.PrimFunc]:
+    found = [(gv.name_hint, f) for gv, f in mod.functions_items()]
+    return {name: f for name, f in found if isinstance(f, tirx.PrimFunc)}
+
+
+def _tasks(mod: tvm.IRModule) -> int:
+    values = [b.value for block in mod["main"].body.blocks for b in block.bindings]
+    calls = [value for value in values if isinstance(value, relax.Call)]
+    return sum(getattr(call.op, "name", "") == "relax.call_tir" for call in calls)
 
 
 def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
@@ -137,58 +217,93 @@ def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
     return function(), time.perf_counter() - start
 
 
-def _in_turns(functions: list[Callable[[], Any]], repeats: int) -> list[float]:
-    """The least thread CPU time of each, taken alternately."""
-    best = [float("inf")] * len(functions)
-    for _ in range(repeats):
+def _difference(actual: NDArray[Any], expected: NDArray[Any]) -> float:
+    """The largest difference over the expected deviation; infinite for NaN."""
+    error = np.abs(actual.reshape(expected.shape) - expected).max() / expected.std()
+    return float(error) if np.isfinite(error) else math.inf
+
+
+def in_turns(
+    functions: Sequence[Callable[[], Any]], clock: Callable[[], float], rounds: int
+) -> list[list[float]]:
+    """The times of all runs of each, in blocks that take turns."""
+    times: list[list[float]] = [[] for _ in functions]
+    for _ in range(rounds):
         for i, function in enumerate(functions):
-            start = time.thread_time()
+            time.sleep(_PAUSE)
+            for _ in range(2):  # the caches are the other side's, the threads asleep
+                function()
+            start = time.perf_counter()
             function()
-            best[i] = min(best[i], time.thread_time() - start)
-    return best
+            once = time.perf_counter() - start
+            for _ in range(int(min(max(_BLOCK_SECONDS / once, _LEAST_RUNS), _MOST_RUNS))):
+                start = clock()
+                function()
+                times[i].append(clock() - start)
+    return times
 
 
-def _slowest(vm: relax.VirtualMachine, tensor: Any) -> list[tuple[str, int, float]]:
-    """Name, calls and seconds of the kernels that take longest in one run."""
+def _slowest(
+    vm: relax.VirtualMachine,
+    tensor: Any,
+    mod: tvm.IRModule,
+    clock: Callable[[], float],
+    shown: int,
+) -> list[tuple[str, str, int, float]]:
+    """Name, rule, calls and seconds of the kernels that take longest in one run (of five)."""
     started: list[float] = []
-    total: dict[str, tuple[int, float]] = {}
+    total: dict[str, list[float]] = {}
 
     def instrument(_func: Any, name: str, before: bool, _ret: Any, *_args: Any) -> int:
         if before:
-            started.append(time.thread_time())
+            started.append(clock())
         else:
-            calls, seconds = total.get(name, (0, 0.0))
-            total[name] = (calls + 1, seconds + time.thread_time() - started.pop())
+            total.setdefault(name, []).append(clock() - started.pop())
         return 0
 
     vm.set_instrument(instrument)
     vm["main"](tensor)
     total.clear()
-    vm["main"](tensor)
-    ranked = sorted(total.items(), key=lambda item: (-item[1][1], item[0]))
-    return [(name, calls, seconds) for name, (calls, seconds) in ranked[:SHOWN_KERNELS]]
-
-
-def _row(result: Result) -> str:
-    build = result.lower + result.schedule + result.compile
-    lines = [
-        f"{result.model:<14}{result.tasks:>6}{result.ours * 1e3:>9.2f}"
-        f"{result.onnxruntime * 1e3:>9.2f}{result.ratio:>7.2f}{result.error:>9.0e}{build:>9.1f}"
+    runs = 5
+    for _ in range(runs):
+        vm["main"](tensor)
+    rules = {name: rule_of(f) for name, f in _kernels(mod).items()}
+    found = [
+        (name, rules[name], len(times) // runs, sum(times) / runs)
+        for name, times in total.items()
+        if name in rules
     ]
-    lines += [f"    {s * 1e3:>8.2f} {calls:>3} x {name}" for name, calls, s in result.slowest]
+    return sorted(found, key=lambda kernel: (-kernel[3], kernel[0]))[:shown]
+
+
+_HEAD = (
+    f"{'model':<14}{'cores':>6}{'kernels':>8}{'ours ms':>9}{'median':>9}{'ORT ms':>9}{'median':>9}"
+    f"{'ratio':>7}{'error':>9}{'import':>8}{'lower':>7}{'sched.':>7}{'compile':>8}{'build s':>8}"
+)
+
+
+def _line(row: Row) -> str:
+    times = (row.ours_s, row.ours_median_s, row.ort_s, row.ort_median_s)
+    lines = [
+        f"{row.model:<14}{row.cores:>6}{row.kernels:>8}"
+        + "".join(f"{1e3 * seconds:>9.2f}" for seconds in times)
+        + f"{row.ratio:>7.2f}{row.error:>9.0e}{row.import_s:>8.1f}{row.lower_s:>7.1f}"
+        f"{row.schedule_s:>7.1f}{row.compile_s:>8.1f}{row.build_s:>8.1f}"
+    ]
+    lines += [f"{1e3 * s:>12.3f} ms{n:>4} x {name} ({rule})" for name, rule, n, s in row.slowest]
     return "\n".join(lines)
 
 
-def _write(results: list[Result], mcpu: str) -> None:
-    document = {
-        "target": mcpu,
-        "tvm": tvm.__version__,
-        "onnxruntime": onnxruntime.__version__,
-        "results": [asdict(result) for result in results],
-    }
-    write_atomic(RESULTS, json.dumps(document, indent=1) + "\n")
-    print(f"written to {RESULTS}")
-
+def summary(rows: Sequence[Row]) -> str:
+    """Mean and worst beside the goals, for one number of cores."""
+    ratios = [row.ratio for row in rows]
+    mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+    worst, slowest = max(rows, key=lambda r: r.ratio), max(rows, key=lambda r: r.build_s)
+    return (
+        f"our time / ONNX Runtime's, {rows[0].cores} core{'s' * (rows[0].cores > 1)}: geometric "
+        f"mean {mean:.2f} (goal {GOAL_MEAN}), worst {worst.ratio:.2f} ({worst.model}; goal "
+        f"{GOAL_WORST}); longest build {slowest.build_s:.1f} s ({slowest.model}; goal {GOAL_BUILD})"
+    )
 
 
 if __name__ == "__main__":

@@ -43,12 +43,15 @@ def test_kernels_small():
 
 
 def test_models_small():
-    results = models.main(["--small"])
-    assert [result.model for result in results] == list(models.SMALL)
-    for result in results:
-        assert result.error < 1e-3
-        assert math.isfinite(result.ratio)
-        assert result.slowest
+    rows = models.main(["--small", "--kernels", "2"])
+    assert [(row.model, row.cores) for row in rows] == [
+        (model, cores) for cores in (1, 2) for model in models.SMALL
+    ]
+    for row in rows:
+        assert row.error < 1e-3
+        assert math.isfinite(row.ratio)
+        assert row.build_s > 0
+        assert len(row.slowest) == 2
 
 
 def test_schedule_small():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -58,11 +58,6 @@ class Row:
     peak: float
     ratio: float
     error: float
-
-    def json(self) -> dict[str, Any]:
-        """As written to the results, four figures of each number."""
-        short = {k: float(f"{v:.4g}") for k, v in asdict(self).items() if isinstance(v, float)}
-        return asdict(self) | short
 
 
 @dataclass(frozen=True)
