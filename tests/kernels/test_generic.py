@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tvm import relax, te
 
 from tests.kernels.helpers import (
@@ -67,29 +65,16 @@ def test_equals_plain_tvm(name):
     check([(2, 16, 9, 11)], CASES[name])
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
-@given(
-    channels=st.integers(1, 20),
-    size=st.integers(4, 20),
-    window=st.integers(1, 4),
-    stride=st.integers(1, 3),
-    largest=st.booleans(),
-)
-def test_any_pooling(channels, size, window, stride, largest):
-    def pool(x):
-        pooling = op.nn.max_pool2d if largest else op.nn.avg_pool2d
-        return pooling(x, (window, window), (stride, stride), (window // 2, window // 2))
-
-    check([(1, channels, size, size)], pool)
-
-
 def test_two_cores():
     check([(2, 16, 9, 11)], CASES["max pool"], targets=[TWO_CORES])
     check([(2, 16, 9, 11)], CASES["softmax"], targets=[TWO_CORES])
 
 
 def test_small_windows_are_unrolled_and_long_sums_interleaved():
-    (pool,) = kernels(LowerToTasks(None)(model([(1, 8, 9, 9)], CASES["max pool"]))).values()
+    def overhanging(x):  # whose divisor is left to TVM
+        return op.nn.avg_pool2d(x, (3, 3), (2, 2), ceil_mode=True)
+
+    (pool,) = kernels(LowerToTasks(None)(model([(1, 8, 9, 9)], overhanging))).values()
     text = schedule_kernel(pool, AVX512).script()
     assert text.count("T.unroll(T.int64(3))") == 2
     assert "if_then_else" not in text

@@ -16,6 +16,7 @@ from tvm import relax
 from . import arithmetic
 from .conv2d import packed_conv2d
 from .dense import packed_dense
+from .pool import pool2d
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,9 +67,15 @@ def _batch_norm(call: relax.Call, use: Legalization) -> relax.Expr | None:
     return arithmetic.batch_norm(use.builder, call, use.known)
 
 
+def _pool2d(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return pool2d(use.builder, call)
+
+
 RULES: dict[str, Rule] = {
     "relax.nn.conv2d": _conv2d,
     "relax.matmul": _matmul,
     "relax.power": _power,
     "relax.nn.batch_norm": _batch_norm,
+    "relax.nn.max_pool2d": _pool2d,
+    "relax.nn.avg_pool2d": _pool2d,
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from .generic import schedule_generic
 from .packed import schedule_packed
+from .pool import schedule_pool
 
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
@@ -29,5 +30,6 @@ def _generic(sch: Schedule, _unit: VectorUnit, cores: int) -> bool:
 
 CPU_RULES: dict[str, Rule] = {
     "packed": schedule_packed,
+    "pool": schedule_pool,
     "generic": _generic,
 }
