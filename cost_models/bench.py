@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
+from tvm_hetero.choices import Timing
 from tvm_hetero.cost_models.compile_kernels import Compiled
-from tvm_hetero.cost_models.effort import Effort
+from tvm_hetero.cost_models.effort import Effort, spread
 from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.store import KernelKey
 from tvm_hetero.cost_models.worker import Worker, WorkerLost
@@ -22,7 +23,7 @@ from tvm_hetero.targets import dl_device
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-_WORKER = "tvm_hetero.cost_models.profile_worker"
+WORKER = "tvm_hetero.cost_models.profile_worker"
 # Importing TVM and loading a library takes a second; on a busy machine many.
 _OPEN_SECONDS = 120.0
 
@@ -32,15 +33,24 @@ class NotMeasured(Exception):
 
 
 class Bench:
-    """A device with compiled kernels, ready to run them; starts a new child when one is lost."""
+    """A device with compiled kernels, ready to run them; starts a new child when one is lost.
+
+    `worker` is a child that was started already, and is the bench's to end from now on.
+    """
 
     def __init__(
-        self, platform: Platform, device: Device, compiled: Compiled, effort: Effort
+        self,
+        platform: Platform,
+        device: Device,
+        compiled: Compiled,
+        effort: Effort,
+        worker: Worker | None = None,
     ) -> None:
         self._device = device
         self._compiled = compiled
         self._effort = effort
-        self._worker: Worker | None = None
+        self._worker = worker
+        self._opened = False
         self._open_question = {
             "ask": "open",
             "libraries": [str(path) for path in compiled.libraries],
@@ -54,20 +64,55 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         self._drop()
 
-    def seconds(self, key: KernelKey, func: PrimFunc, cold: Sequence[int]) -> float:
+    def measure(self, key: KernelKey, func: PrimFunc, cold: Sequence[int]) -> Timing:
         """Run one kernel; raises `NotMeasured` with the reason if that gives no time."""
+        answer = self._ask(
+            {"ask": "measure", "function": self._symbol(key), **self._how(func, cold)},
+            self._effort.time_limit,
+        )
+        return timing_of(answer.get("times"))
+
+    def compare(
+        self, keys: Sequence[KernelKey], func: PrimFunc, cold: Sequence[int]
+    ) -> list[Timing | str]:
+        """Run implementations of one kernel in turns.
+
+        Returns
+        -------
+        For each of `keys` its time, or why it is refused: its output is not that of the first.
+
+        Raises
+        ------
+        NotMeasured
+            If that does not work: one of them crashed, hung, or is not compiled.
+        """
+        question = {
+            "ask": "compare",
+            "functions": [self._symbol(key) for key in keys],
+            **self._how(func, cold),
+        }
+        answer = self._ask(question, self._effort.time_limit)
+        times, wrong = answer.get("times"), answer.get("wrong")
+        if not isinstance(times, list) or not isinstance(wrong, list):
+            raise NotMeasured(f"its answer is {answer!r:.80}")
+        pairs = list(zip(times, wrong, strict=True))
+        if len(pairs) != len(keys):
+            raise NotMeasured(f"it has {len(pairs)} times for {len(keys)} implementations")
+        return [timing_of(own) if reason is None else str(reason) for own, reason in pairs]
+
+    def _symbol(self, key: KernelKey) -> str:
         if key in self._compiled.failed:
             raise NotMeasured(f"it cannot be compiled: {self._compiled.failed[key]}")
-        question = {
-            "ask": "measure",
-            "function": self._compiled.symbols[key],
-            "parameters": parameters(func),
-            "cold": list(cold),
-            "effort": asdict(self._effort),
-        }
+        return self._compiled.symbols[key]
+
+    def _how(self, func: PrimFunc, cold: Sequence[int]) -> dict[str, Any]:
+        effort = asdict(self._effort)
+        return {"parameters": parameters(func), "cold": list(cold), "effort": effort}
+
+    def _ask(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
         worker = self._ready()
         try:
-            answer = worker.ask(question, self._effort.time_limit)
+            answer = worker.ask(question, seconds)
         except WorkerLost as lost:
             self._drop()
             if lost.signal == "SIGILL":
@@ -82,29 +127,31 @@ class Bench:
             raise
         if "error" in answer:
             raise NotMeasured(f"it cannot be run: {answer['error']}")
-        return smallest_time(answer.get("times"))
+        return answer
 
     def _ready(self) -> Worker:
-        if self._worker is not None:
+        if self._worker is not None and self._opened:
             return self._worker
-        self._worker = Worker(_WORKER)
+        if self._worker is None:
+            self._worker = Worker(WORKER)
         try:
             answer = self._worker.ask(self._open_question, _OPEN_SECONDS)
         except WorkerLost as lost:
-            self._drop()
             answer = {"error": str(lost)}
         except BaseException:
             self._drop()
             raise
-        if "error" in answer or self._worker is None:
+        if "error" in answer:
             self._drop()
             raise ProfileError(
                 f"device {self._device.name!r}: the process that measures kernels cannot be "
                 f"started: {answer['error']}"
             )
+        self._opened = True
         return self._worker
 
     def _drop(self) -> None:
+        self._opened = False
         if self._worker is not None:
             self._worker.close()
             self._worker = None
@@ -128,11 +175,11 @@ def parameters(func: PrimFunc) -> list[dict[str, Any]]:
     return result
 
 
-def smallest_time(times: object) -> float:
+def timing_of(times: object) -> Timing:
     """The smallest of the times that a child answered; refuses anything that is no time."""
     if not isinstance(times, list) or not times:
         raise NotMeasured(f"its times are {times!r:.80}")
     for time in times:
         if not isinstance(time, float) or not math.isfinite(time) or time <= 0:
             raise NotMeasured(f"a run took {time!r} s, which is no time")
-    return float(min(times))
+    return Timing(min(times), spread(times))

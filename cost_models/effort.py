@@ -7,7 +7,12 @@ smallest is believed when others agree with it:
     stop when   (total >= budget  or  count >= most)   and   agreeing >= AGREE
     but at the latest when   total >= PATIENCE * budget  or  count >= PATIENCE * most
 
-where ``agreeing`` counts the repeats within `TOLERANCE` of the smallest.
+where ``agreeing`` counts the repeats within `TOLERANCE` of the smallest. How far the repeats were
+apart is kept beside the smallest: the *spread* is the distance from it to the lower quartile. (Not
+to the median or the mean: on a machine with a load of 4 the upper half says who else was there.)
+
+Several implementations of one kernel are run in turns, so that what disturbs one disturbs all. One
+that takes `LOST` times as long as the best of the others is out, after two turns at the earliest.
 
 A neighbour that empties the caches or takes the memory's bandwidth for seconds disturbs all
 repeats alike. So all kernels are measured in several rounds, and what a kernel meets in one of
@@ -24,6 +29,7 @@ from dataclasses import dataclass
 AGREE = 3
 TOLERANCE = 0.03
 PATIENCE = 10
+LOST = 1.5
 
 
 @dataclass(frozen=True)
@@ -58,3 +64,15 @@ def next_repeats(times: Sequence[float], effort: Effort) -> int:
     agreeing = sum(time <= smallest * (1 + TOLERANCE) for time in times)
     spent = max(total / effort.budget, len(times) / effort.most)
     return effort.least if agreeing < AGREE and spent < PATIENCE else 0
+
+
+def spread(times: Sequence[float]) -> float:
+    """How far the lower quarter of the repeats reaches above the smallest, s."""
+    ordered = sorted(times)
+    return ordered[len(ordered) // 4] - ordered[0] if ordered else 0.0
+
+
+def still_in(times: Sequence[Sequence[float]]) -> list[int]:
+    """Which of several implementations are still worth a turn, having taken `times` so far."""
+    best = min((min(own) for own in times if own), default=math.inf)
+    return [i for i, own in enumerate(times) if len(own) < 2 or min(own) <= LOST * best]

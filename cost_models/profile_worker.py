@@ -1,8 +1,10 @@
 """The child process that runs kernels: ``python -m tvm_hetero.cost_models.profile_worker``.
 
-It answers two questions (lines of JSON, see `tvm_hetero.cost_models.child`): ``open`` pins it to
-a device's cores and loads compiled kernels, ``measure`` runs one of them. A kernel may take this
-process down with it; the parent starts another one.
+It answers four questions (lines of JSON, see `tvm_hetero.cost_models.child`): ``compile`` builds
+some kernels (a second core's share of that work), ``open`` pins it to a device's cores and loads
+compiled kernels, ``measure`` runs one of them, and ``compare`` runs several implementations of
+one, in turns, and says which of them compute something else. A kernel may take this process down
+with it; the parent starts another one.
 
 How a time is taken. One repeat is one call, timed by TVM's time evaluator (which waits for a
 GPU). Before each repeat the parameters named ``cold`` are thrown out of the CPU's caches, and
@@ -20,12 +22,25 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.cost_models.child import serve
-from tvm_hetero.cost_models.effort import Effort, next_repeats
+from tvm_hetero.cost_models.effort import Effort, next_repeats, still_in
 
 CPU = 1
 _PREPARE = "tvm_hetero.profile.prepare"
+# By how much of the largest value two right outputs may differ, by bytes of a value: sums in
+# another order, of up to some ten thousand values.
+_TOLERANCE = {1: 0.3, 2: 0.03, 4: 1e-4}
 # One thread for each core, in the order of the list (TVM's ThreadGroup::kSpecifyOneCorePerThread).
 _ONE_CORE_PER_THREAD = -2
+
+
+@dataclass(frozen=True)
+class Run:
+    """One compiled function and how it is to be run (see `tvm_hetero.cost_models.bench`)."""
+
+    function: str
+    parameters: Sequence[dict[str, Any]]
+    cold: Sequence[int]
+    effort: Effort
 
 
 @dataclass
@@ -38,16 +53,18 @@ class Session:
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Answer one question of the parent."""
-        if question["ask"] == "open":
-            self.open(question["libraries"], question["cores"], question["device"])
-            return {"ok": True}
-        times = self.measure(
-            question["function"],
-            question["parameters"],
-            question["cold"],
-            Effort(**question["effort"]),
-        )
-        return {"times": times}
+        match question["ask"]:
+            case "compile":
+                return compile_library(question["module"], question["library"])
+            case "open":
+                self.open(question["libraries"], question["cores"], question["device"])
+                return {"ok": True}
+            case "measure":
+                return {"times": self.measure(_run(question, question["function"]))}
+            case "compare":
+                functions = question["functions"]
+                return self.compare([_run(question, name) for name in functions])
+        raise ValueError(f"unknown question {question['ask']!r}")
 
     def open(self, libraries: Sequence[str], cores: Sequence[int], device: Sequence[int]) -> None:
         """Pin this process, then load TVM and the compiled kernels."""
@@ -61,33 +78,58 @@ class Session:
         self.device = tvm.runtime.device(device[0], device[1])
         self.modules = [tvm.runtime.load_module(path) for path in libraries]
 
-    def measure(
-        self,
-        function: str,
-        parameters: Sequence[dict[str, Any]],
-        cold: Sequence[int],
-        effort: Effort,
-    ) -> list[float]:
+    def measure(self, run: Run) -> list[float]:
         """Run one kernel on random data; seconds of each repeat."""
+        args = self._arguments(run)
+        times: list[float] = []
+        while repeat := next_repeats(times, run.effort):
+            times += self._repeats(run, args, repeat)
+        return times
+
+    def compare(self, runs: Sequence[Run]) -> dict[str, Any]:
+        """Run implementations of one kernel in turns, those that compute what the first does.
+
+        Returns
+        -------
+        ``times``, seconds of each repeat of each; ``wrong``, None or what is wrong with it.
+        """
+        args = self._arguments(runs[0])
+        expected = self._outputs(runs[0])
+        wrong = [None, *(difference(expected, self._outputs(run)) for run in runs[1:])]
+        sound = [i for i, reason in enumerate(wrong) if reason is None]
+        times: list[list[float]] = [[] for _ in runs]
+        while turn := _turn(times, sound, runs[0].effort):
+            for i in turn:
+                times[i] += self._repeats(runs[i], args, 1)
+        return {"times": times, "wrong": wrong}
+
+    def _function(self, run: Run) -> Any:
+        return next(m for m in self.modules if m.implements_function(run.function))
+
+    def _arguments(self, run: Run) -> list[Any]:
         import tvm
 
-        module = next(m for m in self.modules if m.implements_function(function))
-        args = [
+        return [
             tvm.runtime.tensor(sample(i, p["shape"], p["dtype"]), self.device)
-            for i, p in enumerate(parameters)
+            for i, p in enumerate(run.parameters)
         ]
-        self.cold = list(cold) if self.device.dlpack_device_type() == CPU else []
-        times: list[float] = []
-        while repeat := next_repeats(times, effort):
-            evaluate = module.time_evaluator(
-                function,
-                self.device,
-                number=1,
-                repeat=repeat,
-                f_preproc=_PREPARE if self.cold else "",
-            )
-            times += [float(t) for t in evaluate(*args).results]
-        return times
+
+    def _outputs(self, run: Run) -> list[np.ndarray[Any, Any]]:
+        """All arguments after one call: which of them are outputs need not be known."""
+        args = self._arguments(run)
+        self._function(run)[run.function](*args)
+        return [arg.numpy() for arg in args]
+
+    def _repeats(self, run: Run, args: Sequence[Any], repeat: int) -> list[float]:
+        self.cold = list(run.cold) if self.device.dlpack_device_type() == CPU else []
+        evaluate = self._function(run).time_evaluator(
+            run.function,
+            self.device,
+            number=1,
+            repeat=repeat,
+            f_preproc=_PREPARE if self.cold else "",
+        )
+        return [float(t) for t in evaluate(*args).results]
 
     def _prepare(self, *args: Any) -> None:
         """Throw the cold parameters out of the caches (TVM's function spares its first one)."""
@@ -95,6 +137,46 @@ class Session:
 
         flush = tvm.get_global_func("cache_flush_cpu_non_first_arg")
         flush(args[0], *[args[i] for i in self.cold])
+
+
+def compile_library(module: str, library: str) -> dict[str, Any]:
+    """Compile the functions of a file that `compile_kernels` wrote."""
+    from tvm_hetero.cost_models.compile_kernels import build_file
+
+    build_file(module, library)
+    return {"ok": True}
+
+
+def difference(
+    expected: Sequence[np.ndarray[Any, Any]], found: Sequence[np.ndarray[Any, Any]]
+) -> str | None:
+    """What is wrong with `found`; None where it is `expected`, but for rounding."""
+    for i, (one, other) in enumerate(zip(expected, found, strict=True)):
+        if one.dtype.kind in "iub":
+            if not np.array_equal(one, other):
+                return f"tensor {i} differs in {np.count_nonzero(one != other)} values"
+            continue
+        # float32 knows all float16 and bfloat16, and numpy's functions know float32.
+        a, b = (x if x.dtype.itemsize > 4 else x.astype(np.float32) for x in (one, other))
+        if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+            return f"tensor {i} has values that are not finite"
+        largest = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
+        off = np.max(np.abs(a - b), initial=0.0, where=np.isfinite(a))
+        if off > _TOLERANCE[min(one.dtype.itemsize, 4)] * largest:
+            return f"tensor {i} is off by {off:.3g}, its largest value is {largest:.3g}"
+    return None
+
+
+def _turn(times: Sequence[Sequence[float]], sound: Sequence[int], effort: Effort) -> list[int]:
+    """Whose turn it is: those that are right, not lost, and not repeated enough."""
+    alive = {sound[i] for i in still_in([times[i] for i in sound])}
+    wanted = any(next_repeats(times[i], effort) for i in alive)
+    return [i for i in sound if i in alive] if wanted else []
+
+
+def _run(question: dict[str, Any], function: str) -> Run:
+    parameters, cold = question["parameters"], question["cold"]
+    return Run(function, parameters, cold, Effort(**question["effort"]))
 
 
 def sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:

@@ -18,6 +18,12 @@ and the network itself, in ms on one Zen 5 core (32 MB of last-level cache):
 
 A GPU's caches are left alone.
 
+Then the other ways to compute a kernel (`tvm_hetero.cost_models.candidates`) are measured in turns
+with the rule's (`tvm_hetero.cost_models.contest`). A kernel's cost is that of the fastest one that
+computes the right thing; which one it is goes with it (`tvm_hetero.choices`). A candidate that
+crashes costs the rule nothing, and where the rule's own schedule cannot be run, TVM's default loop
+nest takes its place, however slow.
+
 A kernel is its scheduled function, compared in full. The same function on another device is
 another measurement even where target and CPU are equal, since cores of one CPU may differ: big
 and little ones, or one whose sibling is busy.
@@ -28,43 +34,16 @@ that are unlike, use a table.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from tvm_hetero.cost_models.bench import Bench, NotMeasured
-from tvm_hetero.cost_models.compile_kernels import Compiled, compile_kernels
+from tvm_hetero.cost_models.candidates import Schedule
 from tvm_hetero.cost_models.effort import Effort
-from tvm_hetero.cost_models.identity import kernel_key, place_of
-from tvm_hetero.cost_models.protocol import (
-    Costs,
-    Kernel,
-    Progress,
-    left_out,
-    require_a_device,
-)
-from tvm_hetero.cost_models.store import CostStore, KernelKey, Place
+from tvm_hetero.cost_models.profile import Profile
+from tvm_hetero.cost_models.profile_run import TargetRun
+from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
+from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.problem import Cost
 from tvm_hetero.targets import device_target, require_present
-
-if TYPE_CHECKING:
-    from tvm.target import Target
-    from tvm.tirx import PrimFunc
-
-Schedule = Callable[["PrimFunc", "Target"], "PrimFunc"]
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One kernel to be measured on one device, for all `names` that are this very kernel."""
-
-    func: PrimFunc
-    key: KernelKey
-    cold: tuple[int, ...]
-    names: tuple[str, ...]
 
 
 class ProfiledCosts:
@@ -85,6 +64,7 @@ class ProfiledCosts:
         self.effort = effort
         self._schedule = schedule
         self.runs = 0  # measurements that were really made, for those who want to know
+        self.profile = Profile()  # of the last `costs`
 
     def costs(
         self,
@@ -107,129 +87,22 @@ class ProfiledCosts:
         devices = [device for device in platform.devices if device.target is not None]
         for device in devices:
             require_present(platform, device)
-        seconds: dict[tuple[str, str], float] = {}
-        reasons: dict[str, str] = {}
+        self.profile = Profile()
         for group in _by_target(devices):
-            run = _TargetRun(self, kernels, platform, group, progress, seconds, reasons)
+            run = TargetRun(self, kernels, platform, group, progress)
             run.measure()
-        result: Costs = {
-            kernel.name: {
-                device.name: Cost(((1, seconds[kernel.name, device.name]),))
-                for device in devices
-                if (kernel.name, device.name) in seconds
-            }
-            for kernel in kernels
-        }
-        require_a_device(result, reasons)
+        result = self.profile.costs(kernels, devices)
+        require_a_device(result, self.profile.reasons)
         return result
 
-    def scheduled(self, kernel: Kernel, target: Target) -> PrimFunc:
-        """The kernel as it is compiled for `target`."""
+    @property
+    def schedule(self) -> Schedule:
+        """What schedules a kernel for a target."""
         if self._schedule is None:
             from tvm_hetero.kernels import schedule_kernel
 
             self._schedule = schedule_kernel
-        return self._schedule(kernel.func, target)
-
-
-class _TargetRun:
-    """The measurements for all devices of one target. Fills `seconds` and `reasons`."""
-
-    def __init__(
-        self,
-        model: ProfiledCosts,
-        kernels: Sequence[Kernel],
-        platform: Platform,
-        devices: Sequence[Device],
-        progress: Progress | None,
-        seconds: dict[tuple[str, str], float],
-        reasons: dict[str, str],
-    ) -> None:
-        self.model = model
-        self.platform = platform
-        self.devices = devices
-        self.progress = progress
-        self.seconds = seconds
-        self.reasons = reasons
-        self.target = device_target(devices[0])
-        self.jobs = self._jobs(kernels)
-
-    def measure(self) -> None:
-        """Find what is known, compile the rest in one build, run it device by device."""
-        missing = {device.name: self._missing(device) for device in self.devices}
-        wanted = {job.key: job for jobs in missing.values() for job in jobs}
-        if not wanted:
-            return
-        self._tell(f"compile for {self._target_name()}", 0, len(wanted))
-        with tempfile.TemporaryDirectory(prefix="tvm-hetero-") as folder:
-            funcs = {key: job.func for key, job in wanted.items()}
-            compiled = compile_kernels(funcs, self.target, Path(folder))
-            self._tell(f"compile for {self._target_name()}", len(wanted), len(wanted))
-            for device in self.devices:
-                self._measure_on(device, missing[device.name], compiled)
-
-    def _jobs(self, kernels: Sequence[Kernel]) -> list[_Job]:
-        """Schedule every kernel; kernels that turn out equal are one job."""
-        jobs: dict[KernelKey, _Job] = {}
-        for done, kernel in enumerate(kernels, start=1):
-            func = self.model.scheduled(kernel, self.target)
-            key = kernel_key(func, kernel.constants)
-            known = jobs.get(key)
-            names = (*known.names, kernel.name) if known else (kernel.name,)
-            jobs[key] = _Job(func, key, kernel.constants, names)
-            self._tell(f"schedule for {self._target_name()}", done, len(kernels))
-        return list(jobs.values())
-
-    def _missing(self, device: Device) -> list[_Job]:
-        """The jobs that the store does not know for `device`; the others are done hereby."""
-        place = place_of(self.platform, device)
-        missing = []
-        for job in self.jobs:
-            known = self.model.store.find(job.key, place)
-            if known is None:
-                missing.append(job)
-            else:
-                self._done(job, device, known)
-        return missing
-
-    def _measure_on(self, device: Device, jobs: Sequence[_Job], compiled: Compiled) -> None:
-        """Measure `jobs` in rounds; what a round finds is stored at once."""
-        place = place_of(self.platform, device)
-        rounds = self.model.effort.rounds
-        given_up: set[KernelKey] = set()
-        with Bench(self.platform, device, compiled, self.model.effort) as bench:
-            for i, job in enumerate([*jobs] * rounds):
-                if job.key not in given_up:
-                    try:
-                        self._measure(job, device, place, bench)
-                    except NotMeasured as reason:
-                        given_up.add(job.key)
-                        if i < len(jobs):  # else an earlier round has its time
-                            self._give_up(job, device, str(reason))
-                self._tell(f"measure on {device.name}", i + 1, len(jobs) * rounds)
-
-    def _measure(self, job: _Job, device: Device, place: Place, bench: Bench) -> None:
-        seconds = bench.seconds(job.key, job.func, job.cold)
-        self.model.store.add(job.key, place, seconds)
-        self.model.runs += 1
-        self._done(job, device, seconds)
-
-    def _done(self, job: _Job, device: Device, seconds: float) -> None:
-        for name in job.names:
-            place = (name, device.name)
-            self.seconds[place] = min(seconds, self.seconds.get(place, seconds))
-
-    def _give_up(self, job: _Job, device: Device, reason: str) -> None:
-        for name in job.names:
-            self.reasons[name] = f"on {device.name!r}, {reason}"
-            left_out(name, device.name, reason)
-
-    def _target_name(self) -> str:
-        return str(self.target.attrs.get("mcpu", self.target.kind.name))
-
-    def _tell(self, what: str, done: int, total: int) -> None:
-        if self.progress is not None:
-            self.progress(what, done, total)
+        return self._schedule
 
 
 def _by_target(devices: Sequence[Device]) -> list[list[Device]]:

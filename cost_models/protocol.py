@@ -65,12 +65,20 @@ class CostModel(Protocol):
 
 
 class ProfileWarning(UserWarning):
-    """A kernel was left out of a device's costs; the text names both and the reason."""
+    """A kernel, or one way to compute it, was left out of a device's costs; the text names kernel
+    and device and says why.
+    """
 
 
 def left_out(kernel: str, device: str, reason: str) -> None:
     """Warn that `kernel` has no cost on `device`."""
     text = f"kernel {kernel!r} on device {device!r}: {reason}; the device is left out for it"
+    warnings.warn(text, ProfileWarning, stacklevel=2)
+
+
+def refused(kernel: str, device: str, implementation: str, reason: str) -> None:
+    """Warn that an implementation of `kernel` is not used on `device`; another one is."""
+    text = f"kernel {kernel!r} on device {device!r}: {implementation} is refused, {reason}"
     warnings.warn(text, ProfileWarning, stacklevel=2)
 
 

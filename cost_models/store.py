@@ -27,6 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tvm_hetero.cache import cache_dir
+from tvm_hetero.choices import Timing
 from tvm_hetero.cost_models.store_layout import make_tables
 from tvm_hetero.documents import canonical_json
 from tvm_hetero.errors import ProfileError
@@ -99,12 +100,17 @@ class CostStore:
 
     def find(self, key: KernelKey, place: Place) -> float | None:
         """Seconds that were measured for this kernel in this place, None if it never was."""
+        timing = self.timing(key, place)
+        return None if timing is None else timing.seconds
+
+    def timing(self, key: KernelKey, place: Place) -> Timing | None:
+        """What was measured for this kernel in this place, None if it never was."""
         with self._transaction() as db:
-            kernel = _kernel_id(db, key)
             row = db.execute(
-                "SELECT seconds FROM times WHERE kernel = ? AND place = ?", (kernel, place.text)
+                "SELECT seconds, spread FROM times WHERE kernel = ? AND place = ?",
+                (_kernel_id(db, key), place.text),
             ).fetchone()
-        return None if row is None else float(row[0])
+        return None if row is None else Timing(*row)
 
     def add(
         self, key: KernelKey, place: Place, seconds: float, spread: float | None = None
@@ -119,6 +125,14 @@ class CostStore:
                 "DO UPDATE SET seconds = excluded.seconds, spread = excluded.spread "
                 "WHERE excluded.seconds < seconds",
                 (_make_kernel(db, key), place.text, seconds, spread),
+            )
+
+    def forget(self, key: KernelKey, place: Place) -> None:
+        """Drop a time: the kernel turned out to compute the wrong thing there."""
+        with self._transaction(write=True) as db:
+            db.execute(
+                "DELETE FROM times WHERE kernel = ? AND place = ?",
+                (_kernel_id(db, key), place.text),
             )
 
     def find_tuned(self, key: KernelKey, target: str) -> str | None:

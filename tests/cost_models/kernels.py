@@ -61,6 +61,25 @@ def _calls(symbol: str, *args: int) -> tvm.tirx.PrimFunc:
     return func
 
 
+def sleeping(name: str = "sleeps", microseconds: int = 0) -> Kernel:
+    """A kernel that copies four numbers, after a nap."""
+    return Kernel(name, _calls("usleep", microseconds))
+
+
+def scaling(name: str = "scales", factor: float = 2.0) -> Kernel:
+    """A kernel that multiplies four numbers, where the others of this file copy them."""
+
+    @T.prim_func(s_tir=True)
+    def func(a: T.Buffer((4,), "float32"), b: T.Buffer((4,), "float32")) -> None:
+        T.func_attr({"tirx.noalias": True})
+        for i in range(4):
+            with T.sblock("scale"):
+                v = T.axis.spatial(4, i)
+                b[v] = a[v] * T.float32(factor)
+
+    return Kernel(name, func)
+
+
 def aborting(name: str = "aborts") -> Kernel:
     """A kernel that aborts its process."""
     return Kernel(name, _calls("abort"))

@@ -24,7 +24,8 @@ from tests.cost_models.kernels import (
     segfaulting,
     unbuildable,
 )
-from tvm_hetero.cost_models.bench import NotMeasured, parameters, smallest_time
+from tvm_hetero.choices import Timing
+from tvm_hetero.cost_models.bench import NotMeasured, parameters, timing_of
 from tvm_hetero.cost_models.effort import Effort
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import Kernel, ProfileWarning
@@ -167,8 +168,8 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize("times", [[], None, [1.0, float("nan")], [0.0], [-1.0], ["1"], [True]])
 def test_what_is_no_time_is_refused(times: object) -> None:
     with pytest.raises(NotMeasured):
-        smallest_time(times)
-    assert smallest_time([3.0, 1.0, 2.0]) == 1.0
+        timing_of(times)
+    assert timing_of([3.0, 1.0, 2.0, 1.5]) == Timing(1.0, 0.5)
 
 
 def test_only_tensors_of_fixed_shape_can_be_made_up() -> None:
