@@ -52,10 +52,10 @@ def test_a_product_of_two_inputs_is_left_to_tvm():
 
 
 def test_packed_values():
-    """Channel o of the weights stands at [o // B, :, o % B], padding is zero."""
+    """Channel o of the weights stands at [0, o // B, :, o % B], padding is zero."""
     mod = LowerToTasks(None)(model([(1, 4)], dense(4, 10)))
     constants = packed_constants(mod)
-    (packed,) = [c for c in constants if c.ndim == 3]
+    (packed,) = [c[0] for c in constants if c.ndim == 4]
     weight = random(3, 10, 4)
     block = packed.shape[2]
     for o in range(10):

@@ -1,11 +1,4 @@
-"""A matrix product with a constant right side as a packed multiply-accumulate.
-
-    acc[o // B, m, o % B] += data[m, k] * weight[o // B, k, o % B]
-
-Leading dimensions of the data are joined into ``m``. With one row (batch 1) the kernel streams
-every weight once, in the order in which it lies in memory, so that the memory's bandwidth is
-the limit; with more rows the same packed weights serve a tile of rows at a time.
-"""
+"""A matrix product with a constant side: the constant is packed when the model is compiled."""
 
 from __future__ import annotations
 
@@ -13,15 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tvm import relax, te, tirx
+import numpy as np
+from tvm import relax, tirx
 
-from .packing import Layout, choose_layout, pack_dense
-from .roles import ACCUMULATE, PAD, UNPACK, role
+from .packing import pack_dense
+from .product import Product, Side, compute
+from .product_tiles import Extents, choose_product_layout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .vector import VectorUnit
+    from .facts import VectorUnit
 
 
 def packed_dense(
@@ -36,75 +31,38 @@ def packed_dense(
     call
         A call of ``relax.matmul`` whose right side is ``weight``.
     weight
-        ``[K, O]``, of any strides.
+        ``[..., K, O]``, of any strides.
     units
         Vector units of the targets, widest first (`packing.packing_units`).
     """
     data = call.args[0].ty
-    extents = [int(e) if isinstance(e, int | tirx.IntImm) else 0 for e in data.shape or ()]
-    if len(extents) < 2 or min(extents) < 1 or weight.ndim != 2:
+    extents = static_extents(data)
+    if len(extents) < 2 or min(extents) < 1 or weight.ndim < 2 or min(weight.shape) < 1:
         return None
-    if str(data.dtype) != "float32" or str(weight.dtype) != "float32":
+    left = Side(extents, tuple(range(len(extents))))
+    right = Side(weight.shape, tuple(range(weight.ndim)))
+    joined = math.prod(weight.shape[:-2]) == 1
+    rows = math.prod(extents[:-1]) if joined else extents[-2]
+    needed = Extents(rows, weight.shape[-1], weight.shape[-2], weight.itemsize)
+    layout = choose_product_layout(needed, tuple(units))
+    if layout is None:
         return None
-    rows = math.prod(extents[:-1])
-    depth, out_channels = weight.shape
-    layout = choose_layout(out_channels, rows, depth, units, contiguous="channels")
-    if layout is None or depth == 0:
-        return None
+    product = Product(left, right, str(call.ty.dtype), layout.block, layout.points, layout.tall)
     return bb.call_te(
-        lambda x, w: _compute(x, w, extents, out_channels, layout),
+        lambda x, w: compute(x, w, product, constant=True),
         call.args[0],
-        relax.const(pack_dense(weight, layout.block)),
+        relax.const(_pack(weight, layout.block)),
         primfunc_name_hint="dense",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias and activation join it
     )
 
 
-def _compute(
-    data: te.Tensor, filters: te.Tensor, extents: list[int], out_channels: int, layout: Layout
-) -> te.Tensor:
-    *leading, depth = extents
-    rows, block = math.prod(leading), layout.block
-    source = _rows(data, leading, depth, rows, layout.points)
-    k = te.reduce_axis((0, depth), "k")
-    acc = te.compute(
-        (int(filters.shape[0]), layout.points, block),
-        lambda o, m, i: te.sum(source(m, k) * filters[o, k, i], axis=[k]),
-        name="accumulate",
-        attrs=role(ACCUMULATE),
-    )
-    return te.compute(
-        (*leading, out_channels),
-        lambda *index: acc[index[-1] // block, _join(index[:-1], leading), index[-1] % block],
-        name="unpack",
-        attrs=role(UNPACK),
-    )
+def static_extents(ty: Any) -> tuple[int, ...]:
+    """The extents of a tensor type, 0 for each that is not known, none where the rank is not."""
+    return tuple(int(e) if isinstance(e, int | tirx.IntImm) else 0 for e in ty.shape or ())
 
 
-def _rows(data: te.Tensor, leading: list[int], depth: int, rows: int, points: int) -> Any:
-    """Read access to ``data`` as a matrix of ``points`` rows, those beyond ``rows`` zero."""
-    if points == rows:
-        return lambda m, k: data[(*_split(m, leading), k)]
-    zero = tirx.const(0, data.dtype)
-    padded = te.compute(
-        (points, depth),
-        lambda m, k: tirx.if_then_else(m < rows, data[(*_split(m, leading), k)], zero),
-        name="pad",
-        attrs=role(PAD),
-    )
-    return lambda m, k: padded[m, k]
-
-
-def _join(index: Sequence[Any], extents: Sequence[int]) -> Any:
-    joined: Any = 0
-    for i, extent in zip(index, extents, strict=True):
-        joined = joined * extent + i
-    return joined
-
-
-def _split(joined: Any, extents: Sequence[int]) -> list[Any]:
-    index: list[Any] = []
-    for extent in reversed(extents[1:]):
-        index.insert(0, joined % extent)
-        joined = joined // extent
-    return [joined, *index]
+def _pack(weight: NDArray[Any], block: int) -> NDArray[Any]:
+    """``[..., K, O]`` as ``[matrices, blocks, K, block]``."""
+    matrices = weight.reshape(-1, *weight.shape[-2:])
+    return np.stack([pack_dense(matrix, block) for matrix in matrices])

@@ -17,6 +17,9 @@ PAD = "pad"
 GATHER = "gather"
 ACCUMULATE = "accumulate"
 UNPACK = "unpack"
+LEFT = "left"
+RIGHT = "right"
+PRODUCT = "product"
 
 
 def role(name: str) -> dict[str, str]:

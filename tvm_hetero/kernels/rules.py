@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from .gemm import schedule_gemm
 from .generic import schedule_generic
 from .packed import schedule_packed
 from .pool import schedule_pool
@@ -29,6 +30,7 @@ def _generic(sch: Schedule, _unit: VectorUnit, cores: int) -> bool:
 
 
 CPU_RULES: dict[str, Rule] = {
+    "gemm": schedule_gemm,
     "packed": schedule_packed,
     "pool": schedule_pool,
     "generic": _generic,

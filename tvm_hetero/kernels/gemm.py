@@ -1,0 +1,190 @@
+"""The schedule of a matrix product (`product`) on a CPU.
+
+Loop order, from the outside: matrices, parts of a block of columns, tiles of rows, [reduction],
+tile. The columns of one part stay in the first two caches while all rows pass; accumulators
+stay in registers for the whole reduction; what was fused behind happens when a tile is stored.
+
+    the tile                         `product_tiles.product_tile`, from the target's facts
+    a constant block wider than it   `_split_blocks`
+    packing at run time              `_pack_left` before everything, `_pack_right` for each part
+    unpacking and epilogue           `_join_epilogue`, `_store`
+    several cores                    `_parallel`
+    weights from main memory         `prefetch`
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import tvm_ffi
+from tvm import s_tir, tirx
+
+from .prefetch import prefetch
+from .product import MATRICES
+from .product_tiles import Extents, ProductTile, product_tile
+from .roles import LEFT, PRODUCT, RIGHT, find_role
+
+if TYPE_CHECKING:
+    from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+    from .facts import VectorUnit
+
+
+_GRAINS = 4
+_PACKED_TOGETHER = 16
+
+
+def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
+    """Schedule ``main`` in place; False where it is no matrix product.
+
+    Raises
+    ------
+    RuntimeError, ValueError
+        Where a step does not apply; the schedule is then half done and to be dropped.
+    """
+    acc = find_role(sch, PRODUCT)
+    if acc is None:
+        return False
+    left, right = find_role(sch, LEFT), find_role(sch, RIGHT)
+    last = _join_epilogue(sch, acc)
+    tile = _plan(sch, acc, last, unit)
+    if left is not None:
+        _pack_left(sch, left, cores)
+    _split_blocks(sch, acc, tile.vectors * unit.lanes)
+    z, part, m, i, k = sch.get_loops(acc)
+    at, rows = sch.split(m, [None, tile.rows])
+    vectors, lanes = sch.split(i, [None, unit.lanes])
+    sch.reorder(z, part, at, k, rows, vectors, lanes)
+    sch.vectorize(lanes)
+    sch.unroll(vectors)
+    sch.unroll(rows)
+    part = _parallel(sch, z, part, cores)
+    if right is not None:
+        sch.compute_at(right, part)
+        _pack_right(sch, right, unit)
+    sch.decompose_reduction(acc, k)
+    _store(sch, last, at, tile, unit)
+    sch.set_scope(acc, 0, "local")
+    if right is None and _extent(sch, at) == 1:
+        _prefetch_right(sch, acc, k, tile, unit)
+    return True
+
+
+def _extent(sch: s_tir.Schedule, loop: LoopRV) -> int:
+    return int(sch.get(loop).extent)
+
+
+def _plan(sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, unit: VectorUnit) -> ProductTile:
+    _, _, points, block, depth = (_extent(sch, loop) for loop in sch.get_loops(acc))
+    _, rows, columns = (int(v.dom.extent) for v in sch.get(last).iter_vars)
+    tile = product_tile(block, points, Extents(rows, columns, depth), unit)
+    if tile is None:
+        raise ValueError(f"no register tile of {unit.lanes} lanes divides this product")
+    return tile
+
+
+def _join_epilogue(sch: s_tir.Schedule, acc: SBlockRV) -> SBlockRV:
+    """Inline what follows into one last block over (matrix, row, column)."""
+    after = sch.get_consumers(acc)
+    while sch.get_consumers(after[0]):
+        sch.compute_inline(after[0])
+        after = sch.get_consumers(acc)
+    last = after[0]
+    extents = [int(v.dom.extent) for v in sch.get(last).iter_vars]
+    matrices = int(sch.get(acc).annotations[MATRICES])
+
+    def joined(*v: Any) -> list[Any]:
+        z = _join(v[:matrices], extents[:matrices])
+        return [z, _join(v[matrices:-1], extents[matrices:-1]), v[-1]]
+
+    sch.transform_block_layout(last, _index_map(joined, len(extents)))
+    return last
+
+
+def _join(index: Sequence[Any], extents: Sequence[int]) -> Any:
+    joined: Any = tirx.const(0, "int64")
+    for i, extent in zip(index, extents, strict=True):
+        joined = joined * extent + i
+    return joined
+
+
+def _split_blocks(sch: s_tir.Schedule, acc: SBlockRV, part: int) -> None:
+    """Regroup the accumulators by ``part`` columns; `packed` says why a split will not do."""
+    block = _extent(sch, sch.get_loops(acc)[3])
+    if part == block:
+        return
+
+    def regroup(z: Any, o: Any, m: Any, i: Any, *k: Any) -> list[Any]:
+        return [z, o * (block // part) + i // part, m, i % part, *k]
+
+    sch.transform_block_layout(acc, _index_map(regroup, 5))
+    sch.transform_layout(acc, ("write", 0), _index_map(regroup, 4))
+
+
+def _index_map(function: Any, rank: int) -> tirx.IndexMap:
+    return tirx.IndexMap.from_func(function, ndim=rank, index_dtype="int64")
+
+
+def _pack_left(sch: s_tir.Schedule, left: SBlockRV, cores: int) -> None:
+    """Rows to columns, a line of each row at a time."""
+    z, k, m = sch.get_loops(left)
+    outer, together = sch.split(k, [None, _PACKED_TOGETHER])
+    sch.reorder(z, outer, m, together)
+    if cores > 1:
+        sch.parallel(sch.fuse(z, outer))
+
+
+def _pack_right(sch: s_tir.Schedule, right: SBlockRV, unit: VectorUnit) -> None:
+    *_, last = sch.get_loops(right)
+    if _extent(sch, last) % unit.lanes == 0:
+        _, lanes = sch.split(last, [None, unit.lanes])
+        sch.vectorize(lanes)
+
+
+def _parallel(sch: s_tir.Schedule, z: LoopRV, part: LoopRV, cores: int) -> LoopRV:
+    """Share the loops among the cores; returns the loop of the parts of columns."""
+    if cores < 2:
+        return part
+    if _extent(sch, z) >= _GRAINS * cores:
+        sch.parallel(z)
+        return part
+    fused = sch.fuse(z, part)
+    sch.parallel(fused)
+    return fused
+
+
+def _store(
+    sch: s_tir.Schedule, last: SBlockRV, at: LoopRV, tile: ProductTile, unit: VectorUnit
+) -> None:
+    """Store each tile when it is done, with whole vectors where no column is padding.
+
+    TVM takes a vector store behind a condition on its lanes apart, so it stays a plain loop.
+    """
+    columns = int(sch.get(last).iter_vars[-1].dom.extent)
+    sch.reverse_compute_at(last, at)
+    inner = sch.get_loops(last)[-1]
+    width = tile.vectors * unit.lanes
+    if _extent(sch, inner) == width and columns % width == 0:
+        _, lanes = sch.split(inner, [None, unit.lanes])
+        sch.vectorize(lanes)
+
+
+def _prefetch_right(
+    sch: s_tir.Schedule, acc: SBlockRV, k: LoopRV, tile: ProductTile, unit: VectorUnit
+) -> None:
+    """Where one tile of rows reads every weight once, ask for the weights in time."""
+    reads = sch.get(acc).reads
+    column = sch.get(acc).iter_vars[3].var
+    index = next(n for n, r in enumerate(reads) if n and _uses(r.region[-1].min, column))
+    buffer = reads[index].source
+    each = tvm_ffi.dtype(str(buffer.dtype)).bits // 8
+    if math.prod(int(e) for e in buffer.shape) * each > unit.l2 // 2:
+        prefetch(sch, k, acc, index, tile.vectors * unit.lanes * each)
+
+
+def _uses(expr: Any, var: tirx.Var) -> bool:
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(expr, (tirx.Var, lambda v: found.append(v) if v.same_as(var) else None))
+    return bool(found)
