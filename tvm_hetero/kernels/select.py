@@ -23,6 +23,7 @@ from .implementations import (
     trace_of,
     without_implementation,
 )
+from .math import expand
 from .rules import CPU_RULES
 from .rules import Rule as CpuRule
 from .vector import cores, vector_unit
@@ -88,7 +89,7 @@ def _tuned(func: tirx.PrimFunc, trace: str, target: Target) -> tirx.PrimFunc | N
     try:
         from .tuned import apply_trace  # type: ignore[import-not-found,unused-ignore]
 
-        return apply_trace(func, trace, target)
+        return expand(apply_trace(func, trace, target))
     # As with rules: what TVM raises on a trace of another version can be anything.
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
@@ -114,7 +115,7 @@ def _apply(rule: CpuRule, func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     sch = s_tir.Schedule(tvm.IRModule({"main": func}))
     if not rule(sch, vector_unit(target), cores(target)):
         raise ValueError("another family's kernel")
-    return sch.mod["main"]
+    return expand(sch.mod["main"])
 
 
 def _first_that_works(func: tirx.PrimFunc, attempts: Iterator[Attempt]) -> tirx.PrimFunc:
