@@ -28,6 +28,7 @@ from tvm_hetero.cli import (
     schedule,
     show,
     solvers,
+    tune,
     zoo,
 )
 from tvm_hetero.cli.console import complain
@@ -36,7 +37,7 @@ from tvm_hetero.errors import HeteroError
 
 _DEBUG = "--debug"
 # Verbs that measure, and keep it.
-_MEASURING = ("devices", "partition", "problem", "demo")
+_MEASURING = ("devices", "partition", "problem", "demo", "tune")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -122,6 +123,7 @@ app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
 app.command("show")(show.show)
 app.command("solvers")(solvers.solvers)
+app.command("tune")(tune.tune)
 app.command("zoo")(zoo.zoo)
 app.command("demo")(demo.demo)
 
