@@ -3,7 +3,8 @@
 The result is an ordinary Relax module that can be printed, saved and run by TVM's own VM:
 - ``vdevice`` in the module's global info lists the platform's devices, in order;
 - every kernel call has an output type with the device that runs it, and calls a copy of its
-  kernel that bears that device's target (unscheduled: scheduling is the build's business);
+  kernel that bears that device's target (unscheduled: scheduling is the build's business) and the
+  implementation that the task's cost is that of (`tvm_hetero.passes.kernel_choices`);
 - calls and copies stand in the order of their start times, so that the order on each device is
   the schedule's;
 - the module's attributes hold the problem and the schedule (JSON), ``main`` the ids of its tasks.
@@ -25,8 +26,10 @@ from tvm import relax
 
 from tvm_hetero.documents import canonical_json, parse_document
 from tvm_hetero.errors import PlatformError, UsageError
+from tvm_hetero.kernels.implementations import RULE, without_implementation
 from tvm_hetero.passes.dataflow import TASK_IDS, KernelCall, LoweredMain, Root, read_main
 from tvm_hetero.passes.emit import Emitter, with_vdevice
+from tvm_hetero.passes.kernel_choices import implemented
 from tvm_hetero.passes.layout import Layout, original_layout, plan_layout
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Problem
@@ -84,9 +87,10 @@ def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) ->
     main = read_main(mod)
     layout = plan_layout(main, problem, schedule)
     vdevices = make_vdevices(problem.platform)
-    result = _Writer(mod, main, layout, vdevices, problem.platform.names).write()
-    result = result.with_attr(PROBLEM, canonical_json(problem_to_dict(problem)))
-    return result.with_attr(SCHEDULE, schedule.dumps())
+    result = _Writer(mod, main, layout, vdevices, problem).write()
+    document = canonical_json(problem_to_dict(problem))
+    own = {PROBLEM: document, SCHEDULE: schedule.dumps()}
+    return result.with_attrs({**(dict(mod.attrs) if mod.attrs else {}), **own})
 
 
 def is_annotated(mod: tvm.IRModule) -> bool:
@@ -149,25 +153,25 @@ def lift_constants(mod: tvm.IRModule) -> tuple[tvm.IRModule, list[tuple[Any, int
     main = read_main(mod)
     layout = plan_layout(main, problem, schedule)
     vdevices = make_vdevices(problem.platform)
-    writer = _Writer(mod, main, layout, vdevices, problem.platform.names, lift=True)
+    writer = _Writer(mod, main, layout, vdevices, problem, lift=True)
     return writer.write(), list(writer.lifted)
 
 
 @dataclass
 class _Writer:
-    """Writes `main` anew as `layout` says; with no devices at all if `vdevices` is None."""
+    """Writes `main` anew as `layout` says; with no devices if `vdevices` and `problem` are None."""
 
     mod: tvm.IRModule
     main: LoweredMain
     layout: Layout
     vdevices: Sequence[Any] | None = None
-    devices: Sequence[str] = ()
+    problem: Problem | None = None
     lift: bool = False
     lifted: dict[tuple[Any, int], relax.Var] = field(default_factory=dict)
     _builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
     _env: dict[tuple[Root, int], Any] = field(default_factory=dict)
     _made: dict[int, Any] = field(default_factory=dict)
-    _kernels: dict[tuple[str, int], tvm.ir.GlobalVar] = field(default_factory=dict)
+    _kernels: dict[tuple[str, int, str], tvm.ir.GlobalVar] = field(default_factory=dict)
 
     def write(self) -> tvm.IRModule:
         params = self._params()
@@ -246,17 +250,28 @@ class _Writer:
         func = self.mod[call.kernel]
         kept = func.attrs.get(KERNEL) if func.attrs else None
         name = str(kept or call.kernel.name_hint)
-        if (name, device) not in self._kernels:
+        how = self._implementation(call, device)
+        if (name, device, how) not in self._kernels:
             for key in (KERNEL, DEVICE, "target"):
                 func = func.without_attr(key)
+            func = without_implementation(func)
             label = name
             vdevice = self._vdevice(device)
-            if vdevice is not None:
+            if vdevice is not None and self.problem is not None:
+                row = self.problem.platform.devices[device]
+                func = implemented(self.mod, func, name, row, how)
                 func = func.with_attr("target", vdevice.target).with_attr(KERNEL, name)
-                func = func.with_attr(DEVICE, self.devices[device])
+                func = func.with_attr(DEVICE, row.name)
                 label = f"d{device}_{name}"
-            self._kernels[name, device] = self._builder.add_func(func, label)
-        return self._kernels[name, device]
+            self._kernels[name, device, how] = self._builder.add_func(func, label)
+        return self._kernels[name, device, how]
+
+    def _implementation(self, call: KernelCall, device: int) -> str:
+        """How a call's task is computed on `device`, as its cost there says."""
+        if self.problem is None:
+            return RULE
+        task = self.main.task_ids[call.position]
+        return self.problem.costs[task][self.problem.platform.names[device]].implementation
 
     def _attributes(self) -> Mapping[str, Any]:
         """The attributes of the new ``main``: the old ones, and the ids of its tasks in order."""

@@ -27,6 +27,7 @@ from tvm_hetero.passes.annotate_devices import (
 from tvm_hetero.passes.dataflow import tensor_bytes
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.io_tasks import add_io_tasks, io_costs, needs_io_tasks
+from tvm_hetero.passes.kernel_choices import with_choices
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem, check_objective
@@ -97,6 +98,7 @@ def make_problem(
         if isinstance(model, ProfiledCosts):
             platform = measure_links(platform)
         costs = model.costs(tasks.kernels, platform, progress)
+        mod = _with_choices(mod, model)
     graph = _with_io(tasks, platform)
     table = {task: costs[kernel] for task, kernel in tasks.kernel_of.items()}
     for task, row in table.items():
@@ -155,6 +157,13 @@ def _with_io(tasks: ExtractedTasks, platform: Platform) -> TaskGraph:
         for root in tasks.output_roots
     ]
     return add_io_tasks(tasks.graph, inputs, outputs)
+
+
+def _with_choices(mod: tvm.IRModule, model: CostModel) -> tvm.IRModule:
+    """The module with what was chosen for its kernels, where they were measured."""
+    if not isinstance(model, ProfiledCosts):
+        return with_choices(mod)
+    return with_choices(mod, tuple(model.profile.choices.values()), model.profile.traces)
 
 
 def _model_name(mod: tvm.IRModule) -> str:

@@ -176,6 +176,28 @@ def test_bench_of_a_model_that_has_gone(artifact: Path, tmp_path: Path) -> None:
     assert "is gone or has changed" in result.err
 
 
+def test_show_kernels_names_rules_times_and_what_else_was_tried(artifact: Path) -> None:
+    result = tvm_hetero("show", artifact, "--kernels")
+    assert result.status == 0
+    assert "big: " in result.out and "packed" in result.out and "computed by" in result.out
+    facts = json.loads(tvm_hetero("show", artifact, "--kernels", "--json").out)
+    assert {row["device"] for row in facts} == {"big", "little"}
+    for row in facts:
+        assert row["times"][row["implementation"]] == row["seconds"] > 0
+        assert row["spread"] is not None and row["refused"] == {}
+    # What was measured is what the problem says, to the digit.
+    problem = th.Problem.load(artifact / "problem.json")
+    costs = {(t.op, d): c for t in problem.tasks for d, c in problem.costs[t.id].items()}
+    for row in facts:
+        cost = costs[row["kernel"], row["device"]]
+        assert (cost.seconds(1), cost.implementation) == (row["seconds"], row["implementation"])
+
+
+def test_only_kernels_are_shown_as_json(artifact: Path) -> None:
+    result = tvm_hetero("show", artifact, "--json")
+    assert result.status == 2 and "--kernels" in result.err
+
+
 def test_show_has_placement_versions_and_plan(artifact: Path, tmp_path: Path) -> None:
     result = tvm_hetero("show", artifact, "--html", tmp_path / "plan.html")
     assert result.status == 0

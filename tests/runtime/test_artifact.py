@@ -196,6 +196,43 @@ def test_a_file_outside_of_the_artifact_is_refused(copied):
         th.load(copied)
 
 
+def without_choices(path: Path) -> None:
+    """Make an artifact one of an older version: without ``kernels.json``."""
+    manifest = json.loads((path / "manifest.json").read_text())
+    del manifest["files"]["kernels.json"]
+    (path / "kernels.json").unlink()
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_it_says_how_each_kernel_is_computed(executable, saved):
+    choices = artifact.read_choices(saved)
+    assert choices == artifact.load_artifact(saved).choices == executable.choices
+    placement = executable.schedule.placement
+    placed = {(t.op, device) for t in executable.problem.tasks for device in placement[t.id]}
+    assert placed <= {(choice.kernel, choice.device) for choice in choices}
+    assert "packed" in {choice.rule for choice in choices}
+
+
+def test_an_older_artifact_runs_but_does_not_say_how_its_kernels_are_computed(copied):
+    without_choices(copied)
+    assert artifact.load_artifact(copied).choices is None
+    with pytest.raises(ArtifactError, match=r"does not say how.*older version; build it again"):
+        artifact.read_choices(copied)
+    artifact.load_artifact(copied).save(copied)
+    assert not (copied / "kernels.json").exists()
+
+
+def test_choices_of_another_format_are_refused(copied):
+    text = (copied / "kernels.json").read_text().replace("kernels/1", "kernels/9")
+    (copied / "kernels.json").write_text(text)
+    manifest = json.loads((copied / "manifest.json").read_text())
+    manifest["files"]["kernels.json"] = hashlib.sha256(text.encode()).hexdigest()
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    for read in (th.load, artifact.read_choices):
+        with pytest.raises(ArtifactError, match="kernels/9"):
+            read(copied)
+
+
 def test_what_is_no_artifact_is_refused_with_the_way_to_make_one(tmp_path):
     with pytest.raises(ArtifactError, match="tvm-hetero partition"):
         th.load(tmp_path / "nothing")

@@ -62,7 +62,22 @@ def partition(
         return
     steps.head(f"Plan of {printable(result.problem.name)}, {goal.kind}, batch {goal.batch}")
     steps.say(schedule_text(result.schedule, result.problem, chart_width()))
+    say_kernels(steps, result, output)
     steps.say(f"wrote {printable(output)}", "green")
+
+
+def say_kernels(steps: Steps, result: Partition, output: Path) -> None:
+    """How the kernels are computed, a line a device; nothing where they were not measured."""
+    from tvm_hetero.passes.kernel_choices import choices_of
+    from tvm_hetero.report.kernels import kernels_summary
+    from tvm_hetero.report.text import printable
+
+    lines = kernels_summary(choices_of(result.module), result.problem, result.schedule)
+    if lines:
+        steps.head("Kernels")
+        for line in lines:
+            steps.say(printable(line))
+        steps.say(f"(all of them: tvm-hetero show {printable(output)} --kernels)")
 
 
 def load_platform(steps: Steps, path: Path | None, cost_model: str) -> Platform:

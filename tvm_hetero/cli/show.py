@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -47,10 +48,25 @@ def show(
         Path | None,
         typer.Option("--svg", metavar="OUT.svg", help="Write the chart (artifacts, schedules)."),
     ] = None,
+    kernels: Annotated[
+        bool,
+        typer.Option(
+            "--kernels",
+            help="Of an artifact: which rule took each kernel, what it reaches, what was tried.",
+        ),
+    ] = False,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="With --kernels: print JSON.")
+    ] = False,
 ) -> None:
     """Show a file; of a plan, explain its time too."""
     options.check_writable(html, "--html")
     options.check_writable(svg, "--svg")
+    if kernels:
+        _show_kernels(path, as_json=json_output)
+        return
+    if json_output:
+        raise UsageError("--json: only --kernels can be shown as JSON; the other files are JSON")
     steps = Steps()
     schedule: Schedule | None
     problem: Problem | None
@@ -179,6 +195,22 @@ def _show_artifact(steps: Steps, path: Path) -> tuple[Schedule, Problem]:
     steps.head("Plan")
     _show_schedule(steps, schedule, problem)
     return schedule, problem
+
+
+def _show_kernels(path: Path, *, as_json: bool) -> None:
+    """Show how the kernels of an artifact are computed."""
+    from tvm_hetero.problem import Problem
+    from tvm_hetero.report.kernels import kernels_json, kernels_text
+    from tvm_hetero.runtime.artifact import read_choices
+    from tvm_hetero.schedule import Schedule
+
+    choices = read_choices(path)
+    problem = Problem.load(path / "problem.json")
+    schedule = Schedule.load(path / "schedule.json")
+    if as_json:
+        typer.echo(json.dumps(kernels_json(choices, problem, schedule)))
+    else:
+        typer.echo(kernels_text(choices, problem, schedule))
 
 
 def _manifest_rows(manifest: Any) -> list[list[object]]:

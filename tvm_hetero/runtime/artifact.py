@@ -4,6 +4,7 @@
 net.hetero/
   manifest.json            format, versions, source, variants, SHA-256 of every other file
   problem.json schedule.json
+  kernels.json             how each kernel is computed on each device (older ones lack it)
   weights.safetensors
   partition/plan.json      the plan, and what tasks each step runs
   partition/<device>.so    a library a device
@@ -31,6 +32,7 @@ import safetensors
 import safetensors.numpy
 
 from tvm_hetero import __version__
+from tvm_hetero.choices import Choice, choices_to_dict, load_choices
 from tvm_hetero.documents import check_keys, read_document, write_atomic
 from tvm_hetero.errors import ArtifactError, FormatError, HeteroError, UsageError
 from tvm_hetero.problem import Problem
@@ -39,6 +41,7 @@ from tvm_hetero.schedule import Schedule
 
 FORMAT = "tvm-hetero/artifact/1"
 MANIFEST = "manifest.json"
+KERNELS = "kernels.json"
 
 
 def versions() -> dict[str, str]:
@@ -83,6 +86,9 @@ def save_artifact(executable: Executable, path: str | os.PathLike[str]) -> None:
 def _write_files(executable: Executable, folder: Path) -> None:
     executable.problem.save(folder / "problem.json")
     executable.schedule.save(folder / "schedule.json")
+    if executable.choices is not None:
+        document = choices_to_dict(executable.choices)
+        write_atomic(folder / KERNELS, json.dumps(document, indent=1) + "\n")
     weights = {
         name: value if isinstance(value, np.ndarray) else value.numpy()
         for name, value in executable.weights.items()
@@ -156,11 +162,41 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
             weights=_read_weights(path / "weights.safetensors"),
             default=manifest["default"],
             source=manifest["source"],
+            choices=_read_choices(path, manifest),
         )
     except ArtifactError:
         raise
     except (HeteroError, safetensors.SafetensorError, OSError) as error:
         raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
+
+
+def read_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:
+    """How the kernels of an artifact are computed (for looking at it).
+
+    Raises
+    ------
+    ArtifactError
+        If it was built by a version that did not keep that, or is damaged.
+    """
+    path = Path(path)
+    manifest = _read_manifest(path)
+    try:
+        choices = _read_choices(path, manifest)
+    except FormatError as error:
+        raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
+    if choices is None:
+        raise ArtifactError(
+            f"{path}: it does not say how its kernels are computed, as it was built by an older "
+            "version; build it again"
+        )
+    return choices
+
+
+def _read_choices(path: Path, manifest: Mapping[str, Any]) -> tuple[Choice, ...] | None:
+    if KERNELS not in manifest["files"]:
+        return None
+    _check_files(path, {KERNELS: manifest["files"][KERNELS]})
+    return load_choices(path / KERNELS)
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tvm_hetero.choices import Choice
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 
@@ -48,6 +49,7 @@ class Executable:
     weights : the constants, by the names that the plans use.
     default : the variant that runs unless another is asked for.
     source : where the model came from (path, SHA-256, ...), as far as is known.
+    choices : how each kernel is computed on each device; None in artifacts of older versions.
     """
 
     problem: Problem
@@ -56,6 +58,7 @@ class Executable:
     weights: Mapping[str, Any]
     default: str = PARTITION
     source: Mapping[str, Any] = field(default_factory=dict)
+    choices: tuple[Choice, ...] | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this executable as a folder (see `tvm_hetero.runtime.artifact`)."""

@@ -1,0 +1,76 @@
+"""What a module knows about the implementations of its kernels.
+
+A lowered module whose kernels were measured carries two attributes: the choices, with all times
+(`tvm_hetero.choices`, for reports), and the traces of the tuned schedules among them (for builds).
+A placed module keeps them, so that it can be built, or placed anew, without asking any database;
+each copy of a kernel in it says by itself how it is to be computed.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tvm
+
+from tvm_hetero.choices import Choice, choices_from_dict, choices_to_dict
+from tvm_hetero.documents import canonical_json, parse_document
+from tvm_hetero.kernels.implementations import RULE, TUNED, with_implementation
+from tvm_hetero.platform import Device
+from tvm_hetero.targets import device_target
+
+CHOICES = "tvm_hetero.choices"
+TRACES = "tvm_hetero.traces"
+
+
+def with_choices(
+    mod: tvm.IRModule,
+    choices: Sequence[Choice] = (),
+    traces: Mapping[str, Mapping[str, str]] | None = None,
+) -> tvm.IRModule:
+    """The module with these choices and traces (kernel -> device -> trace) and no others."""
+    for name in (CHOICES, TRACES):
+        if mod.attrs is not None and name in mod.attrs:
+            mod = mod.without_attr(name)
+    if choices:
+        mod = mod.with_attr(CHOICES, canonical_json(choices_to_dict(choices)))
+    return mod.with_attr(TRACES, canonical_json(traces)) if traces else mod
+
+
+def choices_of(mod: tvm.IRModule) -> tuple[Choice, ...]:
+    """The choices that a module carries; none where its kernels were not measured."""
+    text = mod.attrs.get(CHOICES) if mod.attrs is not None else None
+    where = "the module's choices"
+    return () if text is None else choices_from_dict(parse_document(str(text), where), where)
+
+
+def implemented(
+    mod: tvm.IRModule, func: tvm.tirx.PrimFunc, kernel: str, device: Device, implementation: str
+) -> tvm.tirx.PrimFunc:
+    """A kernel of `mod`, to be computed on `device` in the way that its cost is that of."""
+    if implementation != TUNED:
+        return with_implementation(func, implementation)
+    trace = _traces(mod).get(kernel, {}).get(device.name) or _stored_trace(func, device)
+    if trace is not None:
+        return with_implementation(func, TUNED, trace)
+    warnings.warn(
+        f"kernel {kernel!r} on device {device.name!r}: the cost is that of a tuned schedule, which "
+        "neither the module nor the store has; its rule is built, which is slower",
+        stacklevel=2,
+    )
+    return with_implementation(func, RULE)
+
+
+def _traces(mod: tvm.IRModule) -> dict[str, Any]:
+    text = mod.attrs.get(TRACES) if mod.attrs is not None else None
+    return {} if text is None else dict(json.loads(str(text)))
+
+
+def _stored_trace(func: tvm.tirx.PrimFunc, device: Device) -> str | None:
+    """A trace that was found on this machine: the problem came from a file."""
+    from tvm_hetero.cost_models.identity import kernel_key
+    from tvm_hetero.cost_models.store import CostStore
+
+    return CostStore().find_tuned(kernel_key(func), str(device_target(device)))
