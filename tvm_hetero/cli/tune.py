@@ -49,12 +49,13 @@ def tune(
         step.note = ", ".join(place.names)
     module = import_model(steps, model, shapes, random_weights)
 
+    from tvm_hetero.report.text import counted
     from tvm_hetero.tune import devices_to_tune, kernels_to_tune
 
     with steps.step("Lower and measure") as step:
         devices = devices_to_tune(place, device)
         works = kernels_to_tune(module, place, devices, kernels, progress=step.progress)
-        step.note = f"{len(works)} kernels on {', '.join(d.name for d in devices)}"
+        step.note = f"{counted(len(works), 'kernel')} on {', '.join(d.name for d in devices)}"
     found: list[Tuned] = []
     try:
         _search(steps, works, place, found, trials, time_limit, seed)
