@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tvm import relax, tirx
+from tvm import relax
 
 from .packing import pack_dense
-from .product import Product, Side, compute
+from .product import Product, Side, compute, static_extents
 from .product_tiles import Extents, choose_product_layout
 
 if TYPE_CHECKING:
@@ -20,23 +20,28 @@ if TYPE_CHECKING:
 
 
 def packed_dense(
-    bb: relax.BlockBuilder, call: relax.Call, weight: NDArray[Any], units: Sequence[VectorUnit]
+    bb: relax.BlockBuilder,
+    data: relax.Expr,
+    weight: NDArray[Any],
+    dtype: str,
+    units: Sequence[VectorUnit],
 ) -> relax.Expr | None:
-    """The call as a packed kernel, or None where this rule does not fit.
+    """``data @ weight`` as a packed kernel, or None where this rule does not fit.
 
     Parameters
     ----------
     bb
         Builder that receives the PrimFunc.
-    call
-        A call of ``relax.matmul`` whose right side is ``weight``.
+    data
+        The left side, of two dimensions at least.
     weight
-        ``[..., K, O]``, of any strides.
+        The right side, ``[..., K, O]``, of any strides.
+    dtype
+        Of the result.
     units
         Vector units of the targets, widest first (`packing.packing_units`).
     """
-    data = call.args[0].ty
-    extents = static_extents(data)
+    extents = static_extents(data.ty)
     if len(extents) < 2 or min(extents) < 1 or weight.ndim < 2 or min(weight.shape) < 1:
         return None
     left = Side(extents, tuple(range(len(extents))))
@@ -47,19 +52,14 @@ def packed_dense(
     layout = choose_product_layout(needed, tuple(units))
     if layout is None:
         return None
-    product = Product(left, right, str(call.ty.dtype), layout.block, layout.points, layout.tall)
+    product = Product(left, right, dtype, layout.block, layout.points, layout.tall)
     return bb.call_te(
         lambda x, w: compute(x, w, product, constant=True),
-        call.args[0],
+        data,
         relax.const(_pack(weight, layout.block)),
         primfunc_name_hint="dense",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias and activation join it
     )
-
-
-def static_extents(ty: Any) -> tuple[int, ...]:
-    """The extents of a tensor type, 0 for each that is not known, none where the rank is not."""
-    return tuple(int(e) if isinstance(e, int | tirx.IntImm) else 0 for e in ty.shape or ())
 
 
 def _pack(weight: NDArray[Any], block: int) -> NDArray[Any]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import s_tir, tirx
 
-from .prefetch import prefetch
+from .prefetch import prefetch, uses
 from .product import MATRICES
 from .product_tiles import Extents, ProductTile, product_tile
 from .roles import LEFT, PRODUCT, RIGHT, find_role
@@ -177,14 +177,8 @@ def _prefetch_right(
     """Where one tile of rows reads every weight once, ask for the weights in time."""
     reads = sch.get(acc).reads
     column = sch.get(acc).iter_vars[3].var
-    index = next(n for n, r in enumerate(reads) if n and _uses(r.region[-1].min, column))
+    index = next(n for n, r in enumerate(reads) if n and uses(r.region[-1].min, column))
     buffer = reads[index].source
     each = tvm_ffi.dtype(str(buffer.dtype)).bits // 8
     if math.prod(int(e) for e in buffer.shape) * each > unit.l2 // 2:
         prefetch(sch, k, acc, index, tile.vectors * unit.lanes * each)
-
-
-def _uses(expr: Any, var: tirx.Var) -> bool:
-    found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(expr, (tirx.Var, lambda v: found.append(v) if v.same_as(var) else None))
-    return bool(found)

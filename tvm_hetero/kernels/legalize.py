@@ -15,7 +15,7 @@ from tvm import relax
 
 from . import arithmetic
 from .conv2d import packed_conv2d
-from .dense import packed_dense
+from .matmul import matmul
 from .pool import pool2d
 
 if TYPE_CHECKING:
@@ -52,10 +52,7 @@ def _conv2d(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 
 def _matmul(call: relax.Call, use: Legalization) -> relax.Expr | None:
-    weight = use.known(call.args[1])
-    if weight is None or use.known(call.args[0]) is not None:
-        return None
-    return packed_dense(use.builder, call, weight, use.units)
+    return matmul(use.builder, call, use.known, use.units)
 
 
 def _power(call: relax.Call, use: Legalization) -> relax.Expr | None:

@@ -28,8 +28,15 @@ _LINE = 64
 _FLAGS = (0, 3, 1)
 
 
-def prefetch(sch: Schedule, loop: LoopRV, block: SBlockRV, read: int, width: int) -> None:
-    """Begin each step of ``loop`` by asking for what a block below it reads `DISTANCE` ahead.
+def prefetch(
+    sch: Schedule,
+    loop: LoopRV,
+    block: SBlockRV,
+    read: int,
+    run: int,
+    runs: LoopRV | None = None,
+) -> None:
+    """Begin each step of ``loop`` by asking for what a block below it reads some steps later.
 
     The last thing that a schedule does: the loops below are those it ends with.
 
@@ -38,20 +45,24 @@ def prefetch(sch: Schedule, loop: LoopRV, block: SBlockRV, read: int, width: int
     sch
         The schedule.
     loop
-        The loop whose steps read the buffer in the order of memory.
+        The loop whose steps read the buffer one after the other.
     block
         A block below the loop.
     read
         Which of the block's reads.
-    width
-        Bytes that one step reads.
+    run
+        Bytes side by side that one step reads.
+    runs
+        The loop below that goes over several such runs, where there are several.
     """
     node, region = sch.get(loop), sch.get(block).reads[read]
-    first = _first_index(sch, loop, block, [r.min for r in region.region])
     bits = tvm_ffi.dtype(str(region.source.dtype)).bits
+    count = 1 if runs is None else int(sch.get(runs).extent)
+    steps = max(1, DISTANCE // (run * count))
     lines = [
-        _ask(region.source, [*first[:-1], first[-1] + 8 * (DISTANCE + line) // bits])
-        for line in range(0, width, _LINE)
+        _ask(region.source, [*first[:-1], first[-1] + 8 * line // bits])
+        for first in _first_indices(sch, loop, block, [r.min for r in region.region], runs, steps)
+        for line in range(0, run, _LINE)
     ]
     body = tirx.SeqStmt([*lines, node.body])
     sch.state.replace(
@@ -60,17 +71,31 @@ def prefetch(sch: Schedule, loop: LoopRV, block: SBlockRV, read: int, width: int
     )
 
 
-def _first_index(sch: Schedule, loop: LoopRV, block: SBlockRV, indices: list[Any]) -> list[Any]:
-    """What a block's indices are when a step of the loop begins, in variables of loops."""
+def _first_indices(
+    sch: Schedule,
+    loop: LoopRV,
+    block: SBlockRV,
+    indices: list[Any],
+    runs: LoopRV | None,
+    steps: int,
+) -> list[list[Any]]:
+    """Where each run of a block begins ``steps`` steps later, in variables of the outer loops."""
     realize = _realize_of(sch, loop, block)
     loops = [sch.get(lp).loop_var for lp in sch.get_loops(block)]
-    at = next(i for i, var in enumerate(loops) if var.same_as(sch.get(loop).loop_var))
-    inner = loops[at + 1 :]
-    starts = tirx.IndexMap(inner, list(realize.iter_values), None).map_indices(
-        [tirx.const(0, "int64") for _ in inner]
-    )
-    variables = [v.var for v in realize.block.iter_vars]
-    return list(tirx.IndexMap(variables, indices, None).map_indices(list(starts)))
+    here = sch.get(loop).loop_var
+    at = next(i for i, var in enumerate(loops) if var.same_as(here))
+    several = None if runs is None else sch.get(runs).loop_var
+    iterators = tirx.IndexMap(loops, list(realize.iter_values), None)
+    accesses = tirx.IndexMap([v.var for v in realize.block.iter_vars], indices, None)
+    found = []
+    for run in range(1 if runs is None else int(sch.get(runs).extent)):
+        inner = [
+            tirx.const(run if several is not None and var.same_as(several) else 0, "int64")
+            for var in loops[at + 1 :]
+        ]
+        start = iterators.map_indices([*loops[:at], here + steps, *inner])
+        found.append(list(accesses.map_indices(list(start))))
+    return found
 
 
 def _realize_of(sch: Schedule, loop: LoopRV, block: SBlockRV) -> s_tir.SBlockRealize:
@@ -88,3 +113,10 @@ def _ask(buffer: tirx.Buffer, indices: list[Any]) -> tirx.Stmt:
     address = tirx.address_of(tirx.BufferLoad(buffer, indices))
     flags = [tirx.const(flag, "int32") for flag in _FLAGS]
     return tirx.Evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *flags))
+
+
+def uses(expr: Any, var: tirx.Var) -> bool:
+    """True where an expression contains a variable."""
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(expr, (tirx.Var, lambda v: found.append(v) if v.same_as(var) else None))
+    return bool(found)

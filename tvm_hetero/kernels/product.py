@@ -123,6 +123,11 @@ class Product:
         return -(-self.columns // self.block)
 
 
+def static_extents(ty: Any) -> tuple[int, ...]:
+    """The extents of a tensor type, 0 for each that is not known, none where the rank is not."""
+    return tuple(int(e) if isinstance(e, int | tirx.IntImm) else 0 for e in ty.shape or ())
+
+
 def broadcast(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
     """The extents that two lists of leading dimensions have together (valid by Relax's rules)."""
     pairs = zip_longest(reversed(left), reversed(right), fillvalue=1)
@@ -145,7 +150,7 @@ def compute(left: te.Tensor, right: te.Tensor, product: Product, *, constant: bo
     acc = te.compute(
         (max(1, math.prod(product.matrices)), product.blocks, product.points, product.block),
         lambda z, o, m, i: te.sum(
-            _widened(a(z, m, k), acc_dtype) * _widened(b(z, o, k, i), acc_dtype), axis=[k]
+            widened(a(z, m, k), acc_dtype) * widened(b(z, o, k, i), acc_dtype), axis=[k]
         ),
         name="product",
         attrs={**role(PRODUCT), MATRICES: len(product.matrices)},
@@ -153,7 +158,7 @@ def compute(left: te.Tensor, right: te.Tensor, product: Product, *, constant: bo
     return _unpack(acc, product)
 
 
-def _widened(value: Any, dtype: str) -> Any:
+def widened(value: Any, dtype: str) -> Any:
     return value if str(value.ty.dtype) == dtype else value.astype(dtype)
 
 
@@ -162,7 +167,7 @@ def _left(tensor: te.Tensor, product: Product) -> Reader:
 
     def read(z: Any, m: Any, k: Any) -> Any:
         inside = m if product.points == rows else tirx.min(m, rows - 1)
-        index = [*_split(z, product.matrices), *_split(inside, product.row_dims), k]
+        index = [*split(z, product.matrices), *split(inside, product.row_dims), k]
         return product.left.read(tensor, index[-len(product.left.shape) :])
 
     if not product.tall:
@@ -183,7 +188,7 @@ def _right(tensor: te.Tensor, product: Product) -> Callable[..., Any]:
     def read(z: Any, o: Any, k: Any, i: Any) -> Any:
         column = o * product.block + i
         inside = tirx.min(column, product.columns - 1) if padded else column
-        index = [*_split(z, product.matrices or (1,) * len(own)), k, inside]
+        index = [*split(z, product.matrices or (1,) * len(own)), k, inside]
         return product.right.read(tensor, index[-len(product.right.shape) :])
 
     if not product.packed:
@@ -205,7 +210,7 @@ def _constant(packed: te.Tensor, product: Product) -> Callable[..., Any]:
     def read(z: Any, o: Any, k: Any, i: Any) -> Any:
         if product.joined:
             return packed(0, o, k, i)
-        index = _split(z, product.matrices)[-len(own) :]
+        index = split(z, product.matrices)[-len(own) :]
         kept = [j if extent > 1 else 0 for j, extent in zip(index, own, strict=True)]
         return packed(join(kept, own), o, k, i)
 
@@ -219,7 +224,7 @@ def _unpack(acc: te.Tensor, product: Product) -> te.Tensor:
         z = join(index[: len(matrices)], matrices)
         m = join(index[len(matrices) : -1], product.row_dims)
         total = acc(z, index[-1] // block, m, index[-1] % block)
-        return _widened(total, product.dtype)
+        return widened(total, product.dtype)
 
     shape = (*matrices, *product.row_dims, product.columns)
     return te.compute(shape, value, name="unpack", attrs=role(UNPACK))
@@ -233,7 +238,7 @@ def join(index: Sequence[Any], extents: Sequence[int]) -> Any:
     return joined
 
 
-def _split(joined: Any, extents: Sequence[int]) -> list[Any]:
+def split(joined: Any, extents: Sequence[int]) -> list[Any]:
     index: list[Any] = []
     for extent in reversed(extents[1:]):
         index.insert(0, joined % extent)

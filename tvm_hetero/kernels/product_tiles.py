@@ -79,7 +79,7 @@ def product_tile(block: int, points: int, extents: Extents, unit: VectorUnit) ->
     columns = -(-extents.columns // block) * block
     tiles = [
         ProductTile(v, t, _cycles(v, t, columns, points, extents, unit))
-        for v in range(1, _MOST_VECTORS + 1)
+        for v in range(1, block // unit.lanes + 1)
         for t in range(1, min(points, unit.registers) + 1)
         if block // unit.lanes % v == 0
         and points % t == 0

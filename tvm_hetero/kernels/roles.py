@@ -20,6 +20,9 @@ UNPACK = "unpack"
 LEFT = "left"
 RIGHT = "right"
 PRODUCT = "product"
+DOT = "dot"
+HALVES = "halves"
+TOTAL = "total"
 
 
 def role(name: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from .dot import schedule_dot
 from .gemm import schedule_gemm
 from .generic import schedule_generic
 from .packed import schedule_packed
@@ -31,6 +32,7 @@ def _generic(sch: Schedule, _unit: VectorUnit, cores: int) -> bool:
 
 CPU_RULES: dict[str, Rule] = {
     "gemm": schedule_gemm,
+    "dot": schedule_dot,
     "packed": schedule_packed,
     "pool": schedule_pool,
     "generic": _generic,
