@@ -55,6 +55,18 @@ CASES = {
     "concatenation": lambda x: op.nn.relu(op.concat([x, op.exp(x), x], 1)),
     "channel shuffle": shuffle,
     "broadcasts": lambda x: op.multiply(op.add(x, relax.const(random(1, 16, 1, 1))), x),
+    "multiplied": lambda x: op.multiply(op.nn.relu(x), x),
+    "short rows": lambda x: op.multiply(op.reshape(x, (2, 16, 9, 11)), relax.const(2.0)),
+    "sum of leading axes": lambda x: op.sum(x, [0, 1]),
+    "sum of middle axes": lambda x: op.sum(x, [1, 2]),
+    "sum of axes apart": lambda x: op.sum(x, [1, 3]),
+    "argmax": lambda x: op.astype(op.argmax(x, 1), "float32"),
+    "slice": lambda x: op.strided_slice(x, [2, 3], [1, 2], [9, 11], [2, 3]),
+    "take": lambda x: op.take(x, relax.const(np.array([3, 0, 3], "int64")), 1),
+    "where": lambda x: op.where(op.greater(x, relax.const(0.0)), x, op.negative(x)),
+    "cast": lambda x: op.astype(op.astype(x, "float16"), "float32"),
+    "split": lambda x: op.add(*[op.split(x, 2, 1)[i] for i in (0, 1)]),
+    "resize": lambda x: op.image.resize2d(x, (18, 22), method="nearest_neighbor"),
     "transpose": lambda x: op.permute_dims(x, [0, 2, 3, 1]),
     "pad": lambda x: op.nn.pad(x, [0, 0, 0, 0, 1, 2, 3, 4]),
 }
@@ -66,11 +78,12 @@ def test_equals_plain_tvm(name):
 
 
 def test_two_cores():
-    check([(2, 16, 9, 11)], CASES["max pool"], targets=[TWO_CORES])
-    check([(2, 16, 9, 11)], CASES["softmax"], targets=[TWO_CORES])
+    for name in ("multiplied", "softmax", "concatenation", "pad", "channel shuffle"):
+        check([(8, 64, 9, 11)], CASES[name], targets=[TWO_CORES])
+    check([(60, 400)], lambda x: op.sum(x, [0]), targets=[TWO_CORES])
 
 
-def test_small_windows_are_unrolled_and_long_sums_interleaved():
+def test_small_windows_are_unrolled_and_other_sums_take_several_outputs_together():
     def overhanging(x):  # whose divisor is left to TVM
         return op.nn.avg_pool2d(x, (3, 3), (2, 2), ceil_mode=True)
 
@@ -78,8 +91,12 @@ def test_small_windows_are_unrolled_and_long_sums_interleaved():
     text = schedule_kernel(pool, AVX512).script()
     assert text.count("T.unroll(T.int64(3))") == 2
     assert "if_then_else" not in text
-    mean = kernels(LowerToTasks(None)(model([(1, 16, 9, 9)], CASES["global average"])))
-    assert "T.unroll(T.int64(8))" in schedule_kernel(*mean.values(), AVX512).script()
+    columns = kernels(LowerToTasks(None)(model([(60, 64)], lambda x: op.sum(x, [0]))))
+    text = schedule_kernel(*columns.values(), AVX512).script()
+    assert "T.unroll(T.int64(4))" in text
+    assert "T.vectorized(T.int64(16))" in text
+    short = kernels(LowerToTasks(None)(model([(1, 16, 59)], lambda x: op.sum(x, [2]))))
+    assert "T.unroll(T.int64(8))" in schedule_kernel(*short.values(), AVX512).script()
 
 
 def test_trailing_dimensions_are_joined():
@@ -90,10 +107,13 @@ def test_trailing_dimensions_are_joined():
 
 
 def test_cores_decide_on_parallel_loops():
-    mod = LowerToTasks(None)(model([(2, 16, 9, 11)], CASES["broadcasts"]))
-    (kernel,) = kernels(mod).values()
+    """None on one core, and none for what is done sooner than a second core has begun."""
+    large, small = ((8, 64, 9, 11), (2, 16, 9, 11))
+    (kernel,) = kernels(LowerToTasks(None)(model([large], CASES["multiplied"]))).values()
     assert "T.parallel" not in schedule_kernel(kernel, AVX2).script()
     assert "T.parallel" in schedule_kernel(kernel, TWO_CORES).script()
+    (kernel,) = kernels(LowerToTasks(None)(model([small], CASES["multiplied"]))).values()
+    assert "T.parallel" not in schedule_kernel(kernel, TWO_CORES).script()
 
 
 def test_a_scheduled_kernel_is_left_alone():

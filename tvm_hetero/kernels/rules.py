@@ -15,6 +15,7 @@ from .gemm import schedule_gemm
 from .generic import schedule_generic
 from .packed import schedule_packed
 from .pool import schedule_pool
+from .rows import schedule_rows
 
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
@@ -25,15 +26,11 @@ if TYPE_CHECKING:
 Rule = Callable[["Schedule", "VectorUnit", int], bool]
 
 
-def _generic(sch: Schedule, _unit: VectorUnit, cores: int) -> bool:
-    schedule_generic(sch, cores)
-    return True
-
-
 CPU_RULES: dict[str, Rule] = {
     "gemm": schedule_gemm,
     "dot": schedule_dot,
     "packed": schedule_packed,
     "pool": schedule_pool,
-    "generic": _generic,
+    "rows": schedule_rows,
+    "generic": schedule_generic,
 }
