@@ -17,7 +17,8 @@ that takes `LOST` times as long as the best of the others is out, after two turn
 A neighbour that empties the caches or takes the memory's bandwidth for seconds disturbs all
 repeats alike. So all kernels are measured in several rounds, and what a kernel meets in one of
 them it hopefully does not in the next. (Seen on two cores with a load of 7: the sum over the
-kernels of inception_v1 was 13 to 27 ms after one round, 13.1 to 13.2 ms after two or more.)
+kernels of inception_v1 was 13 to 27 ms after one round, 13.1 to 13.2 ms after two or more.) A
+kernel whose smallest time the last round still lowered by more than `TOLERANCE` has another turn.
 """
 
 from __future__ import annotations
@@ -40,14 +41,16 @@ class Effort:
     ----------
     budget : s; the repeats of a round go on until they have taken this long together.
     least, most : limits of the repeats in a round (`most` is exceeded while they disagree).
-    rounds : how many times every kernel's turn comes.
+    rounds : how many times every kernel's turn comes, and `most_rounds` how many times at most
+        while its smallest time goes on falling.
     time_limit : s; a kernel whose measurement takes longer is given up as hanging.
     """
 
-    budget: float = 0.01
+    budget: float = 0.005
     least: int = 3
-    most: int = 30
+    most: int = 20
     rounds: int = 2
+    most_rounds: int = 6
     time_limit: float = 60.0
 
 
@@ -64,6 +67,11 @@ def next_repeats(times: Sequence[float], effort: Effort) -> int:
     agreeing = sum(time <= smallest * (1 + TOLERANCE) for time in times)
     spent = max(total / effort.budget, len(times) / effort.most)
     return effort.least if agreeing < AGREE and spent < PATIENCE else 0
+
+
+def settled(before: float | None, after: float) -> bool:
+    """Whether a round that took the smallest time from `before` to `after` (s) was the last."""
+    return before is None or after >= before * (1 - TOLERANCE)
 
 
 def spread(times: Sequence[float]) -> float:

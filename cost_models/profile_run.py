@@ -22,6 +22,7 @@ from tvm_hetero.cost_models.bench import WORKER, Bench, NotMeasured
 from tvm_hetero.cost_models.candidates import Candidate, Job, make_jobs, target_name
 from tvm_hetero.cost_models.compile_kernels import Compiled, compile_kernels
 from tvm_hetero.cost_models.contest import Verdict, contest
+from tvm_hetero.cost_models.effort import settled
 from tvm_hetero.cost_models.identity import place_of
 from tvm_hetero.cost_models.protocol import Kernel, Progress, left_out, refused
 from tvm_hetero.cost_models.store import KernelKey
@@ -172,22 +173,29 @@ class _DeviceRun:
 
     def _measure_rules(self, bench: Bench) -> None:
         """Measure in rounds; what a round finds is stored at once."""
-        jobs = self.new
-        for i, job in enumerate([*jobs] * self.effort.rounds):
-            if job.key not in self.given_up:
-                try:
-                    self._measure(job, bench)
-                except NotMeasured as reason:
-                    if i < len(jobs):
-                        self.given_up[job.key] = str(reason)
-                    # else an earlier round has its time
-            step = f"measure on {self.device.name}"
-            self.run.tell(step, i + 1, len(jobs) * self.effort.rounds)
+        waiting, done = self.new, 0
+        for number in range(1, max(self.effort.rounds, self.effort.most_rounds) + 1):
+            left = max(1, self.effort.rounds - number + 1) * len(waiting)
+            again = []
+            for job in waiting:
+                if self._measure(job, bench) or number < self.effort.rounds:
+                    again.append(job)
+                done, left = done + 1, left - 1
+                self.run.tell(f"measure on {self.device.name}", done, done + left)
+            waiting = [job for job in again if job.key not in self.given_up]
 
-    def _measure(self, job: Job, bench: Bench) -> None:
-        timing = bench.measure(job.key, job.by_rule.func, job.cold)
+    def _measure(self, job: Job, bench: Bench) -> bool:
+        """Give a job its turn; whether its smallest time is still falling."""
+        before = self._times(job).get(RULE)
+        try:
+            timing = bench.measure(job.key, job.by_rule.func, job.cold)
+        except NotMeasured as reason:
+            if before is None:  # else an earlier round has its time
+                self.given_up[job.key] = str(reason)
+            return False
         self.run.model.runs += 1
         self._keep(job, RULE, timing)
+        return not settled(None if before is None else before.seconds, timing.seconds)
 
     def _hold_contests(self, bench: Bench) -> None:
         held = [job for job in self.contests if job.key not in self.given_up]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvm_hetero.cost_models.effort import AGREE, PATIENCE, TOLERANCE, Effort, next_repeats
+from tvm_hetero.cost_models.effort import AGREE, PATIENCE, TOLERANCE, Effort, next_repeats, settled
 
 EFFORT = Effort(budget=0.01, least=3, most=30)
 
@@ -45,3 +45,9 @@ def test_it_ends_whatever_the_times(seed: int, slowest: float) -> None:
     generator = random.Random(seed)
     taken = run(lambda i: generator.uniform(1e-7, slowest))
     assert EFFORT.least <= len(taken) <= PATIENCE * EFFORT.most + EFFORT.least
+
+
+def test_a_time_that_still_falls_has_another_round() -> None:
+    assert settled(None, 1.0), "with one round only there is nothing to compare with"
+    assert settled(1.0, 2.0) and settled(1.0, 0.98)
+    assert not settled(1.0, 0.9)

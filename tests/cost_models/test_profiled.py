@@ -110,7 +110,7 @@ def test_bad_kernels_cost_only_themselves(tmp_path: Path) -> None:
         assert any(f"'{name}' on device 'cpu0'" in text and reason in text for text in texts), name
     # The first kernel without any device is the one that is refused.
     assert "'aborts'" in str(error.value) and "SIGABRT" in str(error.value)
-    assert profiled.runs == 2 * HASTY.rounds
+    assert profiled.runs >= 2 * HASTY.rounds  # more where a time went on falling
     rest = model(tmp_path, plain=True)
     assert set(rest.costs([kernels[0], kernels[-1]], here())) == {"good", "last"}
     assert rest.runs == 0

@@ -68,7 +68,7 @@ def test_copies_say_what_their_cost_is_that_of_and_compute_the_same() -> None:
     pools = [task.op for task in PLAIN.tasks if "pool" in task.op]
     kernel = pools[0]
     trace = a_trace(kernel)
-    ways = {op: DEFAULT for op in {task.op for task in PLAIN.tasks} - {kernel}} | {kernel: TUNED}
+    ways = dict.fromkeys({task.op for task in PLAIN.tasks} - {kernel}, DEFAULT) | {kernel: TUNED}
     problem = problem_of(ways)
     module = with_choices(MODULE, traces={kernel: {"big": trace}})
     placed = annotate_devices(module, problem, random_schedule(problem, SCHEDULE_SEED))
