@@ -27,7 +27,7 @@ from tvm.ir import GenericConst
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.constants import fold
+from tvm_hetero.kernels.constants import array_of, fold
 from tvm_hetero.kernels.legalize import RULES, Legalization
 from tvm_hetero.kernels.packing import packing_units
 
@@ -142,7 +142,7 @@ class _Prepare(PyExprMutator):  # type: ignore[misc]
     def known(self, expr: relax.Expr) -> NDArray[Any] | None:
         """The value of an expression, where it is constant."""
         if isinstance(expr, GenericConst):
-            return np.from_dlpack(expr.value)
+            return array_of(expr.value)
         return self.folded.get(expr) if isinstance(expr, relax.Var) else None
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
@@ -160,7 +160,8 @@ class _Prepare(PyExprMutator):  # type: ignore[misc]
         if var not in self.folded:
             return super().visit_dataflow_var_(var)
         if var not in self.emitted:
-            self.emitted[var] = relax.const(np.array(self.folded[var], order="C"))
+            value = np.array(self.folded[var], order="C")
+            self.emitted[var] = relax.const(tvm.runtime.tensor(value))
         return self.emitted[var]
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:

@@ -12,9 +12,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
+    import tvm
     from numpy.typing import NDArray
     from tvm import relax
 
@@ -24,6 +26,14 @@ if TYPE_CHECKING:
 # A fold may not blow a constant up: what is larger than this (in values) and larger than all its
 # inputs together stays an operator.
 _LARGE = 1 << 16
+_NOT_OF_NUMPY = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+
+def array_of(tensor: tvm.runtime.Tensor) -> Array:
+    """The values of a tensor: a view, or a copy of types that numpy does not have itself."""
+    if str(tensor.dtype) in _NOT_OF_NUMPY:
+        return np.asarray(tensor.numpy())
+    return np.from_dlpack(tensor)
 
 
 def _shape(call: relax.Call) -> list[int]:
@@ -44,7 +54,21 @@ def _broadcast(call: relax.Call, args: Sequence[Array]) -> Array:
 
 
 def _cast(call: relax.Call, args: Sequence[Array]) -> Array:
-    return args[0].astype(str(call.ty.dtype))
+    return args[0].astype(_numpy_type(str(call.ty.dtype)))
+
+
+def _numpy_type(name: str) -> np.dtype[Any]:
+    return np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
+
+
+def _dequantize(call: relax.Call, args: Sequence[Array]) -> Array:
+    """``(data - zero point) * scale``, both along one axis or single values."""
+    data, scale, zero = args
+    extents = [1] * data.ndim
+    if scale.size > 1 or zero.size > 1:
+        extents[int(call.attrs.axis)] = -1
+    shifted = data.astype(np.float32) - zero.astype(np.float32).reshape(extents)
+    return (shifted * scale.reshape(extents)).astype(_numpy_type(str(call.ty.dtype)))
 
 
 def _elementwise(function: Callable[..., Any]) -> Rule:
@@ -59,6 +83,7 @@ _RULES: dict[str, Rule] = {
     "relax.permute_dims": _permute,
     "relax.broadcast_to": _broadcast,
     "relax.astype": _cast,
+    "relax.dequantize": _dequantize,
     "relax.add": _elementwise(np.add),
     "relax.subtract": _elementwise(np.subtract),
     "relax.multiply": _elementwise(np.multiply),

@@ -79,7 +79,8 @@ def _extent(sch: s_tir.Schedule, loop: LoopRV) -> int:
 def _plan(sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, unit: VectorUnit) -> ProductTile:
     _, _, points, block, depth = (_extent(sch, loop) for loop in sch.get_loops(acc))
     _, rows, columns = (int(v.dom.extent) for v in sch.get(last).iter_vars)
-    tile = product_tile(block, points, Extents(rows, columns, depth), unit)
+    extents = Extents(rows, columns, depth, _bytes(_right_of(sch, acc).source))
+    tile = product_tile(block, points, extents, unit)
     if tile is None:
         raise ValueError(f"no register tile of {unit.lanes} lanes divides this product")
     return tile
@@ -175,10 +176,23 @@ def _prefetch_right(
     sch: s_tir.Schedule, acc: SBlockRV, k: LoopRV, tile: ProductTile, unit: VectorUnit
 ) -> None:
     """Where one tile of rows reads every weight once, ask for the weights in time."""
-    reads = sch.get(acc).reads
-    column = sch.get(acc).iter_vars[3].var
-    index = next(n for n, r in enumerate(reads) if n and uses(r.region[-1].min, column))
-    buffer = reads[index].source
-    each = tvm_ffi.dtype(str(buffer.dtype)).bits // 8
-    if math.prod(int(e) for e in buffer.shape) * each > unit.l2 // 2:
+    region = _right_of(sch, acc)
+    index = next(n for n, r in enumerate(sch.get(acc).reads) if r.same_as(region))
+    each = _bytes(region.source)
+    if math.prod(int(e) for e in region.source.shape) * each > unit.l2 // 2:
         prefetch(sch, k, acc, index, tile.vectors * unit.lanes * each)
+
+
+def _right_of(sch: s_tir.Schedule, acc: SBlockRV) -> Any:
+    """What the accumulation reads with the column in its indices, and does not write."""
+    block = sch.get(acc)
+    column, own = block.iter_vars[3].var, block.writes[0].source
+    return next(
+        r
+        for r in block.reads
+        if not r.source.same_as(own) and any(uses(x.min, column) for x in r.region)
+    )
+
+
+def _bytes(buffer: Any) -> int:
+    return int(tvm_ffi.dtype(str(buffer.dtype)).bits) // 8
