@@ -106,6 +106,18 @@ def test_trailing_dimensions_are_joined():
     assert "T.int64(99)" in schedule_kernel(kernel, AVX512).script()
 
 
+def test_lrn_is_one_kernel_without_conditions():
+    (kernel,) = kernels(LowerToTasks(None)(model([(1, 16, 9, 11)], lrn))).values()
+    text = schedule_kernel(kernel, AVX512).script()
+    assert "if_then_else" not in text
+    assert "T.int64(99)" in text  # the image is one loop
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 40])
+def test_lrn_with_more_channels_in_the_window_than_there_are(size):
+    check([(1, size, 3, 4)], lrn)
+
+
 def test_cores_decide_on_parallel_loops():
     """None on one core, and none for what is done sooner than a second core has begun."""
     large, small = ((8, 64, 9, 11), (2, 16, 9, 11))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlockRealize
 
+from .roles import blocks_of
+
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import SBlockRV
+
+_MOST_READS = 100
 
 
 def is_reduction(sch: Schedule, block: SBlockRV) -> bool:
@@ -55,3 +61,43 @@ def uses(expr: tirx.PrimExpr, var: tirx.Var) -> bool:
 
     tvm_ffi.structural_walk(expr, (tirx.Var, visit))
     return hit
+
+
+def masked(value: tirx.PrimExpr, condition: tirx.PrimExpr) -> tirx.PrimExpr:
+    """A float32 where the condition holds, else zero, whatever the value is.
+
+    For values that are read from within bounds in any case. A ``Select`` of them will not do: TVM
+    takes the clamps out of the indices, which the condition implies, and then has to branch
+    around the load that may be out of bounds.
+    """
+    ones = tirx.Select(condition, tirx.const(-1, "int32"), tirx.const(0, "int32"))
+    return tirx.reinterpret("float32", tirx.bitwise_and(tirx.reinterpret("int32", value), ones))
+
+
+def is_padding(sch: Schedule, block: SBlockRV) -> bool:
+    """True for a block that puts a border around its input."""
+    return "pad" in str(sch.get(block).name_hint)
+
+
+def attempt(step: Callable[..., None], *args: Any) -> None:
+    """Take a step of which only TVM knows whether it applies; a refusal changes nothing."""
+    with contextlib.suppress(RuntimeError, ValueError):
+        step(*args)
+
+
+def inline_chains(sch: Schedule) -> None:
+    """Join chains of element-wise blocks into their last.
+
+    From the end, so that all but the last of a chain have one consumer. A reduction would compute
+    its argument again for each output, and padding has to stay a copy: both end a chain.
+    """
+    for block in reversed(blocks_of(sch)):
+        consumers = sch.get_consumers(block)
+        if len(consumers) != 1 or is_reduction(sch, consumers[0]):
+            continue
+        if is_reduction(sch, block) or is_padding(sch, block):
+            continue
+        # What reads its argument twice doubles with each step, until LLVM finds both equal.
+        reads = len(accesses(sch.get(block))) + len(accesses(sch.get(consumers[0])))
+        if reads <= _MOST_READS:
+            attempt(sch.compute_inline, block)

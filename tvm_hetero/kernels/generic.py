@@ -3,7 +3,7 @@
 Nothing here changes what is computed or in which order a sum is added, so results do not depend
 on the schedule. The loops are only put into the shape that LLVM's own vectoriser wants:
 
-    producers of one consumer       inlined (`_inline_injective`), never into a reduction that
+    producers of one consumer       inlined (`blocks.inline_chains`), never into a reduction that
                                     would compute them again for every output
     padding                         a fill and a copy instead of a condition for each value
                                     (`_decompose_padding`)
@@ -17,14 +17,12 @@ on the schedule. The loops are only put into the shape that LLVM's own vectorise
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tvm import s_tir, tirx
 
-from .blocks import accesses, is_reduction, uses
+from .blocks import accesses, attempt, inline_chains, is_padding, is_reduction, uses
 from .parallel import share
 from .roles import blocks_of
 
@@ -42,42 +40,23 @@ _LONGEST_VECTOR = 64
 
 def schedule_generic(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     """Schedule every block of ``main`` in place; steps that do not apply are left out."""
+    inline_chains(sch)
     for block in blocks_of(sch):
-        _attempt(_inline_injective, sch, block)
-    for block in blocks_of(sch):
-        _attempt(_decompose_padding, sch, block)
+        attempt(_decompose_padding, sch, block)
     for block in blocks_of(sch):
         if is_reduction(sch, block):
-            _attempt(_schedule_reduction, sch, block, unit)
+            attempt(_schedule_reduction, sch, block, unit)
         else:
-            _attempt(_join_trailing, sch, block)
+            attempt(_join_trailing, sch, block)
     if cores > 1:
         for block in blocks_of(sch):
-            _attempt(_parallel, sch, block, cores)
+            attempt(_parallel, sch, block, cores)
     return True
-
-
-def _attempt(step: Callable[..., None], *args: Any) -> None:
-    """Take a step of which only TVM knows whether it applies; a refusal changes nothing."""
-    with contextlib.suppress(RuntimeError, ValueError):
-        step(*args)
-
-
-def _is_padding(sch: s_tir.Schedule, block: SBlockRV) -> bool:
-    return "pad" in str(sch.get(block).name_hint)
-
-
-def _inline_injective(sch: s_tir.Schedule, block: SBlockRV) -> None:
-    consumers = sch.get_consumers(block)
-    if not consumers or is_reduction(sch, block) or _is_padding(sch, block):
-        return
-    if len(consumers) == 1 and not is_reduction(sch, consumers[0]):
-        sch.compute_inline(block)
 
 
 def _decompose_padding(sch: s_tir.Schedule, block: SBlockRV) -> None:
     loops = sch.get_loops(block)
-    if _is_padding(sch, block) and len(loops) > 2:
+    if is_padding(sch, block) and len(loops) > 2:
         sch.decompose_padding(block, loops[2])
 
 

@@ -15,6 +15,7 @@ from tvm import relax
 
 from . import arithmetic
 from .conv2d import packed_conv2d
+from .lrn import channel_window
 from .matmul import matmul
 from .pool import pool2d
 
@@ -68,6 +69,10 @@ def _pool2d(call: relax.Call, use: Legalization) -> relax.Expr | None:
     return pool2d(use.builder, call)
 
 
+def _avg_pool3d(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return channel_window(use.builder, call)
+
+
 RULES: dict[str, Rule] = {
     "relax.nn.conv2d": _conv2d,
     "relax.matmul": _matmul,
@@ -75,4 +80,5 @@ RULES: dict[str, Rule] = {
     "relax.nn.batch_norm": _batch_norm,
     "relax.nn.max_pool2d": _pool2d,
     "relax.nn.avg_pool2d": _pool2d,
+    "relax.nn.avg_pool3d": _avg_pool3d,
 }

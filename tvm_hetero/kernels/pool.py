@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax, te, tirx
 
+from .blocks import masked
 from .parallel import share
 from .roles import UNPACK, blocks_of, find_role, role, role_of
 
@@ -234,9 +235,8 @@ def _row_or_identity(data: te.Tensor, pool: _Pool, at: tuple[Any, Any, Any], row
     if not pool.top and last < height:
         return data[n, c, y, x]
     value = data[n, c, tirx.Max(tirx.Min(y, height - 1), 0), x]
-    if pool.largest and pool.dilation[0] == 1:
-        return value
-    return tirx.Select(tirx.all(y >= 0, y < height), value, pool.identity)
+    # A clamped row is in the window anyway (`_has_empty_window`), so a maximum may see it twice.
+    return value if pool.largest else masked(value, tirx.all(y >= 0, y < height))
 
 
 def _streams(rows: te.Tensor, pool: _Pool) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from .generic import schedule_generic
 from .packed import schedule_packed
 from .pool import schedule_pool
 from .rows import schedule_rows
+from .transpose import schedule_transpose
 
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
@@ -32,5 +33,6 @@ CPU_RULES: dict[str, Rule] = {
     "packed": schedule_packed,
     "pool": schedule_pool,
     "rows": schedule_rows,
+    "transpose": schedule_transpose,
     "generic": schedule_generic,
 }
