@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 WORKER = "tvm_hetero.cost_models.profile_worker"
 # Importing TVM and loading a library takes a second; on a busy machine many.
 _OPEN_SECONDS = 120.0
+# What a contest takes at most beside its calls: it makes data, and the machine may be busy.
+_CONTEST_SECONDS = 10.0
 
 
 class NotMeasured(Exception):
@@ -73,9 +75,19 @@ class Bench:
         return timing_of(answer.get("times"))
 
     def compare(
-        self, keys: Sequence[KernelKey], func: PrimFunc, cold: Sequence[int]
+        self,
+        keys: Sequence[KernelKey],
+        func: PrimFunc,
+        cold: Sequence[int],
+        expected: float | None = None,
     ) -> list[Timing | str]:
         """Run implementations of one kernel in turns.
+
+        Parameters
+        ----------
+        keys, func, cold : the implementations, one of them, and which arguments are cold.
+        expected : seconds that one of them takes, where that is known: nobody waits longer than
+            a thousand times that (and some) for the others.
 
         Returns
         -------
@@ -91,7 +103,10 @@ class Bench:
             "functions": [self._symbol(key) for key in keys],
             **self._how(func, cold),
         }
-        answer = self._ask(question, self._effort.time_limit)
+        patience = self._effort.time_limit
+        if expected is not None:
+            patience = min(patience, _CONTEST_SECONDS + 1000 * expected)
+        answer = self._ask(question, patience)
         times, wrong = answer.get("times"), answer.get("wrong")
         if not isinstance(times, list) or not isinstance(wrong, list):
             raise NotMeasured(f"its answer is {answer!r:.80}")

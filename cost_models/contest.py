@@ -47,8 +47,9 @@ def contest(job: Job, known: Mapping[str, Timing], bench: Bench) -> Verdict:
     for candidate in job.others:
         if RULE in verdict.refused:
             break  # wrong, so there is nothing to compare with; the plain nest has its time
+        keys, seconds = [job.key, candidate.key], verdict.times[RULE].seconds
         try:
-            rule, other = bench.compare([job.key, candidate.key], job.by_rule.func, job.cold)
+            rule, other = bench.compare(keys, job.by_rule.func, job.cold, seconds)
         except NotMeasured as reason:
             verdict.refuse(candidate.implementation, str(reason))
             continue

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,8 @@ CPU = 1
 # first dense layer, round by round, took longer than running it. A prime: no row equals the next.
 _DISTINCT = 1_048_573
 _PREPARE = "tvm_hetero.profile.prepare"
+# How many times as slow a first call may be; both meet cold caches and fresh pages.
+_HOPELESS = 20.0
 # By how much of the largest value two right outputs may differ, by bytes of a value: sums in
 # another order, of up to some ten thousand values.
 _TOLERANCE = {1: 0.3, 2: 0.03, 4: 1e-4}
@@ -45,6 +48,14 @@ class Run:
     parameters: Sequence[dict[str, Any]]
     cold: Sequence[int]
     effort: Effort
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a function left in its arguments, and what that took (s)."""
+
+    outputs: list[np.ndarray[Any, Any]]
+    seconds: float
 
 
 @dataclass
@@ -98,10 +109,13 @@ class Session:
         ``times``, seconds of each repeat of each; ``wrong``, None or what is wrong with it.
         """
         args = self._arguments(runs[0])
-        expected = self._outputs(runs[0])
-        wrong = [None, *(difference(expected, self._outputs(run)) for run in runs[1:])]
+        calls = [self._first_call(run) for run in runs]
+        wrong = [None, *(difference(calls[0].outputs, call.outputs) for call in calls[1:])]
         sound = [i for i, reason in enumerate(wrong) if reason is None]
-        times: list[list[float]] = [[] for _ in runs]
+        # One that is slower by far is not called again: it may take a thousand times as long.
+        hopeless = [i for i in sound if calls[i].seconds > _HOPELESS * calls[0].seconds]
+        times = [[calls[i].seconds] if i in hopeless else [] for i in range(len(runs))]
+        sound = [i for i in sound if i not in hopeless]
         while turn := _turn(times, sound, runs[0].effort):
             for i in turn:
                 times[i] += self._repeats(runs[i], args, 1)
@@ -118,11 +132,15 @@ class Session:
             for i, p in enumerate(run.parameters)
         ]
 
-    def _outputs(self, run: Run) -> list[np.ndarray[Any, Any]]:
-        """All arguments after one call: which of them are outputs need not be known."""
+    def _first_call(self, run: Run) -> Call:
+        """Call a function once; all arguments afterwards: which are outputs need not be known."""
         args = self._arguments(run)
-        self._function(run)[run.function](*args)
-        return [arg.numpy() for arg in args]
+        function = self._function(run)[run.function]
+        start = time.perf_counter()
+        function(*args)
+        self.device.sync()
+        seconds = time.perf_counter() - start
+        return Call([arg.numpy() for arg in args], seconds)
 
     def _repeats(self, run: Run, args: Sequence[Any], repeat: int) -> list[float]:
         self.cold = list(run.cold) if self.device.dlpack_device_type() == CPU else []

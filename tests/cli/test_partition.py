@@ -99,6 +99,7 @@ def test_partition_json_names_placement_value_and_bound(partitioned: Outcome) ->
     facts = json.loads(partitioned.out)
     assert facts["objective"]["value"] >= facts["lower_bound"] > 0
     assert len(facts["placement"]) == facts["tasks"] > 0
+    assert {sum(row.values()) for row in facts["implementations"].values()} == {facts["kernels"]}
     assert {d for devices in facts["placement"].values() for d in devices} == {"big", "little"}
     assert facts["best_single_device"]["value"] > facts["objective"]["value"]
     assert {"Import model", "Compile", "Save"} <= set(facts["seconds"])

@@ -210,6 +210,17 @@ def _lacking_here(executable: Executable) -> str:
     return ""
 
 
+def _implementations(result: Partition) -> dict[str, dict[str, int]]:
+    """For each device how many kernels are best computed in which way; {} if not measured."""
+    from tvm_hetero.passes.kernel_choices import choices_of
+
+    counts: dict[str, dict[str, int]] = {}
+    for choice in choices_of(result.module):
+        own = counts.setdefault(choice.device, {})
+        own[choice.implementation] = own.get(choice.implementation, 0) + 1
+    return counts
+
+
 def partition_json(result: Partition, seconds: dict[str, float], output: Path) -> dict[str, Any]:
     """What ``partition --json`` prints."""
     schedule = result.schedule
@@ -218,6 +229,7 @@ def partition_json(result: Partition, seconds: dict[str, float], output: Path) -
         "artifact": str(output),
         "tasks": len(result.problem.tasks),
         "kernels": result.kernels,
+        "implementations": _implementations(result),
         "objective": {"kind": schedule.kind, "value": schedule.value},
         "lower_bound": schedule.lower_bound,
         "gap": schedule.gap,
