@@ -9,8 +9,9 @@ Each light model of the onnx wheel with seeded random weights, cut off before it
 random weights saturate). Both sides run on the same number of threads in the same process, in
 blocks of a few runs in turns; between the blocks there is a pause, since ONNX Runtime's threads
 spin for a while after a run. On one core the time is that of the thread (what else runs on the
-machine disturbs little), on more it is the wall clock's; the least and the median of all runs.
-Thread pools are made once a process, so each number of cores has a child process of its own.
+machine disturbs little), on more it is the wall clock's, and how many cores other programs kept
+busy meanwhile stands beside it; the least and the median of all runs. Building is CPU time of the
+process. Thread pools are made once a process: each number of cores has a child process of its own.
 """
 
 from __future__ import annotations
@@ -37,23 +38,30 @@ from tvm import relax, tirx
 from tvm.target import codegen
 
 from benchmarks.documents import write_document
+from benchmarks.kernel_cases.contest import scheduled
+from benchmarks.performance import BUILD_SECONDS, MODEL_MEAN, MODEL_WORST, write_page
+from benchmarks.scheduling.runner import geometric_mean
+from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
-from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "models.json"
-GOAL_MEAN, GOAL_WORST, GOAL_BUILD = 1.1, 1.5, 15.0  # our time / ONNX Runtime's; seconds
 SMALL = ("squeezenet",)
 _CORES = "1,2"
-_ROUNDS, _PAUSE = 8, 0.05
-_BLOCK_SECONDS, _LEAST_RUNS, _MOST_RUNS = 0.1, 3, 30
+_ROUNDS, _PAUSE = 25, 0.05
+_STABLE_ROUNDS, _STABLE = 4, 1.005
+_BLOCK_SECONDS, _LEAST_RUNS, _MOST_RUNS = 0.1, 2, 30
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model on so many cores. Seconds; ``error`` is over the deviation of the logits."""
+    """One model on so many cores.
+
+    Seconds; ``error`` is over the deviation of the logits, ``others`` the cores that other
+    programs kept busy.
+    """
 
     model: str
     cores: int
@@ -68,6 +76,7 @@ class Row:
     ort_s: float
     ort_median_s: float
     error: float
+    others: float
     slowest: list[tuple[str, str, int, float]] = field(default_factory=list)
 
     @property
@@ -85,8 +94,6 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure in child processes, print and write; the rows."""
     args = _arguments(arguments)
     if args.show:
-        from benchmarks.performance import write_page
-
         write_page(ROOT / "benchmarks" / "results", ROOT / "docs")
         return []
     if args.child:
@@ -151,17 +158,18 @@ def _measure_all(args: argparse.Namespace) -> None:
 def measure(name: str, target: tvm.target.Target, cores: int, rounds: int, shown: int) -> Row:
     """Build one model, compare it with ONNX Runtime and time both."""
     proto = logits_of(randomize_weights(load_model(light_models()[name]), 0))
+    imported, import_s = _timed(lambda: from_onnx(proto))
+    lowered, lower_s = _timed(lambda: LowerToTasks([target])(imported))
+    module, schedule_s = _timed(lambda: scheduled(lowered, target))
+    executable, compile_s = _timed(lambda: tvm.compile(module, target))
+    vm = relax.VirtualMachine(executable, tvm.cpu())
     session = _session(proto, cores)
     (feed,) = session.get_inputs()
     x = np.random.default_rng(0).random(feed.shape, dtype=np.float32)
-    imported, import_s = _timed(lambda: from_onnx(proto))
-    lowered, lower_s = _timed(lambda: LowerToTasks([target])(imported))
-    scheduled, schedule_s = _timed(lambda: _scheduled(lowered, target))
-    executable, compile_s = _timed(lambda: tvm.compile(scheduled, target))
-    vm = relax.VirtualMachine(executable, tvm.cpu())
     tensor, function = tvm.runtime.tensor(x), vm["main"]
     error = _difference(function(tensor).numpy(), session.run(None, {feed.name: x})[0])
     clock = time.thread_time if cores == 1 else time.perf_counter
+    neighbours = Neighbours()
     ours, ort = in_turns(
         [lambda: function(tensor), lambda: session.run(None, {feed.name: x})], clock, rounds
     )
@@ -169,7 +177,7 @@ def measure(name: str, target: tvm.target.Target, cores: int, rounds: int, shown
         name, cores, _tasks(lowered), len(_kernels(lowered)),
         import_s, lower_s, schedule_s, compile_s,
         min(ours), statistics.median(ours), min(ort), statistics.median(ort),
-        error, _slowest(vm, tensor, scheduled, clock, shown) if shown else [],
+        error, neighbours.busy_cores(), _slowest(vm, tensor, module, clock, shown) if shown else [],
     )  # fmt: skip
 
 
@@ -193,14 +201,6 @@ def _session(proto: onnx.ModelProto, cores: int) -> onnxruntime.InferenceSession
     return onnxruntime.InferenceSession(proto.SerializeToString(), options)
 
 
-def _scheduled(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
-    functions = {
-        gv: schedule_kernel(f, target) if isinstance(f, tirx.PrimFunc) else f
-        for gv, f in mod.functions_items()
-    }
-    return tvm.IRModule(functions, attrs=mod.attrs)
-
-
 def _kernels(mod: tvm.IRModule) -> dict[str, tirx.PrimFunc]:
     found = [(gv.name_hint, f) for gv, f in mod.functions_items()]
     return {name: f for name, f in found if isinstance(f, tirx.PrimFunc)}
@@ -213,8 +213,8 @@ def _tasks(mod: tvm.IRModule) -> int:
 
 
 def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    return function(), time.perf_counter() - start
+    start = time.process_time()
+    return function(), time.process_time() - start
 
 
 def _difference(actual: NDArray[Any], expected: NDArray[Any]) -> float:
@@ -226,21 +226,36 @@ def _difference(actual: NDArray[Any], expected: NDArray[Any]) -> float:
 def in_turns(
     functions: Sequence[Callable[[], Any]], clock: Callable[[], float], rounds: int
 ) -> list[list[float]]:
-    """The times of all runs of each, in blocks that take turns."""
+    """The times of all runs of each, in blocks that take turns, until the least are stable."""
     times: list[list[float]] = [[] for _ in functions]
-    for _ in range(rounds):
-        for i, function in enumerate(functions):
+    best: list[list[float]] = []  # after each round
+    while len(best) < rounds and not _stable(best):
+        for function, taken in zip(functions, times, strict=True):
             time.sleep(_PAUSE)
-            for _ in range(2):  # the caches are the other side's, the threads asleep
-                function()
-            start = time.perf_counter()
-            function()
-            once = time.perf_counter() - start
-            for _ in range(int(min(max(_BLOCK_SECONDS / once, _LEAST_RUNS), _MOST_RUNS))):
-                start = clock()
-                function()
-                times[i].append(clock() - start)
+            taken += _block(function, clock)
+        best.append([min(taken) for taken in times])
     return times
+
+
+def _block(function: Callable[[], Any], clock: Callable[[], float]) -> list[float]:
+    function()  # the caches are the other side's, the threads asleep
+    start = time.perf_counter()
+    function()
+    runs = _BLOCK_SECONDS / (time.perf_counter() - start)
+    times = []
+    for _ in range(int(min(max(runs, _LEAST_RUNS), _MOST_RUNS))):
+        start = clock()
+        function()
+        times.append(clock() - start)
+    return times
+
+
+def _stable(best: list[list[float]]) -> bool:
+    """Whether the last rounds have brought hardly anything."""
+    if len(best) <= _STABLE_ROUNDS:
+        return False
+    before, now = best[-1 - _STABLE_ROUNDS], best[-1]
+    return all(old <= _STABLE * new for old, new in zip(before, now, strict=True))
 
 
 def _slowest(
@@ -278,17 +293,19 @@ def _slowest(
 
 _HEAD = (
     f"{'model':<14}{'cores':>6}{'kernels':>8}{'ours ms':>9}{'median':>9}{'ORT ms':>9}{'median':>9}"
-    f"{'ratio':>7}{'error':>9}{'import':>8}{'lower':>7}{'sched.':>7}{'compile':>8}{'build s':>8}"
+    f"{'ratio':>7}{'others':>7}{'error':>9}"
+    f"{'import':>8}{'lower':>8}{'sched.':>8}{'compile':>8}{'build s':>8}"
 )
 
 
 def _line(row: Row) -> str:
     times = (row.ours_s, row.ours_median_s, row.ort_s, row.ort_median_s)
+    steps = (row.import_s, row.lower_s, row.schedule_s, row.compile_s, row.build_s)
     lines = [
         f"{row.model:<14}{row.cores:>6}{row.kernels:>8}"
         + "".join(f"{1e3 * seconds:>9.2f}" for seconds in times)
-        + f"{row.ratio:>7.2f}{row.error:>9.0e}{row.import_s:>8.1f}{row.lower_s:>7.1f}"
-        f"{row.schedule_s:>7.1f}{row.compile_s:>8.1f}{row.build_s:>8.1f}"
+        + f"{row.ratio:>7.2f}{row.others:>7.1f}{row.error:>9.0e}"
+        + "".join(f"{seconds:>8.1f}" for seconds in steps)
     ]
     lines += [f"{1e3 * s:>12.3f} ms{n:>4} x {name} ({rule})" for name, rule, n, s in row.slowest]
     return "\n".join(lines)
@@ -297,12 +314,13 @@ def _line(row: Row) -> str:
 def summary(rows: Sequence[Row]) -> str:
     """Mean and worst beside the goals, for one number of cores."""
     ratios = [row.ratio for row in rows]
-    mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+    mean = geometric_mean(ratios)
     worst, slowest = max(rows, key=lambda r: r.ratio), max(rows, key=lambda r: r.build_s)
     return (
         f"our time / ONNX Runtime's, {rows[0].cores} core{'s' * (rows[0].cores > 1)}: geometric "
-        f"mean {mean:.2f} (goal {GOAL_MEAN}), worst {worst.ratio:.2f} ({worst.model}; goal "
-        f"{GOAL_WORST}); longest build {slowest.build_s:.1f} s ({slowest.model}; goal {GOAL_BUILD})"
+        f"mean {mean:.2f} (goal {MODEL_MEAN}), worst {worst.ratio:.2f} ({worst.model}; goal "
+        f"{MODEL_WORST}); longest build {slowest.build_s:.1f} s ({slowest.model}; goal "
+        f"{BUILD_SECONDS:g})"
     )
 
 

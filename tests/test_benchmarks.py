@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from benchmarks import kernels, models, partitions, schedule
+from benchmarks import kernels, layouts, models, partitions, performance, schedule
 from benchmarks.kernel_cases import FAMILIES
 from benchmarks.scheduling import page
 
@@ -52,6 +52,18 @@ def test_models_small():
         assert math.isfinite(row.ratio)
         assert row.build_s > 0
         assert len(row.slowest) == 2
+
+
+def test_layouts_small():
+    rows = layouts.main(["--small", "--models", "squeezenet"])
+    assert len(rows) == 2
+    assert all(row.error < 1e-3 for row in rows)
+
+
+def test_the_page_of_the_kernels_quotes_the_committed_results(tmp_path):
+    performance.write_page(models.RESULTS.parent, tmp_path)
+    written = (tmp_path / "performance.md").read_text(encoding="utf-8")
+    assert written == (schedule.ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 
 
 def test_schedule_small():

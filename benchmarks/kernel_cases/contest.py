@@ -126,26 +126,19 @@ class Contest:
     def _sides(self, cases: Sequence[Case]) -> Iterator[Sides]:
         models = [case.model() for case in cases]
         relaxed = [from_onnx(model) for model in models]
-        lowered = [self._scheduled(LowerToTasks([self.target])(mod)) for mod in relaxed]
-        ours = _machine(lowered, self.target)
-        default = _machine(relaxed, self.target) if self.default else None
+        lowered = [scheduled(LowerToTasks([self.target])(mod), self.target) for mod in relaxed]
+        ours = machine(lowered, self.target)
+        default = machine(relaxed, self.target) if self.default else None
         for i, case in enumerate(cases):
             arrays = case.arrays()
             session = Session(models[i], arrays)
             tensors = [tvm.runtime.tensor(arrays[name]) for name in case.inputs]
             yield Sides(
-                _caller(ours[f"case{i}"], tensors),
-                _caller(default[f"case{i}"], tensors) if default is not None else None,
+                caller(ours[f"case{i}"], tensors),
+                caller(default[f"case{i}"], tensors) if default is not None else None,
                 session,
                 _rules(lowered[i]),
             )
-
-    def _scheduled(self, mod: tvm.IRModule) -> tvm.IRModule:
-        functions = {
-            gv: schedule_kernel(f, self.target) if isinstance(f, tirx.PrimFunc) else f
-            for gv, f in mod.functions_items()
-        }
-        return tvm.IRModule(functions, attrs=mod.attrs)
 
 
 class Session:
@@ -233,7 +226,8 @@ def _without(seconds: float, overhead: float) -> float:
     return max(seconds - overhead, _LEAST)
 
 
-def _caller(function: Any, tensors: Sequence[Any]) -> Call:
+def caller(function: Any, tensors: Sequence[Any]) -> Call:
+    """A call of the function with these tensors."""
     if len(tensors) == 1:
         (only,) = tensors
         return lambda: function(only)
@@ -246,7 +240,16 @@ def _rules(mod: tvm.IRModule) -> str:
     return "+".join(sorted(set(rules)))
 
 
-def _machine(modules: Sequence[tvm.IRModule], target: tvm.target.Target) -> Any:
+def scheduled(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
+    """The module with every kernel scheduled by its rule."""
+    functions = {
+        gv: schedule_kernel(f, target) if isinstance(f, tirx.PrimFunc) else f
+        for gv, f in mod.functions_items()
+    }
+    return tvm.IRModule(functions, attrs=mod.attrs)
+
+
+def machine(modules: Sequence[tvm.IRModule], target: tvm.target.Target) -> Any:
     """A virtual machine with the `main` of module i as `case{i}`."""
     builder = relax.BlockBuilder()
     for i, mod in enumerate(modules):

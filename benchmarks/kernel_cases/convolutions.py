@@ -96,7 +96,18 @@ def tiny(family: str) -> Case:
     ).case("the call alone")  # fmt: skip
 
 
+def of_network(name: str) -> Iterator[Convolution]:
+    """The convolutions of a light model, in program order."""
+    return (convolution for network, convolution in _light() if network == name)
+
+
 def _all() -> Iterator[tuple[str, Convolution]]:
+    yield from _light()
+    yield from (("mobilenet-v1", c) for c in _mobilenet_v1())
+    yield from (("mobilenet-v2", c) for c in _mobilenet_v2())
+
+
+def _light() -> Iterator[tuple[str, Convolution]]:
     for op in operators("Conv"):
         _, channels, height, width = op.shapes[0]
         out_channels, _, kh, kw = op.shapes[1]
@@ -107,8 +118,6 @@ def _all() -> Iterator[tuple[str, Convolution]]:
             channels, height, width, out_channels, (kh, kw), (sy, sx), (top, left, bottom, right),
             (dy, dx), int(op.attributes.get("group", 1)),
         )  # fmt: skip
-    yield from (("mobilenet-v1", c) for c in _mobilenet_v1())
-    yield from (("mobilenet-v2", c) for c in _mobilenet_v2())
 
 
 def _square(channels: int, size: int, out: int, kernel: int, stride: int) -> Convolution:

@@ -1,0 +1,232 @@
+"""docs/performance.md from the results of `kernels`, `models` and `layouts`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scheduling.page import table
+from benchmarks.scheduling.runner import geometric_mean
+
+# What is meant to be reached: ONNX Runtime's time / ours for kernels (geometric mean, least),
+# our time / ONNX Runtime's for models (geometric mean, worst), seconds of a build.
+KERNEL_MEAN, KERNEL_LEAST = 1.0, 0.5
+MODEL_MEAN, MODEL_WORST, BUILD_SECONDS = 1.1, 1.5, 15.0
+Document = dict[str, Any]
+Row = dict[str, Any]
+
+_HEAD = """# What the kernels reach
+
+Every figure here is from `benchmarks/results/{kernels,models,layouts}.json`, which
+`python -m benchmarks.kernels`, `.models` and `.layouts` write; `python -m benchmarks.models --show`
+makes this page of them. Kernels are compiled by rules alone: nothing was tuned.
+"""
+
+
+def write_page(results: Path, docs: Path) -> None:
+    """Write performance.md from those results that are there."""
+    found = {
+        name: json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+        for name in _SECTIONS
+        if (results / f"{name}.json").exists()
+    }
+    parts = [_HEAD, _goals(found)]
+    parts += [section(found[name]) for name, section in _SECTIONS.items() if name in found]
+    (docs / "performance.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
+    """Rows in groups, in the order in which the groups first appear."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row[key], []).append(row)
+    return groups
+
+
+def ratio(row: Row) -> float:
+    """Our time over ONNX Runtime's, the least of each."""
+    return float(row["ours_s"] / row["ort_s"])
+
+
+def build_seconds(row: Row) -> float:
+    """From the ONNX model to machine code."""
+    return float(sum(row[step] for step in ("import_s", "lower_s", "schedule_s", "compile_s")))
+
+
+def _goals(found: dict[str, Document]) -> str:
+    lines: list[list[str]] = []
+    if "kernels" in found:
+        speeds = [1 / row["ratio"] for row in found["kernels"]["rows"]]
+        mean, below = geometric_mean(speeds), sum(s < KERNEL_LEAST for s in speeds)
+        lines += [
+            _goal("kernels: ONNX Runtime's time / ours, geometric mean", f"≥ {KERNEL_MEAN}",
+                  f"{mean:.2f}", mean >= KERNEL_MEAN),
+            _goal("kernels: the least of them", f"≥ {KERNEL_LEAST}",
+                  f"{min(speeds):.2f} ({below} of {len(speeds)} below)", not below),
+        ]  # fmt: skip
+    for cores, rows in by(found.get("models", {"rows": []})["rows"], "cores").items():
+        what = f"models on {cores} core{'s' * (cores > 1)}: our time / ONNX Runtime's"
+        mean, worst = geometric_mean([ratio(row) for row in rows]), max(rows, key=ratio)
+        lines += [
+            _goal(f"{what}, geometric mean", f"≤ {MODEL_MEAN}", f"{mean:.2f}", mean <= MODEL_MEAN),
+            _goal(f"{what}, worst", f"≤ {MODEL_WORST}", f"{ratio(worst):.2f} ({worst['model']})",
+                  ratio(worst) <= MODEL_WORST),
+        ]  # fmt: skip
+    if "models" in found:
+        slow = max(found["models"]["rows"], key=build_seconds)
+        seconds = build_seconds(slow)
+        lines.append(
+            _goal("models: import, lowering, schedules and compilation", f"≤ {BUILD_SECONDS:g} s",
+                  f"{seconds:.1f} s ({slow['model']})", seconds <= BUILD_SECONDS)
+        )  # fmt: skip
+    heads = ["goal", "wanted", "reached", "met"]
+    return "\n".join(["## What was meant to be reached", "", table(heads, lines), ""])
+
+
+def _goal(text: str, wanted: str, reached: str, met: bool) -> list[str]:
+    return [text, wanted, reached, "yes" if met else "**no**"]
+
+
+def _models(document: Document) -> str:
+    sections = [
+        "## Whole models", "",
+        "Light models of the onnx wheel, random weights, batch 1, on as many threads as cores; the "
+        "least of many runs in turns, in ms (one core: CPU time of the thread; more: wall clock), "
+        "and in brackets the median. *Build* is CPU time: import, lowering, schedules, "
+        "compilation. *Error* is the largest difference from ONNX Runtime's logits over their "
+        "deviation. *Others* says how many cores other programs kept busy meanwhile: with two "
+        "threads on two cores they cost both sides much.", "", _machine(document), "",
+    ]  # fmt: skip
+    heads = ["model", "ours", "ONNX Runtime", "ours / ONNX Runtime's"]
+    heads += ["build, s", "error", "others"]
+    for cores, rows in by(document["rows"], "cores").items():
+        lines = [
+            [row["model"], *(_ms(row, side) for side in ("ours", "ort")), f"{ratio(row):.2f}",
+             f"{build_seconds(row):.1f}", f"{row['error']:.0e}", f"{row['others']:.1f}"]
+            for row in rows
+        ]  # fmt: skip
+        sections += [f"### {cores} core{'s' * (cores > 1)}", "", table(heads, lines), ""]
+        busy = sum(row["others"] for row in rows) / len(rows)
+        if cores > 1 and busy > _DISTURBED:
+            sections += [f"Not to be relied upon: others kept {busy:.1f} cores busy.", ""]
+    return "\n".join([*sections, *_misses(document["rows"])])
+
+
+_DISTURBED = 0.3  # cores that others may keep busy while two are measured
+
+
+def _ms(row: Row, side: str) -> str:
+    return f"{1e3 * row[f'{side}_s']:.2f} ({1e3 * row[f'{side}_median_s']:.2f})"
+
+
+# Why a model takes longer than ONNX Runtime, as far as it is known.
+_REASONS: dict[str, str] = {}
+
+
+def _misses(rows: list[Row]) -> list[str]:
+    missed = by([row for row in rows if ratio(row) > MODEL_MEAN], "model")
+    if not missed:
+        return []
+    lines = [f"Above {MODEL_MEAN} of ONNX Runtime's time:", ""]
+    for model, found in missed.items():
+        where = ", ".join(f"{ratio(r):.2f} on {r['cores']}" for r in found)
+        lines.append(f"- {model} ({where}): {_REASONS.get(model, 'not looked into yet.')}")
+    return [*lines, ""]
+
+
+def _kernels(document: Document) -> str:
+    families = by(document["rows"], "family")
+    sections = [
+        "## Kernel by kernel", "",
+        "One operator as a model of its own; one thread, readings in turns, the least; what a call "
+        "costs is subtracted. *Default* is TVM's own loop nest with no schedule. *Peak* is that of "
+        "a loop in C on the same core: multiply-adds "
+        f"({document['peak_gflops']:.0f} GFLOP/s), or copying or reading as many bytes as the "
+        "case does. ONNX Runtime computes convolutions blocked (NCHWc): its time has the "
+        "reordering in and out, which a whole model does only at the edges.", "",
+        _machine(document), "",
+        "ONNX Runtime's time over ours (above 1: ours is quicker):", "",
+        table(
+            ["family", "cases", "geometric mean", "least", f"below {KERNEL_LEAST}",
+             "share of peak", "default's time / ours"],
+            [_family(name, rows) for name, rows in families.items()],
+        ), "",
+    ]  # fmt: skip
+    for name, rows in families.items():
+        sections += [f"### {name}", "", table(_CASE_HEADS, map(_case, rows)), ""]
+    return "\n".join(sections)
+
+
+def _family(name: str, rows: list[Row]) -> list[Any]:
+    speeds = [1 / row["ratio"] for row in rows]
+    shares = sorted(row["ours"] / row["peak"] for row in rows)
+    over_default = [row["default_us"] / row["ours_us"] for row in rows if row["default_us"]]
+    return [
+        name, len(rows), f"{geometric_mean(speeds):.2f}", f"{min(speeds):.2f}",
+        sum(s < KERNEL_LEAST for s in speeds), f"{100 * shares[len(shares) // 2]:.0f} %",
+        f"{geometric_mean(over_default):.1f}",
+    ]  # fmt: skip
+
+
+_CASE_HEADS = [
+    "case", "from", "rule", "unit", "ours", "default", "ONNX Runtime", "peak",
+    "ONNX Runtime's time / ours",
+]  # fmt: skip
+
+
+def _case(row: Row) -> list[Any]:
+    default = "" if row["default"] is None else f"{row['default']:.1f}"
+    return [
+        row["case"], row["where"], row["rule"], row["unit"], f"{row['ours']:.1f}", default,
+        f"{row['ort']:.1f}", f"{row['peak']:.0f}", f"{1 / row['ratio']:.2f}",
+    ]  # fmt: skip
+
+
+def _layouts(document: Document) -> str:
+    lines, ratios = [], []
+    for network, rows in by(document["rows"], "network").items():
+        nchw, blocked = (
+            sum(row["times"] * row[key] for row in rows) / 1e3 for key in ("nchw_us", "blocked_us")
+        )
+        ratios.append(blocked / nchw)
+        lines.append([network, f"{nchw:.2f}", f"{blocked:.2f}", f"{blocked / nchw:.2f}"])
+    return "\n".join([
+        "## Should activations stay blocked between convolutions?", "",
+        "All convolutions of a network, each times how often it occurs, on one core: by our rule, "
+        "which reads and writes NCHW, and by a kernel that reads and writes NCHW16c (activations "
+        "in blocks of 16 channels), which was given the best of several register tiles. Without "
+        "epilogues, and without the transformations at the edges of the network.", "",
+        _machine(document), "",
+        table(["network", "NCHW, ms", "NCHW16c, ms", "NCHW16c / NCHW"], lines), "",
+        _verdict(ratios), "",
+    ])  # fmt: skip
+
+
+def _verdict(ratios: list[float]) -> str:
+    mean = geometric_mean(ratios)
+    if mean < _WORTH_IT:
+        return (
+            f"Blocked activations take {100 * (1 - mean):.0f} % less time (geometric mean): more "
+            f"than the {100 * (1 - _WORTH_IT):.0f} % that were to decide. They are not built yet."
+        )
+    return (
+        f"Blocked activations take {100 * (1 - mean):.0f} % less time (geometric mean), less than "
+        f"the {100 * (1 - _WORTH_IT):.0f} % that were to decide: activations stay NCHW."
+    )
+
+
+# A layout for whole chains is worth its trouble where it takes less than this share of the time.
+_WORTH_IT = 0.9
+
+
+def _machine(document: Document) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
+    return (
+        f"{document['machine']}, {document['cores']} cores, load {document['load']:.1f}, target "
+        f"`{document['target']}`; {versions}."
+    )
+
+
+_SECTIONS = {"models": _models, "layouts": _layouts, "kernels": _kernels}
