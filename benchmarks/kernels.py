@@ -4,6 +4,7 @@
     python -m benchmarks.kernels --family dense,attention  some of them
     python -m benchmarks.kernels --case 56x56 --no-default quickly, what one works on
     python -m benchmarks.kernels --small                   seconds (the tests run it)
+    python -m benchmarks.kernels --show                    writes docs/performance.md
 
 Everything in one process on one thread, thread CPU time, readings in turns, the least counts; what
 a call costs each side is measured on the family's tiniest case and subtracted. The peaks are those
@@ -25,12 +26,15 @@ from tvm.target import codegen
 
 from benchmarks.documents import write_document
 from benchmarks.kernel_cases import FAMILIES
+from benchmarks.kernel_cases.case import Case
 from benchmarks.kernel_cases.contest import TOLERANCE, Contest, Overhead, Row
 from benchmarks.kernel_cases.peaks import Peaks, measure_peaks
-from benchmarks.performance import KERNEL_LEAST, KERNEL_MEAN
+from benchmarks.performance import KERNEL_LEAST, KERNEL_MEAN, write_page
 from benchmarks.scheduling.runner import geometric_mean
 
-RESULTS = Path(__file__).with_name("results") / "kernels.json"
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "kernels.json"
+_ALL = ",".join(FAMILIES)
 _SMALL = 2  # cases of a family
 _SECONDS, _SMALL_SECONDS = 0.05, 0.004
 
@@ -43,39 +47,63 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     SystemExit
         A kernel's result is wrong; the table is printed before.
     """
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--family", default=",".join(FAMILIES), help="names with commas between")
-    parser.add_argument("--case", default="", help="only cases with this in their name or network")
-    parser.add_argument("--small", action="store_true", help="few cases and readings, no file")
-    parser.add_argument("--no-default", action="store_true", help="leave TVM's default out")
-    parser.add_argument("--target", default=codegen.llvm_get_system_cpu(), help="LLVM's -mcpu")
-    parser.add_argument("--seconds", type=float, default=_SECONDS, help="of timing a case and side")
-    args = parser.parse_args(arguments)
+    args = _arguments(arguments)
+    if args.show:
+        write_page(RESULTS.parent, ROOT / "docs")
+        return []
     peaks = measure_peaks()
     print(f"target {args.target}, one thread. {_peaks_line(peaks)}")
     target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": 1})
-    seconds = _SMALL_SECONDS if args.small else args.seconds
-    contest = Contest(target, peaks, seconds, default=not args.no_default)
+    contest = Contest(target, peaks, args.seconds, default=not args.no_default)
     rows: list[Row] = []
     overheads: dict[str, Overhead] = {}
     for family in args.family.split(","):
-        cases = [c for c in FAMILIES[family].cases() if args.case in f"{c.name} ({c.where})"]
-        cases = sorted(cases, key=lambda c: c.work)[:_SMALL] if args.small else cases
-        if not cases:
-            continue
-        overheads[family] = contest.overhead(FAMILIES[family].tiny())
-        print(f"\n{family}: a call costs us {1e6 * overheads[family].ours:.1f} us, ONNX Runtime "
-              f"{1e6 * overheads[family].ort:.1f} us (subtracted)\n{_HEAD}")  # fmt: skip
-        for row in contest.rows(family, cases, overheads[family]):
-            rows.append(row)
-            print(_line(row), flush=True)
-        gc.collect()
+        cases = _chosen(family, args)
+        if cases:
+            overheads[family] = contest.overhead(FAMILIES[family].tiny())
+            rows += _measured(contest, family, cases, overheads[family])
     print("\n" + "\n".join(_summary(rows)))
-    if not (args.small or args.case or args.family != ",".join(FAMILIES)):
+    if not (args.small or args.case or args.no_default or args.family != _ALL):
         _write(rows, overheads, peaks, args.target)
     wrong = [f"{row.family} {row.case}" for row in rows if row.error > TOLERANCE]
     if wrong:
         raise SystemExit(f"wrong results: {'; '.join(wrong)}")
+    return rows
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--family", default=_ALL, help="names with commas between")
+    parser.add_argument("--case", default="", help="only cases with this in their name or network")
+    parser.add_argument("--small", action="store_true", help="few cases and readings, no file")
+    parser.add_argument("--no-default", action="store_true", help="leave TVM's default out")
+    parser.add_argument("--target", default=codegen.llvm_get_system_cpu(), help="LLVM's -mcpu")
+    parser.add_argument("--seconds", type=float, help="of timing, for each case and side")
+    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    args = parser.parse_args(arguments)
+    unknown = sorted(set(args.family.split(",")) - set(FAMILIES))
+    if unknown:
+        parser.error(f"no family {', '.join(unknown)}; there are {', '.join(FAMILIES)}")
+    args.seconds = args.seconds or (_SMALL_SECONDS if args.small else _SECONDS)
+    return args
+
+
+def _chosen(family: str, args: argparse.Namespace) -> list[Case]:
+    """The family's cases that were asked for; with --small those with the least work."""
+    cases = [c for c in FAMILIES[family].cases() if args.case in f"{c.name} ({c.where})"]
+    return sorted(cases, key=lambda c: c.work)[:_SMALL] if args.small else cases
+
+
+def _measured(contest: Contest, family: str, cases: list[Case], overhead: Overhead) -> list[Row]:
+    """Measure and print."""
+    ours, ort = 1e6 * overhead.ours, 1e6 * overhead.ort
+    print(f"\n{family}: a call costs us {ours:.1f} us, ONNX Runtime {ort:.1f} us (subtracted)")
+    print(_HEAD)
+    rows = []
+    for row in contest.rows(family, cases, overhead):
+        print(_line(row), flush=True)
+        rows.append(row)
+    gc.collect()  # a family's weights may be a gigabyte
     return rows
 
 
