@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlockRealize
+from tvm.sym import Analyzer
 
 from .roles import blocks_of
 
@@ -38,14 +39,25 @@ def bindings(sch: Schedule, block: SBlockRV) -> list[tirx.PrimExpr]:
 
 
 def accesses(block: tirx.SBlock) -> list[tuple[list[tirx.PrimExpr], list[int]]]:
-    """Indices and the buffer's shape of each load and store in the body of a block."""
+    """Indices and the buffer's shape of each load and store in the body of a block.
+
+    Indices are simplified for the extents of the block: what is left of reshapes that were
+    inlined are sums of quotients, most of which are zero.
+    """
     found: list[tuple[list[tirx.PrimExpr], list[int]]] = []
+    analyzer = Analyzer()
+    for v in block.iter_vars:
+        if int(v.dom.extent) > 1:
+            analyzer.bind(v.var, v.dom)
+
+    def add(indices: Sequence[tirx.PrimExpr], shape: Sequence[Any]) -> None:
+        found.append(([analyzer.simplify(i) for i in indices], [int(e) for e in shape]))
 
     def load(node: TensorLoad) -> None:
-        found.append((list(node.indices), [int(e) for e in node.source.shape]))
+        add(node.indices, node.source.shape)
 
     def store(node: tirx.BufferStore) -> None:
-        found.append((list(node.indices), [int(e) for e in node.buffer.shape]))
+        add(node.indices, node.buffer.shape)
 
     tvm_ffi.structural_walk(block.body, [(TensorLoad, load), (tirx.BufferStore, store)])
     return found
@@ -72,6 +84,14 @@ def masked(value: tirx.PrimExpr, condition: tirx.PrimExpr) -> tirx.PrimExpr:
     """
     ones = tirx.Select(condition, tirx.const(-1, "int32"), tirx.const(0, "int32"))
     return tirx.reinterpret("float32", tirx.bitwise_and(tirx.reinterpret("int32", value), ones))
+
+
+def is_copy(sch: Schedule, block: SBlockRV) -> bool:
+    """True for a block that stores what it loads, or a cast of it."""
+    value = getattr(sch.get(block).body, "value", None)
+    while isinstance(value, tirx.Cast):
+        value = value.value
+    return isinstance(value, TensorLoad)
 
 
 def is_padding(sch: Schedule, block: SBlockRV) -> bool:

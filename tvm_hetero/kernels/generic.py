@@ -12,7 +12,8 @@ on the schedule. The loops are only put into the shape that LLVM's own vectorise
     reductions of leading axes      a tile of neighbouring outputs in registers (`_tile`)
     other long reductions           eight outputs at a time, since one sum can only take one
                                     step in four cycles (`_interleave`)
-    trailing dimensions             joined where all accesses allow it (`_join_trailing`)
+    trailing dimensions             joined where all accesses allow it, or split where indices
+                                    divide them (`_join_trailing`)
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import tvm_ffi
 from tvm import s_tir, tirx
+from tvm.tirx import FloorMod
 
-from .blocks import accesses, attempt, inline_chains, is_padding, is_reduction, uses
+from .blocks import accesses, attempt, inline_chains, is_copy, is_padding, is_reduction, uses
 from .parallel import share
 from .roles import blocks_of
 
@@ -130,11 +133,16 @@ def _join_trailing(sch: s_tir.Schedule, block: SBlockRV) -> None:
     loops = sch.get_loops(block)
     joined = _joinable(sch.get(block), [int(sch.get(loop).extent) for loop in loops])
     if not joined:
+        part = _division(sch.get(block))
+        if part is not None:
+            sch.split(loops[-1], [None, part])
         return
     loop = sch.fuse(*loops[-joined:]) if joined > 1 else loops[-1]
     extent = int(sch.get(loop).extent)
     # LLVM does the rest of a short loop value by value; of a vector of 49 it does 48 and one.
-    if extent % _LANES and 1 < extent <= _LONGEST_VECTOR:
+    # What only copies it makes a memcpy, which is better still.
+    short = extent % _LANES and 1 < extent <= _LONGEST_VECTOR
+    if short and not is_copy(sch, block):
         sch.vectorize(loop)
 
 
@@ -156,15 +164,32 @@ def _joinable(block: tirx.SBlock, extents: list[int]) -> int:
 def _covers(
     indices: list[tirx.PrimExpr], shape: list[int], tail: list[tirx.Var], extents: list[int]
 ) -> bool:
-    used = [i for i in indices if any(uses(i, v) for v in tail)]
+    """Dimensions of extent one are no obstacle, wherever they stand."""
+    long = [(var, extent) for var, extent in zip(tail, extents, strict=True) if extent > 1]
+    used = [i for i in indices if any(uses(i, var) for var, _ in long)]
     if not used:
         return True
-    last = indices[-len(tail) :]
+    last = [(i, e) for i, e in zip(indices, shape, strict=True) if e > 1][-len(long) :]
     return (
-        len(used) == len(tail)
-        and all(index.same_as(v) for index, v in zip(last, tail, strict=True))
-        and shape[len(shape) - len(tail) + 1 :] == extents[1:]
+        len(used) == len(long) == len(last)
+        and all(index.same_as(var) for (index, _), (var, _) in zip(last, long, strict=True))
+        and [e for _, e in last[1:]] == [e for _, e in long[1:]]
     )
+
+
+def _division(block: tirx.SBlock) -> int | None:
+    """The part into which indices divide the last dimension, as merged heads do into 64."""
+    last = block.iter_vars[-1]
+    extent, found = int(last.dom.extent), []
+
+    def visit(node: FloorMod) -> None:
+        if node.a.same_as(last.var) and isinstance(node.b, tirx.IntImm):
+            found.append(int(node.b))
+
+    for indices, _shape in accesses(block):
+        tvm_ffi.structural_walk(indices, (FloorMod, visit))
+    parts = {part for part in found if 1 < part < extent and extent % part == 0}
+    return min(parts) if len(parts) == 1 else None
 
 
 def _parallel(sch: s_tir.Schedule, block: SBlockRV, cores: int) -> None:

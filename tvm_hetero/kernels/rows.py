@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from tvm import tirx
 
-from .blocks import accesses, bindings, is_reduction, uses
+from .blocks import accesses, bindings, is_copy, is_reduction, uses
 from .parallel import share
 from .roles import blocks_of
 
@@ -146,17 +146,8 @@ def _inline(sch: Schedule) -> None:
         consumers = sch.get_consumers(block)
         if not consumers or is_reduction(sch, block):
             continue
-        if len(consumers) == 1 or _is_cheap(sch, block):
+        if len(consumers) == 1 or is_copy(sch, block):
             sch.compute_inline(block)
-
-
-def _is_cheap(sch: Schedule, block: SBlockRV) -> bool:
-    """A copy or a cast."""
-    body = sch.get(block).body
-    value = getattr(body, "value", None)
-    while isinstance(value, tirx.Cast):
-        value = value.value
-    return hasattr(value, "indices")
 
 
 def _partial_sums(sch: Schedule, block: SBlockRV) -> list[SBlockRV]:
