@@ -47,6 +47,12 @@ def heads(q, k):
     return op.matmul(op.permute_dims(q, [0, 2, 1, 3]), op.permute_dims(k, [0, 2, 3, 1]))
 
 
+def twice(q, k):
+    """The same with the transposition of the keys in two steps."""
+    keys = op.permute_dims(op.permute_dims(k, [0, 2, 1, 3]), [0, 1, 3, 2])
+    return op.matmul(op.permute_dims(q, [0, 2, 1, 3]), keys)
+
+
 CASES = {
     "one row": ([(1, 30), (30, 48)], op.matmul, "gemm"),
     "one row, long": ([(1, 40), (40, 512)], op.matmul, "gemm"),
@@ -62,6 +68,7 @@ CASES = {
     "q.kT of a prompt": ([(1, 2, 33, 32), (1, 2, 33, 32), (1, 1, 33, 33)], keys(), "gemm"),
     "heads inside": ([(1, 20, 2, 16), (1, 20, 2, 16)], heads, "gemm"),
     "heads inside, one token": ([(2, 1, 3, 16), (2, 20, 3, 16)], heads, "dot"),
+    "heads inside, transposed before": ([(1, 20, 2, 16), (1, 20, 2, 16)], twice, "gemm"),
     "left side transposed": ([(20, 33), (20, 48)], left_transposed, "gemm"),
     "right side broadcast": ([(2, 3, 9, 8), (3, 8, 40)], op.matmul, "gemm"),
     "left side broadcast": ([(9, 8), (2, 3, 8, 32)], op.matmul, "gemm"),
@@ -108,10 +115,32 @@ def test_any_product(leading, rows, depth, columns, turned):
 
 
 @pytest.mark.parametrize("name", ["tall tile", "q.kT of a prompt", "q.kT of one token"])
-def test_other_targets(name):
+def test_narrow_vectors(name):
     shapes, body, _ = CASES[name]
     check(shapes, body, targets=[SSE])
-    check(shapes, body, targets=[TWO_CORES])
+
+
+SHARED = {
+    "matrices": ([(8, 24, 64), (8, 64, 96)], op.matmul),
+    "blocks of columns": ([(24, 64), (64, 800)], op.matmul),
+    "rows, columns packed before": ([(500, 64), (64, 50)], op.matmul),
+    "one row": ([(1, 600), (600, 1024)], op.matmul),
+    "dot products": ([(16, 1, 64), (16, 500, 64)], keys((0, 2, 1))),
+    "dot products of one matrix": ([(1, 512), (1024, 512)], keys((1, 0))),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_two_cores(name):
+    shapes, body = SHARED[name]
+    lowered = check(shapes, body, targets=[TWO_CORES])
+    (kernel,) = kernels(lowered).values()
+    assert "T.parallel" in schedule_kernel(kernel, TWO_CORES).script()
+
+
+def test_small_products_stay_on_one_core():
+    (kernel,) = kernels(LowerToTasks([TWO_CORES])(model([(16, 16), (16, 64)], op.matmul))).values()
+    assert "T.parallel" not in schedule_kernel(kernel, TWO_CORES).script()
 
 
 def test_a_constant_left_side():

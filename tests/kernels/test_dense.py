@@ -10,6 +10,7 @@ from tvm import relax
 from tvm.ir import GenericConst
 
 from tests.kernels.helpers import TWO_CORES, check, kernels, model, random
+from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 
@@ -43,12 +44,23 @@ def test_any_product(rows, depth, out_channels):
 
 
 def test_two_cores():
-    check([(5, 20)], dense(20, 100), targets=[TWO_CORES])
+    for rows in (1, 40):
+        lowered = check([(rows, 600)], dense(600, 1000), targets=[TWO_CORES])
+        (kernel,) = kernels(lowered).values()
+        assert "T.parallel" in schedule_kernel(kernel, TWO_CORES).script()
 
 
-def test_a_product_of_two_inputs_is_left_to_tvm():
-    lowered = check([(4, 6), (6, 5)], relax.op.matmul)
-    assert [len(f.params) for f in kernels(lowered).values()] == [3]
+@pytest.mark.parametrize("leading", [((3,), (3,)), ((2, 1), (3,)), ((), (3,)), ((2,), (1,))])
+def test_constant_weights_for_each_matrix(leading):
+    weight = relax.const(random(5, *leading[1], 20, 40))
+    check([(*leading[0], 7, 20)], lambda x: relax.op.matmul(x, weight))
+
+
+def test_vectors():
+    matrix, vector = random(5, 20, 40), random(6, 20)
+    check([(20,)], lambda x: relax.op.nn.relu(relax.op.matmul(x, relax.const(matrix))))
+    check([(40,)], lambda x: relax.op.nn.relu(relax.op.matmul(relax.const(matrix), x)))
+    check([(3, 20)], lambda x: relax.op.nn.relu(relax.op.matmul(x, relax.const(vector))))
 
 
 def test_packed_values():

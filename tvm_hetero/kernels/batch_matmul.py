@@ -69,19 +69,21 @@ def _side(bb: relax.BlockBuilder, arg: relax.Expr) -> tuple[relax.Expr, Side | N
     shape = static_extents(arg.ty)
     if len(shape) < 2 or min(shape) < 1:
         return arg, None
-    source, axes = _before_permutation(bb, arg)
-    return source, Side(shape, axes if axes is not None else tuple(range(len(shape))))
+    axes = list(range(len(shape)))
+    while (found := _permutation(bb, arg)) is not None:
+        arg, before = found
+        axes = [before[axis] for axis in axes]
+    return arg, Side(shape, tuple(axes))
 
 
-def _before_permutation(
-    bb: relax.BlockBuilder, arg: relax.Expr
-) -> tuple[relax.Expr, tuple[int, ...] | None]:
+def _permutation(bb: relax.BlockBuilder, arg: relax.Expr) -> tuple[relax.Expr, list[int]] | None:
+    """What an operand is a permutation of, and where its dimensions stand there."""
     bound = bb.lookup_binding(arg) if isinstance(arg, relax.Var) else None
     if not isinstance(bound, relax.Call) or getattr(bound.op, "name", "") != "relax.permute_dims":
-        return arg, None
+        return None
     axes, rank = bound.attrs.axes, len(arg.ty.shape)
     listed = range(rank)[::-1] if axes is None else (int(axis) % rank for axis in axes)
-    return bound.args[0], tuple(listed)
+    return bound.args[0], list(listed)
 
 
 def _plan(left: Side, right: Side, dtype: str, units: tuple[VectorUnit, ...]) -> Product | None:

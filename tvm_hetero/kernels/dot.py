@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import s_tir, te
 
+from .gemm import WORTH_SHARING
 from .prefetch import prefetch
 from .product import Product, accumulator, join, split, widened
 from .roles import DOT, HALVES, TOTAL, blocks_of, find_role, role, role_of
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 4
 _GRAINS = 4
+# Cycles for a vector that comes from the caches.
+_VECTOR = 2
 
 
 def fits(product: Product, lanes: int) -> bool:
@@ -114,6 +117,8 @@ def schedule_dot(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     *outer, n = sch.get_loops(last)
     columns = _extent(sch, n)
     rows = math.prod(_extent(sch, loop) for loop in outer)
+    vectors = math.prod(_extent(sch, loop) for loop in sch.get_loops(dot)) // lanes
+    cores = cores if vectors * _VECTOR >= WORTH_SHARING else 1
     chunks = 1 if rows >= _GRAINS * cores or cores == 1 else _divisor(columns, _GRAINS * cores)
     chunk, _ = sch.split(n, [chunks, None])
     at = sch.fuse(*outer, chunk)

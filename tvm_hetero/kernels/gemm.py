@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 _GRAINS = 4
 _PACKED_TOGETHER = 16
+# Cycles of work that are worth waking another core for (a fork and a join cost 2 to 5 us), and
+# values of the left side whose packing is.
+WORTH_SHARING = 60_000
+_LEFT_WORTH_SHARING = 1 << 16
 
 
 def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
@@ -60,10 +64,7 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     sch.vectorize(lanes)
     sch.unroll(vectors)
     sch.unroll(rows)
-    part = _parallel(sch, z, part, cores)
-    if right is not None:
-        sch.compute_at(right, part)
-        _pack_right(sch, right, unit)
+    at = _parallel(sch, [z, part, at], right, tile, unit, cores)
     sch.decompose_reduction(acc, k)
     _store(sch, last, at, tile, unit)
     sch.set_scope(acc, 0, "local")
@@ -133,7 +134,8 @@ def _pack_left(sch: s_tir.Schedule, left: SBlockRV, cores: int) -> None:
     z, k, m = sch.get_loops(left)
     outer, together = sch.split(k, [None, _PACKED_TOGETHER])
     sch.reorder(z, outer, m, together)
-    if cores > 1:
+    values = math.prod(_extent(sch, loop) for loop in (z, outer, m, together))
+    if cores > 1 and values >= _LEFT_WORTH_SHARING:
         sch.parallel(sch.fuse(z, outer))
 
 
@@ -144,16 +146,38 @@ def _pack_right(sch: s_tir.Schedule, right: SBlockRV, unit: VectorUnit) -> None:
         sch.vectorize(lanes)
 
 
-def _parallel(sch: s_tir.Schedule, z: LoopRV, part: LoopRV, cores: int) -> LoopRV:
-    """Share the loops among the cores; returns the loop of the parts of columns."""
-    if cores < 2:
-        return part
-    if _extent(sch, z) >= _GRAINS * cores:
+def _parallel(
+    sch: s_tir.Schedule,
+    loops: list[LoopRV],
+    right: SBlockRV | None,
+    tile: ProductTile,
+    unit: VectorUnit,
+    cores: int,
+) -> LoopRV:
+    """Share the outer loops among the cores; returns the loop over tiles.
+
+    As few loops as make enough grains: matrices, parts, tiles of rows. One core packs a panel
+    when it begins a part; where the rows of one part are shared, all panels are packed before.
+    """
+    z, part, at = loops
+    counts = [_extent(sch, loop) for loop in loops]
+    cores = cores if counts[0] * tile.cycles >= WORTH_SHARING else 1
+    shared = next((n for n in (1, 2, 3) if math.prod(counts[:n]) >= _GRAINS * cores), 3)
+    if cores > 1 and shared == 1:
         sch.parallel(z)
-        return part
-    fused = sch.fuse(z, part)
-    sch.parallel(fused)
-    return fused
+    elif cores > 1 and shared == 2:
+        part = sch.fuse(z, part)
+        sch.parallel(part)
+    elif cores > 1:
+        at = sch.fuse(z, part, at)
+        sch.parallel(at)
+    if right is not None:
+        if shared < 3 or cores == 1:
+            sch.compute_at(right, part)
+        else:
+            sch.parallel(sch.fuse(*sch.get_loops(right)[:2]))
+        _pack_right(sch, right, unit)
+    return at
 
 
 def _store(

@@ -183,13 +183,19 @@ def _left(tensor: te.Tensor, product: Product) -> Reader:
 
 
 def _right(tensor: te.Tensor, product: Product) -> Callable[..., Any]:
-    own, padded = product.right.shape[:-2], product.columns % product.block != 0
+    own, block = product.right.shape[:-2], product.block
+
+    def column(z: Any, k: Any, n: Any) -> Any:
+        index = [*split(z, product.matrices or (1,) * len(own)), k, n]
+        return product.right.read(tensor, index[-len(product.right.shape) :])
 
     def read(z: Any, o: Any, k: Any, i: Any) -> Any:
-        column = o * product.block + i
-        inside = tirx.min(column, product.columns - 1) if padded else column
-        index = [*split(z, product.matrices or (1,) * len(own)), k, inside]
-        return product.right.read(tensor, index[-len(product.right.shape) :])
+        n = o * block + i
+        if product.columns % block == 0:
+            return column(z, k, n)
+        # Whole blocks apart, so that they can be read with vectors.
+        clamped = column(z, k, tirx.min(n, product.columns - 1))
+        return tirx.if_then_else((o + 1) * block <= product.columns, column(z, k, n), clamped)
 
     if not product.packed:
         return read
