@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TRIAL = Effort(budget=0.01, least=3, most=30)
-_FINAL = Effort(budget=0.05, least=9, most=200)
+_FINAL = Effort(budget=0.2, least=9, most=500)
 _FINALISTS = 3
 # Measured (docs/kernels.md): where our space has any schedules, its best is far ahead of what
 # MetaSchedule's finds in 64 trials; where it has none, MetaSchedule has all trials anyway.
@@ -136,7 +136,7 @@ class KernelTuner:
                 return
             self._try(trace)
             if watch is not None:
-                watch(len(self.known), self.rule / self._best())
+                watch(len(self.known), max(1.0, self.rule / self._best()))
 
     def _try(self, trace: str) -> None:
         seconds = None
