@@ -6,17 +6,20 @@ a new line of `UNITS`.
     bits, registers        how wide a vector register is, and how many there are
     fmas                   vector multiply-adds that start in a cycle
     latency                cycles until an accumulator that was added to can be added to again
-    stream                 bytes a cycle from the second-level cache
-    load                   cycles that a vector's own load costs beside the arithmetic
+    loads                  loads that start in a cycle, of vectors or of single values
+    load                   cycles that a vector's own load costs beside all that
+    stream, far            bytes a cycle from the second-level cache, and from beyond it
     store_vector, _value   cycles for one result, stored with whole vectors or one by one
-    folded                 operands that need no register, since a load folds into the multiply-add
+    broadcasts             a multiply-add broadcasts a value from memory by itself, so that one
+                           that is used once needs no register
+    folded                 operands of a tile beyond the registers that do not make LLVM spill,
+                           since their loads fold into the multiply-adds (not where broadcasts do)
     l1, l2                 bytes of the caches of one core
 
 Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and
-Intel's cores since Skylake share; Neoverse N1 has two pipes of 128 bits too. The costs of loads
-and stores were set by hand so that the order of the tiles agrees with sweeps on one Zen 5 core
-(see `tiling`); they are no fit and predict no absolute times. NEON's were never measured. The
-cache sizes are the smallest of the machines that a target name covers.
+Intel's cores since Skylake share; Neoverse N1 has two pipes of 128 bits too. The others come from
+sweeps over tiles on one Zen 5 core with AVX-512 and AVX2 (`tiling`); SSE's and NEON's were not
+measured. The cache sizes are the smallest of the machines that a target name covers.
 """
 
 from __future__ import annotations
@@ -44,12 +47,16 @@ class VectorUnit:
         Vector multiply-adds that start in one cycle.
     latency
         Cycles between two additions to one accumulator.
-    stream
-        Bytes a cycle that come from the second-level cache.
+    loads
+        Loads that start in one cycle.
     load
         Cycles for a vector's own load, beside the arithmetic.
+    stream, far
+        Bytes a cycle that come from the second-level cache, and from beyond it.
     store_vector, store_value
         Cycles for each result, stored with whole vectors and one by one.
+    broadcasts
+        Whether a multiply-add can broadcast a value from memory.
     folded
         Operands of a tile that need no register of their own.
     l1, l2
@@ -60,10 +67,13 @@ class VectorUnit:
     registers: int
     fmas: float = 2.0
     latency: float = 4.5
-    stream: float = 32.0
+    loads: float = 2.2
     load: float = 0.25
+    stream: float = 32.0
+    far: float = 16.0
     store_vector: float = 0.15
     store_value: float = 1.2
+    broadcasts: bool = False
     folded: int = 3
     l1: int = 32 * _KIB
     l2: int = 512 * _KIB
@@ -78,7 +88,7 @@ class VectorUnit:
         return self.bits // bits
 
 
-AVX512 = VectorUnit(bits=512, registers=32, l2=1024 * _KIB)
+AVX512 = VectorUnit(bits=512, registers=32, broadcasts=True, l2=1024 * _KIB)
 AVX2 = VectorUnit(bits=256, registers=16)
 NEON = VectorUnit(bits=128, registers=32)
 SSE = VectorUnit(bits=128, registers=16, l2=256 * _KIB)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .facts import AVX2, AVX512, VectorUnit, vector_unit
-from .tiling import Lanes, plan_tile
+from .tiling import plan_tile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +62,6 @@ def choose_layout(
     *,
     groups: int = 1,
     staged: bool = False,
-    contiguous: Lanes = "points",
 ) -> Layout | None:
     """The block and the number of points that cost the targets least together.
 
@@ -81,8 +80,6 @@ def choose_layout(
         not padded (the schedule could not tell padding from the next group).
     staged
         True where the data are copied anyway, so that padding the points costs no extra copy.
-    contiguous
-        What lies side by side in the output (`tiling`).
 
     Returns
     -------
@@ -90,9 +87,11 @@ def choose_layout(
         None where some unit has no tile.
     """
     lanes = units[0].lanes
-    blocks = [lanes * v for v in range(1, _MOST_VECTORS_IN_A_BLOCK + 1)]
-    if groups > 1:
-        blocks = [b for b in blocks if channels % b == 0] or [channels]
+    most = lanes * _MOST_VECTORS_IN_A_BLOCK
+    blocks = {b for b in range(8, most + 1) if channels % b == 0}
+    if groups == 1:
+        blocks |= set(range(lanes, most + 1, lanes))
+    blocks = blocks or {channels}
 
     def cost(layout: Layout) -> float:
         padded = layout.points != points
@@ -100,14 +99,15 @@ def choose_layout(
         copied = _COPY * depth * layout.points if padded and not staged else 0.0
         total = 0.0
         for unit in units:
-            tile = plan_tile(layout.block, layout.points, depth, unit, contiguous)
+            tile = plan_tile(layout.block, layout.points, depth, unit)
             if tile is None:
                 return float("inf")
             total += work * tile.cycles + copied
         return total
 
-    candidates = [Layout(b, p) for b in blocks for p in range(points, points + lanes)]
-    best = min(candidates, key=lambda layout: (cost(layout), layout.points, -layout.block))
+    extents = {points, max(points, lanes)}
+    candidates = [Layout(b, p) for b in sorted(blocks) for p in sorted(extents)]
+    best = min(candidates, key=lambda layout: (cost(layout), layout.points, layout.block))
     return None if cost(best) == float("inf") else best
 
 
