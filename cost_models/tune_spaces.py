@@ -3,7 +3,7 @@
 `RuleSpace`      what our rule would do under other facts (`tvm_hetero.kernels.variations`): few
                  schedules, nearly all of them good. It learns nothing.
 `GeneralSpace`   MetaSchedule's own space for the target, searched by its evolutionary strategy.
-                 Large, and open for years of trials: what is measured is what it mutates next.
+                 Large; what was measured to be good is what it mutates next.
 
 MetaSchedule is asked for candidates and told what they took; its builders, runners and task
 scheduler are not used (the stock ones wait for a pool of processes and timed out here). Its
