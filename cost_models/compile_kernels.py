@@ -53,6 +53,7 @@ def compile_kernels(
     target: Target,
     folder: Path,
     helpers: Sequence[Worker] = (),
+    tell: Callable[[int], None] = lambda done: None,
 ) -> Compiled:
     """Compile scheduled functions for one target.
 
@@ -65,6 +66,7 @@ def compile_kernels(
     target : for which target.
     folder : where the libraries are written.
     helpers : children that take a part of the work; the work of one that is lost is done here.
+    tell : called now and then, in this thread, with the number of functions that are done.
     """
     job = _Job(funcs, folder)
     # Daemons: who interrupts us ends the children and does not wait for these.
@@ -77,11 +79,13 @@ def compile_kernels(
 
     def build(functions: Mapping[str, PrimFunc], library: Path) -> None:
         _build(functions, target, library)
+        tell(job.done)
 
     job.work(build)
     for thread in threads:
         thread.join()
     job.work(build)  # what a lost helper left
+    tell(job.done)
     return job.result
 
 
@@ -98,6 +102,11 @@ class _Job:
         keys = list(funcs)
         for first in range(0, len(keys), _SHARE):
             self._waiting.put(keys[first : first + _SHARE])
+
+    @property
+    def done(self) -> int:
+        """How many functions are built, or known to fail."""
+        return len(self.result.symbols) + len(self.result.failed)
 
     def work(self, build: _Build) -> None:
         """Build shares until none waits, or until `build` is lost."""

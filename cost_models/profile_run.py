@@ -86,9 +86,13 @@ class TargetRun:
         self.tell(step, 0, len(wanted))
         with self.profile.timed("compile"):
             where = Path(tempfile.mkdtemp(dir=folder))
-            compiled = compile_kernels(wanted, self.target, where, workers)
-        self.tell(step, len(wanted), len(wanted))
-        return compiled
+            return compile_kernels(
+                wanted,
+                self.target,
+                where,
+                workers,
+                lambda done: self.tell(step, done, len(wanted)),
+            )
 
     def tell(self, what: str, done: int, total: int) -> None:
         """Tell who wants to know how far we are."""
@@ -116,7 +120,8 @@ class _DeviceRun:
         self.contests = [
             job
             for job in run.jobs
-            if job.others and (job in self.new or len(self._times(job)) <= len(job.others))
+            if job.others
+            and (RULE not in self._times(job) or len(self._times(job)) <= len(job.others))
         ]
 
     def wanted(self) -> Iterator[Candidate]:

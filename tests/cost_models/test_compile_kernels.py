@@ -29,7 +29,9 @@ def check(compiled: Compiled) -> None:
 
 
 def test_in_this_process(tmp_path: Path) -> None:
-    check(compile_kernels(FUNCS, TARGET, tmp_path))
+    told: list[int] = []
+    check(compile_kernels(FUNCS, TARGET, tmp_path, tell=told.append))
+    assert told == sorted(told) and told[-1] == len(FUNCS)
     assert compile_kernels({}, TARGET, tmp_path) == Compiled()
 
 
