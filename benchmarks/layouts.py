@@ -2,11 +2,12 @@
 
     python -m benchmarks.layouts [--models NAME,...] [--small]     writes results/layouts.json
 
-Every distinct convolution of a network is computed twice: by our rule, which reads and writes
-NCHW, and by one that reads and writes ``[n, c / 16, y, x, c % 16]`` (`kernel_cases.blocked`); the
-latter has the best of several register tiles, so that it is given its best chance.
-Transformations at the edges of the network are not in the sums. Times are
-thread CPU time, readings in turns, times how often the network has the convolution.
+Every distinct convolution of a network is computed three times: by our rule, which reads and
+writes NCHW, and by a kernel whose lanes are always output channels (`kernel_cases.blocked`), on
+NCHW and on ``[n, c / 16, y, x, c % 16]``. That kernel has the best of several register tiles, so
+that it is given its best chance; on NCHW it shows how much of the gain needs the layout.
+Transformations at the edges of the network are not in the sums. Times are thread CPU time,
+readings in turns, times how often the network has the convolution.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from benchmarks.kernel_cases.contest import (
     scheduled,
 )
 from benchmarks.kernel_cases.convolutions import Convolution, of_network
+from benchmarks.performance import totals
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -43,19 +45,27 @@ _SECONDS, _SMALL_SECONDS = 0.03, 0.004
 _IN_ONE_BUILD = 16
 
 
+_PLANES, _BLOCKED = 1, 16  # channels in a block
 Found = tuple[Convolution, int]  # and how often a network has it
+Variant = tuple[int, Tile]  # channels in a block, register tile
 
 
 @dataclass(frozen=True)
 class Row:
-    """One convolution of a network: microseconds of a run in each layout, and their tiles."""
+    """One convolution of a network: microseconds of a run by each kernel.
+
+    ``nchw`` is our rule, ``channels`` the other kernel on NCHW, ``blocked`` that on blocks; the
+    tiles are vectors by points.
+    """
 
     network: str
     case: str
     times: int
     nchw_us: float
+    channels_us: float
+    channels_tile: str
     blocked_us: float
-    tile: str
+    blocked_tile: str
     error: float
 
 
@@ -83,15 +93,15 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 def _line(row: Row) -> str:
     return (
         f"{row.network:<12}{row.case:<36.36}{row.times:>4} x{row.nchw_us:>10.1f}"
-        f"{row.blocked_us:>10.1f} us {row.tile:>7}{row.error:>8.0e}"
+        f"{row.channels_us:>10.1f}{row.channels_tile:>6}{row.blocked_us:>10.1f}"
+        f"{row.blocked_tile:>6}{row.error:>8.0e}"
     )
 
 
 def _total(network: str, rows: Sequence[Row]) -> str:
-    mine = [row for row in rows if row.network == network]
-    nchw, blocked = (sum(r.times * getattr(r, key) for r in mine) / 1e3
-                     for key in ("nchw_us", "blocked_us"))  # fmt: skip
-    return f"{network}: NCHW {nchw:.2f} ms, blocked {blocked:.2f} ms, ratio {blocked / nchw:.3f}"
+    mine = [asdict(row) for row in rows if row.network == network]
+    nchw, channels, blocked = totals(mine)
+    return f"{network}: NCHW {nchw:.2f} ms, lanes channels {channels:.2f}, blocked {blocked:.2f}"
 
 
 def _rows(
@@ -105,24 +115,24 @@ def _rows(
 
 def _row(network: str, convolution: Convolution, times: int, calls: Calls, seconds: float) -> Row:
     expected = calls.nchw().numpy()
-    results = [to_planes(call().numpy(), expected) for call in calls.blocked]
+    results = [to_planes(call().numpy(), expected.shape[1]) for _, call in calls.others]
     error = max(relative_error(result, expected) for result in results)
-    nchw, *blocked = in_turns([calls.nchw, *calls.blocked], seconds)
-    best = min(range(len(blocked)), key=blocked.__getitem__)
-    tile = calls.tiles[best]
+    nchw, *taken = in_turns([calls.nchw, *(call for _, call in calls.others)], seconds)
+    best: dict[int, tuple[float, str]] = {}
+    for ((block, tile), _), time in zip(calls.others, taken, strict=True):
+        found = (1e6 * time, f"{tile.vectors}x{tile.points}")
+        best[block] = min(best.get(block, found), found)
     return Row(
-        network, convolution.name, times, 1e6 * nchw, 1e6 * blocked[best],
-        f"{tile.vectors}x{tile.points}", error,
+        network, convolution.name, times, 1e6 * nchw, *best[_PLANES], *best[_BLOCKED], error
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Calls:
-    """A convolution ready to be called: by our rule, and blocked with each of some tiles."""
+    """A convolution ready to be called: by our rule, and with each block and tile."""
 
     nchw: Call
-    blocked: list[Call]
-    tiles: list[Tile]
+    others: list[tuple[Variant, Call]]
 
 
 def _built(found: Sequence[Found], target: tvm.target.Target) -> Iterator[Calls]:
@@ -131,20 +141,27 @@ def _built(found: Sequence[Found], target: tvm.target.Target) -> Iterator[Calls]
     models = [case.model() for case in cases]
     lowered = [scheduled(LowerToTasks([target])(from_onnx(model)), target) for model in models]
     nchw = machine(lowered, target)
-    tiles = [tiles_of(convolution) for convolution, _ in found]
-    variants = [(i, tile) for i in range(len(found)) for tile in tiles[i]]
+    variants: list[tuple[int, Variant]] = [
+        (i, (block, tile))
+        for i, (convolution, _) in enumerate(found)
+        for block in (_PLANES, _BLOCKED)
+        for tile in tiles_of(convolution)
+    ]
     weights = [_weight(model) for model in models]
-    blocked = machine(
-        [blocked_conv2d(found[i][0], weights[i], tile) for i, tile in variants], target
+    others = machine(
+        [blocked_conv2d(found[i][0], weights[i], tile, block) for i, (block, tile) in variants],
+        target,
     )
-    for i, (convolution, _) in enumerate(found):
-        x = cases[i].arrays()["x"]
-        planes, blocks = tvm.runtime.tensor(x), tvm.runtime.tensor(to_blocks(x, convolution))
-        numbers = [n for n, (of, _) in enumerate(variants) if of == i]
+    for i, case in enumerate(cases):
+        x = case.arrays()["x"]
+        data = {b: tvm.runtime.tensor(to_blocks(x, b)) for b in (_PLANES, _BLOCKED)}
         yield Calls(
-            caller(nchw[f"case{i}"], [planes]),
-            [caller(blocked[f"case{n}"], [blocks]) for n in numbers],
-            tiles[i],
+            caller(nchw[f"case{i}"], [tvm.runtime.tensor(x)]),
+            [
+                (variant, caller(others[f"case{n}"], [data[variant[0]]]))
+                for n, (of, variant) in enumerate(variants)
+                if of == i
+            ],
         )
 
 

@@ -1,11 +1,13 @@
-"""A convolution on activations in blocks of 16 channels, for the comparison of layouts alone.
+"""A convolution whose lanes are always output channels, for the comparison of layouts alone.
 
-    out[n, o // 16, y, x, o % 16] += data[n, c // 16, y s + kh, x s + kw, c % 16]
-                                     * weight[o // B, c // 16, kh, kw, c % 16, o % B]
+Activations stand in blocks of ``B`` channels; 16 is what blocked networks have, 1 is NCHW:
 
-Lanes are always output channels; a tile is V vectors of them by T points, as in our rule. Rows of
-1x1 convolutions with stride 1 are joined. Nothing is gathered for strides, and what is stored is
-whole vectors; padding is a stage of its own, as in our rule.
+    out[n, o // B, y, x, o % B] += data[n, c // B, y s + kh, x s + kw, c % B]
+                                   * weight[o // L, c // B, kh, kw, c % B, o % L]
+
+A tile is V vectors of channels (``L = 16 V``) by T points, values of the data are broadcast, and
+so nothing is gathered for strides. Rows of 1x1 convolutions with stride 1 are joined. Blocks are
+stored in whole vectors, planes value by value; padding is a stage of its own, as in our rule.
 """
 
 from __future__ import annotations
@@ -41,21 +43,17 @@ def _blocks(channels: int) -> int:
     return -(-channels // _LANES)
 
 
-def _in_block(convolution: Convolution) -> int:
-    """Channels in a block of the input; those of an image (3) are one block."""
-    return min(_LANES, convolution.channels)
-
-
-def to_blocks(x: NDArray[Any], convolution: Convolution) -> NDArray[Any]:
+def to_blocks(x: NDArray[Any], block: int) -> NDArray[Any]:
+    """NCHW in blocks of so many channels; those of an image (3) are one block."""
     n, c, h, w = x.shape
-    block = _in_block(convolution)
+    block = min(block, c)
     return np.ascontiguousarray(x.reshape(n, c // block, block, h, w).transpose(0, 1, 3, 4, 2))
 
 
-def to_planes(y: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
-    n, c, h, w = expected.shape
-    planes = y.reshape(n, -1, h, w, _LANES).transpose(0, 1, 4, 2, 3)
-    return planes.reshape(n, -1, h, w)[:, :c]
+def to_planes(y: NDArray[Any], channels: int) -> NDArray[Any]:
+    """Back to NCHW, without the channels that fill the last block."""
+    n, _, h, w, _ = y.shape
+    return y.transpose(0, 1, 4, 2, 3).reshape(n, -1, h, w)[:, :channels]
 
 
 def tiles_of(convolution: Convolution) -> list[Tile]:
@@ -92,12 +90,14 @@ def _joined(convolution: Convolution) -> Convolution:
     return replace(c, height=1, width=c.height * c.width)
 
 
-def blocked_conv2d(convolution: Convolution, weight: NDArray[Any], tile: Tile) -> tvm.IRModule:
-    """A module whose `main` is the convolution on blocks."""
+def blocked_conv2d(
+    convolution: Convolution, weight: NDArray[Any], tile: Tile, block: int
+) -> tvm.IRModule:
+    """A module whose `main` is the convolution on blocks of so many channels."""
     c = _joined(convolution)
     padded = np.zeros((_blocks(c.out_channels) * _LANES, *weight.shape[1:]), np.float32)
     padded[: c.out_channels] = weight
-    block = _in_block(c)
+    out_block, block = block, min(block, c.channels)
     packed = pack_conv2d(padded, 1, tile.vectors * _LANES)  # [o, c, kh, kw, i]
     outer, channels, kh, kw, lanes = packed.shape
     packed = packed.reshape(outer, channels // block, block, kh, kw, lanes)
@@ -108,15 +108,14 @@ def blocked_conv2d(convolution: Convolution, weight: NDArray[Any], tile: Tile) -
     with bb.function("main", [x]):
         with bb.dataflow():
             row = bb.emit(relax.op.reshape(x, (1, channels // block, c.height, c.width, block)))
-            y = bb.emit(
-                bb.call_te(
-                    lambda d, w: _compute(d, w, c, tile),
-                    row,
-                    relax.const(packed),
-                    primfunc_name_hint="blocked",
-                )
+            y = bb.call_te(
+                lambda d, w: _compute(d, w, c, tile, out_block),
+                row,
+                relax.const(packed),
+                primfunc_name_hint="blocked",
             )
-            out = bb.emit_output(y)
+            shape = (1, -1, *convolution.output, out_block)
+            out = bb.emit_output(relax.op.reshape(bb.emit(y), shape))
         bb.emit_func_output(out)
     mod = relax.transform.RewriteDataflowReshape()(bb.get())
     functions = {
@@ -126,7 +125,9 @@ def blocked_conv2d(convolution: Convolution, weight: NDArray[Any], tile: Tile) -
     return tvm.IRModule(functions, attrs=mod.attrs)
 
 
-def _compute(data: te.Tensor, weight: te.Tensor, c: Convolution, tile: Tile) -> te.Tensor:
+def _compute(
+    data: te.Tensor, weight: te.Tensor, c: Convolution, tile: Tile, block: int
+) -> te.Tensor:
     (sy, sx), (kh_extent, kw_extent) = c.strides, c.kernel
     rows, columns = c.output
     source = _padded(data, c, (rows - 1) * sy + kh_extent, (tile.width - 1) * sx + kw_extent)
@@ -141,12 +142,15 @@ def _compute(data: te.Tensor, weight: te.Tensor, c: Convolution, tile: Tile) -> 
         ),
         name="accumulate",
     )
-    v = tile.vectors
-    return te.compute(
-        (1, _blocks(c.out_channels), rows, columns, _LANES),
-        lambda b, q, y, x, i: acc[b, q // v, y, x, (q % v) * _LANES + i],
-        name="store",
-    )
+    lanes = tile.vectors * _LANES
+
+    def stored(b: Any, q: Any, y: Any, x: Any, i: Any) -> Any:
+        channel = q * block + i
+        return acc[b, channel // lanes, y, x, channel % lanes]
+
+    # Channels that fill the last vector are stored too: TVM cannot attach a shorter store.
+    blocks = _blocks(c.out_channels) * _LANES // block
+    return te.compute((1, blocks, rows, columns, block), stored, name="store")
 
 
 def _padded(data: te.Tensor, c: Convolution, rows: int, columns: int) -> te.Tensor:
@@ -170,8 +174,7 @@ def _schedule(func: tirx.PrimFunc, tile: Tile) -> tirx.PrimFunc:
     sch = s_tir.Schedule(tvm.IRModule({"main": func}))
     names = [str(sch.get(b).name_hint) for b in sch.get_child_blocks(sch.get_sblock("root"))]
     if "pad" in names:
-        pad = sch.get_sblock("pad")
-        sch.vectorize(sch.get_loops(pad)[-1])
+        _schedule_pad(sch, sch.get_sblock("pad"))
     acc, store = sch.get_sblock("accumulate"), sch.get_sblock("store")
     b, o, y, x, i, ic, kh, kw, ci = sch.get_loops(acc)
     xo, xs = sch.split(x, [None, tile.points])
@@ -182,6 +185,16 @@ def _schedule(func: tirx.PrimFunc, tile: Tile) -> tirx.PrimFunc:
     sch.unroll(xs)
     sch.decompose_reduction(acc, ic)
     sch.reverse_compute_at(store, xo)
-    sch.vectorize(sch.get_loops(store)[-1])
+    innermost = sch.get_loops(store)[-1]
+    if int(sch.get(innermost).extent) == _LANES:
+        sch.vectorize(innermost)
     sch.set_scope(acc, 0, "local")
     return sch.mod["main"].with_attr("tirx.is_scheduled", True)
+
+
+def _schedule_pad(sch: s_tir.Schedule, pad: Any) -> None:
+    *_, innermost = loops = sch.get_loops(pad)
+    if int(sch.get(innermost).extent) > 1:
+        sch.vectorize(innermost)
+    else:
+        sch.decompose_padding(pad, loops[2])
