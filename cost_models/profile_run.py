@@ -6,12 +6,14 @@ Devices of equal targets share what is compiled. On each of them, phases follow 
     contests   kernels that can be computed in other ways too, each against its rule
     rescue     kernels whose rule gave no time, as the default loop nest
 
-Each time is stored at once, so that an interruption loses nothing.
+Times are stored every half second (a commit takes the disk longer than most kernels take) and when
+a phase ends, be it by an interruption: so that loses nothing, and a killed process next to nothing.
 """
 
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +27,7 @@ from tvm_hetero.cost_models.contest import Verdict, contest
 from tvm_hetero.cost_models.effort import settled
 from tvm_hetero.cost_models.identity import place_of
 from tvm_hetero.cost_models.protocol import Kernel, Progress, left_out, refused
-from tvm_hetero.cost_models.store import KernelKey
+from tvm_hetero.cost_models.store import KernelKey, Place
 from tvm_hetero.cost_models.worker import Worker
 from tvm_hetero.kernels.implementations import DEFAULT, RULE, TUNED
 from tvm_hetero.machine import available_cores
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 # Children that help to compile; each takes half a second to start, and 200 MB.
 _MOST_HELPERS = 4
+_SAVE_SECONDS = 0.5
 
 
 class TargetRun:
@@ -111,6 +114,8 @@ class _DeviceRun:
         self.place = place_of(run.platform, device)
         self.verdicts: dict[KernelKey, Verdict] = {}
         self.given_up: dict[KernelKey, str] = {}
+        self._unsaved: list[tuple[KernelKey, Place, Timing]] = []
+        self._saved = time.monotonic()
         for job in run.jobs:
             known = ((c.implementation, self._known(c)) for c in (job.by_rule, *job.others))
             times = {name: timing for name, timing in known if timing is not None}
@@ -135,10 +140,13 @@ class _DeviceRun:
     def measure(self, compiled: Compiled, worker: Worker | None) -> None:
         """Measure the rules, then the contests. The worker is ended, used or not."""
         with Bench(self.run.platform, self.device, compiled, self.effort, worker) as bench:
-            with self.run.profile.timed("measure"):
-                self._measure_rules(bench)
-            with self.run.profile.timed("compare"):
-                self._hold_contests(bench)
+            try:
+                with self.run.profile.timed("measure"):
+                    self._measure_rules(bench)
+                with self.run.profile.timed("compare"):
+                    self._hold_contests(bench)
+            finally:
+                self._flush()
 
     def rescue(self, folder: Path) -> None:
         """Take the default loop nest where the rule gave no time at all."""
@@ -177,7 +185,7 @@ class _DeviceRun:
                     profile.traces.setdefault(name, {})[device] = trace
 
     def _measure_rules(self, bench: Bench) -> None:
-        """Measure in rounds; what a round finds is stored at once."""
+        """Measure in rounds, until every kernel has had enough of them."""
         waiting, done = self.new, 0
         for number in range(1, max(self.effort.rounds, self.effort.most_rounds) + 1):
             left = max(1, self.effort.rounds - number + 1) * len(waiting)
@@ -209,15 +217,25 @@ class _DeviceRun:
             self.verdicts[job.key] = verdict
             for name, timing in verdict.times.items():
                 self._keep(job, name, timing)
-            for candidate in _candidates(job):
-                if candidate.implementation in verdict.refused:
-                    self.store.forget(candidate.key, self.place)
+            wrong = [c for c in _candidates(job) if c.implementation in verdict.refused]
+            if wrong:
+                self._flush()  # a time of it may be on its way
+            for candidate in wrong:
+                self.store.forget(candidate.key, self.place)
             self.run.tell(f"compare on {self.device.name}", done, len(held))
 
     def _keep(self, job: Job, implementation: str, timing: Timing) -> None:
         self.verdicts[job.key].add(implementation, timing)
         key = next(c.key for c in _candidates(job) if c.implementation == implementation)
-        self.store.add(key, self.place, timing.seconds, timing.spread)
+        self._unsaved.append((key, self.place, timing))
+        if time.monotonic() > self._saved + _SAVE_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Store what was measured since the last time."""
+        if self._unsaved:
+            self.store.add_all(self._unsaved)
+        self._unsaved, self._saved = [], time.monotonic()
 
     def _known(self, candidate: Candidate) -> Timing | None:
         return self.store.timing(candidate.key, self.place)

@@ -1,8 +1,8 @@
 """What was measured, kept: one SQLite file for all models and all programs of a user.
 
 Kernels are found again by what they *are*: a structural hash finds the candidates, the full text
-decides. With it goes everything else that a time depends on (`Place`). Each result is committed
-when it is measured, so an interrupted run loses nothing, and SQLite's locks let several programs
+decides. With it goes everything else that a time depends on (`Place`). Results are committed as
+they are measured, so an interrupted run loses nothing, and SQLite's locks let several programs
 use the file at once. If two of them measure the same kernel, the smaller time stays, as it
 would within one run (time on a shared machine only errs upwards).
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -119,13 +119,18 @@ class CostStore:
 
         Of two times for the same the smaller stays, with its own spread.
         """
+        self.add_all([(key, place, Timing(seconds, spread))])
+
+    def add_all(self, times: Iterable[tuple[KernelKey, Place, Timing]]) -> None:
+        """Keep several times as `add` does, in one commit: one takes the disk 15 ms."""
         with self._transaction(write=True) as db:
-            db.execute(
-                "INSERT INTO times VALUES (?, ?, ?, ?) ON CONFLICT (kernel, place) "
-                "DO UPDATE SET seconds = excluded.seconds, spread = excluded.spread "
-                "WHERE excluded.seconds < seconds",
-                (_make_kernel(db, key), place.text, seconds, spread),
-            )
+            for key, place, timing in times:
+                db.execute(
+                    "INSERT INTO times VALUES (?, ?, ?, ?) ON CONFLICT (kernel, place) "
+                    "DO UPDATE SET seconds = excluded.seconds, spread = excluded.spread "
+                    "WHERE excluded.seconds < seconds",
+                    (_make_kernel(db, key), place.text, timing.seconds, timing.spread),
+                )
 
     def forget(self, key: KernelKey, place: Place) -> None:
         """Drop a time: the kernel turned out to compute the wrong thing there."""
