@@ -39,6 +39,7 @@ def test_the_rule_stays_unless_it_is_clearly_beaten() -> None:
     assert fastest({"rule": Timing(1.0), "default": Timing(0.9)}) == "default"
     assert fastest({"rule": Timing(1.0, 0.2), "tuned": Timing(0.9, 0.0)}) == "rule"
     assert fastest({"rule": Timing(1.0, 0.0), "tuned": Timing(0.9, 0.2)}) == "rule"
+    assert fastest({"rule": Timing(1.0, 9.0), "tuned": Timing(0.7, 9.0)}) == "tuned"
     assert fastest({"default": Timing(2.0), "tuned": Timing(1.9)}) == "tuned"
     assert fastest({"rule": Timing(1.0), "default": Timing(0.5), "tuned": Timing(0.4)}) == "tuned"
 

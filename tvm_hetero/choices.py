@@ -6,8 +6,10 @@ that a plan can be questioned: ``tvm-hetero show ARTIFACT --kernels``.
 
 How the choice is made. Times are the smallest of many repeats, `spread` says how far above it the
 lower quarter of the repeats reached. Another implementation than the rule's must beat it by more
-than both spreads, and by `MARGIN` at least: what cannot be told apart stays with the rule. One
-whose output was wrong is no candidate, be it ever so fast.
+than both spreads, and by `MARGIN` at least: what cannot be told apart stays with the rule. (Of a
+spread, no more than `WIDEST` of the time counts: a wider one speaks of the machine, and must not
+keep one that takes a tenth of the time out.) One whose output was wrong is no candidate, be it
+ever so fast.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ RULE = IMPLEMENTATIONS[0]
 FALL_BACKS = frozenset({"generic", "default", "dlight fallback"})
 # What the clock and the turns themselves can be off by.
 MARGIN = 0.02
+WIDEST = 0.25
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,8 @@ def fastest(times: Mapping[str, Timing]) -> str:
 
 
 def _beats(one: Timing, other: Timing) -> bool:
-    lead = max(one.spread or 0.0, other.spread or 0.0, MARGIN * other.seconds)
-    return one.seconds + lead < other.seconds
+    spreads = [min(each.spread or 0.0, WIDEST * each.seconds) for each in (one, other)]
+    return one.seconds + max(*spreads, MARGIN * other.seconds) < other.seconds
 
 
 def choices_to_dict(choices: Iterable[Choice]) -> dict[str, Any]:
