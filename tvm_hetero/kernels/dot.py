@@ -132,7 +132,6 @@ def schedule_dot(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     halves = [b for b in blocks_of(sch) if role_of(sch, b) == HALVES]
     for block in reversed(halves):
         sch.compute_at(block, inside, preserve_unit_loops=True)
-        sch.set_scope(block, 0, "local")
         sch.vectorize(sch.get_loops(block)[-1])
     n = _schedule_dot(sch, dot, outside, unit)
     _prefetch_right(sch, dot, outside, n, unit)
@@ -148,7 +147,6 @@ def _schedule_dot(sch: s_tir.Schedule, dot: SBlockRV, at: LoopRV, unit: VectorUn
     sch.unroll(vectors)
     sch.vectorize(lanes)
     sch.decompose_reduction(dot, k)
-    sch.set_scope(dot, 0, "local")
     return n
 
 

@@ -32,6 +32,9 @@ from .facts import VectorUnit
 
 _ROWS = 8
 _MOST_VECTORS = 4
+# Bytes from which on TVM takes buffers from a workspace instead of the stack: accumulators are
+# then stored and read once more for each tile, though not for each step.
+STACK = 1024
 # Bytes a cycle from main memory to one core (41 GB/s at about 4 GHz here) and cycles to pack a
 # value of the left side.
 _MEMORY = 10.0
@@ -39,6 +42,7 @@ _PACK = 1.0
 # Share of ``stream`` that a panel of columns comes with, from the second-level cache and beyond.
 _PANEL_NEAR, _PANEL_FAR = 0.75, 0.5
 _MOST_POINTS_TO_PAD = 16
+_MOST_POINTS_IN_A_PANEL = 32
 # Rows that only fill a tile must gain this much: their addresses take registers.
 _PADDING = 1.05
 
@@ -83,6 +87,7 @@ def product_tile(block: int, points: int, extents: Extents, unit: VectorUnit) ->
         for t in range(1, min(points, unit.registers) + 1)
         if block // unit.lanes % v == 0
         and points % t == 0
+        and (t <= _ROWS or points <= _MOST_POINTS_IN_A_PANEL)
         and v * t + v + t <= unit.registers + unit.folded
     ]
     return min(tiles, key=lambda tile: (round(tile.cycles), -tile.vectors * tile.rows, tile.rows))
@@ -103,6 +108,8 @@ def _cycles(
     each = extents.depth * step * columns / (vectors * unit.lanes)
     whole = extents.columns % (vectors * unit.lanes) == 0
     store = (unit.store_vector if whole else unit.store_value) * columns * points
+    if vectors * rows * unit.bits // 8 >= STACK:
+        store += unit.store_vector * columns * points
     weights = extents.columns * extents.depth * extents.bytes_each
     memory = weights / _MEMORY if weights > unit.l2 else 0.0
     packing = _PACK * points * extents.depth if rows > _ROWS else 0.0
