@@ -123,9 +123,9 @@ def _ms(row: Row, side: str) -> str:
 
 # Why a model takes longer than ONNX Runtime, as far as it is known.
 _REASONS = {
-    "resnet50": "its 3x3 convolutions take as long; what is left is 1x1 with stride 2 (every second "
-    "column is gathered first) and 1x1 of 512 channels and more on 7x7 and 14x14, which read "
-    "another page for every channel, where ONNX Runtime's activations are blocked",
+    "resnet50": "its 3x3 convolutions take as long; what is left is 1x1 with stride 2 (every "
+    "second column is gathered first) and 1x1 of 512 channels and more on 7x7 and 14x14 (a page "
+    "of memory for each channel, presumably), where ONNX Runtime's activations are blocked",
     "squeezenet": "a network of 3 ms: the 1x1 of 512 to 1000 channels and the 3x3 on 55x55 are "
     "10 % slower than blocked ones, and each of 26 kernels stores to NCHW",
 }
