@@ -26,7 +26,7 @@ from .implementations import (
 from .math import expand
 from .rules import CPU_RULES
 from .rules import Rule as CpuRule
-from .vector import cores, vector_unit
+from .vector import VectorUnit, cores, vector_unit
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -87,7 +87,7 @@ def _scheduled(func: tirx.PrimFunc, rule: str) -> tirx.PrimFunc:
 def _tuned(func: tirx.PrimFunc, trace: str, target: Target) -> tirx.PrimFunc | None:
     """The kernel as a trace makes it; None, with a warning, where the trace does not apply."""
     try:
-        from .tuned import apply_trace  # type: ignore[import-not-found,unused-ignore]
+        from .tuned import apply_trace
 
         return expand(apply_trace(func, trace, target))
     # As with rules: what TVM raises on a trace of another version can be anything.
@@ -107,13 +107,14 @@ def _on_gpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
 
 
 def _on_cpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
+    unit, count = vector_unit(target), cores(target)  # LLVM is asked: half a millisecond
     for name, rule in CPU_RULES.items():
-        yield name, partial(_apply, rule, func, target)
+        yield name, partial(_apply, rule, func, unit, count)
 
 
-def _apply(rule: CpuRule, func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
+def _apply(rule: CpuRule, func: tirx.PrimFunc, unit: VectorUnit, count: int) -> tirx.PrimFunc:
     sch = s_tir.Schedule(tvm.IRModule({"main": func}))
-    if not rule(sch, vector_unit(target), cores(target)):
+    if not rule(sch, unit, count):
         raise ValueError("another family's kernel")
     return expand(sch.mod["main"])
 
