@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tvm import relax, s_tir, tirx
 
 from tests.kernels.helpers import AVX2, TWO_CORES, kernels, model, random
@@ -51,6 +53,30 @@ def test_variations_are_distinct_and_compute_the_same(
     expected = run(convolution)
     for func in scheduled:
         np.testing.assert_allclose(run(func), expected, rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=6, derandomize=True, deadline=None)
+@given(
+    channels=st.tuples(st.integers(1, 20), st.integers(1, 40)),
+    size=st.tuples(st.integers(3, 14), st.integers(3, 14)),
+    window=st.sampled_from([1, 3]),
+    stride=st.sampled_from([1, 2]),
+    number=st.integers(0, 5),
+)
+def test_no_facts_make_a_rule_wrong(
+    channels: tuple[int, int], size: tuple[int, int], window: int, stride: int, number: int
+) -> None:
+    weight = relax.const(random(0, channels[1], channels[0], window, window))
+    mod = model(
+        [(1, channels[0], *size)],
+        lambda x: relax.op.nn.relu(
+            relax.op.nn.conv2d(x, weight, strides=stride, padding=window // 2)
+        ),
+    )
+    for func in kernels(LowerToTasks([AVX2])(mod)).values():
+        for rule, facts in islice(variations(func, AVX2), number, number + 1):
+            varied = apply_trace(func, facts_text(rule, facts), AVX2)
+            np.testing.assert_allclose(run(varied), run(func), rtol=1e-4, atol=1e-4)
 
 
 def test_a_trace_gives_the_schedule_again(convolution: tirx.PrimFunc) -> None:
