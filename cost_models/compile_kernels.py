@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from tvm.target import Target
     from tvm.tirx import PrimFunc
 
-# Kernels a share: few, so that nobody waits long for the last one.
+# Kernels a share: few, so that nobody waits long for the last one, but no more than so many
+# shares for each who works.
 _SHARE = 4
+_SHARES_EACH = 6
 _SHARE_SECONDS = 300.0
 _TARGET = "tvm_hetero.target"
 
@@ -68,7 +70,7 @@ def compile_kernels(
     helpers : children that take a part of the work; the work of one that is lost is done here.
     tell : called now and then, in this thread, with the number of functions that are done.
     """
-    job = _Job(funcs, folder)
+    job = _Job(funcs, folder, max(_SHARE, len(funcs) // (_SHARES_EACH * (1 + len(helpers)))))
     # Daemons: who interrupts us ends the children and does not wait for these.
     threads = [
         Thread(target=job.work, args=(_in_child(helper, target),), daemon=True)
@@ -92,7 +94,7 @@ def compile_kernels(
 class _Job:
     """Shares that wait to be built, and what has become of the others."""
 
-    def __init__(self, funcs: Mapping[KernelKey, PrimFunc], folder: Path) -> None:
+    def __init__(self, funcs: Mapping[KernelKey, PrimFunc], folder: Path, share: int) -> None:
         self.result = Compiled()
         self._funcs = funcs
         self._folder = folder
@@ -100,8 +102,8 @@ class _Job:
         self._numbers = itertools.count()
         self._waiting: SimpleQueue[Sequence[KernelKey]] = SimpleQueue()
         keys = list(funcs)
-        for first in range(0, len(keys), _SHARE):
-            self._waiting.put(keys[first : first + _SHARE])
+        for first in range(0, len(keys), share):
+            self._waiting.put(keys[first : first + share])
 
     @property
     def done(self) -> int:
