@@ -5,7 +5,11 @@
 
     vector      what a target's vector unit is          packing   how weights are laid out
     tiling      which register tile, at what cost       roles     marks on blocks
-    conv2d      convolutions as packed kernels          dense     matrix products likewise
+    conv2d      convolutions as packed kernels          dense     products with constant weights
+    matmul      which kernel a product becomes          batch_matmul  products of two variables
+    product     what a product computes                 gemm      its schedule
+    dot         single rows times stored keys           prefetch  asking for weights ahead
+    product_tiles   register tiles of products
     packed      the schedule of packed kernels          generic   the schedule of everything else
     gpu         the schedule for GPUs                   rules     which there are for CPUs
     legalize    which operators are ours to build       select    which one takes a kernel

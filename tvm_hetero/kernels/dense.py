@@ -93,5 +93,7 @@ def _holds(values: NDArray[Any], dtype: Any) -> bool:
 
 def _pack(weight: NDArray[Any], block: int) -> NDArray[Any]:
     """``[..., K, O]`` as ``[matrices, blocks, K, block]``."""
+    if math.prod(weight.shape[:-2]) == 1:  # a view of the packed matrix: weights can be large
+        return pack_dense(weight.reshape(weight.shape[-2:]), block)[np.newaxis]
     matrices = weight.reshape(-1, *weight.shape[-2:])
     return np.stack([pack_dense(matrix, block) for matrix in matrices])
