@@ -26,8 +26,8 @@ def dense(depth, out_channels, transposed=True):
     return body
 
 
-@pytest.mark.parametrize("rows", [1, 2, 7, 16, 37])
-@pytest.mark.parametrize("out_channels", [1, 10, 48, 100])
+@pytest.mark.parametrize("rows", [1, 7, 16, 37])
+@pytest.mark.parametrize("out_channels", [1, 48, 100])
 def test_equals_plain_tvm(rows, out_channels):
     lowered = check([(rows, 20)], dense(20, out_channels))
     assert len(kernels(lowered)) == 1  # the transposition is gone, bias and relu are inside
