@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .facts import VectorUnit
 
 # Vectors in a block that is read as it stands: of several rows, of one.
+_ROWS_WORTH_PACKING = 8
 _WIDTHS = ((4, 3, 2, 1), (16, 12, 8, 6, 4, 3, 2, 1))
 
 
@@ -100,7 +101,10 @@ def _plan(left: Side, right: Side, dtype: str, units: tuple[VectorUnit, ...]) ->
     layout = choose_product_layout(extents, units)
     if layout is None:
         return None
-    return Product(left, right, dtype, layout.block, layout.points, layout.tall)
+    # Where the left side stands the other way around, each step of a tile reads another line of
+    # the cache, and of a thousand of them all may fall into one set.
+    tall = layout.tall or (left.axes[-1] != len(left.axes) - 1 and rows > _ROWS_WORTH_PACKING)
+    return Product(left, right, dtype, layout.block, layout.points, tall)
 
 
 def _whole_blocks(extents: Extents, units: tuple[VectorUnit, ...]) -> ProductLayout | None:

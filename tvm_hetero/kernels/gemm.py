@@ -59,7 +59,7 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     last = _join_epilogue(sch, acc)
     tile = _plan(sch, acc, last, unit)
     if left is not None:
-        _pack_left(sch, left, cores)
+        _pack_left(sch, left, tile.rows, cores)
     _split_blocks(sch, acc, tile.vectors * unit.lanes)
     z, part, m, i, k = sch.get_loops(acc)
     at, rows = sch.split(m, [None, tile.rows])
@@ -133,14 +133,21 @@ def _index_map(function: Any, rank: int) -> tirx.IndexMap:
     return tirx.IndexMap.from_func(function, ndim=rank, index_dtype="int64")
 
 
-def _pack_left(sch: s_tir.Schedule, left: SBlockRV, cores: int) -> None:
-    """Rows to columns, a line of each row at a time."""
+def _pack_left(sch: s_tir.Schedule, left: SBlockRV, rows: int, cores: int) -> None:
+    """A panel [k, rows] for each tile of rows, read in the order in which the source stands."""
+
+    def panels(z: Any, k: Any, m: Any) -> list[Any]:
+        return [z, m // rows, k, m % rows]
+
+    sch.transform_layout(left, ("write", 0), _index_map(panels, 3))
     z, k, m = sch.get_loops(left)
-    outer, together = sch.split(k, [None, _PACKED_TOGETHER])
-    sch.reorder(z, outer, m, together)
-    values = math.prod(_extent(sch, loop) for loop in (z, outer, m, together))
+    values = math.prod(_extent(sch, loop) for loop in (z, k, m))
+    block = sch.get(left)
+    if not uses(block.reads[0].region[-1].min, block.iter_vars[2].var):  # rows are not neighbours
+        k, together = sch.split(k, [None, _PACKED_TOGETHER])
+        sch.reorder(z, k, m, together)
     if cores > 1 and values >= _LEFT_WORTH_SHARING:
-        sch.parallel(sch.fuse(z, outer))
+        sch.parallel(sch.fuse(z, k))
 
 
 def _pack_right(sch: s_tir.Schedule, right: SBlockRV, unit: VectorUnit) -> None:

@@ -108,7 +108,7 @@ def _cycles(
     each = extents.depth * step * columns / (vectors * unit.lanes)
     whole = extents.columns % (vectors * unit.lanes) == 0
     store = (unit.store_vector if whole else unit.store_value) * columns * points
-    if vectors * rows * unit.bits // 8 >= STACK:
+    if rows > 1 and vectors * rows * unit.bits // 8 >= STACK:  # one row: the wider the better
         store += unit.store_vector * columns * points
     weights = extents.columns * extents.depth * extents.bytes_each
     memory = weights / _MEMORY if weights > unit.l2 else 0.0
