@@ -3,7 +3,7 @@
 ``LowerToTasks`` (tvm_hetero.passes.lower_to_tasks) builds kernels with `conv2d`, `dense` and
 `arithmetic`; `schedule_kernel` schedules each for the target on which it runs.
 
-    vector      what a target's vector unit is          packing   how weights are laid out
+    facts       what a target's vector unit is          packing   how weights are laid out
     tiling      which register tile, at what cost       roles     marks on blocks
     conv2d      convolutions as packed kernels          dense     products with constant weights
     matmul      which kernel a product becomes          batch_matmul  products of two variables
@@ -11,6 +11,7 @@
     dot         single rows times stored keys           prefetch  asking for weights ahead
     product_tiles   register tiles of products
     packed      the schedule of packed kernels          generic   the schedule of everything else
+    depthwise   convolutions without channels to sum    overlap   last tiles that begin earlier
     gpu         the schedule for GPUs                   rules     which there are for CPUs
     legalize    which operators are ours to build       select    which one takes a kernel
     constants   operators on constants, in numpy        arithmetic  cheaper high-level operators

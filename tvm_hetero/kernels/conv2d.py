@@ -1,4 +1,4 @@
-"""conv2d with constant weights as a packed multiply-accumulate.
+"""Convolutions with constant weights as packed multiply-accumulates.
 
 Stages of the kernel, each a block whose annotation ``tvm_hetero.role`` says what it is, so that
 `packed` can schedule it after fusion has renamed everything:
@@ -9,8 +9,9 @@ Stages of the kernel, each a block whose annotation ``tvm_hetero.role`` says wha
     accumulate  acc[b, o // B, y, x, o % B], over input channels and the window
     unpack      back to NCHW
 
-A 1x1 convolution has no window, so its rows are joined: ``points = OH * OW``, which has better
-divisors than OW alone (7 x 7 = 49 points tile by 7; 28 x 28 = 784 by 16 lanes).
+A 1x1 convolution has no window, so its rows are joined: ``points = OH * OW`` wastes less in the
+last tile than OW does for each row. conv1d is conv2d with one row. Depthwise convolutions have
+nothing to pack (`depthwise`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax, te, tirx
 
+from .depthwise import Depthwise, depthwise, fits
 from .packing import Layout, choose_layout, pack_conv2d
 from .roles import ACCUMULATE, GATHER, PAD, UNPACK, role
 
@@ -30,9 +32,12 @@ if TYPE_CHECKING:
     from .facts import VectorUnit
 
 
+_Image = Any  # te.Tensor or _OneRow: what is read with four indices
+
+
 @dataclass(frozen=True)
 class _Shape:
-    """Extents of one convolution; ``top`` and ``left`` are padding, ``stride`` is (y, x)."""
+    """Extents of one convolution; ``top`` and ``left`` are padding, pairs are (y, x)."""
 
     batch: int
     channels: int
@@ -42,15 +47,37 @@ class _Shape:
     group_channels: int
     kernel: tuple[int, int]
     stride: tuple[int, int]
+    dilation: tuple[int, int]
     top: int
     left: int
     out_height: int
     out_width: int
     groups: int
+    flat: bool = False  # conv1d: an image of one row, without a dimension for it
 
     @property
     def pointwise(self) -> bool:
-        return self.kernel == (1, 1) and not (self.top or self.left)
+        below = self.height - (self.out_height - 1) * self.stride[0]
+        right = self.width - (self.out_width - 1) * self.stride[1]
+        inside = min(below, right) > 0 and not (self.top or self.left)
+        return self.kernel == (1, 1) and inside
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Rows and columns beyond the first that a window touches."""
+        (kh, kw), (dy, dx) = self.kernel, self.dilation
+        return (kh - 1) * dy, (kw - 1) * dx
+
+    @property
+    def depthwise(self) -> Depthwise | None:
+        """The convolution as a depthwise one, where each group has one input channel."""
+        if self.groups == 1 or self.group_channels > 1 or self.flat:
+            return None
+        return Depthwise(
+            self.batch, self.channels, (self.height, self.width), self.out_channels // self.groups,
+            self.kernel, self.stride, self.dilation, (self.top, self.left),
+            (self.out_height, self.out_width),
+        )  # fmt: skip
 
     @property
     def points(self) -> int:
@@ -67,15 +94,18 @@ def packed_conv2d(
     bb
         Builder that receives the PrimFunc.
     call
-        A call of ``relax.nn.conv2d``.
+        A call of ``relax.nn.conv2d`` or ``relax.nn.conv1d``.
     weight
-        Its weights, ``[O, I / groups, KH, KW]``.
+        Its weights, ``[O, I / groups, KH, KW]`` or ``[O, I / groups, KW]``.
     units
         Vector units of the targets, widest first (`packing.packing_units`).
     """
     shape = _shape_of(call, weight)
     if shape is None:
         return None
+    if shape.depthwise is not None:
+        narrow = shape.depthwise
+        return depthwise(bb, call.args[0], weight, narrow) if fits(narrow, units) else None
     depth = shape.group_channels * shape.kernel[0] * shape.kernel[1]
     layout = choose_layout(
         shape.out_channels // shape.groups,
@@ -87,12 +117,13 @@ def packed_conv2d(
     )
     if layout is None:
         return None
-    packed = relax.const(pack_conv2d(weight, shape.groups, layout.block))
+    kernel = weight.reshape(*weight.shape[:2], *shape.kernel)
+    packed = relax.const(pack_conv2d(kernel, shape.groups, layout.block))
     return bb.call_te(
         lambda data, filters: _compute(data, filters, shape, layout),
         call.args[0],
         packed,
-        primfunc_name_hint="conv2d",
+        primfunc_name_hint="conv1d" if shape.flat else "conv2d",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias, residual and relu join it
     )
 
@@ -100,40 +131,64 @@ def packed_conv2d(
 def _shape_of(call: relax.Call, weight: NDArray[Any]) -> _Shape | None:
     attrs, data = call.attrs, call.args[0].ty
     extents = [int(e) if isinstance(e, int | tirx.IntImm) else 0 for e in data.shape or ()]
+    flat = call.op.name == "relax.nn.conv1d"
+    layout, kernel_layout = ("NCW", "OIW") if flat else ("NCHW", "OIHW")
     plain = (
-        attrs.data_layout == "NCHW"
-        and attrs.kernel_layout == "OIHW"
-        and str(attrs.out_layout) in ("", "NCHW")
-        and str(data.dtype) == str(weight.dtype) == "float32"
-        and all(int(d) == 1 for d in attrs.dilation)
-        and len(extents) == 4
+        attrs.data_layout == layout
+        and attrs.kernel_layout == kernel_layout
+        and str(attrs.out_layout) in ("", layout)
+        and str(data.dtype) == str(weight.dtype) == str(call.ty.dtype) == "float32"
+        and len(extents) == len(layout)
         and min(extents) > 0
+        and min(weight.shape) > 0
     )
-    if not plain or _is_depthwise(weight, int(attrs.groups)):
+    if not plain:
         return None
-    batch, channels, height, width = extents
-    out_channels, group_channels, kh, kw = weight.shape
-    top, left, bottom, right = (int(p) for p in attrs.padding)
-    sy, sx = (int(s) for s in attrs.strides)
+    row = [1] if flat else []
+    batch, channels, height, width = extents[:2] + row + extents[2:]
+    kernel = [int(e) for e in weight.shape]
+    out_channels, group_channels, kh, kw = kernel[:2] + row + kernel[2:]
+    sy, sx = row + [int(s) for s in attrs.strides]
+    dy, dx = row + [int(d) for d in attrs.dilation]
+    padding = [int(p) for p in attrs.padding]
+    top, left, bottom, right = (0, padding[0], 0, padding[1]) if flat else padding
     return _Shape(
-        batch, channels, height, width, out_channels, group_channels, (kh, kw), (sy, sx), top, left,
-        (height + top + bottom - kh) // sy + 1, (width + left + right - kw) // sx + 1,
-        int(attrs.groups),
+        batch, channels, height, width, out_channels, group_channels, (kh, kw), (sy, sx), (dy, dx),
+        top, left,
+        (height + top + bottom - (kh - 1) * dy - 1) // sy + 1,
+        (width + left + right - (kw - 1) * dx - 1) // sx + 1,
+        int(attrs.groups), flat,
     )  # fmt: skip
 
 
-def _is_depthwise(weight: NDArray[Any], groups: int) -> bool:
-    """One channel in and one out for each group: no reduction worth packing (see `windows`)."""
-    return groups > 1 and bool(weight.shape[1] == 1)
+class _OneRow:
+    """A ``[batch, channel, column]`` tensor, read as an image of one row."""
+
+    def __init__(self, data: te.Tensor) -> None:
+        self.data = data
+        self.dtype = data.dtype
+
+    def __getitem__(self, index: tuple[Any, Any, Any, Any]) -> Any:
+        b, c, _, x = index
+        return self.data[b, c, x]
 
 
 def _compute(data: te.Tensor, filters: te.Tensor, shape: _Shape, layout: Layout) -> te.Tensor:
-    if shape.pointwise:
-        return _pointwise(data, filters, shape, layout)
-    return _windowed(data, filters, shape, layout)
+    source = _OneRow(data) if shape.flat else data
+    return (_pointwise if shape.pointwise else _windowed)(source, filters, shape, layout)
 
 
-def _pointwise(data: te.Tensor, filters: te.Tensor, shape: _Shape, layout: Layout) -> te.Tensor:
+def _unpack(read: Callable[..., Any], shape: _Shape) -> te.Tensor:
+    if shape.flat:
+        extents: tuple[int, ...] = (shape.batch, shape.out_channels, shape.out_width)
+        return te.compute(
+            extents, lambda b, c, x: read(b, c, 0, x), name="unpack", attrs=role(UNPACK)
+        )
+    extents = (shape.batch, shape.out_channels, shape.out_height, shape.out_width)
+    return te.compute(extents, read, name="unpack", attrs=role(UNPACK))
+
+
+def _pointwise(data: _Image, filters: te.Tensor, shape: _Shape, layout: Layout) -> te.Tensor:
     width, source = shape.out_width, _line(data, shape, layout)
     ic = te.reduce_axis((0, shape.group_channels), "ic")
     channel = _input_channel(filters, shape)
@@ -146,15 +201,10 @@ def _pointwise(data: te.Tensor, filters: te.Tensor, shape: _Shape, layout: Layou
         attrs=role(ACCUMULATE),
     )
     outer, inner = _output_channel(shape, layout)
-    return te.compute(
-        (shape.batch, shape.out_channels, shape.out_height, width),
-        lambda b, c, y, x: acc[b, outer(c), y * width + x, inner(c)],
-        name="unpack",
-        attrs=role(UNPACK),
-    )
+    return _unpack(lambda b, c, y, x: acc[b, outer(c), y * width + x, inner(c)], shape)
 
 
-def _line(data: te.Tensor, shape: _Shape, layout: Layout) -> Callable[..., Any]:
+def _line(data: _Image, shape: _Shape, layout: Layout) -> Callable[..., Any]:
     """Read access to the image as one line of ``layout.points`` points, those beyond it zero."""
     (sy, sx), width, points = shape.stride, shape.out_width, layout.points
 
@@ -175,38 +225,47 @@ def _line(data: te.Tensor, shape: _Shape, layout: Layout) -> Callable[..., Any]:
     return te.compute(extents, value, name=kind, attrs=role(kind))
 
 
-def _windowed(data: te.Tensor, filters: te.Tensor, shape: _Shape, layout: Layout) -> te.Tensor:
-    (kh_extent, kw_extent), (sy, sx) = shape.kernel, shape.stride
-    columns = layout.points + (kw_extent - 1) // sx  # of one phase x mod sx
+def _windowed(data: _Image, filters: te.Tensor, shape: _Shape, layout: Layout) -> te.Tensor:
+    (kh_extent, kw_extent), (sy, sx), (dy, dx) = shape.kernel, shape.stride, shape.dilation
+    columns = layout.points + shape.reach[1] // sx  # of one phase x mod sx
     source = _sort_columns(_pad_image(data, shape, columns * sx), shape, columns)
-    ic = te.reduce_axis((0, shape.group_channels), "ic")
-    kh = te.reduce_axis((0, kh_extent), "kh")
-    kw = te.reduce_axis((0, kw_extent), "kw")
+    extents = {"ic": shape.group_channels, "kh": kh_extent, "kw": kw_extent}
+    # Not those of one step (1x7 windows): TVM 0.27 cannot transform blocks that have them.
+    axes = {n: te.reduce_axis((0, e), n) for n, e in extents.items() if e > 1}
+    axes = axes or {"ic": te.reduce_axis((0, 1), "ic")}
+    ic, kh, kw = (axes.get(name, 0) for name in extents)
     channel = _input_channel(filters, shape)
 
     def read(b: Any, c: Any, y: Any, x: Any) -> Any:
-        return source[b, c, y, x + kw] if sx == 1 else source[b, c, y, kw % sx, x + kw // sx]
+        at = kw * dx
+        return source[b, c, y, x + at] if sx == 1 else source[b, c, y, at % sx, x + at // sx]
 
+    def term(b: Any, o: Any, y: Any, x: Any, i: Any) -> Any:
+        value = read(b, channel(o, ic), y * sy + kh * dy, x) * filters[o, ic, kh, kw, i]
+        return te.sum(value, axis=list(axes.values()))
+
+    outer, inner = _output_channel(shape, layout)
+    blocks, points, block = int(filters.shape[0]), layout.points, layout.block
+    if shape.flat:  # without the loop over one row, which TVM would not simplify away
+        acc = te.compute(
+            (shape.batch, blocks, points, block),
+            lambda b, o, x, i: term(b, o, 0, x, i),
+            name="accumulate",
+            attrs=role(ACCUMULATE),
+        )
+        return _unpack(lambda b, c, _, x: acc[b, outer(c), x, inner(c)], shape)
     acc = te.compute(
-        (shape.batch, int(filters.shape[0]), shape.out_height, layout.points, layout.block),
-        lambda b, o, y, x, i: te.sum(
-            read(b, channel(o, ic), y * sy + kh, x) * filters[o, ic, kh, kw, i], axis=[ic, kh, kw]
-        ),
+        (shape.batch, blocks, shape.out_height, points, block),
+        term,
         name="accumulate",
         attrs=role(ACCUMULATE),
     )
-    outer, inner = _output_channel(shape, layout)
-    return te.compute(
-        (shape.batch, shape.out_channels, shape.out_height, shape.out_width),
-        lambda b, c, y, x: acc[b, outer(c), y, x, inner(c)],
-        name="unpack",
-        attrs=role(UNPACK),
-    )
+    return _unpack(lambda b, c, y, x: acc[b, outer(c), y, x, inner(c)], shape)
 
 
-def _pad_image(data: te.Tensor, shape: _Shape, columns: int) -> te.Tensor:
+def _pad_image(data: _Image, shape: _Shape, columns: int) -> _Image:
     """Zeros around the image: ``columns`` wide, as many rows as the windows touch."""
-    rows = (shape.out_height - 1) * shape.stride[0] + shape.kernel[0]
+    rows = (shape.out_height - 1) * shape.stride[0] + shape.reach[0] + 1
     top, left, height, width = shape.top, shape.left, shape.height, shape.width
     if not (top or left) and rows <= height and columns <= width:
         return data
@@ -227,12 +286,12 @@ def _pad_image(data: te.Tensor, shape: _Shape, columns: int) -> te.Tensor:
     )
 
 
-def _sort_columns(image: te.Tensor, shape: _Shape, columns: int) -> te.Tensor:
+def _sort_columns(image: _Image, shape: _Shape, columns: int) -> _Image:
     """Columns of a strided convolution by phase: ``[b, c, y, x mod s, x // s]``."""
     s = shape.stride[1]
     if s == 1:
         return image
-    rows = (shape.out_height - 1) * shape.stride[0] + shape.kernel[0]
+    rows = (shape.out_height - 1) * shape.stride[0] + shape.reach[0] + 1
     return te.compute(
         (shape.batch, shape.channels, rows, s, columns),
         lambda b, c, y, q, u: image[b, c, y, u * s + q],

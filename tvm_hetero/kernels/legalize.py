@@ -75,6 +75,7 @@ def _avg_pool3d(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 RULES: dict[str, Rule] = {
     "relax.nn.conv2d": _conv2d,
+    "relax.nn.conv1d": _conv2d,
     "relax.matmul": _matmul,
     "relax.power": _power,
     "relax.nn.batch_norm": _batch_norm,

@@ -112,7 +112,7 @@ def _join_epilogue(sch: s_tir.Schedule, acc: SBlockRV) -> SBlockRV:
         sch.compute_inline(after[0])
         after = sch.get_consumers(acc)
     last = after[0]
-    if _rank(sch, acc) == _JOINED_RANK:
+    if _rank(sch, acc) == _JOINED_RANK and len(sch.get(last).iter_vars) == 4:
         width = int(sch.get(last).iter_vars[-1].dom.extent)
         sch.transform_block_layout(last, _index_map(4, lambda v: [v[0], v[1], v[2] * width + v[3]]))
     return last
@@ -161,9 +161,9 @@ def _split_blocks(sch: s_tir.Schedule, acc: SBlockRV, part: int) -> None:
 
     Splitting the loop alone would do where channels are not padded; where they are,
     `reverse_compute_at` does not see that one part needs only its own channels, and stores
-    the whole block from a tile that holds a part of it (wrong results, TVM 0.27). A block that
-    is one part is regrouped too: that simplifies how the epilogue reads the accumulators, and
-    otherwise they are no compact array where channels are padded (512 to 1000 1x1 at 13x13:
+    the whole block from a tile that holds a part of it (wrong results, TVM 0.27). The layout is
+    set even where a block is one part: that simplifies how the epilogue reads the accumulators,
+    and otherwise they are no compact array where channels are padded (512 to 1000 1x1 at 13x13:
     94 GFLOP/s instead of 226).
     """
     rank, block = _rank(sch, acc), _extent(sch, _nest(sch, acc).block)
@@ -173,8 +173,9 @@ def _split_blocks(sch: s_tir.Schedule, acc: SBlockRV, part: int) -> None:
         parts = [v[0], v[1] * (block // part) + inner // part, *v[2 : rank - 1]]
         return [*parts, inner % part, *v[rank:]]
 
-    iters = len(sch.get(acc).iter_vars)
-    sch.transform_block_layout(acc, _index_map(iters, regroup))
+    if part != block:
+        iters = len(sch.get(acc).iter_vars)
+        sch.transform_block_layout(acc, _index_map(iters, regroup))
     sch.transform_layout(acc, ("write", 0), _index_map(rank, regroup))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from .depthwise import schedule_depthwise
 from .dot import schedule_dot
 from .gemm import schedule_gemm
 from .generic import schedule_generic
@@ -31,6 +32,7 @@ CPU_RULES: dict[str, Rule] = {
     "gemm": schedule_gemm,
     "dot": schedule_dot,
     "packed": schedule_packed,
+    "depthwise": schedule_depthwise,
     "pool": schedule_pool,
     "rows": schedule_rows,
     "transpose": schedule_transpose,
