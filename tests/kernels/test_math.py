@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 import tvm
-from tvm import s_tir, te, tirx
+from tvm import relax, s_tir, te, tirx
 
-from tests.kernels.helpers import AVX2, AVX512, check, runs_here
+from tests.kernels.helpers import AVX2, AVX512, check, kernels, runs_here
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.math import FUNCTIONS, expand
 
@@ -30,7 +30,7 @@ SMALLEST_NORMAL = np.finfo(np.float32).tiny
 
 SPECIAL = np.array(
     [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-40, -1e-40, SMALLEST_NORMAL,
-     np.finfo(np.float32).max, np.finfo(np.float32).min, 88.72283, 88.7229, -87.3, -103.9, -104.1,
+     np.finfo(np.float32).max, np.finfo(np.float32).min, 88.72283, 88.7229, -86.6, -87.3, -104.1,
      1.0, -1.0, 0.9277343, 0.9277344, -0.9277344, 4e-4, 7.905311, 0.70710677, 1.4142135],
     dtype=np.float32,
 )  # fmt: skip
@@ -45,7 +45,7 @@ def values() -> np.ndarray:
     return np.concatenate([SPECIAL, anything, *near])[: 16 * 1100]
 
 
-def kernel(name: str, size: int) -> tirx.PrimFunc:
+def one_call(name: str, size: int) -> tirx.PrimFunc:
     data = te.placeholder((size,), "float32", name="data")
     out = te.compute((size,), lambda i: getattr(tirx, name)(data[i]), name="out")
     return te.create_prim_func([data, out])
@@ -59,7 +59,7 @@ def compiled(func: tirx.PrimFunc, target: tvm.target.Target):
 def computed(name: str, target: tvm.target.Target) -> np.ndarray:
     x = values()
     out = tvm.runtime.tensor(np.empty_like(x))
-    compiled(schedule_kernel(kernel(name, len(x)), target), target)(tvm.runtime.tensor(x), out)
+    compiled(schedule_kernel(one_call(name, len(x)), target), target)(tvm.runtime.tensor(x), out)
     return out.numpy()
 
 
@@ -78,8 +78,8 @@ def test_every_float(name, target):
     np.testing.assert_array_equal(actual[rest], rounded[rest])
     error = np.abs(actual[finite].astype(np.float64) - exact[finite])
     unit = np.spacing(np.maximum(np.abs(rounded[finite]), SMALLEST_NORMAL)).astype(np.float64)
-    if name == "sigmoid":  # below the normal numbers it may be zero
-        error = np.where(rounded[finite] < SMALLEST_NORMAL, 0, error)
+    if name in ("exp", "sigmoid"):  # below 2 ** -125 it may be zero
+        error = np.where(rounded[finite] < 2 * SMALLEST_NORMAL, 0, error)
         assert (actual[finite] >= 0).all()
     assert (error / unit).max() <= ULPS[name]
 
@@ -87,13 +87,13 @@ def test_every_float(name, target):
 @pytest.mark.parametrize("name", REFERENCES)
 def test_no_call_is_left(name):
     assert f"tirx.{name}" in FUNCTIONS
-    text = expand(kernel(name, 64)).script()
+    text = expand(one_call(name, 64)).script()
     assert f"T.{name}(" not in text
 
 
 def test_vectors():
     """A vectorised loop stays one: what the packed kernels' epilogues need."""
-    func = kernel("erf", 64)
+    func = one_call("erf", 64)
     sch = s_tir.Schedule(tvm.IRModule({"main": func}))
     _, lanes = sch.split(sch.get_loops(sch.get_sblock("out"))[0], [None, 8])
     sch.vectorize(lanes)
@@ -106,7 +106,7 @@ def test_vectors():
 
 
 def test_a_function_without_calls_is_the_same():
-    func = kernel("sqrt", 64)
+    func = one_call("sqrt", 64)
     assert expand(func).same_as(func)
 
 
@@ -119,7 +119,12 @@ def test_half_precision_goes_through_single():
     np.testing.assert_allclose(out.numpy(), np.exp(x.astype(np.float32)), rtol=1e-3)
 
 
-def test_gelu_and_silu():
-    from tvm import relax
+def test_functions_of_functions():
+    """TVM writes out what is bound by Let: too deep, and the outer ones stay calls."""
 
-    check([(3, 40)], lambda x: relax.op.nn.gelu(relax.op.nn.silu(x)))
+    def body(x):
+        y = relax.op.nn.gelu(relax.op.nn.silu(x))
+        return relax.op.log(relax.op.exp(relax.op.tanh(relax.op.sigmoid(relax.op.erf(y)))))
+
+    (func,) = kernels(check([(3, 40)], body, targets=[AVX2])).values()
+    assert "T.log(" in schedule_kernel(func, AVX2).script()

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.tirx import FloorMod
+from tvm.tirx import Div, FloorDiv, FloorMod
 
 from .blocks import accesses, attempt, inline_chains, is_copy, is_padding, is_reduction, uses
 from .parallel import share
@@ -135,7 +135,9 @@ def _join_trailing(sch: s_tir.Schedule, block: SBlockRV) -> None:
     if not joined:
         part = _division(sch.get(block))
         if part is not None:
-            sch.split(loops[-1], [None, part])
+            _, inner = sch.split(loops[-1], [None, part])
+            if part <= _INTERLEAVED:
+                sch.unroll(inner)
         return
     loop = sch.fuse(*loops[-joined:]) if joined > 1 else loops[-1]
     extent = int(sch.get(loop).extent)
@@ -178,18 +180,18 @@ def _covers(
 
 
 def _division(block: tirx.SBlock) -> int | None:
-    """The part into which indices divide the last dimension, as merged heads do into 64."""
+    """The part into which indices divide the last dimension: 64 in heads, 2 in an upscaling."""
     last = block.iter_vars[-1]
     extent, found = int(last.dom.extent), []
 
-    def visit(node: FloorMod) -> None:
+    def visit(node: FloorMod | FloorDiv | Div) -> None:
         if node.a.same_as(last.var) and isinstance(node.b, tirx.IntImm):
             found.append(int(node.b))
 
     for indices, _shape in accesses(block):
-        tvm_ffi.structural_walk(indices, (FloorMod, visit))
+        tvm_ffi.structural_walk(indices, ((FloorMod, FloorDiv, Div), visit))
     parts = {part for part in found if 1 < part < extent and extent % part == 0}
-    return min(parts) if len(parts) == 1 else None
+    return parts.pop() if len(parts) == 1 else None
 
 
 def _parallel(sch: s_tir.Schedule, block: SBlockRV, cores: int) -> None:

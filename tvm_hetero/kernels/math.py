@@ -9,16 +9,17 @@ has one. Each function binds its argument by ``Let`` and is computed in float32 
 are cast). No branch, no comparison that decides a memory access, no conversion of floats that
 may be out of an integer's range: NaN and infinities take the same way as all others.
 
-    exp      n = round(x / ln 2), r = x - n ln 2 in two steps (Cody and Waite), polynomial of
-             degree 7 in r (Cephes), times 2^(n / 2) twice, so that the result may be subnormal
+    exp      n = round(x / ln 2), r = x - n ln 2 in two steps (Cody and Waite), twice a polynomial
+             of degree 7 in r (Cephes), times 2^(n - 1): n is 128 where the result is still finite.
+             Results below 2^-125 are zero; a second factor for them costs an eighth of the time
     log      x = m 2^n with m in [sqrt(1/2), sqrt(2)), polynomial of degree 10 in m - 1 (Cephes)
     tanh     odd rational function of degrees 13 and 6 on [-7.9, 7.9] (Eigen), x itself near 0
     erf      |x| <= 0.93: odd polynomial; else 1 - exp(polynomial) (N. Juffa)
     sigmoid  1 / (1 + exp(-x))
 
 Errors against float64 over all magnitudes, in units in the last place (tests/kernels/test_math.py):
-exp 2, log 2, tanh 4, erf 3, sigmoid 4 where the result is a normal number; below that (x < -87)
-the sigmoid is 0 or off by at most 2^-126.
+exp 1, log 1, tanh 5 (7 without fused multiply-adds), erf 1.2, sigmoid 2; exp and sigmoid where the
+result is at least 2^-125.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _ROUND = 12582912.0
 _ROUND_BITS = 0x4B400000
 _LOG2_E = 1.44269504088896341
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
-_EXP_RANGE = (-104.0, 89.0)  # beyond it the result is 0 or infinite anyway
+_EXP_RANGE = (-87.4, 88.8)  # beyond it the result is 0 or infinite anyway
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
         5.0000001201e-1)  # fmt: skip
 
@@ -68,20 +69,39 @@ _ERF_LARGE = (-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.0
 
 def expand(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """The function with every call that `FUNCTIONS` names replaced by arithmetic."""
-    body = tvm_ffi.structural_map(func.body, (Call, _expand_call))
+    body = tvm_ffi.structural_map(func.body, (Call, _expand_call), order="pre")
     return func if body.same_as(func.body) else func.with_body(body)
 
 
 def _expand_call(call: Call) -> Expr:
     function = FUNCTIONS.get(getattr(call.op, "name", ""))
     dtype = str(call.ty.dtype) if function is not None else ""
-    if function is None or dtype not in ("float32", *_SIXTEEN_BITS):
+    if function is None or dtype not in ("float32", *_SIXTEEN_BITS) or _weight(call) > _MOST:
         return call
     (argument,) = call.args
     if dtype == "float32":
         return _let(argument, function)
     wide = _let(tirx.Cast("float32", argument), function)
     return tirx.Cast(dtype, wide)
+
+
+def _weight(expr: Expr) -> int:
+    """Occurrences of the innermost argument if every Let were written out.
+
+    TVM's code generator does that, to know the bounds of each variable, and a function of a
+    function of a function would take it minutes. Then the outermost stay calls.
+    """
+    inner = 1
+
+    def visit(call: Call) -> Any:
+        nonlocal inner
+        if call.same_as(expr):
+            return None
+        inner = max(inner, _weight(call))
+        return tvm_ffi.WalkResult.SKIP
+
+    tvm_ffi.structural_walk(expr, (Call, visit), order="pre")
+    return inner * _WEIGHTS.get(getattr(expr.op, "name", ""), 1)
 
 
 def _let(value: Expr, body: Callable[[Expr], Expr], dtype: str = "float32") -> Expr:
@@ -114,9 +134,14 @@ def _horner(x: Expr, coefficients: Sequence[float]) -> Expr:
 
 
 def _clamp(x: Expr, low: float, high: float) -> Expr:
-    """``x`` within the range; NaN stays NaN, which Min and Max do not promise."""
-    x = tirx.Select(x > _real(high), _real(high), x)
-    return tirx.Select(x < _real(low), _real(low), x)
+    """``x`` within the range; NaN stays NaN, which Min and Max do not promise.
+
+    Not by Select: TVM's analyser puts the values of Let into conditions, and where one condition
+    contains another its simplifier takes minutes (gelu after silu).
+    """
+    for intrinsic, limit in (("llvm.minimum", high), ("llvm.maximum", low)):
+        x = tirx.call_llvm_pure_intrin("float32", intrinsic, x, _real(limit))
+    return x
 
 
 def _exp(x: Expr) -> Expr:
@@ -130,20 +155,14 @@ def _exp_within(x: Expr) -> Expr:
 def _exp_split(x: Expr, shifted: Expr) -> Expr:
     n = shifted - _real(_ROUND)
     rest = x - n * _real(_LN2_HIGH) - n * _real(_LN2_LOW)
-    power = _let(
-        rest, lambda r: _horner(r, _EXP) * (r * r) + r + _real(1.0)
-    )  # e^r, r within half of ln 2
-    return _let(_bits(shifted) - _whole(_ROUND_BITS), lambda k: _scale(power, k), "int32")
+    power = _let(rest, _exp_near)
+    scale = tirx.shift_left(_bits(shifted) - _whole(_ROUND_BITS - 126), _whole(23))
+    return power * _float(scale)
 
 
-def _scale(value: Expr, exponent: Expr) -> Expr:
-    """``value * 2 ** exponent`` in two steps: 2^-150 is no float, 2^-75 is."""
-    half = tirx.shift_right(exponent, _whole(1))
-    return value * _power_of_two(half) * _power_of_two(exponent - half)
-
-
-def _power_of_two(exponent: Expr) -> Expr:
-    return _float(tirx.shift_left(exponent + _whole(127), _whole(23)))
+def _exp_near(r: Expr) -> Expr:
+    """Twice e^r, for r within half of ln 2."""
+    return _let(_horner(r, _EXP) * (r * r) + r + _real(1.0), lambda power: power + power)
 
 
 def _log(x: Expr) -> Expr:
@@ -211,8 +230,9 @@ def _erf_far(t: Expr) -> Expr:
 
 
 def _erf_choose(x: Expr, t: Expr, far: Expr) -> Expr:
-    signed = tirx.Select(x < _real(0.0), _real(0.0) - far, far)
-    near = _horner(x * x, _ERF_SMALL) * x + x
+    sign = tirx.bitwise_and(_bits(x), _whole(-(1 << 31)))
+    signed = _float(tirx.bitwise_or(_bits(far), sign))
+    near = _let(x * x, lambda s: _horner(s, _ERF_SMALL) * x + x)
     return tirx.Select(t > _real(_ERF_NEAR), signed, near)
 
 
@@ -223,3 +243,7 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
     "tirx.erf": _erf,
     "tirx.sigmoid": _sigmoid,
 }
+
+# How often each function's argument occurs when its Lets are written out, about.
+_WEIGHTS = {"tirx.exp": 25, "tirx.log": 40, "tirx.tanh": 25, "tirx.erf": 200, "tirx.sigmoid": 25}
+_MOST = 30_000
