@@ -38,6 +38,8 @@ CASES = {
     "softmax of 100": ((4, 100), lambda x: op.nn.softmax(x, -1)),
     "softmax, few divisors": ((2, 58), lambda x: op.nn.softmax(x, -1)),
     "softmax of one row": ((1, 1000), lambda x: op.nn.softmax(x, -1)),
+    "softmax of a long prime": ((3, 577), lambda x: op.nn.softmax(x, -1)),
+    "log softmax of a long prime": ((2, 1021), lambda x: op.nn.log_softmax(x, -1)),
     "log softmax": ((3, 5, 96), lambda x: op.nn.log_softmax(x, -1)),
     "layer norm": ((7, 96), lambda x: op.nn.layer_norm(x, SCALE, SHIFT, [-1])),
     "rms norm": ((7, 96), lambda x: op.nn.rms_norm(x, SCALE, [-1])),
@@ -53,6 +55,7 @@ CASES = {
 }
 LEFT_TO_GENERIC = {
     "group norm": ((2, 6, 8, 8), group_norm),
+    "one dimension": ((64,), lambda x: op.nn.softmax(op.multiply(x, x), 0)),
     "prime": ((3, 97), lambda x: op.nn.softmax(x, -1)),
     "short": ((30, 10), lambda x: op.nn.softmax(x, -1)),
     "another axis": ((2, 64, 30), lambda x: op.nn.softmax(x, 1)),
@@ -79,7 +82,9 @@ def test_the_rule_takes_them(name):
     assert "rows" in rules(*CASES[name])
 
 
-@pytest.mark.parametrize("name", [n for n in LEFT_TO_GENERIC if n != "rows of two kinds"])
+@pytest.mark.parametrize(
+    "name", [n for n in LEFT_TO_GENERIC if n not in ("rows of two kinds", "one dimension")]
+)
 def test_and_leaves_others(name):
     assert rules(*LEFT_TO_GENERIC[name]) == {"generic"}
 

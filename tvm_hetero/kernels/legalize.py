@@ -18,6 +18,7 @@ from .conv2d import packed_conv2d
 from .lrn import channel_window
 from .matmul import matmul
 from .pool import pool2d
+from .softmax import softmax
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,6 +74,10 @@ def _avg_pool3d(call: relax.Call, use: Legalization) -> relax.Expr | None:
     return channel_window(use.builder, call)
 
 
+def _softmax(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return softmax(use.builder, call)
+
+
 RULES: dict[str, Rule] = {
     "relax.nn.conv2d": _conv2d,
     "relax.nn.conv1d": _conv2d,
@@ -82,4 +87,6 @@ RULES: dict[str, Rule] = {
     "relax.nn.max_pool2d": _pool2d,
     "relax.nn.avg_pool2d": _pool2d,
     "relax.nn.avg_pool3d": _avg_pool3d,
+    "relax.nn.softmax": _softmax,
+    "relax.nn.log_softmax": _softmax,
 }

@@ -32,7 +32,7 @@ from tvm import tirx
 
 from .blocks import accesses, bindings, is_copy, is_reduction, uses
 from .parallel import share
-from .roles import blocks_of
+from .roles import blocks_of, role_of
 
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
@@ -40,10 +40,14 @@ if TYPE_CHECKING:
 
     from .facts import VectorUnit
 
+# The role of a sum over what is left of a row behind whole registers: a plain loop.
+REST = "rows.rest"
+
 _SHORTEST = 32
 _MOST_PARTIAL = 64
 _REGISTER = 16
 _FEW = 8
+_GOOD_FILL = 2.5
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,14 @@ class _Loops:
 def schedule_rows(sch: Schedule, unit: VectorUnit, cores: int) -> bool:
     """Schedule ``main`` in place; False where it is no kernel of rows."""
     reductions = [block for block in blocks_of(sch) if is_reduction(sch, block)]
-    if not reductions or not all(_reduces_rows(sch, block) for block in reductions):
+    long = [block for block in reductions if role_of(sch, block) != REST]
+    if not long or not all(_reduces_rows(sch, block) for block in long):
         return False
     _inline(sch)
     reductions = [block for block in blocks_of(sch) if is_reduction(sch, block)]
     rank, count = _rows_of(sch, reductions)
-    partial = [part for block in reductions for part in _partial_sums(sch, block)]
+    long = [block for block in reductions if role_of(sch, block) != REST]
+    partial = [part for block in long for part in _partial_sums(sch, block)]
     *before, last = blocks_of(sch)
     row = _row_loop(sch, last, rank)
     if _extent(sch, row) != count:
@@ -132,6 +138,12 @@ def _partials(length: int) -> int:
     divisors = [d for d in range(1, _MOST_PARTIAL + 1) if length % d == 0 and 2 * d <= length]
     long_enough = [d for d in divisors if d >= _FEW]
     return max(long_enough, key=_fill, default=1)
+
+
+def fills_registers(length: int) -> bool:
+    """True where a row of this length has a divisor that makes good use of the registers."""
+    partials = _partials(length)
+    return partials > 1 and _fill(partials)[0] >= _GOOD_FILL
 
 
 def _fill(partials: int) -> tuple[float, int]:
