@@ -40,8 +40,13 @@ FAMILIES = {
         lambda x: op.clip(op.nn.conv2d(x, constant(8, 1, 3, 3), padding=1, groups=8), 0, 6),
     ),
     "gemm": ([(16, 64)], lambda x: op.matmul(x, constant(64, 64))),
+    "dot": (
+        [(2, 1, 64), (2, 33, 64)],
+        lambda x, y: op.matmul(x, op.permute_dims(y, [0, 2, 1])),
+    ),
     "pool": ([(1, 8, 15, 32)], lambda x: op.nn.max_pool2d(x, (3, 3), (1, 1))),
     "rows": ([(8, 64)], lambda x: op.nn.softmax(x, -1)),
+    "transpose": ([(16, 64)], lambda x: op.nn.relu(op.permute_dims(x, [1, 0]))),
     "generic": ([(8, 64), (8, 64)], lambda x, y: op.nn.relu(op.add(x, y))),
 }
 # What a family's inner loop must have, in the vectors of the target.
@@ -76,7 +81,7 @@ def assembly(family, target):
 def test_vectors_of_the_target(family, name):
     text, rule = assembly(family, TARGETS[name])
     assert rule == family
-    multiplies = family in ("packed", "depthwise", "gemm")
+    multiplies = family in ("packed", "depthwise", "gemm", "dot")
     wanted = ARITHMETIC[name]["multiply-add" if multiplies else "any"]
     assert re.search(wanted, text), f"no {wanted}"
     if name in FOREIGN:

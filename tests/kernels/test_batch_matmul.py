@@ -69,6 +69,11 @@ CASES = {
     "heads inside": ([(1, 20, 2, 16), (1, 20, 2, 16)], heads, "gemm"),
     "heads inside, one token": ([(2, 1, 3, 16), (2, 20, 3, 16)], heads, "dot"),
     "heads inside, transposed before": ([(1, 20, 2, 16), (1, 20, 2, 16)], twice, "gemm"),
+    "columns a page apart": (
+        [(12, 512), (70, 512)],
+        lambda a, b: op.matmul(a, op.permute_dims(b)),
+        "gemm",
+    ),
     "left side transposed": ([(20, 33), (20, 48)], left_transposed, "gemm"),
     "right side broadcast": ([(2, 3, 9, 8), (3, 8, 40)], op.matmul, "gemm"),
     "left side broadcast": ([(9, 8), (2, 3, 8, 32)], op.matmul, "gemm"),
