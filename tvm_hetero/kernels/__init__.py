@@ -15,6 +15,11 @@
     gpu         the schedule for GPUs                   rules     which there are for CPUs
     legalize    which operators are ours to build       select    which one takes a kernel
     constants   operators on constants, in numpy        arithmetic  cheaper high-level operators
+    pool        poolings, rows then columns             pool_schedule  their schedule
+    rows        softmax, norms, sums, row by row        softmax   of any length
+    transpose   transpositions in tiles                 lrn       windows over channels
+    math        exp, erf ... without library calls      parallel  loops shared among cores
+    blocks      what a kernel's blocks read and write
     implementations   how a kernel says that it is not to be scheduled by its rule
 """
 

@@ -11,14 +11,14 @@ is not one. Stages, each a block with a role (see `roles`):
     window    max or sum over the streams
     unpack    the columns that exist
 
-Two schedules, chosen by the shape when the kernel is built:
+Two schedules (`pool_schedule`), chosen by the shape when the kernel is built:
 
     in registers   strides above one, and images of at most `_NARROW` columns. A row of the output
                    is one piece of straight code: the streams are unrolled, LLVM turns them into
                    shuffles of registers, and no value passes through memory between two stages.
     in memory      stride one, wider: shuffles would cross registers, which LLVM gives up on (28
                    columns: 146 us, it stores and loads again). Streams then are one padded
-                   row, read at KW offsets; `_ROWS_TOGETHER` rows are done stage by stage, since
+                   row, read at KW offsets; four rows are done stage by stage, since
                    a load that follows the stores it spans waits for them.
 
 Measured on one Zen 5 core with AVX-512, us: first all in one loop nest as TVM makes it, its
@@ -36,26 +36,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvm import relax, te, tirx
 
 from .blocks import masked
-from .parallel import share
-from .roles import UNPACK, blocks_of, find_role, role, role_of
-
-if TYPE_CHECKING:
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import LoopRV, SBlockRV
-
-    from .facts import VectorUnit
+from .roles import UNPACK, role
 
 ROWS, STREAMS, WINDOW = "pool.rows", "pool.streams", "pool.window"
 
 _NARROW = 16
 _WIDEST_IN_REGISTERS = 256
-_ROWS_TOGETHER = 4
-_LONGEST_VECTOR = 64
 
 
 @dataclass(frozen=True)
@@ -288,72 +279,3 @@ def _share(at: Any, axis: int, pool: _Pool) -> Any:
     first = at * stride - before
     count = tirx.Min(first + size, extent) - tirx.Max(first, 0)
     return tirx.const(1.0, "float32") / tirx.Cast("float32", count)
-
-
-def schedule_pool(sch: Schedule, unit: VectorUnit, cores: int) -> bool:
-    """Schedule ``main`` in place; False where it is no pooling of `pool2d`."""
-    window = find_role(sch, WINDOW)
-    if window is None:
-        return False
-    last = _join_epilogue(sch, window)
-    *outer, y, x = sch.get_loops(last)
-    before = [b for b in blocks_of(sch) if role_of(sch, b) in (ROWS, STREAMS)]
-    if len(sch.get_loops(window)) == 5:
-        _in_registers(sch, before, window, y, unit)
-        sch.vectorize(x)
-    else:
-        _in_memory(sch, before, window, y, x)
-    share(sch, outer, cores)
-    return True
-
-
-def _join_epilogue(sch: Schedule, window: SBlockRV) -> SBlockRV:
-    after = sch.get_consumers(window)
-    while sch.get_consumers(after[0]):
-        sch.compute_inline(after[0])
-        after = sch.get_consumers(window)
-    return after[0]
-
-
-def _in_registers(
-    sch: Schedule, before: Sequence[SBlockRV], window: SBlockRV, row: LoopRV, unit: VectorUnit
-) -> None:
-    rows, streams = before
-    sch.compute_at(window, row, preserve_unit_loops=True)
-    columns = sch.fuse(*sch.get_loops(window)[-2:])
-    if _extent(sch, columns) > unit.lanes:
-        vectors, columns = sch.split(columns, [None, unit.lanes])
-        sch.unroll(vectors)
-    sch.vectorize(columns)
-    sch.compute_at(streams, row, preserve_unit_loops=True)
-    for loop in sch.get_loops(streams)[-3:]:
-        sch.unroll(loop)
-    sch.compute_at(rows, row, preserve_unit_loops=True)
-    sch.vectorize(sch.get_loops(rows)[-1])
-
-
-def _in_memory(
-    sch: Schedule, before: Sequence[SBlockRV], window: SBlockRV, row: LoopRV, column: LoopRV
-) -> None:
-    extent = _extent(sch, row)
-    together = max(d for d in range(1, _ROWS_TOGETHER + 1) if extent % d == 0)
-    at, _ = sch.split(row, [None, together])
-    _vectorize(sch, column)
-    sch.compute_at(window, at, preserve_unit_loops=True)
-    _vectorize(sch, sch.get_loops(window)[-1])
-    for stage in reversed(before):
-        sch.compute_at(stage, at, preserve_unit_loops=True)
-        if role_of(sch, stage) == ROWS:
-            _vectorize(sch, sch.get_loops(stage)[-1])
-        else:
-            sch.decompose_padding(stage, sch.get_loops(stage)[-2])
-
-
-def _vectorize(sch: Schedule, loop: LoopRV) -> None:
-    if _extent(sch, loop) > _LONGEST_VECTOR:
-        _, loop = sch.split(loop, [None, _LONGEST_VECTOR])
-    sch.vectorize(loop)
-
-
-def _extent(sch: Schedule, loop: LoopRV) -> int:
-    return int(sch.get(loop).extent)

@@ -15,7 +15,7 @@ from .dot import schedule_dot
 from .gemm import schedule_gemm
 from .generic import schedule_generic
 from .packed import schedule_packed
-from .pool import schedule_pool
+from .pool_schedule import schedule_pool
 from .rows import schedule_rows
 from .transpose import schedule_transpose
 
