@@ -60,9 +60,13 @@ def _goals(found: dict[str, Document]) -> str:
     if "kernels" in found:
         speeds = [1 / row["ratio"] for row in found["kernels"]["rows"]]
         mean, below = geometric_mean(speeds), sum(s < KERNEL_LEAST for s in speeds)
+        rows = [row for row in found["kernels"]["rows"] if row["family"] != "lrn"]
+        usual = geometric_mean([1 / row["ratio"] for row in rows])
         lines += [
             _goal("kernels: ONNX Runtime's time / ours, geometric mean", f"≥ {KERNEL_MEAN}",
                   f"{mean:.2f}", mean >= KERNEL_MEAN),
+            _goal("the same without LRN, where ONNX Runtime is very slow", f"≥ {KERNEL_MEAN}",
+                  f"{usual:.2f}", usual >= KERNEL_MEAN),
             _goal("kernels: the least of them", f"≥ {KERNEL_LEAST}",
                   f"{min(speeds):.2f} ({below} of {len(speeds)} below)", not below),
         ]  # fmt: skip
@@ -138,8 +142,14 @@ def _misses(rows: list[Row]) -> list[str]:
     lines = [f"Above {MODEL_MEAN} of ONNX Runtime's time:", ""]
     for model, found in missed.items():
         where = ", ".join(f"{ratio(r):.2f} on {r['cores']}" for r in found)
-        lines.append(f"- {model} ({where}): {_REASONS.get(model, 'not looked into yet')}.")
+        lines.append(f"- {model} ({where}): {_reason(model, found)}.")
     return [*lines, ""]
+
+
+def _reason(model: str, missed: list[Row]) -> str:
+    if all(row["cores"] > 1 and row["others"] > _DISTURBED for row in missed):
+        return "only where others kept the cores busy; to be measured on an idle machine"
+    return _REASONS.get(model, "not looked into yet")
 
 
 def _kernels(document: Document) -> str:
