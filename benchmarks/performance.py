@@ -73,6 +73,7 @@ def _goals(found: dict[str, Document]) -> str:
     for cores, rows in by(found.get("models", {"rows": []})["rows"], "cores").items():
         what = f"models on {cores} core{'s' * (cores > 1)}: our time / ONNX Runtime's"
         mean, worst = geometric_mean([ratio(row) for row in rows]), max(rows, key=ratio)
+        what += " (others kept the cores busy)" if _disturbed(rows) else ""
         lines += [
             _goal(f"{what}, geometric mean", f"≤ {MODEL_MEAN}", f"{mean:.2f}", mean <= MODEL_MEAN),
             _goal(f"{what}, worst", f"≤ {MODEL_WORST}", f"{ratio(worst):.2f} ({worst['model']})",
@@ -112,13 +113,18 @@ def _models(document: Document) -> str:
             for row in rows
         ]  # fmt: skip
         sections += [f"### {cores} core{'s' * (cores > 1)}", "", table(heads, lines), ""]
-        busy = sum(row["others"] for row in rows) / len(rows)
-        if cores > 1 and busy > _DISTURBED:
-            sections += [f"Not to be relied upon: others kept {busy:.1f} cores busy.", ""]
+        if _disturbed(rows):
+            sections += ["Not to be relied upon: others kept the cores busy (last column).", ""]
     return "\n".join([*sections, *_misses(document["rows"])])
 
 
-_DISTURBED = 0.3  # cores that others may keep busy while two are measured
+_MOST_OTHERS = 0.3  # cores that others may keep busy while two are measured
+
+
+def _disturbed(rows: list[Row]) -> bool:
+    """Whether times of several threads were taken while other programs ran."""
+    busy = sum(row["others"] for row in rows) / len(rows)
+    return min(row["cores"] for row in rows) > 1 and busy > _MOST_OTHERS
 
 
 def _ms(row: Row, side: str) -> str:
@@ -147,7 +153,7 @@ def _misses(rows: list[Row]) -> list[str]:
 
 
 def _reason(model: str, missed: list[Row]) -> str:
-    if all(row["cores"] > 1 and row["others"] > _DISTURBED for row in missed):
+    if _disturbed(missed):
         return "only where others kept the cores busy; to be measured on an idle machine"
     return _REASONS.get(model, "not looked into yet")
 
