@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from tvm.target import Target
 
 _MOST_VECTORS_IN_A_BLOCK = 4
+# Groups may not be padded, so their blocks are divisors; 68 = 4 x 17 channels have no small ones
+# that tiles divide.
+_LARGEST_OF_A_GROUP = 144
 # A copy of the data only to pad the points: cycles for each value that is copied (a guess).
 _COPY = 0.5
 # Padded points must gain a tenth: stores behind the guard of a last tile are not vectorised. With
@@ -88,7 +91,8 @@ def choose_layout(
     """
     lanes = units[0].lanes
     most = lanes * _MOST_VECTORS_IN_A_BLOCK
-    blocks = {b for b in range(8, most + 1) if channels % b == 0}
+    largest = most if groups == 1 else max(most, _LARGEST_OF_A_GROUP)
+    blocks = {b for b in range(8, largest + 1) if channels % b == 0}
     if groups == 1:
         blocks |= set(range(lanes, most + 1, lanes))
     blocks = blocks or {channels}

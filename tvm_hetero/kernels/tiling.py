@@ -24,10 +24,11 @@ Cost, in cycles for each accumulated value; constants from `facts`, here those o
     store   = 0.15 where points are the lanes (whole vectors, in NCHW), else 1.2
 
 Constraints
-    v t <= 3/4 R, and v t + v + t <= R (+ 3 with AVX2 and SSE, where a load folds into an
-    instruction). With AVX-512 broadcasts fold into the multiply-add, so that for v = 1 it is
-    t + 2 <= R. Larger tiles spill: 4 x 6 on AVX-512 200 GFLOP/s against 255 for 2 x 7
-    (160 to 320 3x3 at 6x6), 2 x 6 on AVX2 60 against 134 for 2 x 5 (64 to 64 3x3).
+    v t <= 3/4 R, and v t + v + t <= R, with AVX2 R + 3 (channels as lanes: R + 1), where loads
+    fold into instructions. With AVX-512 broadcasts fold into the multiply-add, so that for v = 1
+    it is t + 2 <= R. Larger tiles spill: 4 x 6 on AVX-512 200 GFLOP/s against 255 for 2 x 7
+    (160 to 320 3x3 at 6x6), 2 x 6 on AVX2 60 against 134 for 2 x 5 (64 to 64 3x3), 3 x 4 with
+    channels as lanes 50 against 115 for 2 x 5 (32 to 96 5x5 at 27x27).
 
 How the constants came about
     The tiles of 40 convolutions of the light models were timed on one Zen 5 core (1,400 kernels
@@ -51,6 +52,7 @@ from .facts import VectorUnit
 Lanes = Literal["channels", "points"]
 
 _ACCUMULATORS = 0.75  # of the registers
+_FOLDED_CHANNELS = 1
 _SHARP = 8
 _BYTES = 4
 
@@ -115,7 +117,8 @@ def _preference(tile: Tile) -> tuple[float, int, str, int]:
 def _fits(tile: Tile, unit: VectorUnit) -> bool:
     v, t = tile.vectors, tile.scalars
     operands = v + (1 if v == 1 and unit.broadcasts else t)
-    most = unit.registers + (0 if unit.broadcasts else unit.folded)
+    folded = min(unit.folded, _FOLDED_CHANNELS if tile.lanes == "channels" else unit.folded)
+    most = unit.registers + (0 if unit.broadcasts else folded)
     return v * t <= _ACCUMULATORS * unit.registers and v * t + operands <= most
 
 
