@@ -123,8 +123,8 @@ _MOST_OTHERS = 0.3  # cores that others may keep busy while two are measured
 
 def _disturbed(rows: list[Row]) -> bool:
     """Whether times of several threads were taken while other programs ran."""
-    busy = sum(row["others"] for row in rows) / len(rows)
-    return min(row["cores"] for row in rows) > 1 and busy > _MOST_OTHERS
+    busy = sum(float(row["others"]) for row in rows) / len(rows)
+    return all(row["cores"] > 1 for row in rows) and busy > _MOST_OTHERS
 
 
 def _ms(row: Row, side: str) -> str:
