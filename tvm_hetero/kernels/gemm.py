@@ -33,14 +33,16 @@ if TYPE_CHECKING:
 
 
 _GRAINS = 4
+# Steps of the reduction that are packed together, so that a line of the cache is used up at once.
 _PACKED_TOGETHER = 16
+# Bytes between neighbours from which on many share a set of the first-level cache.
 _COLLIDING = 2048
 # In the function of a parallel loop LLVM cannot see that prefetched weights and accumulators in a
 # workspace (`STACK`) lie apart, and stores all of them at each prefetch (16 x 768 x 768: 220 us;
 # prefetched for 8 steps at a time 96, on one core for each step 85).
 _STEPS_TOGETHER = 8
-# Cycles of work that are worth waking another core for (a fork and a join cost 2 to 5 us), and
-# values of the left side whose packing is.
+# Cycles of work that are worth waking another core for (about 15 us, several times what a fork and
+# a join are said to cost; set by hand, not swept), and values of the left side whose packing is.
 WORTH_SHARING = 60_000
 _LEFT_WORTH_SHARING = 1 << 16
 

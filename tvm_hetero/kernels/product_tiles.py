@@ -18,7 +18,7 @@ Memory
     Weights beyond the second-level cache come at `_MEMORY` bytes a cycle. One tile of rows asks
     for them ahead (`prefetch`) and takes max(work, bytes / memory); of several, the first one
     waits and the others find them in the caches: work + bytes / memory. Hence few rows are one
-    tall tile (16 x 4096 x 4096: 1 x 16 packed and asked for ahead 230, 2 x 8 160 GFLOP/s).
+    tall tile (C loops, 16 x 4096 x 4032: 1 x 16 packed and asked for ahead 232, 2 x 8 160 GFLOP/s).
 
 Constraint as in `tiling`: v t + v + t <= R + folded.
 """
@@ -36,10 +36,11 @@ _MOST_VECTORS = 4
 # then stored and read once more for each tile, though not for each step.
 STACK = 1024
 # Bytes a cycle from main memory to one core (41 GB/s at about 4 GHz here) and cycles to pack a
-# value of the left side.
+# value of the left side (a guess).
 _MEMORY = 10.0
 _PACK = 1.0
-# Share of ``stream`` that a panel of columns comes with, from the second-level cache and beyond.
+# Share of ``stream`` that a panel of columns comes with, from the second-level cache (C loops: 3 x 4
+# and 4 x 4 tiles got 23 to 26 bytes a cycle) and from beyond (a guess).
 _PANEL_NEAR, _PANEL_FAR = 0.75, 0.5
 _MOST_POINTS_TO_PAD = 16
 _MOST_POINTS_IN_A_PANEL = 32
