@@ -41,8 +41,8 @@ _COLLIDING = 2048
 # workspace (`STACK`) lie apart, and stores all of them at each prefetch (16 x 768 x 768: 220 us;
 # prefetched for 8 steps at a time 96, on one core for each step 85).
 _STEPS_TOGETHER = 8
-# Cycles of work that are worth waking another core for (about 15 us, several times what a fork and
-# a join are said to cost; set by hand, not swept), and values of the left side whose packing is.
+# Cycles of work that are worth waking another core for (about 15 us, five times what a fork and a
+# join cost, `parallel`; set by hand, not swept), and values of the left side whose packing is.
 WORTH_SHARING = 60_000
 _LEFT_WORTH_SHARING = 1 << 16
 

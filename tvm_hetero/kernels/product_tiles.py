@@ -39,8 +39,8 @@ STACK = 1024
 # value of the left side (a guess).
 _MEMORY = 10.0
 _PACK = 1.0
-# Share of ``stream`` that a panel of columns comes with, from the second-level cache (C loops: 3 x 4
-# and 4 x 4 tiles got 23 to 26 bytes a cycle) and from beyond (a guess).
+# Share of ``stream`` that a panel of columns comes with, from the second-level cache (C loops:
+# tiles of 3 x 4 and 4 x 4 got 23 to 26 bytes a cycle) and from beyond (a guess).
 _PANEL_NEAR, _PANEL_FAR = 0.75, 0.5
 _MOST_POINTS_TO_PAD = 16
 _MOST_POINTS_IN_A_PANEL = 32
