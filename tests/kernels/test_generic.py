@@ -79,8 +79,11 @@ def test_equals_plain_tvm(name):
 
 def test_two_cores():
     for name in ("multiplied", "softmax", "concatenation", "pad", "channel shuffle"):
-        check([(8, 64, 9, 11)], CASES[name], targets=[TWO_CORES])
-    check([(60, 400)], lambda x: op.sum(x, [0]), targets=[TWO_CORES])
+        check([(16, 64, 9, 11)], CASES[name], targets=[TWO_CORES])
+    for body in (lambda x: op.sum(x, [0]), lambda x: op.nn.softmax(x, 0)):
+        lowered = check([(160, 480)], body, targets=[TWO_CORES])
+        text = schedule_kernel(*kernels(lowered).values(), TWO_CORES).script()
+        assert "T.parallel" in text
 
 
 def test_small_windows_are_unrolled_and_other_sums_take_several_outputs_together():
@@ -120,7 +123,7 @@ def test_lrn_with_more_channels_in_the_window_than_there_are(size):
 
 def test_cores_decide_on_parallel_loops():
     """None on one core, and none for what is done sooner than a second core has begun."""
-    large, small = ((8, 64, 9, 11), (2, 16, 9, 11))
+    large, small = ((16, 64, 9, 11), (2, 16, 9, 11))
     (kernel,) = kernels(LowerToTasks(None)(model([large], CASES["multiplied"]))).values()
     assert "T.parallel" not in schedule_kernel(kernel, AVX2).script()
     assert "T.parallel" in schedule_kernel(kernel, TWO_CORES).script()

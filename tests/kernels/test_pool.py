@@ -84,7 +84,7 @@ def test_any_pooling(channels, height, width, window, stride, padding, largest_o
 @pytest.mark.parametrize("name", ["stride 1, wide", "stride 2, padded"])
 def test_two_cores(name):
     shape, body = CASES[name]
-    check([(4, 40, *shape[2:])], body, targets=[TWO_CORES])
+    check([(4, 120, *shape[2:])], body, targets=[TWO_CORES])
 
 
 def kernel_of(shape, body):
@@ -112,7 +112,7 @@ def test_what_follows_is_fused():
 
 def test_small_ones_stay_on_one_core():
     pool = largest((3, 3), (2, 2), (1, 1))
-    small, large = kernel_of((1, 4, 14, 14), pool), kernel_of((1, 128, 14, 14), pool)
+    small, large = kernel_of((1, 4, 14, 14), pool), kernel_of((1, 512, 14, 14), pool)
     assert "T.parallel" not in schedule_kernel(small, TWO_CORES).script()
     assert "T.parallel" in schedule_kernel(large, TWO_CORES).script()
     assert "T.parallel" not in schedule_kernel(large, AVX2).script()

@@ -106,10 +106,16 @@ def test_any_rows(rows, columns, softmax):
     check([(*rows, *columns)], body)
 
 
-@pytest.mark.parametrize("name", ["softmax", "layer norm", "mean of an image"])
-def test_two_cores(name):
-    shape, body = CASES[name]
-    check([(60, *shape[1:])], body, targets=[TWO_CORES])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("softmax", (7, 100, 96)), ("layer norm", (701, 96)), ("mean of an image", (9, 103, 8, 9))],
+)
+def test_two_cores(name, shape):
+    _, body = CASES[name]
+    lowered = check([shape], body, targets=[TWO_CORES])
+    scheduled_kernels = [schedule_kernel(f, TWO_CORES) for f in kernels(lowered).values()]
+    assert "rows" in {rule_of(kernel) for kernel in scheduled_kernels}
+    assert any("T.parallel" in kernel.script() for kernel in scheduled_kernels)
 
 
 def test_long_values_do_not_overflow():

@@ -74,4 +74,4 @@ def test_any_permutation(shape, data):
 
 
 def test_two_cores():
-    check([(4, 96, 96)], permute(0, 2, 1), targets=[TWO_CORES])
+    check([(8, 96, 96)], permute(0, 2, 1), targets=[TWO_CORES])

@@ -48,7 +48,7 @@ def schedule_generic(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
         attempt(_decompose_padding, sch, block)
     for block in blocks_of(sch):
         if is_reduction(sch, block):
-            attempt(_schedule_reduction, sch, block, unit)
+            attempt(_schedule_reduction, sch, block, unit, cores)
         else:
             attempt(_join_trailing, sch, block)
     if cores > 1:
@@ -63,7 +63,7 @@ def _decompose_padding(sch: s_tir.Schedule, block: SBlockRV) -> None:
         sch.decompose_padding(block, loops[2])
 
 
-def _schedule_reduction(sch: s_tir.Schedule, block: SBlockRV, unit: VectorUnit) -> None:
+def _schedule_reduction(sch: s_tir.Schedule, block: SBlockRV, unit: VectorUnit, cores: int) -> None:
     loops = sch.get_loops(block)
     kinds = [v.iter_type for v in sch.get(block).iter_vars]
     spatial = [lp for lp, kind in zip(loops, kinds, strict=True) if kind == tirx.IterVar.DataPar]
@@ -74,9 +74,11 @@ def _schedule_reduction(sch: s_tir.Schedule, block: SBlockRV, unit: VectorUnit) 
         for loop in reduced:
             sch.unroll(loop)
     elif row > 1 and _reads_rows(sch, block):
-        _tile(sch, block, spatial, reduced, unit)
+        outer = _tile(sch, spatial, reduced, unit)
+        share(sch, [*spatial[:-1], outer], cores)
+        sch.decompose_reduction(block, reduced[0])
     else:
-        _interleave(sch, block, spatial, reduced)
+        _interleave(sch, block, spatial, reduced, cores)
 
 
 def _reads_rows(sch: s_tir.Schedule, block: SBlockRV) -> bool:
@@ -90,12 +92,8 @@ def _reads_rows(sch: s_tir.Schedule, block: SBlockRV) -> bool:
 
 
 def _tile(
-    sch: s_tir.Schedule,
-    block: SBlockRV,
-    spatial: list[LoopRV],
-    reduced: list[LoopRV],
-    unit: VectorUnit,
-) -> None:
+    sch: s_tir.Schedule, spatial: list[LoopRV], reduced: list[LoopRV], unit: VectorUnit
+) -> LoopRV:
     """Sum into as many registers as hide the latency, along what is contiguous.
 
     1024 x 1024 over the first axis: 411 us eight outputs at a time, 60 in tiles of 128.
@@ -109,11 +107,15 @@ def _tile(
         several, inner = sch.split(inner, [vectors, unit.lanes])
         sch.unroll(several)
     sch.vectorize(inner)
-    sch.decompose_reduction(block, reduced[0])
+    return outer
 
 
 def _interleave(
-    sch: s_tir.Schedule, block: SBlockRV, spatial: list[LoopRV], reduced: list[LoopRV]
+    sch: s_tir.Schedule,
+    block: SBlockRV,
+    spatial: list[LoopRV],
+    reduced: list[LoopRV],
+    cores: int,
 ) -> None:
     long = [loop for loop in spatial if int(sch.get(loop).extent) > 1]
     if not long:
@@ -125,6 +127,7 @@ def _interleave(
     outer, inner = sch.split(long[-1], [None, together])
     sch.reorder(outer, *reduced, inner)
     sch.unroll(inner)
+    share(sch, [*spatial[: spatial.index(long[-1])], outer], cores)
     sch.decompose_reduction(block, reduced[0])
 
 

@@ -73,11 +73,16 @@ def schedule_rows(sch: Schedule, unit: VectorUnit, cores: int) -> bool:
     row = _row_loop(sch, last, rank)
     if _extent(sch, row) != count:
         raise ValueError("what is computed from the sums has other rows")
+    inside = len(sch.get_loops(last)) - 1
+    outer = 1
+    if (inner := share(sch, [row], cores)) is not None:
+        row, outer = inner, len(sch.get_loops(last)) - inside
     for block in reversed(before):
         sch.compute_at(block, row, preserve_unit_loops=True)
+    for block in before:
+        _keep_scalar(sch, block, outer)
     for block in partial:
-        _keep_in_registers(sch, block, unit)
-    share(sch, [row], cores)
+        _keep_in_registers(sch, block, outer, unit)
     return True
 
 
@@ -191,10 +196,20 @@ def _row_loop(sch: Schedule, last: SBlockRV, rank: int) -> LoopRV:
     return rows[0] if len(rows) == 1 else sch.fuse(*rows)
 
 
-def _keep_in_registers(sch: Schedule, block: SBlockRV, unit: VectorUnit) -> None:
+def _keep_scalar(sch: Schedule, block: SBlockRV, outer: int) -> None:
+    """A row's maximum, sum or mean as a variable of its own.
+
+    In the body of a parallel loop LLVM no longer knows that buffers are apart: it would load the
+    sum again for each value of the row.
+    """
+    if all(_extent(sch, loop) == 1 for loop in _loops(sch, block).spatial[outer:]):
+        sch.set_scope(block, 0, "local")
+
+
+def _keep_in_registers(sch: Schedule, block: SBlockRV, outer: int, unit: VectorUnit) -> None:
     loops = _loops(sch, block)
     (steps,) = loops.reduced
-    sums = max(loops.spatial[1:], key=lambda loop: _extent(sch, loop))
+    sums = max(loops.spatial[outer:], key=lambda loop: _extent(sch, loop))
     sch.reorder(steps, sums)
     width = _extent(sch, sums)
     if width > unit.lanes and width % unit.lanes == 0:
