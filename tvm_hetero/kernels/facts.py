@@ -12,6 +12,7 @@ a new line of `UNITS`.
     store_vector, _value   cycles for one result, stored with whole vectors or one by one
     broadcasts             a multiply-add broadcasts a value from memory by itself, so that one
                            that is used once needs no register
+    partial                vectors of any length up to a register's cost what whole ones do
     folded                 operands of a tile beyond the registers that do not make LLVM spill,
                            since their loads fold into the multiply-adds (not where broadcasts do)
     l1, l2                 bytes of the caches of one core
@@ -57,6 +58,8 @@ class VectorUnit:
         Cycles for each result, stored with whole vectors and one by one.
     broadcasts
         Whether a multiply-add can broadcast a value from memory.
+    partial
+        Whether vectors shorter than a register are cheap.
     folded
         Operands of a tile that need no register of their own.
     l1, l2
@@ -74,6 +77,7 @@ class VectorUnit:
     store_vector: float = 0.15
     store_value: float = 1.2
     broadcasts: bool = False
+    partial: bool = False
     folded: int = 3
     l1: int = 32 * _KIB
     l2: int = 512 * _KIB
@@ -88,7 +92,7 @@ class VectorUnit:
         return self.bits // bits
 
 
-AVX512 = VectorUnit(bits=512, registers=32, broadcasts=True, l2=1024 * _KIB)
+AVX512 = VectorUnit(bits=512, registers=32, broadcasts=True, partial=True, l2=1024 * _KIB)
 AVX2 = VectorUnit(bits=256, registers=16)
 NEON = VectorUnit(bits=128, registers=32)
 # Without fused multiply-adds a product needs a register of its own: with 3 operands folded

@@ -227,17 +227,25 @@ def _unroll(sch: s_tir.Schedule, reduction: list[LoopRV]) -> LoopRV:
 def _attach_epilogue(
     sch: s_tir.Schedule, last: SBlockRV, at: LoopRV, tile: Tile, unit: VectorUnit, points: int
 ) -> None:
-    """Store each tile when it is done, with whole vectors where points are the lanes.
+    """Store each tile when it is done, with vectors along the points.
+
+    Where channels are the lanes a vector is gathered value by value from the accumulators; what
+    follows on it is one instruction all the same. With AVX-512 256 to 1024 1x1 at 14x14 with
+    bias, residual and relu gained 18 %, 3x3 windows 0.5 to 6 %; with AVX2 and SSE nothing.
 
     Where the accumulators have more ``points`` than the output, because there are fewer than a
     vector's lanes, a store has a condition for each value. TVM takes vector stores behind such
     conditions apart, so it stays a plain loop.
     """
     sch.reverse_compute_at(last, at)
-    stored = int(sch.get(last).iter_vars[-1].dom.extent)
-    if tile.lanes == "points" and stored == points:
-        _, lanes = sch.split(sch.get_loops(last)[-1], [None, unit.lanes])
+    if int(sch.get(last).iter_vars[-1].dom.extent) != points:
+        return
+    inner = sch.get_loops(last)[-1]
+    if tile.lanes == "points":
+        _, lanes = sch.split(inner, [None, unit.lanes])
         sch.vectorize(lanes)
+    elif unit.partial and _extent(sch, inner) > 1:
+        sch.vectorize(inner)
 
 
 def _parallel(sch: s_tir.Schedule, loops: Sequence[LoopRV], cores: int) -> None:
