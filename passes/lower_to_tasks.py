@@ -34,7 +34,7 @@ from tvm_hetero.kernels.packing import packing_units
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tvm_hetero.kernels.vector import VectorUnit
+    from tvm_hetero.kernels.facts import VectorUnit
 
 _VIEWS = frozenset({"relax.reshape"})
 

@@ -9,7 +9,7 @@ import tvm
 from tvm import relax, tirx
 
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.vector import vector_unit
+from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 AVX512 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v4", "num-cores": 1})

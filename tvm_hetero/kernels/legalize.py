@@ -23,7 +23,7 @@ from .softmax import softmax
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .vector import VectorUnit
+    from .facts import VectorUnit
 
 
 @dataclass(frozen=True)

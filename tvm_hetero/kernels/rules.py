@@ -22,7 +22,7 @@ from .transpose import schedule_transpose
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
 
-    from .vector import VectorUnit
+    from .facts import VectorUnit
 
 # (schedule of `main`, the target's vector unit, cores that one kernel may use) -> fits
 Rule = Callable[["Schedule", "VectorUnit", int], bool]

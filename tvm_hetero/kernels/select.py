@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import tvm
 from tvm import s_tir, tirx
 
+from .facts import VectorUnit, cores, vector_unit
 from .gpu import schedule_gpu
 from .implementations import (
     DEFAULT,
@@ -26,7 +27,6 @@ from .implementations import (
 from .math import expand
 from .rules import CPU_RULES
 from .rules import Rule as CpuRule
-from .vector import VectorUnit, cores, vector_unit
 
 if TYPE_CHECKING:
     from tvm.target import Target
