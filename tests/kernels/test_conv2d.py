@@ -79,7 +79,7 @@ def test_residual_is_fused():
     assert len(kernels(lowered)) == 1
 
 
-@settings(max_examples=7, deadline=None, derandomize=True)
+@settings(max_examples=5, deadline=None, derandomize=True)
 @given(
     batch=st.integers(1, 2),
     group=st.integers(2, 6),
@@ -98,7 +98,7 @@ def test_any_convolution(batch, group, per_group, groups, size, kernel, stride, 
     height, width = (
         max(n, (k - 1) * d + 1) for n, k, d in zip(size, kernel, dilation, strict=True)
     )
-    lowered = check([(batch, group * groups, height, width)], body, [AVX512, AVX2, SSE])
+    lowered = check([(batch, group * groups, height, width)], body, [AVX512, SSE])
     assert {rule_of(schedule_kernel(f, AVX2)) for f in kernels(lowered).values()} == {"packed"}
 
 
