@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,8 @@ _HOPELESS = 20.0
 _TOLERANCE = {1: 0.3, 2: 0.03, 4: 1e-4}
 # One thread for each core, in the order of the list (TVM's ThreadGroup::kSpecifyOneCorePerThread).
 _ONE_CORE_PER_THREAD = -2
+# (seed, shape, dtype) -> data
+Draw = Callable[[int, Sequence[int], str], "np.ndarray[Any, Any]"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,50 @@ class Call:
 
     outputs: list[np.ndarray[Any, Any]]
     seconds: float
+
+
+def sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
+    """Data to run a kernel on: the same for the same arguments.
+
+    Floats are between 0.1 and 1: zeros would hide denormals and let hardware cut corners, and
+    negative ones have no logarithm. Integers are 0, since most are indices and kernels do not
+    check their bounds; truth values are random.
+    """
+    generator = np.random.default_rng(seed)
+    if dtype == "bool":
+        return generator.random(shape) < 0.5
+    kind = np.dtype(_numpy_name(dtype))
+    if kind.kind in "iu":
+        return np.zeros(shape, kind)
+    size = math.prod(shape)
+    values = generator.random(min(size, _DISTINCT), np.float32)
+    values = (values * np.float32(0.9) + np.float32(0.1)).astype(kind)
+    return np.resize(values, shape) if size else values.reshape(shape)
+
+
+def signed_sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
+    """Data to compare implementations on: as `sample`, with both signs, and bytes that differ.
+
+    What a relu cuts off must be seen. Square roots and logarithms then are NaN here and there, of
+    one implementation as of the other. 8-bit integers are quantities; wider ones may be indices.
+    """
+    values = sample(seed, shape, dtype)
+    generator = np.random.default_rng([seed, 1])
+    if values.dtype.kind == "b":
+        return values
+    if values.dtype.kind in "iu":
+        wide = values.dtype.itemsize > 1
+        return values if wide else generator.integers(0, 100, shape).astype(values.dtype)
+    signs = generator.random(min(values.size, _DISTINCT), np.float32) < 0.5
+    return np.where(np.resize(signs, shape), -values, values).astype(values.dtype)
+
+
+def _numpy_name(dtype: str) -> Any:
+    if dtype in {"float16", "float32", "float64"} or dtype.startswith(("int", "uint")):
+        return dtype
+    import ml_dtypes
+
+    return getattr(ml_dtypes, dtype)
 
 
 @dataclass
@@ -124,17 +170,17 @@ class Session:
     def _function(self, run: Run) -> Any:
         return next(m for m in self.modules if m.implements_function(run.function))
 
-    def _arguments(self, run: Run) -> list[Any]:
+    def _arguments(self, run: Run, draw: Draw = sample) -> list[Any]:
         import tvm
 
         return [
-            tvm.runtime.tensor(sample(i, p["shape"], p["dtype"]), self.device)
+            tvm.runtime.tensor(draw(i, p["shape"], p["dtype"]), self.device)
             for i, p in enumerate(run.parameters)
         ]
 
     def _first_call(self, run: Run) -> Call:
         """Call a function once; all arguments afterwards: which are outputs need not be known."""
-        args = self._arguments(run)
+        args = self._arguments(run, signed_sample)
         function = self._function(run)[run.function]
         start = time.perf_counter()
         function(*args)
@@ -199,33 +245,6 @@ def _turn(times: Sequence[Sequence[float]], sound: Sequence[int], effort: Effort
 def _run(question: dict[str, Any], function: str) -> Run:
     parameters, cold = question["parameters"], question["cold"]
     return Run(function, parameters, cold, Effort(**question["effort"]))
-
-
-def sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
-    """Data to run a kernel on: the same for the same arguments.
-
-    Floats are between 0.1 and 1: zeros would hide denormals and let hardware cut corners, and
-    negative ones have no logarithm. Integers are 0, since most are indices and kernels do not
-    check their bounds; truth values are random.
-    """
-    generator = np.random.default_rng(seed)
-    if dtype == "bool":
-        return generator.random(shape) < 0.5
-    kind = np.dtype(_numpy_name(dtype))
-    if kind.kind in "iu":
-        return np.zeros(shape, kind)
-    size = math.prod(shape)
-    values = generator.random(min(size, _DISTINCT), np.float32)
-    values = (values * np.float32(0.9) + np.float32(0.1)).astype(kind)
-    return np.resize(values, shape) if size else values.reshape(shape)
-
-
-def _numpy_name(dtype: str) -> Any:
-    if dtype in {"float16", "float32", "float64"} or dtype.startswith(("int", "uint")):
-        return dtype
-    import ml_dtypes
-
-    return getattr(ml_dtypes, dtype)
 
 
 if __name__ == "__main__":

@@ -269,7 +269,7 @@ def _value(problem: Problem, plan: Plan, makespan: float) -> float:
         busy = loads.get(name, 0.0)
         if kind == "energy":
             assert device.watts is not None
-            total += device.watts * busy + device.idle_watts * (makespan - busy)
+            total += device.watts * busy + device.idle_watts * max(0.0, makespan - busy)
         else:
             assert device.price is not None
             total += device.price * makespan / 3600

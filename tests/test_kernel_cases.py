@@ -13,6 +13,7 @@ from benchmarks.kernel_cases.blocked import to_blocks, to_planes
 from benchmarks.kernel_cases.case import moved
 from benchmarks.kernel_cases.contest import TOLERANCE, batches, relative_error
 from benchmarks.kernel_cases.networks import operators
+from benchmarks.kernel_cases.peaks import measure_peaks
 from benchmarks.performance import geometric_mean
 from tvm_hetero.frontends.onnx import light_models
 
@@ -34,6 +35,13 @@ def test_every_convolution_of_the_light_models_is_a_case_with_its_work():
         work = 2.0 * math.prod(op.shapes[1]) * math.prod(op.output[2:])
         assert (op.shapes[0], op.shapes[1], work) in found
     assert {op.model for op in operators("Conv")} == set(light_models())
+
+
+def test_measuring_peaks_leaves_the_smallest_numbers_alone():
+    """A library linked with -ffast-math would flush them to zero, in the whole process."""
+    measure_peaks()
+    assert np.finfo(np.float64).smallest_subnormal / 1 > 0
+    assert float.fromhex("0x1p-1060") * 0.5 > 0
 
 
 def test_what_bytes_bind_counts_what_is_read_and_written():

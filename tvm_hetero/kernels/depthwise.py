@@ -32,7 +32,6 @@ with stride 2 112 of 56x56 48, 32, 22 and 272 of 14x14 28, 32, 6.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
@@ -41,6 +40,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tvm import relax, s_tir, te, tirx
 
+from .blocks import extent_of, index_map
 from .overlap import overlap_tiles
 from .roles import UNPACK, find_role, role
 
@@ -226,9 +226,9 @@ def schedule_depthwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> boo
     channels = int(sch.get(planes).iter_vars[1].dom.extent)
     last = _inline_into_last(sch, window)
     image, channel, *_, line = sch.get_loops(last)
-    at, _ = sch.split(channel, [None, _extent(sch, channel) // channels])
+    at, _ = sch.split(channel, [None, extent_of(sch, channel) // channels])
     at = sch.fuse(image, at)
-    points = _extent(sch, line)
+    points = extent_of(sch, line)
     vectors = _vectors(points, unit)
     tiles, across = sch.split(line, [None, vectors * unit.lanes])
     across, lanes = sch.split(across, [None, unit.lanes])
@@ -239,10 +239,6 @@ def schedule_depthwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> boo
         sch.parallel(at)
     overlap_tiles(sch, tiles, points, vectors * unit.lanes)
     return True
-
-
-def _extent(sch: s_tir.Schedule, loop: LoopRV) -> int:
-    return int(sch.get(loop).extent)
 
 
 def _inline_into_last(sch: s_tir.Schedule, window: SBlockRV) -> SBlockRV:
@@ -256,15 +252,11 @@ def _inline_into_last(sch: s_tir.Schedule, window: SBlockRV) -> SBlockRV:
         return last
     if len(sch.get(window).iter_vars) == 3:
         width = int(sch.get(last).iter_vars[-1].dom.extent)
-        sch.transform_block_layout(last, _index_map(4, lambda b, c, y, x: [b, c, y * width + x]))
+        sch.transform_block_layout(last, index_map(4, lambda b, c, y, x: [b, c, y * width + x]))
         # The identity, which simplifies how `last` reads the window: (p // W) * W + p % W.
-        sch.transform_layout(window, ("write", 0), _index_map(3, lambda b, c, p: [b, c, p]))
+        sch.transform_layout(window, ("write", 0), index_map(3, lambda b, c, p: [b, c, p]))
     sch.compute_inline(window)
     return last
-
-
-def _index_map(rank: int, function: Callable[..., list[Any]]) -> tirx.IndexMap:
-    return tirx.IndexMap.from_func(function, ndim=rank, index_dtype="int64")
 
 
 def _vectors(points: int, unit: VectorUnit) -> int:
@@ -292,7 +284,7 @@ def _copy(sch: s_tir.Schedule, planes: SBlockRV, at: LoopRV) -> None:
         sch.decompose_padding(planes, loops[-2])
         return
     *_, plane_y, plane_x, row, column = loops
-    if _extent(sch, plane_x) * _extent(sch, plane_y) == 1:
+    if extent_of(sch, plane_x) * extent_of(sch, plane_y) == 1:
         zeros = sch.decompose_padding(planes, row)
         for block in (zeros, planes):
             sch.fuse(*sch.get_loops(block)[-2:])

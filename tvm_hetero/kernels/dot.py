@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import s_tir, te
 
+from .blocks import extent_of, inline_epilogue
 from .gemm import WORTH_SHARING
 from .prefetch import prefetch
 from .product import Product, accumulator, join, split, widened
@@ -113,11 +114,11 @@ def schedule_dot(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
         return False
     total = _need(sch, TOTAL)
     last = _last(sch, total)
-    lanes = _extent(sch, sch.get_loops(dot)[3])
+    lanes = extent_of(sch, sch.get_loops(dot)[3])
     *outer, n = sch.get_loops(last)
-    columns = _extent(sch, n)
-    rows = math.prod(_extent(sch, loop) for loop in outer)
-    vectors = math.prod(_extent(sch, loop) for loop in sch.get_loops(dot)) // lanes
+    columns = extent_of(sch, n)
+    rows = math.prod(extent_of(sch, loop) for loop in outer)
+    vectors = math.prod(extent_of(sch, loop) for loop in sch.get_loops(dot)) // lanes
     cores = cores if vectors * _VECTOR >= WORTH_SHARING else 1
     chunks = 1 if rows >= _GRAINS * cores or cores == 1 else _divisor(columns, _GRAINS * cores)
     chunk, _ = sch.split(n, [chunks, None])
@@ -127,7 +128,7 @@ def schedule_dot(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     sch.compute_at(total, at, preserve_unit_loops=True)
     together = max(1, unit.registers // 4 * unit.lanes // lanes)
     *_, column = sch.get_loops(total)
-    outside, inside = sch.split(column, [None, _divisor(_extent(sch, column), together)])
+    outside, inside = sch.split(column, [None, _divisor(extent_of(sch, column), together)])
     sch.unroll(inside)
     halves = [b for b in blocks_of(sch) if role_of(sch, b) == HALVES]
     for block in reversed(halves):
@@ -141,7 +142,7 @@ def schedule_dot(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
 def _schedule_dot(sch: s_tir.Schedule, dot: SBlockRV, at: LoopRV, unit: VectorUnit) -> LoopRV:
     sch.compute_at(dot, at, preserve_unit_loops=True)
     *_, n, i, k = sch.get_loops(dot)
-    vectors, lanes = sch.split(i, [None, min(unit.lanes, _extent(sch, i))])
+    vectors, lanes = sch.split(i, [None, min(unit.lanes, extent_of(sch, i))])
     sch.reorder(k, n, vectors, lanes)
     sch.unroll(n)
     sch.unroll(vectors)
@@ -167,10 +168,6 @@ def _size(buffer: Any) -> int:
     return math.prod(int(e) for e in buffer.shape) * tvm_ffi.dtype(str(buffer.dtype)).bits // 8
 
 
-def _extent(sch: s_tir.Schedule, loop: LoopRV) -> int:
-    return int(sch.get(loop).extent)
-
-
 def _need(sch: s_tir.Schedule, name: str) -> SBlockRV:
     block = find_role(sch, name)
     if block is None:
@@ -180,11 +177,7 @@ def _need(sch: s_tir.Schedule, name: str) -> SBlockRV:
 
 def _last(sch: s_tir.Schedule, total: SBlockRV) -> SBlockRV:
     """Inline what follows the totals into one last block."""
-    after = sch.get_consumers(total)
-    while sch.get_consumers(after[0]):
-        sch.compute_inline(after[0])
-        after = sch.get_consumers(total)
-    return after[0]
+    return inline_epilogue(sch, total)
 
 
 def _divisor(n: int, most: int) -> int:

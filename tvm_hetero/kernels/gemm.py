@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import s_tir, tirx
 
-from .prefetch import prefetch, uses
+from .blocks import extent_of, index_map, inline_epilogue, uses
+from .prefetch import prefetch
 from .product import MATRICES
 from .product_tiles import STACK, Extents, ProductTile, product_tile
 from .roles import LEFT, PRODUCT, RIGHT, find_role
@@ -66,7 +67,7 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     _split_blocks(sch, acc, tile.vectors * unit.lanes)
     z, part, m, i, k = sch.get_loops(acc)
     at, rows = sch.split(m, [None, tile.rows])
-    passes = _extent(sch, at)
+    passes = extent_of(sch, at)
     vectors, lanes = sch.split(i, [None, unit.lanes])
     sch.reorder(z, part, at, k, rows, vectors, lanes)
     sch.vectorize(lanes)
@@ -80,12 +81,8 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     return True
 
 
-def _extent(sch: s_tir.Schedule, loop: LoopRV) -> int:
-    return int(sch.get(loop).extent)
-
-
 def _plan(sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, unit: VectorUnit) -> ProductTile:
-    _, _, points, block, depth = (_extent(sch, loop) for loop in sch.get_loops(acc))
+    _, _, points, block, depth = (extent_of(sch, loop) for loop in sch.get_loops(acc))
     _, rows, columns = (int(v.dom.extent) for v in sch.get(last).iter_vars)
     extents = Extents(rows, columns, depth, _bytes(_right_of(sch, acc).source))
     tile = product_tile(block, points, extents, unit)
@@ -96,11 +93,7 @@ def _plan(sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, unit: VectorUnit) 
 
 def _join_epilogue(sch: s_tir.Schedule, acc: SBlockRV) -> SBlockRV:
     """Inline what follows into one last block over (matrix, row, column)."""
-    after = sch.get_consumers(acc)
-    while sch.get_consumers(after[0]):
-        sch.compute_inline(after[0])
-        after = sch.get_consumers(acc)
-    last = after[0]
+    last = inline_epilogue(sch, acc)
     extents = [int(v.dom.extent) for v in sch.get(last).iter_vars]
     matrices = int(sch.get(acc).annotations[MATRICES])
 
@@ -108,7 +101,7 @@ def _join_epilogue(sch: s_tir.Schedule, acc: SBlockRV) -> SBlockRV:
         z = _join(v[:matrices], extents[:matrices])
         return [z, _join(v[matrices:-1], extents[matrices:-1]), v[-1]]
 
-    sch.transform_block_layout(last, _index_map(joined, len(extents)))
+    sch.transform_block_layout(last, index_map(len(extents), joined))
     return last
 
 
@@ -121,19 +114,15 @@ def _join(index: Sequence[Any], extents: Sequence[int]) -> Any:
 
 def _split_blocks(sch: s_tir.Schedule, acc: SBlockRV, part: int) -> None:
     """Regroup the accumulators by ``part`` columns; `packed` says why a split will not do."""
-    block = _extent(sch, sch.get_loops(acc)[3])
+    block = extent_of(sch, sch.get_loops(acc)[3])
     if part == block:
         return
 
     def regroup(z: Any, o: Any, m: Any, i: Any, *k: Any) -> list[Any]:
         return [z, o * (block // part) + i // part, m, i % part, *k]
 
-    sch.transform_block_layout(acc, _index_map(regroup, 5))
-    sch.transform_layout(acc, ("write", 0), _index_map(regroup, 4))
-
-
-def _index_map(function: Any, rank: int) -> tirx.IndexMap:
-    return tirx.IndexMap.from_func(function, ndim=rank, index_dtype="int64")
+    sch.transform_block_layout(acc, index_map(5, regroup))
+    sch.transform_layout(acc, ("write", 0), index_map(4, regroup))
 
 
 def _pack_left(sch: s_tir.Schedule, left: SBlockRV, rows: int, cores: int) -> None:
@@ -142,9 +131,9 @@ def _pack_left(sch: s_tir.Schedule, left: SBlockRV, rows: int, cores: int) -> No
     def panels(z: Any, k: Any, m: Any) -> list[Any]:
         return [z, m // rows, k, m % rows]
 
-    sch.transform_layout(left, ("write", 0), _index_map(panels, 3))
+    sch.transform_layout(left, ("write", 0), index_map(3, panels))
     z, k, m = sch.get_loops(left)
-    values = math.prod(_extent(sch, loop) for loop in (z, k, m))
+    values = math.prod(extent_of(sch, loop) for loop in (z, k, m))
     block = sch.get(left)
     if not uses(block.reads[0].region[-1].min, block.iter_vars[2].var):  # rows are not neighbours
         k, together = sch.split(k, [None, _PACKED_TOGETHER])
@@ -156,7 +145,7 @@ def _pack_left(sch: s_tir.Schedule, left: SBlockRV, rows: int, cores: int) -> No
 def _pack_right(sch: s_tir.Schedule, right: SBlockRV, unit: VectorUnit) -> None:
     """A panel [k, columns], whole vectors at a time (gathered where the columns lie apart)."""
     *_, k, i = sch.get_loops(right)
-    if _extent(sch, i) % unit.lanes:
+    if extent_of(sch, i) % unit.lanes:
         return
     blocks, lanes = sch.split(i, [None, unit.lanes])
     if _collide(sch, right):
@@ -191,7 +180,7 @@ def _parallel(
     when it begins a part; where the rows of one part are shared, all panels are packed before.
     """
     z, part, at = loops
-    counts = [_extent(sch, loop) for loop in loops]
+    counts = [extent_of(sch, loop) for loop in loops]
     cores = cores if counts[0] * tile.cycles >= WORTH_SHARING else 1
     shared = next((n for n in (1, 2, 3) if math.prod(counts[:n]) >= _GRAINS * cores), 3)
     if cores > 1 and shared == 1:
@@ -222,7 +211,7 @@ def _store(
     sch.reverse_compute_at(last, at)
     inner = sch.get_loops(last)[-1]
     width = tile.vectors * unit.lanes
-    if _extent(sch, inner) == width and columns % width == 0:
+    if extent_of(sch, inner) == width and columns % width == 0:
         _, lanes = sch.split(inner, [None, unit.lanes])
         sch.vectorize(lanes)
 
@@ -243,7 +232,7 @@ def _prefetch_right(
         return
     stored = cores > 1 and tile.vectors * tile.rows * unit.bits // 8 >= STACK
     most = _STEPS_TOGETHER if stored else 1
-    steps = max(d for d in range(1, most + 1) if _extent(sch, k) % d == 0)
+    steps = max(d for d in range(1, most + 1) if extent_of(sch, k) % d == 0)
     outer, inner = sch.split(k, [None, steps])
     run = tile.vectors * unit.lanes * each
     if int(region.source.shape[-1]) * each == run:

@@ -26,6 +26,8 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.sym.analyzer import Analyzer
 
+from .blocks import uses
+
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import LoopRV
@@ -64,15 +66,15 @@ class _Rewrite:
 
     def _realize(self, realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
         values = [self._iterator(v) for v in realize.iter_values]
-        guards = [g for g in _conjuncts(realize.predicate) if not _uses(g, self.x)]
+        guards = [g for g in _conjuncts(realize.predicate) if not uses(g, self.x)]
         guard = tirx.all(*guards) if guards else tirx.const(True, "bool")
         return s_tir.SBlockRealize(values, guard, realize.block)
 
     def _iterator(self, value: Any) -> Any:
-        if not _uses(value, self.x):
+        if not uses(value, self.x):
             return value
         rest = self.analyzer.simplify(value - self.step)
-        if _uses(rest, self.x):
+        if uses(rest, self.x):
             raise ValueError(f"{value} is not {self.step} and something without {self.x}")
         return self.start + rest
 
@@ -81,14 +83,3 @@ def _conjuncts(guard: Any) -> list[Any]:
     if isinstance(guard, tirx.And):
         return _conjuncts(guard.a) + _conjuncts(guard.b)
     return [] if isinstance(guard, tirx.IntImm) and int(guard) else [guard]
-
-
-def _uses(expr: Any, var: tirx.Var) -> bool:
-    hit = False
-
-    def visit(node: tirx.Var) -> None:
-        nonlocal hit
-        hit = hit or node.same_as(var)
-
-    tvm_ffi.structural_walk(expr, (tirx.Var, visit))
-    return hit

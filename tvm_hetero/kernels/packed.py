@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import tvm
 from tvm import s_tir, tirx
 
+from .blocks import extent_of, inline_epilogue
 from .overlap import overlap_tiles
 from .roles import ACCUMULATE, GATHER, PAD, blocks_of, find_role, role_of
 from .tiling import Tile, plan_tile
@@ -67,7 +68,7 @@ def schedule_packed(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     last = _join_epilogue(sch, acc)
     for stage in (b for b in blocks_of(sch) if role_of(sch, b) in (PAD, GATHER)):
         _schedule_stage(sch, stage, cores)
-    points = _extent(sch, _nest(sch, acc).points)
+    points = extent_of(sch, _nest(sch, acc).points)
     arrange = _tile_channels if tile.lanes == "channels" else _tile_points
     nest, at = arrange(sch, acc, tile, unit)
     outer = _nearest_last(sch, [*nest.outer, at], acc, unit)
@@ -77,10 +78,6 @@ def schedule_packed(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     sch.set_scope(acc, 0, "local")
     overlap_tiles(sch, at, points, tile.points(unit))
     return True
-
-
-def _extent(sch: s_tir.Schedule, loop: LoopRV) -> int:
-    return int(sch.get(loop).extent)
 
 
 def _rank(sch: s_tir.Schedule, block: SBlockRV) -> int:
@@ -97,8 +94,8 @@ def _nest(sch: s_tir.Schedule, acc: SBlockRV) -> _Nest:
 
 def _plan(sch: s_tir.Schedule, acc: SBlockRV, unit: VectorUnit) -> Tile:
     nest = _nest(sch, acc)
-    depth = math.prod(_extent(sch, loop) for loop in nest.reduction)
-    block, points = _extent(sch, nest.block), _extent(sch, nest.points)
+    depth = math.prod(extent_of(sch, loop) for loop in nest.reduction)
+    block, points = extent_of(sch, nest.block), extent_of(sch, nest.points)
     tile = plan_tile(block, points, depth, unit)
     if tile is None:
         raise ValueError(f"no register tile of {unit.lanes} lanes divides this kernel")
@@ -107,11 +104,7 @@ def _plan(sch: s_tir.Schedule, acc: SBlockRV, unit: VectorUnit) -> Tile:
 
 def _join_epilogue(sch: s_tir.Schedule, acc: SBlockRV) -> SBlockRV:
     """Inline what follows the accumulation into one last block, rows joined as in the tiles."""
-    after = sch.get_consumers(acc)
-    while sch.get_consumers(after[0]):
-        sch.compute_inline(after[0])
-        after = sch.get_consumers(acc)
-    last = after[0]
+    last = inline_epilogue(sch, acc)
     if _rank(sch, acc) == _JOINED_RANK and len(sch.get(last).iter_vars) == 4:
         width = int(sch.get(last).iter_vars[-1].dom.extent)
         sch.transform_block_layout(last, _index_map(4, lambda v: [v[0], v[1], v[2] * width + v[3]]))
@@ -166,7 +159,7 @@ def _split_blocks(sch: s_tir.Schedule, acc: SBlockRV, part: int) -> None:
     and otherwise they are no compact array where channels are padded (512 to 1000 1x1 at 13x13:
     94 GFLOP/s instead of 226).
     """
-    rank, block = _rank(sch, acc), _extent(sch, _nest(sch, acc).block)
+    rank, block = _rank(sch, acc), extent_of(sch, _nest(sch, acc).block)
 
     def regroup(v: Sequence[Any]) -> list[Any]:
         inner = v[rank - 1]
@@ -217,7 +210,7 @@ def _unroll(sch: s_tir.Schedule, reduction: list[LoopRV]) -> LoopRV:
     if len(reduction) > 1:
         sch.unroll(reduction[-1])
         return reduction[0]
-    if _extent(sch, reduction[0]) % _UNROLLED:
+    if extent_of(sch, reduction[0]) % _UNROLLED:
         return reduction[0]
     outer, inner = sch.split(reduction[0], [None, _UNROLLED])
     sch.unroll(inner)
@@ -244,7 +237,7 @@ def _attach_epilogue(
     if tile.lanes == "points":
         _, lanes = sch.split(inner, [None, unit.lanes])
         sch.vectorize(lanes)
-    elif unit.partial and _extent(sch, inner) > 1:
+    elif unit.partial and extent_of(sch, inner) > 1:
         sch.vectorize(inner)
 
 
@@ -252,7 +245,7 @@ def _parallel(sch: s_tir.Schedule, loops: Sequence[LoopRV], cores: int) -> None:
     """Share the outermost loop that is long enough among the cores."""
     if cores < 2:
         return
-    enough = [loop for loop in loops if _extent(sch, loop) >= 4 * cores]
-    chosen = enough[0] if enough else max(loops, key=lambda loop: _extent(sch, loop))
-    if _extent(sch, chosen) > 1:
+    enough = [loop for loop in loops if extent_of(sch, loop) >= 4 * cores]
+    chosen = enough[0] if enough else max(loops, key=lambda loop: extent_of(sch, loop))
+    if extent_of(sch, chosen) > 1:
         sch.parallel(chosen)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .blocks import extent_of, inline_epilogue
 from .parallel import share
 from .pool import ROWS, STREAMS, WINDOW
 from .roles import blocks_of, find_role, role_of
@@ -32,7 +33,7 @@ def schedule_pool(sch: Schedule, unit: VectorUnit, cores: int) -> bool:
     window = find_role(sch, WINDOW)
     if window is None:
         return False
-    last = _join_epilogue(sch, window)
+    last = inline_epilogue(sch, window)
     *outer, y, x = sch.get_loops(last)
     before = [b for b in blocks_of(sch) if role_of(sch, b) in (ROWS, STREAMS)]
     if len(sch.get_loops(window)) == _RANK_IN_REGISTERS:
@@ -44,21 +45,13 @@ def schedule_pool(sch: Schedule, unit: VectorUnit, cores: int) -> bool:
     return True
 
 
-def _join_epilogue(sch: Schedule, window: SBlockRV) -> SBlockRV:
-    after = sch.get_consumers(window)
-    while sch.get_consumers(after[0]):
-        sch.compute_inline(after[0])
-        after = sch.get_consumers(window)
-    return after[0]
-
-
 def _in_registers(
     sch: Schedule, before: Sequence[SBlockRV], window: SBlockRV, row: LoopRV, unit: VectorUnit
 ) -> None:
     rows, streams = before
     sch.compute_at(window, row, preserve_unit_loops=True)
     columns = sch.fuse(*sch.get_loops(window)[-2:])
-    if _extent(sch, columns) > unit.lanes:
+    if extent_of(sch, columns) > unit.lanes:
         vectors, columns = sch.split(columns, [None, unit.lanes])
         sch.unroll(vectors)
     sch.vectorize(columns)
@@ -72,7 +65,7 @@ def _in_registers(
 def _in_memory(
     sch: Schedule, before: Sequence[SBlockRV], window: SBlockRV, row: LoopRV, column: LoopRV
 ) -> None:
-    extent = _extent(sch, row)
+    extent = extent_of(sch, row)
     together = max(d for d in range(1, _ROWS_TOGETHER + 1) if extent % d == 0)
     at, _ = sch.split(row, [None, together])
     _vectorize(sch, column)
@@ -87,10 +80,6 @@ def _in_memory(
 
 
 def _vectorize(sch: Schedule, loop: LoopRV) -> None:
-    if _extent(sch, loop) > _LONGEST_VECTOR:
+    if extent_of(sch, loop) > _LONGEST_VECTOR:
         _, loop = sch.split(loop, [None, _LONGEST_VECTOR])
     sch.vectorize(loop)
-
-
-def _extent(sch: Schedule, loop: LoopRV) -> int:
-    return int(sch.get(loop).extent)

@@ -113,10 +113,3 @@ def _ask(buffer: tirx.Buffer, indices: list[Any]) -> tirx.Stmt:
     address = tirx.address_of(tirx.BufferLoad(buffer, indices))
     flags = [tirx.const(flag, "int32") for flag in _FLAGS]
     return tirx.Evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *flags))
-
-
-def uses(expr: Any, var: tirx.Var) -> bool:
-    """True where an expression contains a variable."""
-    found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(expr, (tirx.Var, lambda v: found.append(v) if v.same_as(var) else None))
-    return bool(found)

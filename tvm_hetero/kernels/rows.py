@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from tvm import tirx
 
-from .blocks import accesses, bindings, is_copy, is_reduction, uses
+from .blocks import accesses, bindings, extent_of, is_copy, is_reduction, uses
 from .parallel import share
 from .roles import blocks_of, role_of
 
@@ -71,7 +71,7 @@ def schedule_rows(sch: Schedule, unit: VectorUnit, cores: int) -> bool:
     partial = [part for block in long for part in _partial_sums(sch, block)]
     *before, last = blocks_of(sch)
     row = _row_loop(sch, last, rank)
-    if _extent(sch, row) != count:
+    if extent_of(sch, row) != count:
         raise ValueError("what is computed from the sums has other rows")
     inside = len(sch.get_loops(last)) - 1
     outer = 1
@@ -98,13 +98,10 @@ def _loops(sch: Schedule, block: SBlockRV) -> _Loops:
     return _Loops(spatial, reduced)
 
 
-def _extent(sch: Schedule, loop: LoopRV) -> int:
-    return int(sch.get(loop).extent)
-
-
 def _rows_of(sch: Schedule, reductions: Sequence[SBlockRV]) -> tuple[int, int]:
     """How many leading dimensions the rows have, and how many rows there are."""
-    extents = [[_extent(sch, loop) for loop in _loops(sch, block).spatial] for block in reductions]
+    spatial = [_loops(sch, block).spatial for block in reductions]
+    extents = [[extent_of(sch, loop) for loop in loops] for loops in spatial]
     if len({math.prod(of) for of in extents}) != 1:
         raise ValueError("reductions over different rows")
     rows = extents[0]
@@ -171,7 +168,7 @@ def _partial_sums(sch: Schedule, block: SBlockRV) -> list[SBlockRV]:
     """Split one sum into many; returns the blocks that hold partial ones, the widest first."""
     loops = _loops(sch, block)
     loop = loops.reduced[0] if len(loops.reduced) == 1 else sch.fuse(*loops.reduced)
-    axis, width = len(loops.spatial), _partials(_extent(sch, loop))
+    axis, width = len(loops.spatial), _partials(extent_of(sch, loop))
     _, inner = sch.split(loop, [None, width])
     chain = [sch.rfactor(inner, axis)]
     while (step := _halve(width)) > 1:
@@ -202,16 +199,16 @@ def _keep_scalar(sch: Schedule, block: SBlockRV, outer: int) -> None:
     In the body of a parallel loop LLVM no longer knows that buffers are apart: it would load the
     sum again for each value of the row.
     """
-    if all(_extent(sch, loop) == 1 for loop in _loops(sch, block).spatial[outer:]):
+    if all(extent_of(sch, loop) == 1 for loop in _loops(sch, block).spatial[outer:]):
         sch.set_scope(block, 0, "local")
 
 
 def _keep_in_registers(sch: Schedule, block: SBlockRV, outer: int, unit: VectorUnit) -> None:
     loops = _loops(sch, block)
     (steps,) = loops.reduced
-    sums = max(loops.spatial[outer:], key=lambda loop: _extent(sch, loop))
+    sums = max(loops.spatial[outer:], key=lambda loop: extent_of(sch, loop))
     sch.reorder(steps, sums)
-    width = _extent(sch, sums)
+    width = extent_of(sch, sums)
     if width > unit.lanes and width % unit.lanes == 0:
         vectors, sums = sch.split(sums, [None, unit.lanes])
         sch.unroll(vectors)

@@ -1,8 +1,8 @@
 """The schedule rules for CPUs, in the order in which they are tried.
 
-A rule gets a schedule of one kernel, `main`, and answers with the family's name when it has
-scheduled it, or with None where the kernel is not its own. A rule that raises has not fitted
-either: it worked on a copy. The last one, `generic`, takes everything.
+A rule gets a schedule of one kernel, `main`, and answers whether it has scheduled it: False means
+that the kernel is another family's. A rule that raises has not fitted either: it worked on a copy.
+The last one, `generic`, takes everything.
 """
 
 from __future__ import annotations

@@ -52,7 +52,9 @@ def value_of(problem: Problem, executions: Sequence[Execution], copies: Sequence
     if kind == "cost":
         return math.fsum((device.price or 0.0) / 3600 * end for device in used)
     return math.fsum(
-        (device.watts or 0.0) * busy[device.name] + device.idle_watts * (end - busy[device.name])
+        (device.watts or 0.0) * busy[device.name]
+        # A device that is never idle: the sum of its times may exceed the end by rounding.
+        + device.idle_watts * max(0.0, end - busy[device.name])
         for device in used
     )
 
