@@ -1,4 +1,4 @@
-"""docs/performance.md from the results of `kernels`, `models` and `layouts`."""
+"""docs/performance.md from the results of `kernels`, `models`, `layouts` and `profiling`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Row = dict[str, Any]
 
 _HEAD = """# What the kernels reach
 
-Every figure here is from `benchmarks/results/{kernels,models,layouts}.json`, which
-`python -m benchmarks.kernels`, `.models` and `.layouts` write; `python -m benchmarks.models --show`
-makes this page of them. Kernels are compiled by rules alone: nothing was tuned.
+Every figure here is from `benchmarks/results/{kernels,models,layouts,profiling}.json`, which
+`python -m benchmarks.kernels`, `.models`, `.layouts` and `.profiling` write;
+`python -m benchmarks.models --show` makes this page of them. Nothing was tuned.
 """
 
 
@@ -86,6 +86,11 @@ def _goals(found: dict[str, Document]) -> str:
             _goal("models: import, lowering, schedules and compilation", f"≤ {BUILD_SECONDS:g} s",
                   f"{seconds:.1f} s ({slow['model']})", seconds <= BUILD_SECONDS)
         )  # fmt: skip
+    for row in found.get("profiling", {"rows": []})["rows"]:
+        if row["model"] == "resnet50":
+            goal, seconds = found["profiling"]["goal_s"], row["profile_s"]
+            lines.append(_goal("profiling: all kernels of resnet50 on one target", f"≤ {goal:g} s",
+                               f"{seconds:.1f} s", seconds <= goal))  # fmt: skip
     heads = ["goal", "wanted", "reached", "met"]
     return "\n".join(["## What was meant to be reached", "", table(heads, lines), ""])
 
@@ -156,6 +161,25 @@ def _reason(model: str, missed: list[Row]) -> str:
     if _disturbed(missed):
         return "only where others kept the cores busy; to be measured on an idle machine"
     return _REASONS.get(model, "not looked into yet")
+
+
+def _profiling(document: Document) -> str:
+    heads = ["model", "kernels", "lower", "schedule", "compile", "measure", "compare", "all", "CPU",
+             "spread, median", "largest", "not by rule"]  # fmt: skip
+    steps = ("lower_s", "schedule_s", "compile_s", "measure_s", "compare_s", "profile_s", "cpu_s")
+    rows = [
+        [row["model"], row["kernels"], *(f"{row[step]:.1f}" for step in steps),
+         f"{100 * row['spread_median']:.1f} %", f"{100 * row['spread_largest']:.0f} %",
+         row["kernels"] - row["implementations"].get("rule", 0)]
+        for row in document["rows"]
+    ]  # fmt: skip
+    return "\n".join([
+        "## What it takes to know the costs", "",
+        "Profiling every kernel of a model from nothing, on one core, with a helping child that "
+        "compiles beside it; in s. *Compare* is what contests between implementations took; a "
+        "spread is the lower quartile of the repeats over the smallest, less one.", "",
+        _machine(document), "", table(heads, rows), "",
+    ])  # fmt: skip
 
 
 def _kernels(document: Document) -> str:
@@ -254,10 +278,16 @@ _WORTH_IT = 0.9
 
 def _machine(document: Document) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
+    target = document["target"]
     return (
         f"{document['machine']}, {document['cores']} cores, load {document['load']:.1f}, target "
-        f"`{document['target']}`; {versions}."
+        f"`{target['mcpu'] if isinstance(target, dict) else target}`; {versions}."
     )
 
 
-_SECTIONS = {"models": _models, "layouts": _layouts, "kernels": _kernels}
+_SECTIONS = {
+    "models": _models,
+    "layouts": _layouts,
+    "profiling": _profiling,
+    "kernels": _kernels,
+}
