@@ -12,7 +12,7 @@ blocks (`_nearest_last`).
     the tile                                   `_tile_channels`, `_tile_points`
     tiles that do not come out even            `overlap`
     unpacking and epilogue                     `_join_epilogue`, `_attach_epilogue`
-    several cores                              `_parallel`
+    several cores                              `parallel.share_longest`
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tvm import s_tir, tirx
 
 from .blocks import extent_of, inline_epilogue
 from .overlap import overlap_tiles
+from .parallel import share_longest
 from .roles import ACCUMULATE, GATHER, PAD, blocks_of, find_role, role_of
 from .tiling import Tile, plan_tile
 
@@ -72,7 +73,7 @@ def schedule_packed(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     arrange = _tile_channels if tile.lanes == "channels" else _tile_points
     nest, at = arrange(sch, acc, tile, unit)
     outer = _nearest_last(sch, [*nest.outer, at], acc, unit)
-    _parallel(sch, outer, cores)
+    share_longest(sch, outer, cores)
     sch.decompose_reduction(acc, _unroll(sch, nest.reduction))
     _attach_epilogue(sch, last, outer[-1], tile, unit, points)
     sch.set_scope(acc, 0, "local")
@@ -120,7 +121,7 @@ def _schedule_stage(sch: s_tir.Schedule, stage: SBlockRV, cores: int) -> None:
     loops = sch.get_loops(stage)
     if role_of(sch, stage) == PAD:
         sch.decompose_padding(stage, loops[min(2, len(loops) - 1)])
-    _parallel(sch, sch.get_loops(stage)[:2], cores)
+    share_longest(sch, sch.get_loops(stage)[:2], cores)
 
 
 def _tile_channels(
@@ -239,13 +240,3 @@ def _attach_epilogue(
         sch.vectorize(lanes)
     elif unit.partial and extent_of(sch, inner) > 1:
         sch.vectorize(inner)
-
-
-def _parallel(sch: s_tir.Schedule, loops: Sequence[LoopRV], cores: int) -> None:
-    """Share the outermost loop that is long enough among the cores."""
-    if cores < 2:
-        return
-    enough = [loop for loop in loops if extent_of(sch, loop) >= 4 * cores]
-    chosen = enough[0] if enough else max(loops, key=lambda loop: extent_of(sch, loop))
-    if extent_of(sch, chosen) > 1:
-        sch.parallel(chosen)

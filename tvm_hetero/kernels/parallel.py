@@ -68,3 +68,17 @@ def _work(sch: Schedule) -> int:
         (math.prod(int(e) for e in p.shape) for p in function.params if hasattr(p, "shape")),
         default=0,
     )
+
+
+def share_longest(sch: Schedule, loops: Sequence[LoopRV], cores: int) -> None:
+    """Share the outermost loop that has grains enough among the cores, else the longest.
+
+    For nests whose loops stay as they are (`packed` overlaps their tiles afterwards), and whose
+    work is always worth a fork.
+    """
+    if cores < 2:
+        return
+    enough = [loop for loop in loops if int(sch.get(loop).extent) >= GRAINS * cores]
+    chosen = enough[0] if enough else max(loops, key=lambda loop: int(sch.get(loop).extent))
+    if int(sch.get(chosen).extent) > 1:
+        sch.parallel(chosen)
