@@ -118,7 +118,7 @@ def test_a_bad_candidate_costs_only_itself_wherever_it_stands(
     bad, reason = BAD[position]
     names = [f"k{i}" for i in range(len(BAD))]
     ways = {name: {DEFAULT: SLOW} for name in names}
-    ways[names[position]] = {DEFAULT: bad(), TUNED: sleeping("t", 1)}
+    ways[names[position]] = {DEFAULT: bad(), TUNED: sleeping("t", 2000)}
     choices, texts, _ = profile(tmp_path, ways, (names[position],))
     assert [choice.implementation for choice in choices.values()] == [RULE] * len(BAD)
     hurt = choices[names[position]]
