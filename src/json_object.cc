@@ -16,19 +16,19 @@ std::string Shown(const ffi::Any& value) {
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
-int64_t AsInt(const ffi::Any& value, const std::string& place) {
+int64_t AsInt(const ffi::Any& value, const std::string& document, const std::string& place) {
   // A bool is convertible to an integer, so ask for the exact type.
   if (value.type_index() != ffi::TypeIndex::kTVMFFIInt) {
-    TVM_FFI_THROW(ValueError) << "plan: " << place << " is " << Shown(value)
+    TVM_FFI_THROW(ValueError) << document << ": " << place << " is " << Shown(value)
                               << ", expected an integer";
   }
   return value.cast<int64_t>();
 }
 
-int AsIndex(const ffi::Any& value, const std::string& place) {
-  int64_t number = AsInt(value, place);
+int AsIndex(const ffi::Any& value, const std::string& document, const std::string& place) {
+  int64_t number = AsInt(value, document, place);
   if (number < 0 || number > std::numeric_limits<int>::max()) {
-    TVM_FFI_THROW(ValueError) << "plan: " << place << " is " << number
+    TVM_FFI_THROW(ValueError) << document << ": " << place << " is " << number
                               << ", expected a number from 0 on";
   }
   return static_cast<int>(number);
@@ -36,10 +36,11 @@ int AsIndex(const ffi::Any& value, const std::string& place) {
 
 }  // namespace
 
-JsonObject::JsonObject(const ffi::Any& value, std::string where) : where_(std::move(where)) {
+JsonObject::JsonObject(const ffi::Any& value, std::string where, std::string document)
+    : where_(std::move(where)), document_(std::move(document)) {
   auto object = value.as<ffi::json::Object>();
   if (!object.has_value()) {
-    TVM_FFI_THROW(ValueError) << "plan: " << (where_.empty() ? "the document" : where_) << " is "
+    TVM_FFI_THROW(ValueError) << document_ << ": " << (where_.empty() ? "the document" : where_) << " is "
                               << Shown(value) << ", expected an object {...}";
   }
   object_ = *object;
@@ -56,12 +57,12 @@ std::string JsonObject::String(const std::string& key) {
   return std::string(*text);
 }
 
-int64_t JsonObject::Int(const std::string& key) { return AsInt(Take(key), Place(key)); }
+int64_t JsonObject::Int(const std::string& key) { return AsInt(Take(key), document_, Place(key)); }
 
 std::vector<int> JsonObject::Ints(const std::string& key) {
   std::vector<int> numbers;
   for (const ffi::Any& item : List(key)) {
-    numbers.push_back(AsIndex(item, Place(key) + "[" + std::to_string(numbers.size()) + "]"));
+    numbers.push_back(AsIndex(item, document_, Place(key) + "[" + std::to_string(numbers.size()) + "]"));
   }
   return numbers;
 }
@@ -69,7 +70,7 @@ std::vector<int> JsonObject::Ints(const std::string& key) {
 std::vector<int64_t> JsonObject::Int64s(const std::string& key) {
   std::vector<int64_t> numbers;
   for (const ffi::Any& item : List(key)) {
-    numbers.push_back(AsInt(item, Place(key) + "[" + std::to_string(numbers.size()) + "]"));
+    numbers.push_back(AsInt(item, document_, Place(key) + "[" + std::to_string(numbers.size()) + "]"));
   }
   return numbers;
 }
@@ -77,7 +78,7 @@ std::vector<int64_t> JsonObject::Int64s(const std::string& key) {
 std::vector<JsonObject> JsonObject::Objects(const std::string& key) {
   std::vector<JsonObject> objects;
   for (const ffi::Any& item : List(key)) {
-    objects.emplace_back(item, Place(key) + "[" + std::to_string(objects.size()) + "]");
+    objects.emplace_back(item, Place(key) + "[" + std::to_string(objects.size()) + "]", document_);
   }
   return objects;
 }
@@ -94,12 +95,12 @@ void JsonObject::Finish() const {
   std::sort(unknown.begin(), unknown.end());
   std::string expected;
   for (const std::string& key : known_) expected += (expected.empty() ? "" : ", ") + key;
-  TVM_FFI_THROW(ValueError) << "plan: unknown key " << Place(unknown.front())
+  TVM_FFI_THROW(ValueError) << document_ << ": unknown key " << Place(unknown.front())
                             << ", expected keys: " << expected;
 }
 
 void JsonObject::Fail(const std::string& key, const std::string& text) const {
-  TVM_FFI_THROW(ValueError) << "plan: " << Place(key) << " " << text;
+  TVM_FFI_THROW(ValueError) << document_ << ": " << Place(key) << " " << text;
   TVM_FFI_UNREACHABLE();
 }
 

@@ -24,7 +24,8 @@ namespace ffi = tvm::ffi;
  */
 class JsonObject {
  public:
-  JsonObject(const ffi::Any& value, std::string where);
+  /*! \brief `document` is what messages begin with. */
+  JsonObject(const ffi::Any& value, std::string where, std::string document = "plan");
 
   bool Has(const std::string& key) const;
   std::string String(const std::string& key);
@@ -35,7 +36,7 @@ class JsonObject {
   std::vector<JsonObject> Objects(const std::string& key);
   void Finish() const;
 
-  /*! \brief Throw ValueError "plan: <where>.<key>: <text>". */
+  /*! \brief Throw ValueError "<document>: <where>.<key>: <text>". */
   [[noreturn]] void Fail(const std::string& key, const std::string& text) const;
 
  private:
@@ -45,6 +46,7 @@ class JsonObject {
 
   ffi::json::Object object_;
   std::string where_;
+  std::string document_;
   std::vector<std::string> known_;
 };
 
