@@ -40,8 +40,8 @@ JsonObject::JsonObject(const ffi::Any& value, std::string where, std::string doc
     : where_(std::move(where)), document_(std::move(document)) {
   auto object = value.as<ffi::json::Object>();
   if (!object.has_value()) {
-    TVM_FFI_THROW(ValueError) << document_ << ": " << (where_.empty() ? "the document" : where_) << " is "
-                              << Shown(value) << ", expected an object {...}";
+    TVM_FFI_THROW(ValueError) << document_ << ": " << (where_.empty() ? "the document" : where_)
+                              << " is " << Shown(value) << ", expected an object {...}";
   }
   object_ = *object;
 }
@@ -62,7 +62,8 @@ int64_t JsonObject::Int(const std::string& key) { return AsInt(Take(key), docume
 std::vector<int> JsonObject::Ints(const std::string& key) {
   std::vector<int> numbers;
   for (const ffi::Any& item : List(key)) {
-    numbers.push_back(AsIndex(item, document_, Place(key) + "[" + std::to_string(numbers.size()) + "]"));
+    std::string place = Place(key) + "[" + std::to_string(numbers.size()) + "]";
+    numbers.push_back(AsIndex(item, document_, place));
   }
   return numbers;
 }
@@ -70,7 +71,8 @@ std::vector<int> JsonObject::Ints(const std::string& key) {
 std::vector<int64_t> JsonObject::Int64s(const std::string& key) {
   std::vector<int64_t> numbers;
   for (const ffi::Any& item : List(key)) {
-    numbers.push_back(AsInt(item, document_, Place(key) + "[" + std::to_string(numbers.size()) + "]"));
+    std::string place = Place(key) + "[" + std::to_string(numbers.size()) + "]";
+    numbers.push_back(AsInt(item, document_, place));
   }
   return numbers;
 }
