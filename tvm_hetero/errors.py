@@ -67,6 +67,14 @@ class RunError(HeteroError):
     exit_status = 5
 
 
+class DeadlineError(RunError):
+    """A request was not done by its deadline: give it more time, or submit less at once."""
+
+
+class NumericsError(RunError):
+    """A kernel wrote a value that is not finite (seen while numerics are checked)."""
+
+
 class BackendError(SolverError):
     """A backend that was asked for by name cannot take the model: use another one."""
 
