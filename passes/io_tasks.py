@@ -12,9 +12,8 @@ from collections.abc import Sequence
 
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.graph import Edge, Task, TaskGraph
-from tvm_hetero.platform import Device, Platform
+from tvm_hetero.platform import HOST_KINDS, Device, Platform
 from tvm_hetero.problem import Cost
-from tvm_hetero.targets import HOST_KINDS
 
 INPUT_OP = "input"
 OUTPUT_OP = "output"
@@ -37,7 +36,7 @@ def is_io_task(task: Task) -> bool:
 
 def is_host(device: Device) -> bool:
     """Whether a device computes in the machine's main memory."""
-    return device.kind in HOST_KINDS
+    return device.kind in HOST_KINDS and not device.private
 
 
 def host_device(platform: Platform) -> str:
@@ -53,7 +52,7 @@ def host_device(platform: Platform) -> str:
             return device.name
     raise PlatformError(
         f"platform {platform.name!r} has no CPU device to take inputs and outputs; add one "
-        "with a target such as {kind: llvm}"
+        "with a target such as {kind: llvm} that is not private"
     )
 
 

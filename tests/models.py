@@ -14,7 +14,7 @@ from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES, extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Device, Link, Platform
-from tvm_hetero.problem import Cost, Problem
+from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.simulate import simulate
 from tvm_hetero.targets import device_target
@@ -33,6 +33,7 @@ def two_cpus() -> Platform:
         ),
         links=(Link("big", "little", 1e10, 1e-6), Link("little", "big", 1e10, 1e-6)),
         name="two-cpus",
+        shared_cores=len(cores) < 2,
     )
 
 
@@ -88,26 +89,36 @@ def lowered(mod: tvm.IRModule, platform: Platform) -> tvm.IRModule:
     return LowerToTasks([device_target(d) for d in platform.devices])(mod)
 
 
-def unit_problem(mod: tvm.IRModule, platform: Platform) -> Problem:
+def unit_problem(mod: tvm.IRModule, platform: Platform, batch: int = 1) -> Problem:
     """The problem of a lowered module with a cost of a millisecond for everything."""
     graph = extract_tasks(mod).graph
     row = {device: Cost(((1, 1e-3),)) for device in platform.names}
-    return Problem(graph, {task: dict(row) for task in graph.index}, platform)
+    costs = {task: dict(row) for task in graph.index}
+    return Problem(graph, costs, platform, Objective("latency", batch))
 
 
 def random_schedule(problem: Problem, seed: int) -> Schedule:
-    """A valid schedule with random devices and a random topological order."""
+    """A valid schedule with random devices and a random topological order.
+
+    Batches are divided at random: elements of a task may run on several devices.
+    """
     rng = random.Random(seed)
-    waiting = {task: len(problem.graph.predecessors[task]) for task in problem.graph.index}
-    ready = [task for task, count in waiting.items() if count == 0]
+    elements = [(task, element) for task in problem.graph.index for element in range(problem.batch)]
+    waiting = {each: len(problem.graph.predecessors[each[0]]) for each in elements}
+    ready = [each for each, count in waiting.items() if count == 0]
     steps = []
     while ready:
-        task = ready.pop(rng.randrange(len(ready)))
-        steps.append((task, rng.choice(problem.devices_for(task)), (0,)))
+        task, element = ready.pop(rng.randrange(len(ready)))
+        # Some of the elements that are ready too come along.
+        along = [e for t, e in ready if t == task and rng.random() < 0.5]
+        ready = [(t, e) for t, e in ready if t != task or e not in along]
+        group = tuple(sorted([element, *along]))
+        steps.append((task, rng.choice(problem.devices_for(task)), group))
         for reader in problem.graph.successors[task]:
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                ready.append(reader)
+            for done in group:
+                waiting[reader, done] -= 1
+                if waiting[reader, done] == 0:
+                    ready.append((reader, done))
     return as_schedule(problem, steps)
 
 

@@ -32,6 +32,7 @@ devices:
     launch: 5us
     watts: 65
     price: 0.40
+    interference: 1.03
   - {name: little, target: llvm, overlap: true, idle_watts: 2, watts: 5}
   - {name: far, node: node1}
 links:
@@ -51,6 +52,7 @@ def test_the_example_of_the_format() -> None:
     assert (platform.name, big.memory, big.cores) == ("big-little", 8 * 2**30, (0,))
     assert big.target == {"kind": "llvm", "mcpu": "znver4"}
     assert big.launch == pytest.approx(5e-6)
+    assert (big.interference, little.interference) == (1.03, 1.0)
     assert (little.kind, little.overlap, little.idle_watts, little.memory) == (
         "llvm",
         True,
@@ -90,7 +92,7 @@ devices = st.builds(
 
 @given(st.lists(devices, min_size=1, max_size=3, unique_by=lambda d: d.name), text)
 def test_devices_come_back(rows: list[Device], name: str) -> None:
-    platform = Platform(tuple(rows), name=name)
+    platform = Platform(tuple(rows), name=name, shared_cores=True)
     document = platform_to_dict(platform)
     assert platform_from_dict(document) == platform
     assert platform_to_dict(platform_from_dict(document)) == document
@@ -101,7 +103,7 @@ def test_yaml_files_come_back(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Device], name: str
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "platform.yaml"
-    platform = Platform(tuple(rows), name=name)
+    platform = Platform(tuple(rows), name=name, shared_cores=True)
     platform.save(path)
     assert Platform.load(path) == platform
 
@@ -118,6 +120,24 @@ def test_files_come_back(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     platform.save(path)
     assert Platform.load(path) == platform
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_private_device_comes_back(asked: bool) -> None:
+    rows = (Device("a", target={"kind": "llvm"}, private=asked), Device("b"))
+    document = platform_to_dict(Platform(rows))
+    assert ("private" in document["devices"][0]) == asked
+    assert platform_from_dict(document).devices == rows
+
+
+def test_a_core_of_two_devices_is_refused_unless_asked_for() -> None:
+    rows = (Device("a", cores=(0, 1)), Device("b", cores=(1, 2)))
+    with pytest.raises(PlatformError, match=r"'a' and 'b' share core 1.*shared_cores: true"):
+        platform_from_dict(platform_to_dict(Platform(rows)))
+    asked = Platform(rows, shared_cores=True)
+    assert platform_from_dict(platform_to_dict(asked)) == asked
+    apart = Platform((rows[0], Device("b", node="another machine", cores=(1, 2))))
+    assert platform_from_dict(platform_to_dict(apart)) == apart
 
 
 def test_whole_numbers_and_floats_are_one_document() -> None:

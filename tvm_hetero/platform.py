@@ -23,6 +23,9 @@ from typing import Any
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import PlatformError
 
+# Kinds of TVM targets that compute on the machine's own processor.
+HOST_KINDS = ("llvm", "c")
+
 
 @dataclass(frozen=True)
 class Device:
@@ -38,6 +41,10 @@ class Device:
     overlap : True if a copy engine moves tensors while the device computes.
     peak_flops : flop/s; bandwidth : bytes/s; launch : s per kernel (analytical cost model).
     watts, idle_watts : power while busy and while idle; price : money per hour.
+    interference : by how much its kernels are slower while all devices compute than alone: a
+        factor of at least 1, which costs that were measured alone are multiplied by.
+    private : a CPU device with a memory of its own: tensors are copied to and from it as to and
+        from a GPU, so that this path runs where there is none.
     """
 
     name: str
@@ -52,6 +59,8 @@ class Device:
     watts: float | None = None
     idle_watts: float = 0.0
     price: float | None = None
+    private: bool = False
+    interference: float = 1.0
 
     @property
     def kind(self) -> str:
@@ -88,16 +97,21 @@ class Fabric:
 class Platform:
     """Devices and links. `links` hold the explicit ones, `fabrics` the regular ones.
 
+    Two devices that compute on one core slow each other in ways that no cost says, so a plan for
+    them is refused (see `check_cores`) unless `shared_cores` asks for it.
+
     Raises
     ------
     PlatformError
-        When it is made: no devices, a repeated name or link, a link or fabric to nowhere.
+        When it is made: no devices, a repeated name or link, a link or fabric to nowhere, a
+        private device that is no CPU.
     """
 
     devices: tuple[Device, ...]
     links: tuple[Link, ...] = ()
     fabrics: tuple[Fabric, ...] = ()
     name: str = "platform"
+    shared_cores: bool = False
     _paths: dict[tuple[str, str, float], tuple[Link, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
@@ -242,6 +256,36 @@ def _check_devices(devices: tuple[Device, ...]) -> None:
         if device.name in seen:
             raise PlatformError(f"device {device.name!r} is given twice")
         seen.add(device.name)
+        if not 1 <= device.interference < math.inf:
+            raise PlatformError(
+                f"device {device.name!r} has interference {device.interference!r}; expected a "
+                "factor of at least 1: while others compute it is slower, not faster"
+            )
+        if device.private and device.kind not in HOST_KINDS:
+            raise PlatformError(
+                f"device {device.name!r} is private, and of kind {device.kind}; only a CPU device "
+                "(kind llvm) may be: every other has a memory of its own anyway"
+            )
+
+
+def check_cores(platform: Platform) -> None:
+    """Refuse devices that compute on one core, unless the platform says ``shared_cores: true``.
+
+    Raises
+    ------
+    PlatformError
+        Naming the first such core and its two devices.
+    """
+    owners: dict[tuple[str, int], str] = {}
+    for device in () if platform.shared_cores else platform.devices:
+        for core in device.cores:
+            other = owners.setdefault((device.node, core), device.name)
+            if other != device.name:
+                raise PlatformError(
+                    f"devices {other!r} and {device.name!r} share core {core}, so each of them is "
+                    "slower than its costs say; give each its own cores, or write "
+                    "'shared_cores: true' into the platform"
+                )
 
 
 def _check_links(platform: Platform) -> None:

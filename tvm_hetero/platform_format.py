@@ -23,7 +23,7 @@ from tvm_hetero.documents import (
     write_atomic,
 )
 from tvm_hetero.errors import FormatError
-from tvm_hetero.platform import Device, Fabric, Link, Platform
+from tvm_hetero.platform import Device, Fabric, Link, Platform, check_cores
 from tvm_hetero.units import parse_bytes, parse_number, parse_rate, parse_seconds
 
 FORMAT = "tvm-hetero/platform/1"
@@ -36,7 +36,10 @@ _QUANTITIES: dict[str, Callable[[object, str], float]] = {
     "watts": parse_number,
     "idle_watts": parse_number,
     "price": parse_number,
+    "interference": parse_number,
 }
+# Left out where they say nothing: the only quantities that are never None.
+_NEUTRAL = {"idle_watts": 0.0, "interference": 1.0}
 
 
 def load_platform(path: str | os.PathLike[str]) -> Platform:
@@ -55,21 +58,26 @@ def load_platform(path: str | os.PathLike[str]) -> Platform:
 def platform_from_dict(data: object, where: str = "platform") -> Platform:
     """Make a platform of a parsed document (see `load_platform`)."""
     check_format(data, FORMAT, where)
-    mapping = check_keys(data, where, ["format", "devices"], ["name", "links"])
+    mapping = check_keys(data, where, ["format", "devices"], ["name", "links", "shared_cores"])
     devices = _rows(mapping["devices"], f"{where}: devices")
     links = _rows(mapping.get("links", []), f"{where}: links")
     parsed = [_parse_row(row, f"{where}: link {i}") for i, row in enumerate(links)]
-    return Platform(
+    platform = Platform(
         devices=tuple(_parse_device(d, f"{where}: device {i}") for i, d in enumerate(devices)),
         links=tuple(link for row in parsed for link in row if isinstance(link, Link)),
         fabrics=tuple(fabric for row in parsed for fabric in row if isinstance(fabric, Fabric)),
         name=_text(mapping.get("name", "platform"), f"{where}: name"),
+        shared_cores=_flag(mapping.get("shared_cores", False), f"{where}: shared_cores"),
     )
+    check_cores(platform)
+    return platform
 
 
 def platform_to_dict(platform: Platform) -> dict[str, Any]:
     """The document of a platform; values that are the default are left out."""
     document: dict[str, Any] = {"format": FORMAT, "name": platform.name}
+    if platform.shared_cores:
+        document["shared_cores"] = True
     document["devices"] = [_device_row(device) for device in platform.devices]
     rows = [_link_row({"from": k.src, "to": k.dst}, k) for k in platform.links]
     for fabric in platform.fabrics:
@@ -94,7 +102,7 @@ def save_platform(platform: Platform, path: str | os.PathLike[str]) -> None:
 
 def _parse_device(data: object, where: str) -> Device:
     row = check_keys(
-        data, where, ["name"], ["node", "target", "cores", "overlap", *_QUANTITIES]
+        data, where, ["name"], ["node", "target", "cores", "overlap", "private", *_QUANTITIES]
     )
     name = _text(row["name"], f"{where}: name")
     if not _NAME.fullmatch(name):
@@ -111,6 +119,7 @@ def _parse_device(data: object, where: str) -> Device:
         target=_parse_target(row.get("target"), where),
         cores=_parse_cores(row.get("cores", []), where),
         overlap=_flag(row.get("overlap", False), f"{where}: overlap"),
+        private=_flag(row.get("private", False), f"{where}: private"),
         **quantities,  # type: ignore[arg-type]
     )
 
@@ -196,9 +205,11 @@ def _device_row(device: Device) -> dict[str, Any]:
         row["cores"] = list(device.cores)
     if device.overlap:
         row["overlap"] = True
+    if device.private:
+        row["private"] = True
     for key in _QUANTITIES:
         value = getattr(device, key)
-        if value is not None and (key != "idle_watts" or value != 0):
+        if value is not None and value != _NEUTRAL.get(key):
             # As it is read back: 5 and 5.0 have another text and so another digest.
             row[key] = value if key == "memory" else float(value)
     return row

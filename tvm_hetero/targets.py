@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import PlatformError, ProfileError
 from tvm_hetero.machine import available_cores
-from tvm_hetero.platform import Device, Platform
+from tvm_hetero.platform import HOST_KINDS, Device, Platform
 
 if TYPE_CHECKING:
     from tvm.target import Target
 
 CPU = 1  # DLPack's kDLCPU
-# Kinds of TVM targets that compute in the machine's main memory.
-HOST_KINDS = ("llvm", "c")
 
 
 def device_target(device: Device) -> Target:
@@ -70,12 +68,14 @@ def _check_mcpu(device: str, mcpu: str, triple: str) -> None:
 def dl_device(platform: Platform, device: Device) -> tuple[int, int]:
     """Type and number of a device as DLPack counts them.
 
-    Every CPU device is number 0: TVM refuses a tensor of cpu(1) where it expects cpu(0), and
-    pinning is the worker thread's matter. The n-th device of another kind on its node is n.
+    Every CPU device in main memory is number 0: TVM refuses a tensor of cpu(1) where it expects
+    cpu(0), and pinning is the worker thread's matter. That very refusal keeps the memories of
+    private CPU devices apart: the n-th is 1 + n. The n-th device of another kind on its node is n.
     """
     kind = int(device_target(device).get_target_device_type())
     if kind == CPU:
-        return kind, 0
+        private = [d.name for d in platform.devices if d.private]
+        return kind, 1 + private.index(device.name) if device.private else 0
     alike = [d.name for d in platform.devices if (d.node, d.kind) == (device.node, device.kind)]
     return kind, alike.index(device.name)
 
