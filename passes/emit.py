@@ -1,8 +1,7 @@
 """Writing a lowered function again: kernels, and the views between them.
 
-Annotating and splitting both write a function's calls anew, for some device and with other
-variables. What they share is here: given a way to get a root on a place, write a view or an
-argument there. A view is written at most once a place.
+A function's calls are written anew on *places*: a device, and an element of the batch. Given a
+way to get a root on a place, this writes arguments and views there, each view once a place.
 """
 
 from __future__ import annotations
@@ -17,20 +16,23 @@ from tvm import relax
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.dataflow import KernelCall, LoweredMain, Root, is_copy, static_shape
 
+# A device (its position) and an element of the batch.
+Place = tuple[int, int]
+
 
 class Emitter:
     """Writes arguments and views of `main` with `builder`.
 
-    `tensor(root, place)` must give the variable that holds `root` on `place` (a device's
-    position, or any other key); `constant(const, place)` likewise for constants.
+    `tensor(root, place)` must give the variable that holds `root` on `place`;
+    `constant(const, place)` likewise for constants.
     """
 
     def __init__(
         self,
         builder: relax.BlockBuilder,
         main: LoweredMain,
-        tensor: Callable[[Root, int], Any],
-        constant: Callable[[Any, int], Any],
+        tensor: Callable[[Root, Place], Any],
+        constant: Callable[[Any, Place], Any],
     ) -> None:
         self._builder = builder
         self._main = main
@@ -38,10 +40,10 @@ class Emitter:
         self._constant = constant
         # Written views: by their variable in `main`, and by what they are (several variables of
         # `main` may be the same view of the same tensor).
-        self._views: dict[tuple[Any, int], Any] = {}
+        self._views: dict[tuple[Any, Place], Any] = {}
         self._reshaped: dict[tuple[Any, tuple[int, ...]], Any] = {}
 
-    def value(self, expr: Any, place: int) -> Any:
+    def value(self, expr: Any, place: Place) -> Any:
         """`expr`, an argument or a result in `main`, as it is called on `place`."""
         if isinstance(expr, tvm.ir.GenericConst):
             return self._constant(expr, place)
@@ -55,7 +57,7 @@ class Emitter:
         assert root is not None
         return self._tensor(root, place)
 
-    def _view(self, var: relax.Var, expr: Any, place: int) -> Any:
+    def _view(self, var: relax.Var, expr: Any, place: Place) -> Any:
         """Write the view `expr`, which `main` calls `var`."""
         if not isinstance(expr, relax.Call) or is_copy(expr):
             return self.value(expr.args[0] if is_copy(expr) else expr, place)
@@ -67,7 +69,7 @@ class Emitter:
         return self._reshaped[key]
 
     def call(
-        self, call: KernelCall, kernel: tvm.ir.GlobalVar, out_ty: Any, place: int
+        self, call: KernelCall, kernel: tvm.ir.GlobalVar, out_ty: Any, place: Place
     ) -> relax.Var:
         """Write a call of `kernel` with the arguments of `call`."""
         args = relax.Tuple([self.value(arg, place) for arg in call.args])

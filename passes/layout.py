@@ -1,22 +1,48 @@
 """Where and in which order a schedule has everything done, in terms of a lowered function.
 
 The analysis half of `tvm_hetero.passes.annotate_devices`: nothing is written here.
+
+A schedule's executions hold one or several elements of the batch; a plan runs them one by one,
+each on the device of its execution. Elements of one execution stand one after another, so a
+reader on another device may begin with the first of them before the last is through.
+
+Order is free where the schedule does not fix it: in a steady state, which fixes places alone,
+and where one device does everything. Then each element goes through the whole model before the
+next one does, so that what it leaves in the caches is read there.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.passes.dataflow import LoweredMain, Root, original_position
+from tvm_hetero.passes.elements import split_task
 from tvm_hetero.passes.io_tasks import host_device, input_task, output_task
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 
-# A call (its position), or a copy of a root to a device (its position).
-Item = int | tuple[Root, int]
+
+@dataclass(frozen=True)
+class Run:
+    """The call at position `call` of ``main``, for one element."""
+
+    call: int
+    element: int
+
+
+@dataclass(frozen=True)
+class Move:
+    """One element of a root is copied to a device (its position in the platform)."""
+
+    root: Root
+    device: int
+    element: int
+
+
+Item = Run | Move
 
 
 @dataclass(frozen=True)
@@ -25,121 +51,203 @@ class Layout:
 
     Attributes
     ----------
-    items : calls (an int) and copies ((root, device it is copied to)), in order.
+    batch : elements.
+    items : calls and copies, in order.
     device_of : device of each call.
-    input_home, output_home : device of each input, and of each result.
-    source : where a copy of a root to a device comes from.
+    input_home, output_home : for each element the device of each input and of each result
+        (None: where it is made).
+    source : where a copy comes from.
     """
 
+    batch: int
     items: tuple[Item, ...]
-    device_of: tuple[int, ...]
-    input_home: tuple[int, ...]
-    output_home: tuple[int | None, ...]
-    source: Mapping[tuple[Root, int], int]
+    device_of: Mapping[Run, int]
+    input_home: tuple[tuple[int, ...], ...]
+    output_home: tuple[tuple[int | None, ...], ...]
+    source: Mapping[Move, int]
+
+    def home(self, root: Root, element: int) -> int:
+        """The device where a root is made, or arrives."""
+        if root.call is None:
+            return self.input_home[element][root.index]
+        return self.device_of[Run(root.call, element)]
 
 
 def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> Layout:
-    """Read places, order and copies out of a schedule (analysis; nothing is written)."""
-    index = problem.platform.index
-    starts, places = _starts_and_places(schedule)
-    missing = [task for task in main.task_ids if task not in places]
+    """Read places, order and copies out of a schedule (analysis; nothing is written).
+
+    Raises
+    ------
+    UsageError
+        If the schedule is not of this function and problem.
+    """
+    index, batch = problem.platform.index, range(problem.batch)
+    places = _places(problem, schedule)
+    missing = [t for t in main.task_ids if any((t, element) not in places for element in batch)]
     if missing or schedule.problem != problem.digest:
         raise UsageError(
             f"the schedule is not of this module and problem (task {(missing or ['?'])[0]!r}); "
             "solve the problem that make_problem gave for this module"
         )
-    device_of = tuple(index[places[task]] for task in main.task_ids)
-    host = host_device(problem.platform)
-    names = {main.tensor_name(r): r for call in main.calls for r in _outputs(main, call.position)}
-    names |= {input_task(i): Root(None, i) for i in range(len(main.params))}
-    homes = [places.get(input_task(i), host) for i in range(len(main.params))]
-    outputs = [places.get(output_task(i)) for i in range(len(main.results()))]
-    hops = {(names[c.tensor], index[c.dst]): (index[c.src], c.start) for c in schedule.copies}
-    return Layout(
-        items=_in_order(main, starts, hops),
-        device_of=device_of,
-        input_home=tuple(index[home] for home in homes),
-        output_home=tuple(None if place is None else index[place] for place in outputs),
-        source={key: src for key, (src, _) in hops.items()},
+    runs = [Run(call, element) for element in batch for call in range(len(main.calls))]
+    placed = {run: places[main.task_ids[run.call], run.element] for run in runs}
+    moves = _moves(main, problem, schedule)
+    host = (index[host_device(problem.platform)], 0.0)
+    inputs, results = range(len(main.params)), range(len(main.results()))
+    layout = Layout(
+        batch=problem.batch,
+        items=(),
+        device_of={run: device for run, (device, _) in placed.items()},
+        input_home=tuple(
+            tuple(places.get((input_task(i), element), host)[0] for i in inputs)
+            for element in batch
+        ),
+        output_home=tuple(
+            tuple(places.get((output_task(i), element), (None,))[0] for i in results)
+            for element in batch
+        ),
+        source={move: near for move, (near, _) in moves.items()},
     )
+    used = _used(main, layout)
+    moves = {move: moves[move] for move in moves if move in used}
+    return replace(layout, items=_in_order(main, placed, moves, deep=_is_order_free(schedule)))
 
 
-def _starts_and_places(schedule: Schedule) -> tuple[dict[str, float], dict[str, str]]:
-    starts: dict[str, float] = {}
-    places: dict[str, str] = {}
+def _places(problem: Problem, schedule: Schedule) -> dict[tuple[str, int], tuple[int, float]]:
+    """For each task and element the device that it is on, and the start of its execution."""
+    places: dict[tuple[str, int], tuple[int, float]] = {}
     for execution in schedule.executions:
-        task = execution.task
-        if places.setdefault(task, execution.device) != execution.device:
-            raise UsageError(
-                f"task {task!r} runs on {places[task]!r} and on {execution.device!r}; a module "
-                "can be annotated only where every task has one device: use batch 1"
-            )
-        starts[task] = min(execution.start, starts.get(task, execution.start))
-    return starts, places
+        place = (problem.platform.index[execution.device], execution.start)
+        for element in execution.elements:
+            if places.setdefault((execution.task, element), place) != place:
+                raise UsageError(
+                    f"the schedule runs element {element} of task {execution.task!r} twice; check "
+                    "it with check_schedule"
+                )
+    return places
 
 
-def _outputs(main: LoweredMain, call: int) -> list[Root]:
-    return [Root(call, k) for k in range(len(main.calls[call].outputs))]
+def _moves(
+    main: LoweredMain, problem: Problem, schedule: Schedule
+) -> dict[Move, tuple[int, float]]:
+    """Every copy, element by element: where it comes from, and its start."""
+    index = problem.platform.index
+    names = {
+        main.tensor_name(root): root
+        for call in main.calls
+        for root in (Root(call.position, k) for k in range(len(call.outputs)))
+    }
+    names |= {input_task(i): Root(None, i) for i in range(len(main.params))}
+    return {
+        Move(names[copy.tensor], index[copy.dst], element): (index[copy.src], copy.start)
+        for copy in schedule.copies
+        for element in copy.elements
+    }
+
+
+def _used(main: LoweredMain, layout: Layout) -> set[Move]:
+    """The copies that somebody needs: a schedule copies all elements of an execution at once,
+    though some of them may not be wanted where the others are.
+    """
+    reads = [main.reads(call) for call in main.calls]
+    wanted = [
+        Move(root, device, run.element)
+        for run, device in layout.device_of.items()
+        for root in reads[run.call]
+    ]
+    for number, result in enumerate(main.results()):
+        root = main.root(result)
+        for element, homes in enumerate(layout.output_home):
+            home = homes[number]
+            if root is not None and home is not None:
+                wanted.append(Move(root, home, element))
+    used: set[Move] = set()
+    while wanted:
+        move = wanted.pop()
+        if move in layout.source and move not in used:
+            used.add(move)
+            wanted.append(replace(move, device=layout.source[move]))
+    return used
+
+
+def _is_order_free(schedule: Schedule) -> bool:
+    """Whether the schedule leaves it open in which order elements are taken."""
+    return schedule.kind == "throughput" or len({e.device for e in schedule.executions}) == 1
 
 
 def _in_order(
     main: LoweredMain,
-    starts: Mapping[str, float],
-    hops: Mapping[tuple[Root, int], tuple[int, float]],
+    placed: Mapping[Run, tuple[int, float]],
+    moves: Mapping[Move, tuple[int, float]],
+    *,
+    deep: bool,
 ) -> tuple[Item, ...]:
     """Calls and copies by start time, each after what it needs (times alone may tie, and those
     of a throughput schedule lie in one period whatever the precedence).
+
+    `deep` takes one element after the other, and each of them by start time.
     """
-    needs = _needs(main, hops)
-    key: dict[Item, tuple[float, int, int]] = {}
-    for number, item in enumerate(needs):
-        if isinstance(item, int):
-            key[item] = (starts[main.task_ids[item]], 0, number)
+    needs = _needs(main, placed, moves)
+
+    def key(item: Item) -> tuple[float, ...]:
+        if isinstance(item, Run):
+            times = (placed[item][1], 0, item.call)
         else:
-            key[item] = (hops[item][1], 1, number)
+            root = item.root
+            times = (moves[item][1], 1, -1 if root.call is None else root.call)
+        return (item.element, *times) if deep else (*times, item.element)
+
+    keys = {item: (key(item), number) for number, item in enumerate(needs)}
     readers: dict[Item, list[Item]] = {item: [] for item in needs}
     for item, before in needs.items():
         for other in before:
             readers[other].append(item)
     waiting = {item: len(before) for item, before in needs.items()}
-    ready = [(key[item], item) for item, count in waiting.items() if count == 0]
+    ready = [(*keys[item], item) for item, count in waiting.items() if count == 0]
     heapq.heapify(ready)
     order: list[Item] = []
     while ready:
-        _, item = heapq.heappop(ready)
+        _, _, item = heapq.heappop(ready)
         order.append(item)
         for reader in readers[item]:
             waiting[reader] -= 1
             if waiting[reader] == 0:
-                heapq.heappush(ready, (key[reader], reader))
+                heapq.heappush(ready, (*keys[reader], reader))
     if len(order) < len(needs):
         raise ModelError("the copies of the schedule go in a circle; check it with check_schedule")
     return tuple(order)
 
 
 def _needs(
-    main: LoweredMain, hops: Mapping[tuple[Root, int], tuple[int, float]]
+    main: LoweredMain, runs: Mapping[Run, object], moves: Mapping[Move, tuple[int, float]]
 ) -> dict[Item, list[Item]]:
     """What must stand before each call and each copy."""
+    makers = [[r.call for r in main.reads(call) if r.call is not None] for call in main.calls]
     needs: dict[Item, list[Item]] = {
-        call.position: [r.call for r in main.reads(call) if r.call is not None]
-        for call in main.calls
+        run: [Run(maker, run.element) for maker in makers[run.call]] for run in runs
     }
-    for (root, device), (near, _) in hops.items():
-        if (root, near) in hops:
-            needs[root, device] = [(root, near)]
+    for move, (near, _) in moves.items():
+        before = Move(move.root, near, move.element)
+        if before in moves:
+            needs[move] = [before]
         else:
-            needs[root, device] = [] if root.call is None else [root.call]
+            call = move.root.call
+            needs[move] = [] if call is None else [Run(call, move.element)]
     return needs
 
 
 def original_layout(main: LoweredMain) -> Layout:
-    """Everything on one device, in the model's own order."""
-    order = sorted(range(len(main.calls)), key=lambda i: original_position(main.task_ids[i]))
+    """One element, everything on one device, in the model's own order."""
+    tasks = [split_task(task) for task in main.task_ids]
+    first = [Run(call, 0) for call, (_, element) in enumerate(tasks) if element == 0]
+    order = sorted(first, key=lambda run: original_position(main.task_ids[run.call]))
+    count = 1 + max((element for _, element in tasks), default=0)
     return Layout(
+        batch=1,
         items=tuple(order),
-        device_of=(0,) * len(main.calls),
-        input_home=(0,) * len(main.params),
-        output_home=(0,) * len(main.results()),
+        device_of=dict.fromkeys(order, 0),
+        input_home=((0,) * (len(main.params) // count),),
+        output_home=((0,) * (len(main.results()) // count),),
         source={},
     )
+

@@ -20,7 +20,6 @@ from tvm_hetero.errors import ProfileError
 from tvm_hetero.graph import TaskGraph
 from tvm_hetero.passes.annotate_devices import (
     annotate_devices,
-    check_batch,
     is_annotated,
     strip_devices,
 )
@@ -130,7 +129,6 @@ def partition(
     """
     # What can be refused is refused before kernels are measured, not after.
     check_name(solver)
-    check_batch(objective.batch)
     options = Options(time_limit=time_limit, seed=seed)
     prepared = make_problem(mod, platform, objective, cost_model, progress)
     seconds = dict(prepared.seconds)

@@ -23,7 +23,6 @@ from tvm_hetero.passes.annotate_devices import (
     strip_devices,
 )
 from tvm_hetero.passes.dataflow import TASK_IDS, bindings, is_kernel_call, read_main
-from tvm_hetero.problem import Objective
 from tvm_hetero.relax.transform import AnnotateDevices
 
 PLATFORM = two_cpus()
@@ -162,19 +161,20 @@ def test_a_schedule_of_another_problem_is_refused():
         annotate_devices(MODULE, PROBLEM, schedule)
 
 
-def test_a_task_on_two_devices_is_refused_by_name():
+def test_an_element_on_two_devices_is_refused_by_name():
     schedule = random_schedule(PROBLEM, 8)
     first = schedule.executions[0]
     other = "little" if first.device == "big" else "big"
     twice = replace(schedule, executions=(*schedule.executions, replace(first, device=other)))
-    with pytest.raises(UsageError, match=first.task):
+    with pytest.raises(UsageError, match=f"element 0 of task '{first.task}' twice"):
         annotate_devices(MODULE, PROBLEM, twice)
 
 
-def test_a_larger_batch_is_refused_with_the_way_out():
-    batch = PROBLEM.with_objective(Objective("latency", 4))
-    with pytest.raises(UsageError, match=r"batch 4.*--shape"):
-        annotate_devices(MODULE, batch, random_schedule(PROBLEM, 1))
+def test_a_schedule_that_lacks_an_element_is_refused():
+    two = unit_problem(MODULE, PLATFORM, batch=2)
+    schedule = replace(random_schedule(PROBLEM, 8), problem=two.digest)
+    with pytest.raises(UsageError, match="not of this module"):
+        annotate_devices(MODULE, two, schedule)
 
 
 def test_a_module_without_placement_is_refused():
