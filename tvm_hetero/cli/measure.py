@@ -6,7 +6,6 @@ import io
 import math
 import time
 import zipfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,8 @@ import numpy as np
 from tvm_hetero.documents import write_atomic
 from tvm_hetero.errors import ArtifactError, FormatError, UsageError
 from tvm_hetero.report.measured import Difference
-from tvm_hetero.report.statistics import Statistics, summarize
+from tvm_hetero.runtime.turns import Runner as Runner
+from tvm_hetero.runtime.turns import measure_in_turns as measure_in_turns
 
 if TYPE_CHECKING:
     import onnx
@@ -23,33 +23,7 @@ if TYPE_CHECKING:
     from tvm_hetero.runtime.executor import Executor, TracedStep
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-# Takes a number of runs, returns the seconds of each.
-Runner = Callable[[int], list[float]]
-_TURN = 5  # runs of one runner before the next one's turn
-# Threads of ONNX Runtime spin for a while after a run (for the next one), on cores that the next
-# runner wants: without a pause it ran up to twice as long, with this one it did not.
-_PAUSE = 0.05
 TRACED = 25  # runs among which the fastest one's trace is kept
-
-
-def measure_in_turns(
-    runners: Mapping[str, Runner], repeat: int, warmup: int
-) -> dict[str, Statistics]:
-    """Measure several runners `repeat` times each, a few runs at a time in turns.
-
-    The machine's speed drifts (other programs, the clock frequency); in turns, each runner meets
-    the same drift, so that they can be compared.
-    """
-    for run in runners.values():
-        if warmup:
-            run(warmup)
-    samples: dict[str, list[float]] = {name: [] for name in runners}
-    while (left := repeat - min(map(len, samples.values()))) > 0:
-        for name, run in runners.items():
-            time.sleep(_PAUSE)
-            run(1)  # not counted: its caches are another runner's
-            samples[name].extend(run(min(_TURN, left)))
-    return {name: summarize(seconds) for name, seconds in samples.items()}
 
 
 def executor_runner(executor: Executor, inputs: Arrays) -> Runner:
