@@ -87,6 +87,7 @@ devices = st.builds(
     watts=amounts,
     idle_watts=st.floats(0, 100),
     price=amounts,
+    interference=st.floats(1, 9),
 )
 
 
@@ -209,3 +210,9 @@ def test_a_link_to_nowhere() -> None:
     document["links"][0]["to"] = "litle"
     with pytest.raises(PlatformError, match=r"no device 'litle'; did you mean 'little'\?"):
         platform_from_dict(document)
+
+
+@pytest.mark.parametrize("factor", [0.97, 0, math.inf])
+def test_interference_is_no_speedup(factor: float) -> None:
+    with pytest.raises(PlatformError, match=r"'a' has interference .*at least 1"):
+        Platform((Device("a", interference=factor),))
