@@ -126,7 +126,8 @@ def as_schedule(problem: Problem, steps: list[tuple[str, str, tuple[int, ...]]])
     """The schedule that a placement and order give."""
     executions, copies = simulate(problem, steps)
     value = max(execution.end for execution in executions)
-    return Schedule(problem.digest, "test", "latency", executions, copies, value, 0.0)
+    kind = problem.objective.kind
+    return Schedule(problem.digest, "test", kind, executions, copies, value, 0.0)
 
 
 def placed(seed: int, platform: Platform | None = None) -> tvm.IRModule:

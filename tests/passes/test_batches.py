@@ -1,0 +1,156 @@
+"""The program of a batch: every element where its execution is, and one element's back again."""
+
+from __future__ import annotations
+
+import pytest
+import tvm
+import tvm_ffi
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import relax
+
+from tests.models import as_schedule, branchy, lowered, random_schedule, two_cpus, unit_problem
+from tests.passes.test_annotate_devices import Chain, body
+from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
+from tvm_hetero.passes.dataflow import TASK_IDS, read_main
+from tvm_hetero.passes.elements import batch_of, element_names, plain_task, split_task
+from tvm_hetero.problem import Objective
+from tvm_hetero.solvers import solve
+
+PLATFORM = two_cpus()
+MODULE = lowered(branchy(), PLATFORM)
+
+
+def text(mod: tvm.IRModule) -> list[str]:
+    """``main`` in TVM's own words, a line each, without types and attributes of its bindings."""
+    lines = []
+    for block in mod["main"].body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            if isinstance(value, relax.Call):
+                args = [value.args[0], *value.args[1]] if len(value.args) == 2 else value.args
+                name = getattr(value.op, "name", "").removeprefix("relax.")
+                if name == "reshape":
+                    args = value.args[:1]
+                words = ", ".join(getattr(a, "name_hint", None) or a.name for a in args)
+                lines.append(f"{binding.var.name} = {name}({words})")
+            else:
+                lines.append(f"return {', '.join(field.name for field in value.fields)}")
+    return lines
+
+
+def place(batch: int, steps, kind: str = "latency") -> tvm.IRModule:
+    """`Chain` placed by hand."""
+    problem = unit_problem(Chain, PLATFORM, batch).with_objective(Objective(kind, batch))
+    return annotate_devices(Chain, problem, as_schedule(problem, steps))
+
+
+def test_a_batch_divided_over_two_devices():
+    """Data parallelism: each device runs the whole model on its element."""
+    after = place(
+        2,
+        [
+            ("0.twice", "big", (0,)),
+            ("0.twice", "little", (1,)),
+            ("1.negative", "big", (0,)),
+            ("1.negative", "little", (1,)),
+        ],
+    )
+    assert text(Chain) == [
+        "lv = call_tir(twice, x)",
+        "lv1 = reshape(lv)",
+        "gv = call_tir(negative, lv1)",
+    ]
+    assert text(after) == [
+        "lv = call_tir(d0_twice, x_0)",
+        "lv1 = to_vdevice(x_1)",  # inputs arrive on the first device
+        "lv2 = call_tir(d1_twice, lv1)",
+        "lv11 = reshape(lv)",
+        "gv = call_tir(d0_negative, lv11)",
+        "lv12 = reshape(lv2)",
+        "gv1 = call_tir(d1_negative, lv12)",
+        "return gv, gv1",
+    ]
+    attrs = after["main"].attrs
+    assert list(attrs[TASK_IDS]) == ["0.twice#0", "0.twice#1", "1.negative#0", "1.negative#1"]
+    assert list(attrs["hetero_input_names"]) == ["input0#0", "input0#1"]
+    assert list(attrs["hetero_output_names"]) == ["output0#0", "output0#1"]
+
+
+def test_a_model_divided_and_its_batch_too():
+    """Model and data parallelism at once: only what is read elsewhere is copied."""
+    after = place(
+        3,
+        [
+            ("0.twice", "big", (0, 1, 2)),
+            ("1.negative", "little", (1,)),
+            ("1.negative", "big", (0, 2)),
+        ],
+    )
+    assert text(after) == [
+        "lv = call_tir(d0_twice, x_0)",
+        "lv1 = call_tir(d0_twice, x_1)",
+        "lv2 = call_tir(d0_twice, x_2)",
+        "lv11 = reshape(lv)",
+        "gv = call_tir(d0_negative, lv11)",
+        "lv12 = reshape(lv2)",
+        "gv1 = call_tir(d0_negative, lv12)",
+        "lv3 = to_vdevice(lv1)",  # the schedule copies the whole execution
+        "lv13 = reshape(lv3)",
+        "gv2 = call_tir(d1_negative, lv13)",
+        "return gv, gv2, gv1",
+    ]
+
+
+@pytest.mark.parametrize(("kind", "place_of_last"), [("throughput", "little"), ("latency", "big")])
+def test_where_the_order_is_free_an_element_goes_through_before_the_next_one(kind, place_of_last):
+    """A steady state fixes places only; one device may take everything in any order."""
+    after = place(2, [("0.twice", "big", (0, 1)), ("1.negative", place_of_last, (0, 1))], kind)
+    calls = ["0.twice#0", "1.negative#0", "0.twice#1", "1.negative#1"]
+    assert list(after["main"].attrs[TASK_IDS]) == calls
+
+
+@settings(max_examples=25, deadline=None)
+@given(batch=st.integers(2, 4), seed=st.integers(0, 10**6), named=st.booleans())
+def test_placed_it_is_well_formed_and_stripping_gives_one_element(batch, seed, named):
+    module = MODULE if named else Chain
+    problem = unit_problem(module, PLATFORM, batch)
+    schedule = random_schedule(problem, seed)
+    after = annotate_devices(module, problem, schedule)
+    relax.analysis.well_formed(after)  # raises if it is not
+    assert tvm_ffi.structural_equal(strip_devices(after), strip_devices(module))
+    main = read_main(after)
+    assert batch_of(main.task_ids) == batch
+    assert sorted(main.task_ids) == sorted(element_names(tuple(problem.graph.index), batch))
+    homes = {(e.task, n): PLATFORM.index[e.device] for e in schedule.executions for n in e.elements}
+    devices = [device for name, device in body(after) if name.startswith("d")]
+    assert devices == [homes[split_task(task)] for task in main.task_ids]
+    starts = {(e.task, n): e.start for e in schedule.executions for n in e.elements}
+    times = [starts[split_task(task)] for task in main.task_ids]
+    assert len({*devices}) == 1 or times == sorted(times)
+
+
+def test_a_placed_batch_can_be_placed_for_another_batch():
+    two, three = (unit_problem(MODULE, PLATFORM, batch) for batch in (2, 3))
+    first = annotate_devices(MODULE, two, random_schedule(two, 1))
+    again = annotate_devices(first, three, random_schedule(three, 2))
+    fresh = annotate_devices(MODULE, three, random_schedule(three, 2))
+    assert tvm_ffi.structural_equal(again["main"], fresh["main"], map_free_vars=True)
+
+
+def test_names_of_inputs_and_outputs_bear_the_element():
+    problem = unit_problem(MODULE, PLATFORM, 2)
+    after = annotate_devices(MODULE, problem, random_schedule(problem, 6))
+    attrs = after["main"].attrs
+    assert list(attrs["hetero_input_names"]) == ["in/x#0", "y#0", "in/x#1", "y#1"]
+    outputs = ["probabilities#0", "features#0", "probabilities#1", "features#1"]
+    assert list(attrs["hetero_output_names"]) == outputs
+
+
+def test_the_best_single_device_of_a_batch_is_a_placement_like_any_other():
+    problem = unit_problem(MODULE, PLATFORM, 2)
+    after = annotate_devices(MODULE, problem, solve(problem, "single"))
+    tasks = list(after["main"].attrs[TASK_IDS])
+    half = len(tasks) // 2
+    assert {split_task(task)[1] for task in tasks[:half]} == {0}
+    assert [plain_task(task) for task in tasks[:half]] == [plain_task(t) for t in tasks[half:]]
