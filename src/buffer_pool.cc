@@ -1,32 +1,44 @@
 #include "buffer_pool.h"
 
 #include <algorithm>
-#include <atomic>
 
-#include "device_api.h"
 #include "device_name.h"
 
 namespace tvm_hetero {
 namespace {
 
-bool Fits(const ffi::Tensor& buffer, const ffi::Tensor& like, DLDevice device) {
-  ffi::ShapeView a = buffer.shape(), b = like.shape();
-  return SameDevice(buffer.device(), device) && buffer.dtype() == like.dtype() &&
-         std::equal(a.begin(), a.end(), b.begin(), b.end());
+bool Fits(const ffi::Tensor& buffer, ffi::ShapeView shape, DLDataType dtype, DLDevice device) {
+  ffi::ShapeView own = buffer.shape();
+  return SameDevice(buffer.device(), device) && buffer.dtype() == dtype &&
+         std::equal(own.begin(), own.end(), shape.begin(), shape.end());
 }
 
 }  // namespace
 
-ffi::Tensor BufferPool::Take(const ffi::Tensor& like, DLDevice device) {
+ffi::Tensor BufferPool::Take(ffi::ShapeView shape, DLDataType dtype, DLDevice device) {
+  std::lock_guard<std::mutex> lock(mutex_);
   for (const ffi::Tensor& buffer : buffers_) {
-    if (buffer.use_count() != 1 || !Fits(buffer, like, device)) continue;
+    if (buffer.use_count() != 1 || !Fits(buffer, shape, dtype, device)) continue;
     // The count is read relaxed, while the last other holder decremented it with release: with
     // this fence all that it read of the buffer happened before what we write now.
     std::atomic_thread_fence(std::memory_order_acquire);
     return buffer;
   }
-  buffers_.push_back(EmptyLike(like, device));
+  buffers_.push_back(Empty(shape, dtype, device, placement_));
+  allocations_->fetch_add(1, std::memory_order_relaxed);
   return buffers_.back();
+}
+
+void BufferPool::Reserve(int64_t count, ffi::ShapeView shape, DLDataType dtype, DLDevice device) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  int64_t missing = count;
+  for (const ffi::Tensor& buffer : buffers_) missing -= Fits(buffer, shape, dtype, device);
+  for (; missing > 0; --missing) buffers_.push_back(Empty(shape, dtype, device, placement_));
+}
+
+int64_t BufferPool::size() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int64_t>(buffers_.size());
 }
 
 }  // namespace tvm_hetero

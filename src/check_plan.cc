@@ -1,5 +1,5 @@
-// Checks of a plan, in the order of the functions below: names, indices, who fills each slot,
-// devices, and deadlock.
+// Checks of a plan, in the order of the functions below: names, indices, shapes, who fills each slot,
+// devices, the memory that kernels are given (check_kernels.cc), and deadlock.
 //
 // Deadlock. A step waits for two kinds of other steps: the one before it on its worker, and those
 // that fill its in-slots. The executor gets stuck exactly when these 'waits for' edges have a
@@ -12,14 +12,12 @@
 #include <algorithm>
 #include <set>
 
+#include "check_kernels.h"
 #include "device_name.h"
+#include "plan_text.h"
 
 namespace tvm_hetero {
 namespace {
-
-std::string Quoted(const std::string& kind, size_t index, const std::string& name) {
-  return kind + "[" + std::to_string(index) + "] '" + name + "'";
-}
 
 template <typename Row>
 void CheckNames(const std::vector<Row>& rows, const char* kind) {
@@ -72,22 +70,43 @@ void CheckIndices(const Plan& plan) {
   }
 }
 
-void CheckShape(const std::string& row, const std::vector<int64_t>& shape) {
+/*! \brief Sizes from 0 on, and a size in bits below 2^63, as all that is computed with it relies on. */
+void CheckShape(const std::string& row, const std::vector<int64_t>& shape, int64_t bits) {
   for (int64_t size : shape) {
     if (size < 0) {
       TVM_FFI_THROW(ValueError) << "plan: " << row << ": shape has " << size
                                 << ", expected sizes from 0 on";
     }
+    // A size of 0 does not excuse the others: their strides are computed all the same.
+    if (__builtin_mul_overflow(bits, std::max<int64_t>(size, 1), &bits)) {
+      TVM_FFI_THROW(ValueError) << "plan: " << row << ": shape is too large, expected less than "
+                                << "2^63 bits";
+    }
   }
+}
+
+void CheckType(const std::string& row, const TensorPlan& type) {
+  CheckShape(row, type.shape, static_cast<int64_t>(type.dtype.bits) * type.dtype.lanes);
 }
 
 void CheckShapes(const Plan& plan) {
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    CheckShape(Quoted("inputs", i, plan.inputs[i].name), plan.inputs[i].shape);
+    const InputPlan& input = plan.inputs[i];
+    CheckType(Quoted("inputs", i, input.name), TensorPlan{input.shape, input.dtype});
   }
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const OutputPlan& output = plan.outputs[i];
-    if (output.shape) CheckShape(Quoted("outputs", i, output.name), *output.shape);
+    if (output.shape) CheckShape(Quoted("outputs", i, output.name), *output.shape, 64);
+  }
+  for (size_t i = 0; i < plan.slots.size(); ++i) {
+    if (plan.slots[i].type) CheckType(Quoted("slots", i, plan.slots[i].name), *plan.slots[i].type);
+  }
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    for (size_t c = 0; c < plan.steps[i].calls.size(); ++c) {
+      for (size_t a = 0; a < plan.steps[i].calls[c].args.size(); ++a) {
+        CheckType(QuotedArg(plan, i, c, a), plan.steps[i].calls[c].args[a].type);
+      }
+    }
   }
 }
 
@@ -146,7 +165,7 @@ void CheckSlotDevice(const Plan& plan, size_t step, int slot, DLDevice expected)
 void CheckDevices(const Plan& plan) {
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const StepPlan& step = plan.steps[i];
-    if (step.kind == StepKind::kCall) {
+    if (step.kind != StepKind::kCopy) {
       DLDevice device = plan.DeviceOfWorker(step.worker);
       for (int slot : step.ins) CheckSlotDevice(plan, i, slot, device);
       for (int slot : step.outs) CheckSlotDevice(plan, i, slot, device);
@@ -239,6 +258,7 @@ void CheckPlan(const Plan& plan) {
   CheckShapes(plan);
   CheckFilled(plan);
   CheckDevices(plan);
+  CheckKernels(plan);
   CheckNoDeadlock(plan);
 }
 

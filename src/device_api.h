@@ -19,11 +19,32 @@ namespace tvm_hetero {
 
 namespace ffi = tvm::ffi;
 
-/*! \brief A new tensor on `device`, shaped as `like`. */
-ffi::Tensor EmptyLike(const ffi::Tensor& like, DLDevice device);
+/*! \brief Where a tensor in main memory lies: anywhere, or where a GPU can fetch it by itself. */
+enum class Placement { kPlain, kPinned };
 
-/*! \brief Copy `from` into `to`; both contiguous and of one size. May return before a device did. */
+/*!
+ * \brief A new, compact tensor; aligned to kAlignment (plan.h). A point of kAllocation (faults.h).
+ *
+ * Pinned memory is asked for in vain where there is no GPU; the tensor is a plain one then. Its
+ * device is the CPU in either case.
+ */
+ffi::Tensor Empty(ffi::ShapeView shape, DLDataType dtype, DLDevice device,
+                  Placement placement = Placement::kPlain);
+
+/*!
+ * \brief Copy `from` into `to`; both contiguous and of one size.
+ *
+ * Returns when it is done. A copy to or from a GPU goes on the stream that the thread has set there
+ * (DeviceStream), and only this one is waited for: kernels and other copies run on meanwhile. From
+ * or to memory that is not pinned the driver itself copies by way of pinned memory, and blocks.
+ */
 void CopyTensor(const ffi::Tensor& from, const ffi::Tensor& to);
+
+/*! \brief Bytes of a tensor to the host's memory; waits as CopyTensor does. */
+void CopyToHost(const DLTensor& from, void* to);
+
+/*! \brief Wait for all that the calling thread has started on its stream of a device. */
+void SynchronizeThread(DLDevice device);
 
 /*! \brief Throws RuntimeError unless TVM's runtime, which works `device`, is loaded. */
 void RequireRuntime(DLDevice device);

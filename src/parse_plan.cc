@@ -9,7 +9,7 @@
 namespace tvm_hetero {
 namespace {
 
-constexpr const char* kFormat = "tvm-hetero/plan/1";
+constexpr const char* kFormat = "tvm-hetero/plan/2";
 
 int Index(JsonObject& row, const char* key) {
   int64_t number = row.Int(key);
@@ -42,8 +42,24 @@ WorkerPlan ParseWorker(JsonObject row) {
   return worker;
 }
 
+DLDataType ParseType(JsonObject& row) {
+  std::string text = row.String("dtype");
+  DLDataType dtype{};
+  try {
+    dtype = ffi::StringToDLDataType(ffi::String(text));
+  } catch (const ffi::Error&) {
+  }
+  if (dtype.bits == 0 || dtype.lanes == 0 || dtype.code == kDLOpaqueHandle) {
+    row.Fail("dtype", "is \"" + text + "\", expected a type such as \"float32\"");
+  }
+  return dtype;
+}
+
 SlotPlan ParseSlot(JsonObject row) {
-  SlotPlan slot{row.String("name"), Index(row, "device")};
+  SlotPlan slot{row.String("name"), Index(row, "device"), std::nullopt};
+  if (row.Has("shape") || row.Has("dtype")) {  // both or none
+    slot.type = TensorPlan{row.Int64s("shape"), ParseType(row)};
+  }
   row.Finish();
   return slot;
 }
@@ -53,12 +69,7 @@ InputPlan ParseInput(JsonObject row) {
   input.name = row.String("name");
   input.slot = Index(row, "slot");
   input.shape = row.Int64s("shape");
-  std::string dtype = row.String("dtype");
-  try {
-    input.dtype = ffi::StringToDLDataType(ffi::String(dtype));
-  } catch (const ffi::Error&) {
-    row.Fail("dtype", "is \"" + dtype + "\", expected a type such as \"float32\"");
-  }
+  input.dtype = ParseType(row);
   row.Finish();
   return input;
 }
@@ -76,21 +87,59 @@ OutputPlan ParseOutput(JsonObject row) {
   return output;
 }
 
+ArgPlan ParseArg(JsonObject row) {
+  ArgPlan arg{};
+  const bool in = row.Has("in"), out = row.Has("out"), scratch = row.Has("scratch");
+  if (in + out + scratch != 1) {
+    row.Fail(in ? "in" : "scratch", "is one of several or none, expected exactly one of \"in\", "
+                                    "\"out\" and \"scratch\"");
+  }
+  arg.kind = in ? ArgKind::kIn : out ? ArgKind::kOut : ArgKind::kScratch;
+  arg.where = row.Int(in ? "in" : out ? "out" : "scratch");
+  arg.type.shape = row.Int64s("shape");
+  arg.type.dtype = ParseType(row);
+  row.Finish();
+  return arg;
+}
+
+KernelCall ParseKernelCall(JsonObject row) {
+  KernelCall call;
+  call.kernel = row.String("kernel");
+  call.task = row.String("task");
+  for (const JsonObject& arg : row.Objects("args")) call.args.push_back(ParseArg(arg));
+  call.written = Index(row, "written");
+  row.Finish();
+  return call;
+}
+
+StepKind ParseKind(JsonObject& row) {
+  std::string kind = row.String("kind");
+  if (kind == "kernels") return StepKind::kKernels;
+  if (kind == "call") return StepKind::kCall;
+  if (kind == "copy") return StepKind::kCopy;
+  row.Fail("kind", "is \"" + kind + "\", expected \"kernels\", \"call\" or \"copy\"");
+}
+
 StepPlan ParseStep(JsonObject row) {
   StepPlan step;
-  std::string kind = row.String("kind");
-  if (kind != "call" && kind != "copy") {
-    row.Fail("kind", "is \"" + kind + "\", expected \"call\" or \"copy\"");
-  }
-  step.kind = kind == "copy" ? StepKind::kCopy : StepKind::kCall;
+  step.kind = ParseKind(row);
   step.name = row.String("name");
   step.worker = Index(row, "worker");
   step.ins = row.Ints("ins");
   step.outs = row.Ints("outs");
-  if (step.kind == StepKind::kCopy) {
-    step.to_device = Index(row, "to_device");
-  } else {
-    step.function = row.String("function");
+  switch (step.kind) {
+    case StepKind::kKernels:
+      step.scratch = row.Int("scratch");
+      for (const JsonObject& call : row.Objects("calls")) {
+        step.calls.push_back(ParseKernelCall(call));
+      }
+      break;
+    case StepKind::kCall:
+      step.function = row.String("function");
+      break;
+    case StepKind::kCopy:
+      step.to_device = Index(row, "to_device");
+      break;
   }
   row.Finish();
   return step;
@@ -117,6 +166,10 @@ Plan ParsePlan(const std::string& json) {
                                 "\": build the artifact again with this version");
   }
   Plan plan;
+  plan.batch = document.Int("batch");
+  if (plan.batch < 1) {
+    document.Fail("batch", "is " + std::to_string(plan.batch) + ", expected 1 or more");
+  }
   plan.devices = Rows(document, "devices", ParseDevice);
   plan.workers = Rows(document, "workers", ParseWorker);
   plan.slots = Rows(document, "slots", ParseSlot);

@@ -2,24 +2,32 @@
  * \file tvm_hetero/plan.h
  * \brief What the executor runs: steps on workers, tensors in slots.
  *
- * A plan is the JSON document "tvm-hetero/plan/1":
+ * A plan is the JSON document "tvm-hetero/plan/2":
  *
+ *   batch      elements that one run works through; each has inputs and outputs of its own
  *   devices    places of memory and compute, as DLPack numbers them
  *   workers    threads, each with a device, the cores that it is pinned to, and a role
- *   slots      one tensor at one place
+ *   slots      one tensor at one place, of a type known beforehand where kernels fill it
  *   inputs     slots that the caller fills (shape and dtype are checked), kept until replaced
  *   constants  slots that the caller fills once
  *   outputs    slots that the caller reads after a run, in a shape of their own if they have one
- *   steps      calls of a function, and copies between devices
+ *   steps      kernels one after the other, calls of a function, and copies between devices
  *
  * A worker takes its own steps in the order of the list. A step starts when all its in-slots are
  * full. Every slot is filled by an input, a constant or exactly one step. All numbers that name
  * something (worker, device, slot) are indices into the lists above.
+ *
+ * A kernels step lists calls of compiled kernels that write into memory given to them ("destination
+ * passing"). An argument is a view, of a shape of its own, of the bytes of an in-slot or out-slot of
+ * the step (by its position in `ins` or `outs`), or of the worker's scratch arena (by its offset):
+ * there live the tensors that nobody outside the step sees, where the storage planning of the
+ * partitioner has put them. Arguments that a call reads stand first, those that it writes last.
  */
 #ifndef TVM_HETERO_PLAN_H_
 #define TVM_HETERO_PLAN_H_
 
 #include <dlpack/dlpack.h>
+#include <tvm_hetero/export.h>
 
 #include <cstdint>
 #include <optional>
@@ -42,9 +50,19 @@ struct WorkerPlan {
   Role role;
 };
 
+/*! \brief Shape and type of the elements of a compact tensor. */
+struct TVM_HETERO_API TensorPlan {
+  std::vector<int64_t> shape;
+  DLDataType dtype;
+
+  //! \brief Size in bytes; the shape of a checked plan does not overflow.
+  int64_t Bytes() const;
+};
+
 struct SlotPlan {
   std::string name;
   int device;
+  std::optional<TensorPlan> type;  //!< always there where a kernels step fills the slot
 };
 
 struct InputPlan {
@@ -66,7 +84,26 @@ struct OutputPlan {
   std::optional<std::vector<int64_t>> shape;
 };
 
-enum class StepKind { kCall, kCopy };
+enum class ArgKind { kIn, kOut, kScratch };
+
+/*! \brief An argument of a kernel: a view of memory that the step has. */
+struct ArgPlan {
+  ArgKind kind;
+  int64_t where;  //!< position in the step's `ins` or `outs`, or offset into scratch, bytes
+  TensorPlan type;
+};
+
+//! Of offsets into scratch, and of all memory that kernels are given; TVM's kernels rely on it.
+constexpr int64_t kAlignment = 64;
+
+struct KernelCall {
+  std::string kernel;  //!< its name in the library of the worker's device
+  std::string task;    //!< for people
+  std::vector<ArgPlan> args;
+  int written;  //!< so many arguments, the last ones, are written; the others are read
+};
+
+enum class StepKind { kKernels, kCall, kCopy };
 
 struct StepPlan {
   StepKind kind;
@@ -75,10 +112,13 @@ struct StepPlan {
   int worker;
   std::vector<int> ins;
   std::vector<int> outs;
-  int to_device{-1};  //!< copy only
+  int to_device{-1};              //!< copy only
+  int64_t scratch{0};             //!< kernels only: bytes of the worker's scratch arena in use
+  std::vector<KernelCall> calls;  //!< kernels only
 };
 
-struct Plan {
+struct TVM_HETERO_API Plan {
+  int64_t batch{1};
   std::vector<DevicePlan> devices;
   std::vector<WorkerPlan> workers;
   std::vector<SlotPlan> slots;
@@ -89,6 +129,13 @@ struct Plan {
 
   DLDevice DeviceOfSlot(int slot) const { return devices[slots[slot].device].device; }
   DLDevice DeviceOfWorker(int worker) const { return devices[workers[worker].device].device; }
+  /*! \brief Bytes of scratch that a worker needs: the most that any of its steps does. */
+  int64_t ScratchOfWorker(int worker) const;
+  /*!
+   * \brief Whether a slot in main memory is copied to or from a GPU: its memory should be pinned,
+   *        so that the copy runs beside everything else.
+   */
+  bool IsStaged(int slot) const;
 };
 
 /*!
@@ -96,14 +143,15 @@ struct Plan {
  * \param json The document.
  * \throws ValueError naming the place in the document, what stands there and what is expected.
  */
-Plan ParsePlan(const std::string& json);
+TVM_HETERO_API Plan ParsePlan(const std::string& json);
 
 /*!
  * \brief Check what the form of the document alone does not ensure: indices, each slot filled
- *        exactly once, tensors on the devices of their readers, and no deadlock.
+ *        exactly once, tensors on the devices of their readers, the memory that kernels are given,
+ *        and no deadlock.
  * \throws ValueError
  */
-void CheckPlan(const Plan& plan);
+TVM_HETERO_API void CheckPlan(const Plan& plan);
 
 }  // namespace tvm_hetero
 #endif  // TVM_HETERO_PLAN_H_

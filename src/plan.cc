@@ -1,0 +1,33 @@
+#include <tvm_hetero/plan.h>
+
+#include <algorithm>
+
+#include "device_name.h"
+
+namespace tvm_hetero {
+
+int64_t TensorPlan::Bytes() const {
+  int64_t bits = static_cast<int64_t>(dtype.bits) * dtype.lanes;
+  for (int64_t size : shape) bits *= size;
+  return (bits + 7) / 8;
+}
+
+int64_t Plan::ScratchOfWorker(int worker) const {
+  int64_t bytes = 0;
+  for (const StepPlan& step : steps) {
+    if (step.worker == worker) bytes = std::max(bytes, step.scratch);
+  }
+  return bytes;
+}
+
+bool Plan::IsStaged(int slot) const {
+  if (!IsCpu(DeviceOfSlot(slot))) return false;
+  for (const StepPlan& step : steps) {
+    if (step.kind != StepKind::kCopy) continue;
+    if (step.ins[0] == slot && !IsCpu(DeviceOfSlot(step.outs[0]))) return true;
+    if (step.outs[0] == slot && !IsCpu(DeviceOfSlot(step.ins[0]))) return true;
+  }
+  return false;
+}
+
+}  // namespace tvm_hetero
