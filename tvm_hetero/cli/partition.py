@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from tvm_hetero.platform import Platform
     from tvm_hetero.runtime.executable import Executable
 
-_RUNS = 20  # enough for a median that tells a partition from one device
-_WARMUP = 3
-
 
 def partition(
     model: options.ModelFile,
@@ -32,18 +28,22 @@ def partition(
     ],
     platform: options.PlatformFile = None,
     objective: options.ObjectiveKind = "latency",
-    batch: Annotated[
-        int, typer.Option("--batch", min=1, help="Elements in one batch; only 1 can be run today.")
-    ] = 1,
+    batch: options.Batch = 1,
     solver: options.Solver = "auto",
     time_limit: options.TimeLimit = 60.0,
     seed: options.Seed = 0,
     cost_model: options.CostModel = "profiled",
     shape: options.Shapes = None,
     random_weights: options.RandomWeights = None,
+    no_measure: Annotated[
+        bool,
+        typer.Option(
+            "--no-measure", help="Do not run plan and best single device to keep the quicker one."
+        ),
+    ] = False,
     json_output: options.AsJson = False,
 ) -> None:
-    """Place a model on devices and compile it."""
+    """Place a model on devices and compile it; what runs is decided by measuring."""
     from tvm_hetero.report.plan import schedule_text
     from tvm_hetero.report.text import printable
 
@@ -56,9 +56,9 @@ def partition(
     result = partition_module(
         steps, module, place, goal, solver, time_limit=time_limit, seed=seed, costs=cost_model
     )
-    compile_artifact(steps, result, output)
+    executable = compile_artifact(steps, result, output, measure=not no_measure)
     if json_output:
-        typer.echo(json.dumps(partition_json(result, steps.seconds, output)))
+        typer.echo(json.dumps(partition_json(result, executable, steps.seconds, output)))
         return
     steps.head(f"Plan of {printable(result.problem.name)}, {goal.kind}, batch {goal.batch}")
     steps.say(schedule_text(result.schedule, result.problem, chart_width()))
@@ -154,60 +154,35 @@ def partition_module(
     return result
 
 
-def compile_artifact(steps: Steps, result: Partition, output: Path) -> None:
-    """Steps: compile for each device, choose what runs by default, write the artifact."""
+def compile_artifact(
+    steps: Steps, result: Partition, output: Path, *, measure: bool = True
+) -> Executable:
+    """Steps: compile for each device, decide what runs by default, write the artifact."""
     from tvm_hetero.runtime.compile import build
 
     with steps.step("Compile") as step:
         executable = build(result.module)
         step.note = ", ".join(executable.variants)
-    executable = choose_default(steps, executable)
+    if measure:
+        executable = decide_default(steps, executable)
     with steps.step("Save") as step:
         executable.save(output)
         step.note = str(output)
+    return executable
 
 
-def choose_default(steps: Steps, executable: Executable) -> Executable:
-    """Step: measure the partition and the best single device; the faster one is the default.
+def decide_default(steps: Steps, executable: Executable) -> Executable:
+    """Step: measure the partition and the best single device; the quicker one is the default."""
+    from tvm_hetero.report.text import printable
+    from tvm_hetero.runtime.decide import compare, with_decision
+    from tvm_hetero.runtime.executable import SINGLE
 
-    Predictions do not decide this: a plan that is better on paper only is of no use. Objectives
-    other than latency are not judged by a measured latency, and what is built for another
-    machine cannot be measured on this one.
-    """
-    from tvm_hetero.cli.measure import executor_runner, measure_in_turns
-    from tvm_hetero.runtime.executable import PARTITION, SINGLE
-
-    if SINGLE not in executable.variants or executable.schedule.kind != "latency":
-        return executable
-    lacking = _lacking_here(executable)
-    if lacking:
-        steps.say(f"Built for a machine that is not here, so not measured: {lacking}", "yellow")
-        return executable
-    with steps.step("Measure both") as step:
-        with executable.executor(PARTITION) as both, executable.executor(SINGLE) as alone:
-            inputs = both.random_inputs()
-            runners = {
-                PARTITION: executor_runner(both, inputs),
-                SINGLE: executor_runner(alone, inputs),
-            }
-            measured = measure_in_turns(runners, _RUNS, _WARMUP)
-        best = min(measured, key=lambda name: measured[name].median)
-        step.note = ", ".join(f"{k} {format_seconds(v.median)}" for k, v in measured.items())
-    if best == SINGLE:
-        steps.say("The partition does not beat the best single device, which will run.", "yellow")
-    return replace(executable, default=best)
-
-
-def _lacking_here(executable: Executable) -> str:
-    """Why this machine cannot run an executable (device, cores, instructions); empty if it can."""
-    from tvm_hetero.errors import ArtifactError, PlatformError
-
-    try:
-        for variant in executable.variants:
-            executable.executor(variant).close()
-    except (ArtifactError, PlatformError) as error:
-        return str(error)
-    return ""
+    with steps.step("Decide by measuring") as step:
+        decision = compare(executable)
+        step.note = ", ".join(f"{k} {format_seconds(v)}" for k, v in decision.measured.items())
+    colour = "yellow" if decision.chosen == SINGLE else None
+    steps.say(printable(decision.text()), colour)
+    return with_decision(executable, decision)
 
 
 def _implementations(result: Partition) -> dict[str, dict[str, int]]:
@@ -221,7 +196,9 @@ def _implementations(result: Partition) -> dict[str, dict[str, int]]:
     return counts
 
 
-def partition_json(result: Partition, seconds: dict[str, float], output: Path) -> dict[str, Any]:
+def partition_json(
+    result: Partition, executable: Executable, seconds: dict[str, float], output: Path
+) -> dict[str, Any]:
     """What ``partition --json`` prints."""
     schedule = result.schedule
     single = schedule.best_single_device
@@ -236,6 +213,8 @@ def partition_json(result: Partition, seconds: dict[str, float], output: Path) -
         "status": schedule.status,
         "solver": schedule.solver,
         "best_single_device": single and {"device": single.device, "value": single.value},
+        "default": executable.default,
+        "decision": executable.decision,
         "seconds": seconds,
         "placement": {task: list(devices) for task, devices in schedule.placement.items()},
     }

@@ -50,6 +50,7 @@ class Executable:
     default : the variant that runs unless another is asked for.
     source : where the model came from (path, SHA-256, ...), as far as is known.
     choices : how each kernel is computed on each device; None in artifacts of older versions.
+    decision : why `default` is what it is (`tvm_hetero.runtime.decide`); None: not looked at.
     """
 
     problem: Problem
@@ -59,6 +60,7 @@ class Executable:
     default: str = PARTITION
     source: Mapping[str, Any] = field(default_factory=dict)
     choices: tuple[Choice, ...] | None = None
+    decision: Mapping[str, Any] | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this executable as a folder (see `tvm_hetero.runtime.artifact`)."""
