@@ -71,6 +71,10 @@ class DeadlineError(RunError):
     """A request was not done by its deadline: give it more time, or submit less at once."""
 
 
+class FullError(RunError):
+    """The pipeline is full and was not waited for: take results first, or wait for room."""
+
+
 class NumericsError(RunError):
     """A kernel wrote a value that is not finite (seen while numerics are checked)."""
 

@@ -1,51 +1,49 @@
-"""Run a built model: the plan on the C++ executor, with the model's own names for everything."""
+"""Run a built model: the plan on the C++ executor, with the model's own names for everything.
+
+A request is one set of inputs, or a batch of them where the plan is for batches (the shapes stand
+in `tvm_hetero.runtime.batches`). Several are in the executor at once, each device at work on
+another. All ways to run come down to three calls of C++, which may be made from any thread:
+
+    submit    gives a request its inputs and a ticket; waits for room while `depth` are in flight
+    wait      sleeps until it has ended
+    take      its outputs, or its error
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import time
+import weakref
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 import numpy as np
-import tvm
 
-from tvm_hetero.discovery import missing_features
 from tvm_hetero.documents import nearest
-from tvm_hetero.errors import ArtifactError, RunError, UsageError
-from tvm_hetero.machine import read_processor
-from tvm_hetero.platform import Platform
+from tvm_hetero.errors import DeadlineError, FullError, UsageError
 from tvm_hetero.problem import Problem
-from tvm_hetero.report.intervals import COPY
-from tvm_hetero.runtime import native
+from tvm_hetero.runtime import native, spans
 from tvm_hetero.runtime.artifact import load_artifact
+from tvm_hetero.runtime.awaiting import Gates, map_in_order, run_in_turn
+from tvm_hetero.runtime.batches import join_outputs, make_stacks
 from tvm_hetero.runtime.executable import Executable
-from tvm_hetero.runtime.kernel_cache import load_library, make_vm
-from tvm_hetero.runtime.plan import weight_name
-from tvm_hetero.runtime.stream import steady_seconds, stream
+from tvm_hetero.runtime.inputs import InputReader, Request, merge_inputs
+from tvm_hetero.runtime.inputs import TensorInfo as TensorInfo
+from tvm_hetero.runtime.inputs import identifier as identifier
+from tvm_hetero.runtime.loading import check_processor, set_constants, set_libraries
+from tvm_hetero.runtime.pending import Completions, Pending
+from tvm_hetero.runtime.spans import KernelTime as KernelTime
+from tvm_hetero.runtime.spans import TracedStep as TracedStep
+from tvm_hetero.runtime.stream import FOR_EVER, NO_DEADLINE, steady_seconds, stream
 from tvm_hetero.schedule import Schedule
 
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """Name, shape and type of an input."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-
-@dataclass(frozen=True)
-class TracedStep:
-    """One step of a run: seconds since the run began, NaN where it was skipped."""
-
-    name: str
-    device: str
-    start: float
-    end: float
-    kind: str
-    tasks: tuple[str, ...]
+# Inputs by name, or for a batch also a mapping for each element.
+Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+# How long `close` waits for callbacks that run.
+_CLOSING = 10.0
 
 
 def load(path: str | os.PathLike[str], variant: str | None = None) -> Executor:
@@ -64,12 +62,17 @@ class Executor:
 
     >>> ex = tvm_hetero.load("net.hetero")                           # doctest: +SKIP
     >>> out = ex.run(data_0=x)                                       # doctest: +SKIP
+    >>> for out in ex.map({"data_0": x} for x in images): ...        # doctest: +SKIP
+    >>> pending = ex.submit(data_0=x, deadline=0.1)                  # doctest: +SKIP
+    >>> out = await ex.run_async(data_0=x)                           # doctest: +SKIP
 
-    One thread at a time may use it; after an error it can be used again.
+    Any number of threads may run, submit and map; `benchmark`, `throughput`, `trace` and
+    `kernel_times` are for one thread while no other runs. A request that fails fails alone.
 
     Attributes
     ----------
     inputs : names, shapes and types; outputs : names, in the model's order.
+    batch : how many elements a request has.
     problem, schedule : what was solved to get this plan.
     variant : which plan of the executable runs.
     """
@@ -85,31 +88,33 @@ class Executor:
         self.problem: Problem = executable.problem
         self.schedule: Schedule = executable.schedule
         self.plan = chosen.plan
-        _check_processor(self.problem.platform, chosen.libraries)
+        check_processor(self.problem.platform, chosen.libraries)
         self._native = native.create(self.plan)  # checks the plan: what follows may trust it
-        self.inputs = tuple(
-            TensorInfo(row["name"], tuple(row["shape"]), row["dtype"])
-            for row in self.plan["inputs"]
-        )
-        self.outputs = tuple(row["name"] for row in self.plan["outputs"])
-        self._tasks = chosen.tasks
-        self._vms = _make_vms(self.plan, chosen.libraries)
-        self._native.set_functions(_step_functions(self.plan, self._vms))
-        self._set_constants(executable.weights)
-        # Inputs that are outputs too: whoever holds such an output must keep what it was.
-        self._returned = {row["slot"] for row in self.plan["outputs"]}
-        self._buffers = [
-            tvm.runtime.empty(info.shape, info.dtype, _device_of_slot(self.plan, row["slot"]))
-            for info, row in zip(self.inputs, self.plan["inputs"], strict=True)
-        ]
+        self._reader = InputReader(self.plan)
+        self.batch = self._reader.batch
+        self.inputs = self._reader.infos
+        self._stacks = make_stacks([row["name"] for row in self.plan["outputs"]], self.batch)
+        self.outputs = tuple(stack.name for stack in self._stacks)
+        set_libraries(self._native, chosen.libraries)
+        set_constants(self._native, executable.weights)
+        self._check_numerics = self._profile_kernels = False
+        self._completions = Completions(self._native)
+        self._gates = Gates(self.depth)
+        # For who forgets to close: ends the completing thread, which knows nothing of this object.
+        weakref.finalize(self, self._native.close).atexit = False
 
-    def run(self, inputs: Mapping[str, Any] | None = None, /, **named: Any) -> list[Any]:
+    def run(
+        self, inputs: Inputs | None = None, /, *, deadline: float | None = None, **named: Any
+    ) -> list[Any]:
         """Run the model once.
 
         Parameters
         ----------
-        inputs, named : arrays or TVM tensors by input name; a name that is no Python identifier
-            (``gpu_0/data_0``) goes into the mapping, or is written with underscores.
+        inputs, named
+            Arrays or tensors by input name; a name that is no Python identifier (``gpu_0/data_0``,
+            and ``deadline``) goes into the mapping, or is written with underscores.
+        deadline
+            Seconds from now until it must be done.
 
         Returns
         -------
@@ -120,20 +125,60 @@ class Executor:
         ------
         RunError
             If an input is missing, unknown, or of another shape or type; or a step fails.
+        DeadlineError
+            If it was not done in time.
         """
-        self.set_inputs(_merged(inputs, named))
-        self._native.run()
-        return [self._native.get_output(i) for i in range(len(self.outputs))]
+        request = self._reader.read(merge_inputs(inputs, named))
+        ticket = self._submit(request, deadline, None, notify=False)
+        try:
+            self._native.wait(ticket, FOR_EVER)
+            return join_outputs(self._stacks, request.merged, self._native.take(ticket))
+        except BaseException:  # Ctrl-C too
+            self._native.forget(ticket)
+            raise
 
-    def map(self, batches: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
-        """Run the model on many inputs, in a pipeline: every device works on another of them.
-
-        >>> for out in ex.map({"data_0": x} for x in images): ...        # doctest: +SKIP
+    def submit(
+        self,
+        inputs: Inputs | None = None,
+        /,
+        *,
+        deadline: float | None = None,
+        timeout: float | None = None,
+        **named: Any,
+    ) -> Pending:
+        """Begin a run; returns as soon as there is room for it in the pipeline.
 
         Parameters
         ----------
-        batches : inputs by name, as `run` takes them; fetched while there is room in the pipeline
-            (see `tvm_hetero.runtime.stream`), and copied.
+        inputs, deadline, named
+            As in `run`. The arrays must not be changed until the request is done: they may be used
+            where they are.
+        timeout
+            How many seconds to wait for room while `depth` requests are in flight; None: as long
+            as it takes.
+
+        Returns
+        -------
+        Pending
+            A future of the outputs.
+
+        Raises
+        ------
+        RunError
+            If an input does not fit.
+        FullError
+            If there was no room in time.
+        """
+        request = self._reader.read(merge_inputs(inputs, named))
+        return self._submit_pending(request, deadline, timeout)
+
+    def map(self, batches: Iterable[Inputs]) -> Iterator[list[Any]]:
+        """Run the model on many inputs, in a pipeline: every device works on another of them.
+
+        Parameters
+        ----------
+        batches : inputs as `run` takes them; fetched while there is room in the pipeline (see
+            `tvm_hetero.runtime.stream`). Arrays may be reused once the next is asked for.
 
         Yields
         ------
@@ -143,55 +188,86 @@ class Executor:
         Raises
         ------
         RunError
-            As in `run`. What is in flight is dropped then, and the executor can be used again.
-            While the iterator is neither exhausted nor closed, all other uses are refused.
+            As in `run`, in the place of the outputs that failed; what is in flight is cancelled.
         """
-        return stream(self._native, map(self._fresh, batches))
+        requests = (self._reader.read(inputs, copy=True) for inputs in batches)
+        for request, outputs in stream(self._native, requests):
+            yield join_outputs(self._stacks, request.merged, outputs)
 
-    def throughput(self, values: Mapping[str, Any], batches: int = 50) -> float:
-        """Seconds between two runs of the model in the steady state of a pipeline.
+    async def run_async(
+        self, inputs: Inputs | None = None, /, *, deadline: float | None = None, **named: Any
+    ) -> list[Any]:
+        """Run the model once; the event loop goes on meanwhile.
 
-        What comes before and after the steady state does not count: `batches` do (see
-        `tvm_hetero.runtime.stream`). All run on the same inputs. Afterwards `trace` tells of one
-        period of the pipeline.
+        Parameters and errors are those of `run`. Cancelling the task cancels the request.
         """
-        self.set_inputs(values)
-        return steady_seconds(self._native, batches)
+        end = None if deadline is None else time.monotonic() + _checked(deadline)
+        request = self._reader.read(merge_inputs(inputs, named))
+        return await run_in_turn(self._gates, partial(self._try_submit, request), end)
+
+    def amap(self, batches: AsyncIterable[Inputs] | Iterable[Inputs]) -> AsyncIterator[list[Any]]:
+        """`map` for event loops: ``async for out in ex.amap(images)``."""
+        return map_in_order(self.run_async, batches, self.depth)
 
     @property
     def depth(self) -> int:
-        """How many batches are in the pipeline of `map` at most, when it is full."""
+        """How many requests are in flight at most: that many keep every device busy."""
         return self._native.frames
 
-    def set_inputs(self, values: Mapping[str, Any]) -> None:
-        """Copy values into the inputs (see `run`), which stay until the next call."""
-        for i, value in enumerate(self._arrays(values)):
-            row = self.plan["inputs"][i]
-            if row["slot"] in self._returned:
-                device = _device_of_slot(self.plan, row["slot"])
-                self._buffers[i] = tvm.runtime.empty(row["shape"], row["dtype"], device)
-            self._buffers[i].copyfrom(value)
-            self._native.set_input(i, self._buffers[i])
+    @property
+    def allocations(self) -> int:
+        """How many tensors were allocated for steps since loading: none in the steady state."""
+        return self._native.allocations()
 
-    def benchmark(
-        self, values: Mapping[str, Any], repeat: int = 50, warmup: int = 5
-    ) -> list[float]:
+    @property
+    def check_numerics(self) -> bool:
+        """Whether each kernel's outputs are looked at: values that are not finite are errors."""
+        return self._check_numerics
+
+    @check_numerics.setter
+    def check_numerics(self, on: bool) -> None:
+        self._native.check_numerics(bool(on))
+        self._check_numerics = bool(on)
+
+    @property
+    def profile_kernels(self) -> bool:
+        """Whether each kernel is timed, for `kernel_times`."""
+        return self._profile_kernels
+
+    @profile_kernels.setter
+    def profile_kernels(self, on: bool) -> None:
+        self._native.profile_kernels(bool(on))
+        self._profile_kernels = bool(on)
+
+    def kernel_times(self) -> list[KernelTime]:
+        """What each kernel took in the last run while `profile_kernels` was on."""
+        return spans.kernel_times(self.plan, self._native.kernel_times())
+
+    def trace(self) -> list[TracedStep]:
+        """When each step of the last run (or of a batch of `throughput`) began and ended."""
+        return spans.traced_steps(
+            self.plan, self.problem, self._native.trace(), self._native.waits()
+        )
+
+    def set_inputs(self, values: Inputs) -> None:
+        """Set the inputs of `benchmark` and `throughput` (see `run`), until the next call."""
+        for i, tensor in enumerate(self._reader.read(values, copy=True).tensors):
+            self._native.set_input(i, tensor)
+
+    def benchmark(self, values: Inputs, repeat: int = 50, warmup: int = 5) -> list[float]:
         """Seconds of `repeat` runs in a row, after `warmup` that do not count."""
         self.set_inputs(values)
         self._native.run_repeated(warmup)
         return self._native.run_repeated(repeat)
 
-    def trace(self) -> list[TracedStep]:
-        """When each step of the last run (or period, see `throughput`) began and ended."""
-        steps = []
-        for step, tasks, (start, end) in zip(
-            self.plan["steps"], self._tasks, self._native.trace(), strict=True
-        ):
-            worker = self.plan["workers"][step["worker"]]["name"]
-            kind = COPY if step["kind"] == "copy" else self._kind(tasks)
-            name = ", ".join(tasks) if tasks else step["name"]
-            steps.append(TracedStep(name, worker, start, end, kind, tasks))
-        return steps
+    def throughput(self, values: Inputs, batches: int = 50) -> float:
+        """Seconds between two requests in the steady state of a pipeline.
+
+        What comes before and after the steady state does not count: `batches` do (see
+        `tvm_hetero.runtime.stream`). All run on the same inputs. Afterwards `trace` tells of one.
+        """
+        self.set_inputs(values)
+        return steady_seconds(self._native, batches)
 
     def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Seeded standard-normal inputs (whole numbers from 0 to 9 for integer types)."""
@@ -205,8 +281,9 @@ class Executor:
         return values
 
     def close(self) -> None:
-        """Stop the worker threads; the executor cannot be used any more."""
+        """Stop the worker threads: what is in flight fails, and nothing can be run any more."""
         self._native.close()
+        self._completions.join(_CLOSING)
 
     def __enter__(self) -> Executor:
         return self
@@ -219,145 +296,61 @@ class Executor:
     ) -> None:
         self.close()
 
-    def _kind(self, tasks: Sequence[str]) -> str:
-        """The op of the task that takes most of a segment's time."""
-        if not tasks:
-            return ""
-        costs = self.problem.costs
-
-        def longest(task: str) -> float:
-            return max(cost.seconds(1) for cost in costs[task].values())
-
-        return self.problem.graph.task(max(tasks, key=longest)).op
-
-    def _arrays(self, values: Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
-        """One checked array for each input."""
-        rows = self._resolve(values)
-        for i, info in enumerate(self.inputs):
-            if i not in rows:
-                raise RunError(
-                    f"input {info.name!r} is missing; expected {_describe(self.inputs)}"
-                )
-            _check_value(rows[i], info)
-        ordered = [rows[i] for i in range(len(self.inputs))]
-        return [v.numpy() if hasattr(v, "numpy") else np.asarray(v) for v in ordered]
-
-    def _fresh(self, values: Mapping[str, Any]) -> list[Any]:
-        """New tensors for the inputs: others may still be in flight."""
-        return [
-            tvm.runtime.tensor(value, _device_of_slot(self.plan, row["slot"]))
-            for value, row in zip(self._arrays(values), self.plan["inputs"], strict=True)
-        ]
-
-    def _resolve(self, values: Mapping[str, Any]) -> dict[int, Any]:
-        """Values by the position of their input; names may be written as identifiers."""
-        _require_mapping(values)
-        short = [identifier(info.name) for info in self.inputs]
-        positions = {name: i for i, name in enumerate(short) if short.count(name) == 1}
-        positions |= {info.name: i for i, info in enumerate(self.inputs)}
-        rows: dict[int, Any] = {}
-        for name, value in values.items():
-            if name not in positions:
-                raise RunError(
-                    f"there is no input {name!r}{nearest(name, positions)}; expected "
-                    f"{_describe(self.inputs)}"
-                )
-            if positions[name] in rows:
-                raise RunError(f"input {self.inputs[positions[name]].name!r} is given twice")
-            rows[positions[name]] = value
-        return rows
-
-    def _set_constants(self, weights: Mapping[str, Any]) -> None:
-        for i, row in enumerate(self.plan["constants"]):
-            name = weight_name(row["name"])
-            if name not in weights:
-                raise ArtifactError(f"the plan needs a weight {name!r}, which is not there")
-            device = _device_of_slot(self.plan, row["slot"])
-            value = weights[name]
-            if isinstance(value, np.ndarray) or value.device != device:
-                array = value if isinstance(value, np.ndarray) else value.numpy()
-                value = tvm.runtime.tensor(array, device)
-            self._native.set_constant(i, value)
-
-
-def _merged(inputs: Mapping[str, Any] | None, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs by name, from both of the ways in which they may be given."""
-    if inputs is None:
-        return dict(named)
-    _require_mapping(inputs)
-    twice = sorted(inputs.keys() & named.keys())
-    if twice:
-        raise RunError(f"input {twice[0]!r} is given twice")
-    return {**inputs, **named}
-
-
-def _require_mapping(inputs: object) -> None:
-    if not isinstance(inputs, Mapping):
-        raise RunError(
-            f"expected a mapping from the names of inputs to arrays, got {type(inputs).__name__}; "
-            "write {'name': array}, or run(name=array)"
+    def __reduce__(self) -> str:
+        raise UsageError(
+            "an executor has threads and cannot be pickled: pickle the path of its artifact, and "
+            "load that where it is needed"
         )
 
-
-def identifier(name: str) -> str:
-    """A model's name as a Python identifier: ``gpu_0/data_0`` is ``gpu_0_data_0``."""
-    text = "".join(c if c.isalnum() else "_" for c in name)
-    return f"_{text}" if text[:1].isdigit() else text
-
-
-def _check_processor(platform: Platform, libraries: Iterable[str]) -> None:
-    """Refuse libraries with instructions that this CPU lacks: the first one would kill us."""
-    for name in libraries:
-        target = platform.device(name).target
-        missing = missing_features(target, read_processor())
-        if missing:
-            raise ArtifactError(
-                f"device {name!r} was compiled for {dict(target or {})}; this CPU lacks "
-                f"{', '.join(missing[:6])}; build it again here, or for an older mcpu"
-            )
-
-
-def _make_vms(plan: Mapping[str, Any], libraries: Mapping[str, Any]) -> dict[int, Any]:
-    """A virtual machine for each worker that computes."""
-    vms = {}
-    for i, worker in enumerate(plan["workers"]):
-        if worker["role"] == "compute":
-            library = load_library(libraries[worker["name"]])
-            vms[i] = make_vm(library, _device(plan, worker["device"]))
-    return vms
-
-
-def _step_functions(plan: Mapping[str, Any], vms: Mapping[int, Any]) -> list[Any]:
-    try:
-        return [
-            vms[step["worker"]][step["function"]] if step["kind"] == "call" else None
-            for step in plan["steps"]
-        ]
-    except (AttributeError, KeyError) as error:
-        raise ArtifactError(
-            f"the libraries are not those of the plan ({error}); build the model again"
-        ) from None
-
-
-def _device(plan: Mapping[str, Any], number: int) -> tvm.runtime.Device:
-    row = plan["devices"][number]
-    return tvm.runtime.Device(row["dl_type"], row["dl_id"])
-
-
-def _device_of_slot(plan: Mapping[str, Any], slot: int) -> tvm.runtime.Device:
-    return _device(plan, plan["slots"][slot]["device"])
-
-
-def _check_value(value: Any, info: TensorInfo) -> None:
-    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
-        raise RunError(f"input {info.name!r}: expected an array, got {type(value).__name__}")
-    shape = tuple(int(d) for d in value.shape)
-    if shape != info.shape or str(value.dtype) != info.dtype:
-        raise RunError(
-            f"input {info.name!r}: expected {info.dtype} of shape {list(info.shape)}, got "
-            f"{value.dtype} of shape {list(shape)}"
+    def _submit(
+        self, request: Request, deadline: float | None, timeout: float | None, notify: bool
+    ) -> int:
+        """The ticket of a request that has begun."""
+        allowed = NO_DEADLINE if deadline is None else _checked(deadline)
+        patience = FOR_EVER if timeout is None else max(timeout, 0.0)
+        if allowed and (timeout is None or allowed < patience):
+            patience = allowed
+        ticket = self._native.submit(request.tensors, allowed, patience, notify)
+        if ticket:
+            return ticket
+        if allowed and patience == allowed:
+            raise DeadlineError(f"deadline: there was no room within {deadline:g} s")
+        raise FullError(
+            f"the pipeline is full ({self.depth} requests in flight, its depth): take results "
+            "first, or wait longer for room (timeout)"
         )
 
+    def _submit_pending(
+        self, request: Request, deadline: float | None, timeout: float | None
+    ) -> Pending:
+        self._completions.start()
+        finish = partial(join_outputs, self._stacks, request.merged)
+        pending = Pending(self._native, finish, held=(self, request))
+        self._completions.enter(pending, self._submit(request, deadline, timeout, notify=True))
+        return pending
 
-def _describe(inputs: Iterable[TensorInfo]) -> str:
-    return ", ".join(f"{i.name}: {i.dtype}{list(i.shape)}" for i in inputs)
+    def _try_submit(
+        self, request: Request, timeout: float | None, deadline: float | None
+    ) -> Pending | None:
+        """As `_submit_pending`; None if there is no room."""
+        try:
+            return self._submit_pending(request, deadline, timeout)
+        except FullError:
+            return None
+
+
+def _checked(deadline: float) -> float:
+    """A deadline in seconds, as C++ takes it: endless is none.
+
+    Raises
+    ------
+    UsageError
+        If it is no number.
+    DeadlineError
+        If it is past.
+    """
+    if math.isnan(deadline):
+        raise UsageError(f"expected a deadline in seconds, got {deadline}")
+    if deadline <= 0:
+        raise DeadlineError(f"deadline: it was past ({deadline:g} s) before the request began")
+    return NO_DEADLINE if math.isinf(deadline) else float(deadline)

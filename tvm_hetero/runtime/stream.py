@@ -18,14 +18,16 @@ batch has been pushed, workers run out of steps from the front on):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.runtime.inputs import Request
 from tvm_hetero.runtime.native import NativeExecutor
 
-if TYPE_CHECKING:
-    from tvm_ffi import Tensor
+FOR_EVER = -1.0
+NO_DEADLINE = 0.0
 
 
 def steady_seconds(executor: NativeExecutor, batches: int) -> float:
@@ -46,23 +48,51 @@ def steady_seconds(executor: NativeExecutor, batches: int) -> float:
 
 
 def stream(
-    executor: NativeExecutor, batches: Iterable[Sequence[Tensor]]
-) -> Iterator[list[Tensor]]:
-    """The outputs of each batch of inputs, in order.
+    executor: NativeExecutor, requests: Iterable[Request]
+) -> Iterator[tuple[Request, list[Any]]]:
+    """Each request with the plan's outputs of it, in order.
 
-    Inputs are fetched as long as there is room for them, so `executor.frames` + 1 batches are in
-    flight at most; an output is handed out as soon as room is needed, or no more inputs come.
-    Ending the iterator early drops what is in flight.
+    Requests are fetched while fewer than `executor.frames` are in flight or wait to be handed out,
+    and there is room in the executor, which others may use too. An output is handed out as soon as
+    room is needed, or no more requests come. If a request fails, or `requests` does, what stands
+    before is handed out first, as by a loop of runs. Ending the iterator early cancels the rest.
     """
-    executor.open_stream()
+    waiting: deque[tuple[int, Request]] = deque()
+    source = iter(requests)
+    failure: Exception | None = None
     try:
-        waiting = 0
-        for inputs in batches:
-            while not executor.push(inputs):
-                yield executor.pop()
-                waiting -= 1
-            waiting += 1
-        for _ in range(waiting):
-            yield executor.pop()
+        while True:
+            try:
+                request = next(source)
+            except StopIteration:
+                break
+            except Exception as error:  # of the caller's own iterator, or of inputs that are wrong
+                failure = error
+                break
+            while not (ticket := _submit(executor, request, wait=not waiting)):
+                yield _taken(executor, waiting)
+            waiting.append((ticket, request))
+            if len(waiting) > executor.frames:
+                yield _taken(executor, waiting)
+        while waiting:
+            yield _taken(executor, waiting)
+        if failure is not None:
+            raise failure
     finally:
-        executor.close_stream()
+        for ticket, _ in waiting:
+            executor.forget(ticket)  # cancels it
+
+
+def _submit(executor: NativeExecutor, request: Request, wait: bool) -> int:
+    """Its ticket; 0 if there is no room. Who has nothing in flight himself waits for others."""
+    return executor.submit(request.tensors, NO_DEADLINE, FOR_EVER if wait else 0.0, False)
+
+
+def _taken(
+    executor: NativeExecutor, waiting: deque[tuple[int, Request]]
+) -> tuple[Request, list[Any]]:
+    """Wait for the oldest; it stays among those that wait until it is done."""
+    ticket, request = waiting[0]
+    executor.wait(ticket, FOR_EVER)
+    waiting.popleft()
+    return request, list(executor.take(ticket))

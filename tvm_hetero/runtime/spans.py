@@ -1,0 +1,92 @@
+"""What ran when: a plan's steps and kernels with the times that the executor took."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_hetero.problem import Problem
+from tvm_hetero.report.intervals import COPY
+from tvm_hetero.runtime.batches import split_element
+
+
+@dataclass(frozen=True)
+class TracedStep:
+    """One step of a run: seconds since the run began, NaN where it was skipped.
+
+    Attributes
+    ----------
+    name : its tasks, each once, or what is copied; device : of its worker.
+    kind : the op of the task that takes most of its time, or `COPY`.
+    tasks : ids of its tasks in the order of its kernels, and `elements`, those of the batch.
+    waited : seconds for which its worker did nothing else before, since it was not ready.
+    """
+
+    name: str
+    device: str
+    start: float
+    end: float
+    kind: str
+    tasks: tuple[str, ...]
+    elements: tuple[int, ...] = ()
+    waited: float = math.nan
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """Seconds that one kernel took in the last run; NaN if it was skipped."""
+
+    task: str
+    element: int
+    kernel: str
+    device: str
+    seconds: float
+
+
+def traced_steps(
+    plan: Mapping[str, Any],
+    problem: Problem,
+    spans: Sequence[tuple[float, float]],
+    waits: Sequence[float],
+) -> list[TracedStep]:
+    """The steps of a plan with their times."""
+    batch = int(plan.get("batch", 1))
+    steps = []
+    for step, (start, end), waited in zip(plan["steps"], spans, waits, strict=True):
+        of = [split_element(call["task"], batch) for call in step.get("calls", ())]
+        tasks = tuple(task for task, _ in of)
+        kind = COPY if step["kind"] == "copy" else _main_op(problem, tasks)
+        name = ", ".join(dict.fromkeys(tasks)) if tasks else step["name"]
+        worker = plan["workers"][step["worker"]]["name"]
+        elements = tuple(element for _, element in of)
+        steps.append(TracedStep(name, worker, start, end, kind, tasks, elements, waited))
+    return steps
+
+
+def kernel_times(plan: Mapping[str, Any], seconds: Sequence[float]) -> list[KernelTime]:
+    """The kernels of a plan, in its order, with their times."""
+    batch = int(plan.get("batch", 1))
+    return [
+        KernelTime(*split_element(call["task"], batch), call["kernel"], worker, value)
+        for (worker, call), value in zip(_calls(plan), seconds, strict=True)
+    ]
+
+
+def _calls(plan: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """All calls of kernels, each with its worker's name."""
+    for step in plan["steps"]:
+        for call in step.get("calls", ()):
+            yield plan["workers"][step["worker"]]["name"], call
+
+
+def _main_op(problem: Problem, tasks: Sequence[str]) -> str:
+    """The op of the task that takes most of a segment's time."""
+    if not tasks:
+        return ""
+
+    def longest(task: str) -> float:
+        return max(cost.seconds(1) for cost in problem.costs[task].values())
+
+    return problem.graph.task(max(tasks, key=longest)).op

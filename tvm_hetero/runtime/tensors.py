@@ -1,0 +1,86 @@
+"""Tensors from whatever a caller has, without a copy where that is possible.
+
+An array is *wrapped* (the tensor is the array's own memory) if it is in main memory, row after row,
+begins at a multiple of 64 bytes, as TVM's kernels want it, and may be written to (DLPack's older
+form, which TVM speaks, cannot say that it may not). NumPy's own arrays begin at any multiple of 16,
+so that most are copied; memory of TVM's always fits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+
+ALIGNMENT = 64
+CPU = int(tvm_ffi.DLDeviceType.kDLCPU)
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a tensor of TVM's, or of tvm-ffi's."""
+    return isinstance(value, tvm_ffi.Tensor)
+
+
+def as_tensor(value: Any) -> Any:
+    """Arrays of other libraries (PyTorch, JAX, ...) as tensors that share their memory."""
+    if is_tensor(value) or isinstance(value, np.ndarray | np.generic):
+        return value
+    # Their own words for types ("torch.float32") are not ours: as tensors they speak TVM's.
+    return tvm_ffi.from_dlpack(value) if hasattr(value, "__dlpack__") else value
+
+
+def as_array(value: Any) -> np.ndarray[Any, Any]:
+    """A NumPy array of a value: a view of a tensor in main memory, else a copy."""
+    if not is_tensor(value):
+        return np.asarray(value)
+    if value.device.dlpack_device_type() == CPU and _numpy_knows(str(value.dtype)):
+        return np.from_dlpack(value)
+    return tvm.runtime.empty(value.shape, value.dtype).copyfrom(_of_tvm(value)).numpy()
+
+
+def placed(value: Any, device: tvm.runtime.Device, copy: bool = False) -> Any:
+    """A tensor on `device` with a value's elements; its memory is the value's own if it can be.
+
+    Parameters
+    ----------
+    copy
+        Take memory of its own in any case.
+    """
+    if not copy and is_tensor(value) and value.device == device and _fits(value):
+        return value
+    array = as_array(value)
+    if not copy and device == tvm.cpu() and _wraps(array):
+        return tvm.runtime.from_dlpack(array)
+    fresh = tvm.runtime.empty(array.shape, str(array.dtype), device)
+    if device.dlpack_device_type() == CPU and _numpy_knows(str(array.dtype)):
+        np.copyto(np.from_dlpack(fresh), array)  # a third quicker than `copyfrom`
+        return fresh
+    return fresh.copyfrom(np.ascontiguousarray(array).reshape(array.shape))
+
+
+def _of_tvm(value: Any) -> Any:
+    return value if isinstance(value, tvm.runtime.Tensor) else tvm.runtime.from_dlpack(value)
+
+
+def _numpy_knows(dtype: str) -> bool:
+    """Whether NumPy's DLPack knows a type: not bfloat16 and the like, which come from elsewhere."""
+    try:
+        return np.dtype(dtype).isbuiltin == 1
+    except TypeError:
+        return False
+
+
+def _fits(tensor: Any) -> bool:
+    return bool(tensor.is_contiguous()) and tensor.data_ptr() % ALIGNMENT == 0
+
+
+def _wraps(array: np.ndarray[Any, Any]) -> bool:
+    return (
+        array.flags.c_contiguous
+        and array.flags.writeable
+        and array.ctypes.data % ALIGNMENT == 0
+        and array.dtype.isbuiltin == 1
+        and array.dtype.isnative
+    )
