@@ -87,7 +87,8 @@ def split_batch(array: np.ndarray[Any, Any], shape: Shape, batch: int) -> list[A
     if batch == 1:
         return [array]
     # Dividing the first axis needs no copy, whatever the strides.
-    return list(array.reshape((batch, *shape)))
+    stacked = array.reshape((batch, *shape))
+    return [stacked[e, ...] for e in range(batch)]  # "..." lets a number be a view, too
 
 
 def join_outputs(stacks: Sequence[Stack], merged: bool, outputs: Sequence[Any]) -> list[Any]:

@@ -53,8 +53,8 @@ def placed(value: Any, device: tvm.runtime.Device, copy: bool = False) -> Any:
     array = as_array(value)
     if not copy and device == tvm.cpu() and _wraps(array):
         return tvm.runtime.from_dlpack(array)
-    fresh = tvm.runtime.empty(array.shape, str(array.dtype), device)
-    if device.dlpack_device_type() == CPU and _numpy_knows(str(array.dtype)):
+    fresh = tvm.runtime.empty(array.shape, array.dtype.name, device)
+    if device.dlpack_device_type() == CPU and _numpy_knows(array.dtype.name):
         np.copyto(np.from_dlpack(fresh), array)  # a third quicker than `copyfrom`
         return fresh
     return fresh.copyfrom(np.ascontiguousarray(array).reshape(array.shape))
