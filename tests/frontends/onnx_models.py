@@ -54,6 +54,32 @@ def conv_relu(dim: int | str | None = 1) -> onnx.ModelProto:
     )
 
 
+def two_branches() -> onnx.ModelProto:
+    """Two branches of two convolutions that are joined; its output has an awkward name."""
+    rng = np.random.default_rng(0)
+    nodes, weights = [], []
+    for branch in ("left", "right"):
+        value = "x"
+        for layer in (1, 2):
+            name = f"{branch}{layer}"
+            kernel = rng.standard_normal((8, 8, 3, 3)).astype(np.float32) / 9
+            weights.append(numpy_helper.from_array(kernel, f"{name}_w"))
+            nodes.append(helper.make_node("Conv", [value, f"{name}_w"], [name], pads=[1] * 4))
+            value = f"{name}_relu"
+            nodes.append(helper.make_node("Relu", [name], [value]))
+    ends = ["left2_relu", "right2_relu"]
+    nodes.append(helper.make_node("Concat", ends, ["net/out:0"], axis=1))
+    shape, out_shape = [1, 8, 12, 12], [1, 16, 12, 12]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("net/out:0", TensorProto.FLOAT, out_shape)],
+        weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def random_feeds(model: onnx.ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
     """Return normal float32 values for every true input."""
     constants = {t.name for t in model.graph.initializer}
