@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
 
 import tvm_hetero as th
 from tests.cli.invoke import Outcome, tvm_hetero
+from tests.frontends.onnx_models import two_branches
 from tvm_hetero import relay
 from tvm_hetero.platform import Device, Link, Platform
 
@@ -21,37 +21,11 @@ ROOT = Path(__file__).parent.parent.parent
 CORES = sorted(os.sched_getaffinity(0))
 
 
-def small_model() -> onnx.ModelProto:
-    """Two branches of two convolutions that are joined; its output has an awkward name."""
-    rng = np.random.default_rng(0)
-    nodes, weights = [], []
-    for branch in ("left", "right"):
-        value = "x"
-        for layer in (1, 2):
-            name = f"{branch}{layer}"
-            kernel = rng.standard_normal((8, 8, 3, 3)).astype(np.float32) / 9
-            weights.append(onnx.numpy_helper.from_array(kernel, f"{name}_w"))
-            nodes.append(helper.make_node("Conv", [value, f"{name}_w"], [name], pads=[1] * 4))
-            value = f"{name}_relu"
-            nodes.append(helper.make_node("Relu", [name], [value]))
-    ends = ["left2_relu", "right2_relu"]
-    nodes.append(helper.make_node("Concat", ends, ["net/out:0"], axis=1))
-    shape, out_shape = [1, 8, 12, 12], [1, 16, 12, 12]
-    graph = helper.make_graph(
-        nodes,
-        "small",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("net/out:0", TensorProto.FLOAT, out_shape)],
-        weights,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
 @pytest.fixture(scope="session")
 def workplace(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
     """A folder with small.onnx and a platform of two unlike devices on at most two cores."""
     folder = tmp_path_factory.mktemp("workplace")
-    onnx.save(small_model(), folder / "small.onnx")
+    onnx.save(two_branches(), folder / "small.onnx")
     first = Device("big", target={"kind": "llvm"}, cores=(CORES[0],), overlap=True)
     target = {"kind": "llvm", "mcpu": "x86-64"}
     second = Device("little", target=target, cores=(CORES[-1],), overlap=True)
@@ -87,7 +61,7 @@ def test_a_model_can_be_built_for_a_machine_that_is_not_here(
         *("--cost-model", "analytical", "-o", tmp_path / "net.hetero"),
     )
     assert outcome.status == 0, outcome.err
-    assert "not measured" in outcome.out
+    assert "nothing was compared: it was built for a machine that is not here" in outcome.out
     assert str(elsewhere) in outcome.out
     assert (tmp_path / "net.hetero" / "manifest.json").is_file()
     run = tvm_hetero("run", tmp_path / "net.hetero", "--random")
@@ -102,6 +76,9 @@ def test_partition_json_names_placement_value_and_bound(partitioned: Outcome) ->
     assert {sum(row.values()) for row in facts["implementations"].values()} == {facts["kernels"]}
     assert {d for devices in facts["placement"].values() for d in devices} == {"big", "little"}
     assert facts["best_single_device"]["value"] > facts["objective"]["value"]
+    measured = facts["decision"]["measured"]
+    assert set(measured) == {"partition", "single"}
+    assert facts["default"] == facts["decision"]["chosen"] == min(measured, key=measured.get)
     assert {"Import model", "Compile", "Save"} <= set(facts["seconds"])
     assert "Import model" in partitioned.err
 
@@ -116,7 +93,7 @@ def test_run_gives_the_models_outputs(artifact: Path, workplace: Path) -> None:
         assert "net/out:0: float32 [1, 16, 12, 12]" in result.out
         assert f"wrote {workplace / 'y.npz'}" in result.out
         got = np.load(workplace / "y.npz")["net/out:0"]
-        evaluator = onnx.reference.ReferenceEvaluator(small_model())
+        evaluator = onnx.reference.ReferenceEvaluator(two_branches())
         np.testing.assert_allclose(got, evaluator.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
 
 
@@ -139,6 +116,26 @@ def test_bench_compares_with_both_opponents(artifact: Path) -> None:
     facts = json.loads(result.out)
     assert set(facts["measured"]) == {"partition", "single", "onnxruntime"}
     assert facts["difference"]["relative"] < 1e-4
+
+
+@pytest.mark.parametrize("objective", ["latency", "throughput"])
+def test_a_batch_is_planned_built_and_run(workplace: Path, tmp_path: Path, objective: str) -> None:
+    net = tmp_path / "batch.hetero"
+    made = tvm_hetero(
+        *("partition", workplace / "small.onnx", "--platform", workplace / "p.yaml", "--batch", 2),
+        *("--objective", objective, "--time-limit", 5, "--no-measure", "-o", net, "--json"),
+    )
+    assert made.status == 0, made.err
+    facts = json.loads(made.out)
+    assert (facts["default"], facts["decision"]) == ("partition", None)
+    assert "Decide by measuring" not in facts["seconds"]
+    x = np.random.default_rng(1).standard_normal((2, 8, 12, 12)).astype(np.float32)
+    with th.load(net) as executor:
+        (out,) = executor.run(x=x)
+    evaluator = onnx.reference.ReferenceEvaluator(two_branches())
+    for element in range(2):
+        (expected,) = evaluator.run(None, {"x": x[element : element + 1]})
+        np.testing.assert_allclose(out.numpy()[element], expected[0], rtol=1e-4, atol=1e-5)
 
 
 def test_a_plan_for_throughput_is_measured_in_a_pipeline(workplace: Path) -> None:
@@ -273,7 +270,7 @@ def test_platform_with_an_unknown_key(workplace: Path, tmp_path: Path) -> None:
     ("option", "words"),
     [
         (["--solver", "hefft"], "did you mean 'heft'"),
-        (["--batch", "2"], "one element at a time"),
+        (["--batch", "0"], "--batch"),
         (["--objective", "energy"], "has no watts"),
         (["--time-limit", "0"], "seconds above 0"),
         (["--cost-model", "profield"], "did you mean 'profiled'"),

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 import tvm
 import tvm_ffi
@@ -14,10 +15,16 @@ from hypothesis import strategies as st
 from tvm import relax
 
 import tvm_hetero as th
+from tests.frontends.onnx_models import two_branches
 from tests.models import lowered, random_schedule, two_cpus, unit_problem
 from tests.random_models import Program, make_module, programs, random_inputs
 from tvm_hetero.errors import ModelError
-from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
+from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.passes.annotate_devices import (
+    annotate_devices,
+    problem_and_schedule,
+    strip_devices,
+)
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.reference import ReferenceVM
@@ -25,10 +32,10 @@ from tvm_hetero.runtime.reference import ReferenceVM
 PLATFORM = two_cpus()
 
 
-def place(module: tvm.IRModule, seed: int) -> tvm.IRModule:
-    """`module` lowered and placed at random."""
+def place(module: tvm.IRModule, seed: int, batch: int = 1) -> tvm.IRModule:
+    """`module` lowered and placed at random, its batch divided at random."""
     module = lowered(module, PLATFORM)
-    problem = unit_problem(module, PLATFORM)
+    problem = unit_problem(module, PLATFORM, batch)
     return annotate_devices(module, problem, random_schedule(problem, seed))
 
 
@@ -37,6 +44,14 @@ def stock(module: tvm.IRModule, inputs: list[np.ndarray]) -> list[np.ndarray]:
     vm = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
     result = vm["main"](*[tvm.runtime.tensor(value) for value in inputs])
     return [out.numpy() for out in ([result] if hasattr(result, "numpy") else result)]
+
+
+def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
+    """Equal, but for how sums are rounded."""
+    limit = 2e-2 if expected.dtype == np.float16 else 2e-3
+    np.testing.assert_allclose(
+        got.astype("float64"), expected.astype("float64"), rtol=limit, atol=limit
+    )
 
 
 # What broke once: a reshape that two variables name; a scalar that folds; a scalar output; all
@@ -57,10 +72,10 @@ FOUND = (
 )
 
 
-def place_if_it_computes(module, seed):
+def place_if_it_computes(module, seed, batch=1):
     """`module` placed at random; None for a model without a kernel, which is refused as such."""
     try:
-        return place(module, seed)
+        return place(module, seed, batch)
     except ModelError as error:
         assert "computes nothing" in str(error)
         return None
@@ -90,12 +105,46 @@ def test_cut_placed_and_run_it_is_the_model(program, seed):
             assert out.numpy().tobytes() == first.numpy().tobytes()
     for out, expected in zip(twice[0], stock(module, inputs), strict=True):
         assert (out.numpy().shape, out.numpy().dtype) == (expected.shape, expected.dtype)
-        limit = 2e-2 if expected.dtype == np.float16 else 2e-3
-        np.testing.assert_allclose(
-            out.numpy().astype("float64"), expected.astype("float64"), rtol=limit, atol=limit
-        )
+        assert_close(out.numpy(), expected)
     reference = ReferenceVM(placed).run(*inputs)
     assert [out.numpy().tobytes() for out in twice[0]] == [r.tobytes() for r in reference]
+
+
+@settings(max_examples=15, deadline=None)
+@with_found
+@given(program=programs(), seed=st.integers(0, 10**6))
+def test_a_batch_divided_at_random_is_the_model_for_each_element(program, seed):
+    module, batch = make_module(program), 2 + seed % 2
+    placed = place_if_it_computes(module, seed, batch)
+    if placed is None:
+        return
+    elements = [random_inputs(program, seed + element) for element in range(batch)]
+    stacked = [np.stack(values) for values in zip(*elements, strict=True)]
+    with build(placed, single=False).executor() as executor:
+        named = {info.name: value for info, value in zip(executor.inputs, stacked, strict=True)}
+        outputs = [out.numpy() for out in executor.run(named)]
+    reference = ReferenceVM(placed).run(*[value for inputs in elements for value in inputs])
+    for element, inputs in enumerate(elements):
+        own = reference[element * len(outputs) : (element + 1) * len(outputs)]
+        for out, of_vm, expected in zip(outputs, own, stock(module, inputs), strict=True):
+            assert out[element].tobytes() == of_vm.tobytes()
+            assert (out.shape, out.dtype) == ((batch, *expected.shape), expected.dtype)
+            assert_close(out[element], expected)
+
+
+def test_elements_of_a_batch_equal_onnxruntime():
+    session = onnxruntime.InferenceSession(two_branches().SerializeToString())
+    images = np.random.default_rng(0).standard_normal((3, 1, 8, 12, 12)).astype("float32")
+    placed = place(from_onnx(two_branches()), 5, batch=3)
+    _, schedule = problem_and_schedule(placed)
+    assert any(len(devices) == 2 for devices in schedule.placement.values()), "nothing is divided"
+    with build(placed, single=False).executor() as executor:
+        (stacked,) = executor.run(x=images)
+        (merged,) = executor.run(x=images.reshape(3, 8, 12, 12))
+    expected = np.stack([session.run(None, {"x": image})[0] for image in images])
+    np.testing.assert_allclose(stacked.numpy(), expected, rtol=1e-4, atol=1e-5)
+    assert merged.numpy().tobytes() == stacked.numpy().tobytes()
+    assert merged.numpy().shape == (3, 16, 12, 12)
 
 
 @settings(max_examples=40, deadline=None)

@@ -50,7 +50,10 @@ class ReferenceVM:
         self._vm = relax.VirtualMachine(executable, devices)
 
     def run(self, *inputs: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-        """Run once, with arrays in the order of the model's inputs; returns its outputs."""
+        """Run once, with arrays in the order of ``main``'s parameters; returns its results.
+
+        Those of a batch are one element's after the other's.
+        """
         placed = [
             tvm.runtime.tensor(value, device)
             for value, device in zip(inputs, self._homes, strict=True)
