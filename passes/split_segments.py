@@ -1,18 +1,15 @@
-"""From an annotated module to what runs: a module a device, and the plan that joins them.
+"""From an annotated module to what each device does, step by step.
 
-A *segment* is a run of kernel calls on one device that nothing outside has to interrupt. It
-becomes one function of its device's module, called as a whole. A new segment begins
+A *segment* is a run of kernel calls on one device that nothing outside has to interrupt; where
+runs have to be cut is worked out in `tvm_hetero.passes.cutting`. A *copy* moves a tensor between
+two memories. Devices in the machine's main memory share it, so of the copies that the module
+writes only those are left that lead into a memory where the tensor is not already.
 
-- before a call that reads something made on another device (the call may have to wait, its
-  predecessors on this device must not), or an input that has to be copied into this device's
-  memory first, and
-- after a call whose output another device reads (it shall hear of it at once).
+A copy is done by the compute worker of an end that is busy meanwhile (rule 4 of the execution
+model), else by a worker of the link's own, since copies on different links do not disturb each
+other (rule 3).
 
-So a segment waits only before its first call and gives only after its last, and running
-segments in order on each device is running the schedule. All constants become parameters, so
-that weights are kept once, in a file of their own. The plan (``tvm-hetero/plan/1``, see
-`tvm_hetero.runtime.native`) names slots for tensors, and steps: calls of segments, and copies
-where two devices share no memory.
+All constants become inputs of segments, so that weights are kept once, in a file of their own.
 """
 
 from __future__ import annotations
@@ -22,9 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
-from tvm import relax
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.passes.annotate_devices import problem_and_schedule
+from tvm_hetero.passes.cutting import Item, cut
 from tvm_hetero.passes.dataflow import (
     KernelCall,
     LoweredMain,
@@ -35,9 +33,12 @@ from tvm_hetero.passes.dataflow import (
     read_main,
     static_shape,
 )
-from tvm_hetero.passes.emit import Emitter, device_position, with_vdevice
+from tvm_hetero.passes.elements import plain_task, split_task
+from tvm_hetero.passes.emit import device_position
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
-from tvm_hetero.targets import HOST_KINDS
+from tvm_hetero.passes.io_tasks import is_host
+from tvm_hetero.passes.kernel_symbols import kernel_symbol, plain_kernel
+from tvm_hetero.platform import Platform
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Segment:
 
     Attributes
     ----------
-    name : of the function; device : its position in the platform.
+    name : unique; device : its position in the platform.
     calls : positions in ``main``.
     ins : tensors read from outside; constants : the constants that are read.
     outs : tensors made here and wanted outside: read, copied away, or results of the model.
@@ -61,16 +62,37 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Copy:
+    """A tensor goes from device `near` to device `far`.
+
+    `worker` is the device whose compute worker does it; None: a worker of the link's own.
+    """
+
+    root: Root
+    near: int
+    far: int
+    worker: int | None
+
+
+@dataclass(frozen=True)
 class Split:
     """A module cut into segments.
 
-    `copies` are (number of calls before it in `main`, root, from, to). A result of the model is
-    a root and a shape: a result that is a view has the elements of its root, in order.
+    Attributes
+    ----------
+    steps : segments and copies; each worker does its own in this order.
+    symbols : for each call the name of its kernel in the device's library.
+    constants : the weights, by names that do not hang on the placement.
+    input_home : for each input the device where it arrives.
+    results : for each result of the model its root, the device where it is left, and its shape: a
+        result that is a view has the elements of its root, in order.
+    modules : for each device in use, the kernels that are called there.
     """
 
     main: LoweredMain
-    segments: tuple[Segment, ...]
-    copies: tuple[tuple[int, Root, int, int], ...]
+    batch: int
+    steps: tuple[Segment | Copy, ...]
+    symbols: tuple[str, ...]
     constants: Mapping[str, Any]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -78,131 +100,201 @@ class Split:
     results: tuple[tuple[Root, int, tuple[int, ...]], ...]
     modules: Mapping[int, tvm.IRModule] = field(default_factory=dict)
 
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The steps that compute."""
+        return tuple(step for step in self.steps if isinstance(step, Segment))
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        """The steps that copy."""
+        return tuple(step for step in self.steps if isinstance(step, Copy))
+
 
 def split_segments(mod: tvm.IRModule) -> Split:
-    """Cut an annotated module into segments and write a module for each device in use.
+    """Cut an annotated module into segments and copies.
 
     Raises
     ------
+    UsageError
+        If the module is not annotated.
     ModelError
         If an output of the model is a constant.
     """
+    problem, _ = problem_and_schedule(mod)
     main = read_main(mod)
     vdevices = list(mod.global_infos["vdevice"])
     device_of = [device_position(call.outputs[0], vdevices) for call in main.calls]
-    copies = tuple(_copies(main, vdevices))
-    wanted = {root for _, root, _, _ in copies}
-    wanted |= {_result(main, i, vdevices)[0] for i in range(len(main.results()))}
-    segments = [
-        _segment(main, number, run, device_of, wanted)
-        for number, run in enumerate(_cut(main, device_of, _far_inputs(main, vdevices)))
-    ]
-    modules = {
-        device: _device_module(mod, main, [s for s in segments if s.device == device])
-        for device in sorted({segment.device for segment in segments})
-    }
+    input_home = tuple(device_position(param.ty, vdevices) for param in main.params)
+    results = tuple(_result(main, i, vdevices) for i in range(len(main.results())))
+    order = _in_order(main, problem.platform, device_of, input_home, vdevices)
+    symbols = tuple(kernel_symbol(mod[call.kernel]) for call in main.calls)
     return Split(
         main=main,
-        segments=tuple(segments),
-        copies=copies,
+        batch=problem.batch,
+        steps=_steps(main, problem.platform, order, device_of, results),
+        symbols=symbols,
         constants={name: value for value, name in _constants(main).items()},
         inputs=tuple(names_of(mod, INPUT_NAMES, len(main.params), "input")),
         outputs=tuple(names_of(mod, OUTPUT_NAMES, len(main.results()), "output")),
-        input_home=tuple(device_position(param.ty, vdevices) for param in main.params),
-        results=tuple(_result(main, i, vdevices) for i in range(len(main.results()))),
-        modules=modules,
+        input_home=input_home,
+        results=results,
+        modules=_modules(mod, main, device_of, symbols),
     )
 
 
-def _cut(
-    main: LoweredMain, device_of: Sequence[int], far: Sequence[frozenset[int]]
-) -> list[list[int]]:
-    """Runs of calls (see the file's text), in the order of their first calls.
-
-    `far` holds for each input the devices to which it must be copied.
-    """
-    crossing = _read_elsewhere(main, device_of)
-    arrived: set[tuple[Root, int]] = set()
-    runs: list[list[int]] = []
-    open_run: dict[int, list[int]] = {}
-    for call in main.calls:
-        i, device = call.position, device_of[call.position]
-        roots = main.reads(call)
-        sources = [root.call for root in roots if root.call is not None]
-        inputs = {(r, device) for r in roots if r.call is None and device in far[r.index]}
-        waits = any(device_of[j] != device for j in sources) or not inputs <= arrived
-        arrived |= inputs
-        if device not in open_run or waits:
-            open_run[device] = []
-            runs.append(open_run[device])
-        open_run[device].append(i)
-        if i in crossing:
-            del open_run[device]
-    return runs
+def memory_of(platform: Platform, device: int) -> int:
+    """The memory of a device: -1 for main memory, else the device's own number."""
+    return -1 if is_host(platform.devices[device]) else device
 
 
-def _far_inputs(main: LoweredMain, vdevices: Sequence[Any]) -> list[frozenset[int]]:
-    """For each input the devices with another memory than the one in which it arrives."""
-    memories = [
-        -1 if str(vdevice.target.kind.name) in HOST_KINDS else number
-        for number, vdevice in enumerate(vdevices)
-    ]
-    homes = [memories[device_position(param.ty, vdevices)] for param in main.params]
-    return [
-        frozenset(device for device, memory in enumerate(memories) if memory != home)
-        for home in homes
-    ]
-
-
-def _read_elsewhere(main: LoweredMain, device_of: Sequence[int]) -> set[int]:
-    """Calls with an output that is read on another device."""
-    return {
-        root.call
+def _in_order(
+    main: LoweredMain,
+    platform: Platform,
+    device_of: Sequence[int],
+    input_home: Sequence[int],
+    vdevices: Sequence[Any],
+) -> list[int | Copy]:
+    """Calls (by position) and the copies that are needed, in the order of `main`."""
+    computing = set(device_of)
+    there = {(Root(None, i), memory_of(platform, home)) for i, home in enumerate(input_home)}
+    there |= {
+        (Root(call.position, k), memory_of(platform, device_of[call.position]))
         for call in main.calls
-        for root in main.reads(call)
-        if root.call is not None and device_of[root.call] != device_of[call.position]
+        for k in range(len(call.outputs))
     }
+    order: list[int | Copy] = []
+    for item in _calls_and_copies(main, vdevices):
+        if isinstance(item, int):
+            order.append(item)
+            continue
+        root, near, far = item
+        place = (root, memory_of(platform, far))
+        if place not in there:
+            there.add(place)
+            busy = [
+                device
+                for device in (far, near)
+                if device in computing and not platform.devices[device].overlap
+            ]
+            order.append(Copy(root, near, far, busy[0] if busy else None))
+    return order
 
 
-def _constants(main: LoweredMain) -> dict[Any, str]:
-    """A name for every constant: the task that reads it first in the model's own order, and as
-    which argument, so that a constant has the same name in every placement of a model.
-    """
-    names: dict[Any, str] = {}
-    for call in sorted(main.calls, key=lambda c: original_position(main.task_ids[c.position])):
-        for k, value in enumerate(main.constants(call)):
-            if value is not None:
-                names.setdefault(value, f"{main.task_ids[call.position]}/{k}")
-    return names
+def _calls_and_copies(
+    main: LoweredMain, vdevices: Sequence[Any]
+) -> list[int | tuple[Root, int, int]]:
+    """What `main` does, in its order: calls, and copies as (root, from, to)."""
+    made = {call.var: call.position for call in main.calls}
+    items: list[int | tuple[Root, int, int]] = []
+    for block in main.function.body.blocks:
+        for binding in block.bindings:
+            if binding.var in made:
+                items.append(made[binding.var])
+            elif is_copy(binding.value):
+                root = main.root(binding.value)
+                if root is not None:
+                    near = device_position(binding.value.args[0].ty, vdevices)
+                    items.append((root, near, device_position(binding.var.ty, vdevices)))
+    return items
+
+
+def _steps(
+    main: LoweredMain,
+    platform: Platform,
+    order: Sequence[int | Copy],
+    device_of: Sequence[int],
+    results: Sequence[tuple[Root, int, tuple[int, ...]]],
+) -> tuple[Segment | Copy, ...]:
+    """The order, cut into steps."""
+    wanted = {root for root, _, _ in results}
+    wanted |= {item.root for item in order if isinstance(item, Copy)}
+    # Who else reads a root: by call, so that each segment need not look through all others.
+    readers: dict[Root, list[int]] = {}
+    for call in main.calls:
+        for root in main.reads(call):
+            readers.setdefault(root, []).append(call.position)
+    steps: list[Segment | Copy] = []
+    for run in cut(_items(main, platform, order, device_of)):
+        first = order[run[0]]
+        if isinstance(first, Copy):
+            steps.append(first)
+        else:
+            number = sum(isinstance(step, Segment) for step in steps)
+            calls = [item for item in (order[i] for i in run) if isinstance(item, int)]
+            steps.append(_segment(main, f"seg{number}", device_of[first], calls, readers, wanted))
+    return tuple(steps)
+
+
+def _items(
+    main: LoweredMain,
+    platform: Platform,
+    order: Sequence[int | Copy],
+    device_of: Sequence[int],
+) -> list[Item]:
+    """The order as `cutting` takes it."""
+    # Which item puts a root into a memory; none does for inputs in the memory where they arrive.
+    maker: dict[tuple[Root, int], int] = {}
+    items = []
+    for number, item in enumerate(order):
+        if isinstance(item, Copy):
+            source = maker.get((item.root, memory_of(platform, item.near)))
+            worker = (item.near, item.far) if item.worker is None else item.worker
+            items.append(Item(worker, () if source is None else (source,), alone=True))
+            maker[item.root, memory_of(platform, item.far)] = number
+            continue
+        device = device_of[item]
+        memory = memory_of(platform, device)
+        reads = main.reads(main.calls[item])
+        sources = {maker[root, memory] for root in reads if (root, memory) in maker}
+        items.append(Item(device, tuple(sorted(sources))))
+        for k in range(len(main.calls[item].outputs)):
+            maker[Root(item, k), memory] = number
+    return items
 
 
 def _segment(
     main: LoweredMain,
-    number: int,
+    name: str,
+    device: int,
     run: Sequence[int],
-    device_of: Sequence[int],
+    readers: Mapping[Root, Sequence[int]],
     wanted: set[Root],
 ) -> Segment:
     """One run as a segment; `wanted` are roots that leave it whoever reads them."""
     inside = set(run)
     calls = [main.calls[i] for i in run]
     reads = dict.fromkeys(root for call in calls for root in main.reads(call))
-    outside = {
-        root
-        for call in main.calls
-        if call.position not in inside
-        for root in main.reads(call)
-    }
-    outs = {root for root in outside | wanted if root.call in inside}
+    made = [Root(call.position, k) for call in calls for k in range(len(call.outputs))]
     constants = [c for call in calls for c in main.constants(call) if c is not None]
     return Segment(
-        name=f"seg{number}",
-        device=device_of[run[0]],
+        name=name,
+        device=device,
         calls=tuple(run),
         ins=tuple(root for root in reads if root.call not in inside),
         constants=tuple(dict.fromkeys(constants)),
-        outs=tuple(sorted(outs, key=lambda root: (root.call, root.index))),
+        outs=tuple(
+            root for root in made if root in wanted or not inside.issuperset(readers.get(root, ()))
+        ),
     )
+
+
+def _constants(main: LoweredMain) -> dict[Any, str]:
+    """A name for every constant: the task that reads it first in the model's own order, and as
+    which argument, so that a constant has the same name in every placement of a model, and for
+    every element of a batch.
+    """
+
+    def place(call: KernelCall) -> tuple[int, int]:
+        task = main.task_ids[call.position]
+        return original_position(task), split_task(task)[1]
+
+    names: dict[Any, str] = {}
+    for call in sorted(main.calls, key=place):
+        for k, value in enumerate(main.constants(call)):
+            if value is not None:
+                names.setdefault(value, f"{plain_task(main.task_ids[call.position])}/{k}")
+    return names
 
 
 def _result(
@@ -218,90 +310,15 @@ def _result(
     return root, device_position(expr.ty, vdevices), static_shape(expr.ty, f"output {number}")
 
 
-def _copies(main: LoweredMain, vdevices: Sequence[Any]) -> list[tuple[int, Root, int, int]]:
-    """Every copy that `main` writes: (number of calls before it, root, from, to)."""
-    copies = []
-    before = 0
-    made = {call.var: call.position for call in main.calls}
-    for block in main.function.body.blocks:
-        for binding in block.bindings:
-            if binding.var in made:
-                before = made[binding.var] + 1
-            elif is_copy(binding.value):
-                root = main.root(binding.value)
-                if root is not None:
-                    near = device_position(binding.value.args[0].ty, vdevices)
-                    copies.append((before, root, near, device_position(binding.var.ty, vdevices)))
-    return copies
-
-
-def _device_module(
-    mod: tvm.IRModule, main: LoweredMain, segments: Sequence[Segment]
-) -> tvm.IRModule:
-    """The module of one device: its segments, and the kernels that they call."""
-    builder = relax.BlockBuilder()
-    kernels: dict[str, tvm.ir.GlobalVar] = {}
-    for segment in segments:
-        _write_segment(builder, mod, main, segment, kernels)
-    return builder.get()
-
-
-def _write_segment(
-    builder: relax.BlockBuilder,
-    mod: tvm.IRModule,
-    main: LoweredMain,
-    segment: Segment,
-    kernels: dict[str, tvm.ir.GlobalVar],
-) -> None:
-    """Write a segment as a function from its ins and constants to the tuple of its outs."""
-    ins = [relax.Var(f"t{k}", _plain(main.type_of(r))) for k, r in enumerate(segment.ins)]
-    weights = [relax.Var(f"c{k}", _type_of(c)) for k, c in enumerate(segment.constants)]
-    env: dict[Root, Any] = dict(zip(segment.ins, ins, strict=True))
-    weight_of = dict(zip(segment.constants, weights, strict=True))
-    made: dict[int, Any] = {}
-
-    def tensor(root: Root, _place: int) -> Any:
-        if root not in env:
-            assert root.call is not None  # every input is in `env` from the start
-            env[root] = builder.emit(relax.TupleGetItem(made[root.call], root.index))
-        return env[root]
-
-    emitter = Emitter(
-        builder, main, tensor, lambda const, _place: weight_of[const.value]
-    )
-    with builder.function(segment.name, [*ins, *weights]):
-        with builder.dataflow():
-            for position in segment.calls:
-                call = main.calls[position]
-                var = emitter.call(
-                    call, _kernel(builder, mod, call, kernels), _plain(call.expr.ty_args[0]), 0
-                )
-                made[position] = var
-                if not call.is_tuple:
-                    env[Root(position, 0)] = var
-            outs = [tensor(root, 0) for root in segment.outs]
-            out = builder.emit_output(relax.Tuple(outs))
-        builder.emit_func_output(out)
-
-
-def _kernel(
-    builder: relax.BlockBuilder,
-    mod: tvm.IRModule,
-    call: KernelCall,
-    kernels: dict[str, tvm.ir.GlobalVar],
-) -> tvm.ir.GlobalVar:
-    name = call.kernel.name_hint
-    if name not in kernels:
-        kernels[name] = builder.add_func(mod[call.kernel], name)
-    return kernels[name]
-
-
-def _plain(ty: Any) -> Any:
-    return with_vdevice(ty, None)
-
-
-def _type_of(tensor: Any) -> relax.TensorType:
-    return relax.TensorType(tuple(int(d) for d in tensor.shape), str(tensor.dtype))
+def _modules(
+    mod: tvm.IRModule, main: LoweredMain, device_of: Sequence[int], symbols: Sequence[str]
+) -> dict[int, tvm.IRModule]:
+    """For each device in use, in order, the kernels that are called there."""
+    functions: dict[int, dict[str, Any]] = {device: {} for device in sorted(set(device_of))}
+    for call, device, symbol in zip(main.calls, device_of, symbols, strict=True):
+        if symbol not in functions[device]:
+            functions[device][symbol] = plain_kernel(mod[call.kernel])
+    return {device: tvm.IRModule(kernels) for device, kernels in functions.items()}
 
 
 def input_signature(split: Split) -> list[tuple[str, tuple[int, ...], str]]:

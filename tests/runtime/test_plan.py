@@ -15,7 +15,7 @@ from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost
 from tvm_hetero.runtime import native
-from tvm_hetero.runtime.plan import make_plan, tasks_of_steps, weight_name
+from tvm_hetero.runtime.plan import make_plan, weight_name
 
 
 class Millisecond:

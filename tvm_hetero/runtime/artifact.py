@@ -2,13 +2,14 @@
 
 ```
 net.hetero/
-  manifest.json            format, versions, source, variants, SHA-256 of every other file
+  manifest.json            format, versions, source, variants and their devices, which of them runs
+                           by default (and why, if that was measured), SHA-256 of every other file
   problem.json schedule.json
   kernels.json             how each kernel is computed on each device (older ones lack it)
   weights.safetensors
-  partition/plan.json      the plan, and what tasks each step runs
-  partition/<device>.so    a library a device
-  single/...               the best single device, if that is another plan
+  <device>.so              a library a device, for all variants
+  partition/plan.json      the plan
+  single/plan.json         the best single device, if that is another plan
 ```
 The folder is written under a temporary name and renamed when it is whole. Loading checks the
 versions and every file: libraries are code, so load only artifacts that you trust.
@@ -35,11 +36,12 @@ from tvm_hetero import __version__
 from tvm_hetero.choices import Choice, choices_to_dict, load_choices
 from tvm_hetero.documents import check_keys, read_document, write_atomic
 from tvm_hetero.errors import ArtifactError, FormatError, HeteroError, UsageError
+from tvm_hetero.passes.elements import plain_task
 from tvm_hetero.problem import Problem
 from tvm_hetero.runtime.executable import Executable, Variant
 from tvm_hetero.schedule import Schedule
 
-FORMAT = "tvm-hetero/artifact/1"
+FORMAT = "tvm-hetero/artifact/2"
 MANIFEST = "manifest.json"
 KERNELS = "kernels.json"
 
@@ -97,11 +99,11 @@ def _write_files(executable: Executable, folder: Path) -> None:
     variants = {}
     for name, variant in executable.variants.items():
         (folder / name).mkdir()
-        document = {"plan": variant.plan, "tasks": variant.tasks}
-        write_atomic(folder / name / "plan.json", json.dumps(document, indent=1) + "\n")
-        for device, library in variant.libraries.items():
-            shutil.copyfile(library, folder / name / f"{device}.so")
+        write_atomic(folder / name / "plan.json", json.dumps(variant.plan) + "\n")
         variants[name] = sorted(variant.libraries)
+    libraries = {d: path for v in executable.variants.values() for d, path in v.libraries.items()}
+    for device, library in libraries.items():
+        shutil.copyfile(library, folder / f"{device}.so")
     manifest = {
         "format": FORMAT,
         "versions": versions(),
@@ -110,6 +112,8 @@ def _write_files(executable: Executable, folder: Path) -> None:
         "source": dict(executable.source),
         "files": {str(p.relative_to(folder)): _sha256(p) for p in _files(folder)},
     }
+    if executable.decision is not None:
+        manifest["decision"] = dict(executable.decision)
     write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
 
@@ -163,6 +167,7 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
             default=manifest["default"],
             source=manifest["source"],
             choices=_read_choices(path, manifest),
+            decision=manifest.get("decision"),
         )
     except ArtifactError:
         raise
@@ -218,7 +223,7 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
                 f"{path}: is an artifact of format {manifest.get('format')!r}, this is a "
                 f"tvm_hetero {__version__} that reads {FORMAT!r}; build it again"
             )
-        check_keys(manifest, str(path), keys)
+        check_keys(manifest, str(path), keys, ["decision"])
         _check_shape(manifest)
         return manifest
     except FormatError as error:
@@ -230,14 +235,14 @@ def _check_shape(manifest: Mapping[str, Any]) -> None:
 
     Every file that is going to be read must be among those whose hashes are checked.
     """
-    for key in ("versions", "files", "variants", "source"):
-        if not isinstance(manifest.get(key), dict):
+    for key in ("versions", "files", "variants", "source", "decision"):
+        if not isinstance(manifest.get(key, {}), dict):
             raise FormatError(f"{key!r}: expected an object")
     names = {"problem.json", "schedule.json", "weights.safetensors"}
     for variant, devices in manifest["variants"].items():
         if not isinstance(devices, list) or not all(isinstance(d, str) for d in devices):
             raise FormatError(f"variant {variant!r}: expected a list of devices")
-        names |= {f"{variant}/plan.json"} | {f"{variant}/{device}.so" for device in devices}
+        names |= {f"{variant}/plan.json"} | {f"{device}.so" for device in devices}
     unknown = sorted(names - manifest["files"].keys())
     if unknown:
         raise FormatError(f"'files' lacks {unknown[0]!r}")
@@ -268,20 +273,15 @@ def _check_files(path: Path, files: Mapping[str, str]) -> None:
 
 def _read_variant(path: Path, name: str, devices: list[str], problem: Problem) -> Variant:
     try:
-        document = read_document(path / name / "plan.json")
-        plan = document["plan"]
+        plan = read_document(path / name / "plan.json")
         workers = {row["name"] for row in plan["workers"] if row["role"] == "compute"}
-        variant = Variant(
-            plan=plan,
-            tasks=tuple(tuple(str(task) for task in tasks) for tasks in document["tasks"]),
-            libraries={device: path / name / f"{device}.so" for device in devices},
-        )
-        known = all(task in problem.graph.index for tasks in variant.tasks for task in tasks)
-        whole = known and len(variant.tasks) == len(plan["steps"])
-    except (KeyError, TypeError) as error:
+        libraries = {device: path / f"{device}.so" for device in devices}
+        variant = Variant(plan=plan, libraries=libraries)
+        tasks = {plain_task(task) for step in variant.tasks for task in step}
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"{name}/plan.json: {error!r}") from None
-    if workers != set(devices) or not whole:
-        raise FormatError(f"{name}/plan.json: its workers, steps or tasks are not this model's")
+    if workers != set(devices) or not tasks <= problem.graph.index.keys():
+        raise FormatError(f"{name}/plan.json: its workers or tasks are not this model's")
     return variant
 
 

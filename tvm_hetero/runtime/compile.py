@@ -1,10 +1,10 @@
-"""Build an annotated module: split it, compile a library for each device, gather the weights."""
+"""Build an annotated module: plans, a library for each device that they use, and the weights."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import tvm
 
@@ -12,14 +12,19 @@ from tvm_hetero.choices import Choice
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.kernels.implementations import implementation_of
 from tvm_hetero.kernels.select import rule_of
-from tvm_hetero.passes.annotate_devices import KERNEL, annotate_devices, problem_and_schedule
+from tvm_hetero.passes.annotate_devices import (
+    annotate_devices,
+    problem_and_schedule,
+    strip_devices,
+)
 from tvm_hetero.passes.kernel_choices import choices_of
+from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
 from tvm_hetero.passes.split_segments import Split, split_segments
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable, Variant
-from tvm_hetero.runtime.kernel_cache import compile_module, schedule_kernels
-from tvm_hetero.runtime.plan import make_plan, tasks_of_steps
+from tvm_hetero.runtime.kernel_cache import compile_library, schedule_kernels
+from tvm_hetero.runtime.plan import make_plan
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import solve
 from tvm_hetero.targets import device_target
@@ -42,46 +47,75 @@ def build(mod: tvm.IRModule, *, single: bool = True) -> Executable:
     ------
     UsageError
         If the module is not annotated.
+    PlatformError
+        If two devices share a core and the platform does not ask for it.
     ArtifactError
-        If a device's module does not compile.
+        If a device's kernels do not compile.
     """
     problem, schedule = problem_and_schedule(mod)
-    split = split_segments(mod)
+    splits = {PARTITION: split_segments(mod)}
+    other = _single_device_module(mod, problem, schedule) if single else None
+    if other is not None:
+        splits[SINGLE] = split_segments(other)
+    plans = {name: make_plan(split, problem.platform) for name, split in splits.items()}
+    kernels = _kernels(strip_devices(mod), problem, splits.values())
     choices = {(choice.kernel, choice.device): choice for choice in choices_of(mod)}
-    variants = {PARTITION: _build_variant(split, problem.platform, choices)}
-    if single:
-        other = _single_device_module(mod, problem, schedule)
-        if other is not None:
-            variants[SINGLE] = _build_variant(split_segments(other), problem.platform, choices)
+    libraries = _libraries(kernels, problem.platform, choices)
     return Executable(
         problem=problem,
         schedule=schedule,
-        variants=variants,
-        weights=dict(split.constants),
+        variants={
+            name: Variant(plans[name], {row: libraries[row] for row in _devices(split, problem)})
+            for name, split in splits.items()
+        },
+        weights=dict(splits[PARTITION].constants),
         source=_source(mod),
         choices=tuple(choices.values()),
     )
 
 
-def _build_variant(split: Split, platform: Platform, choices: Choices) -> Variant:
-    """Compile a variant; kernels of which `choices` says nothing are added to it."""
-    plan = make_plan(split, platform)
+def _devices(split: Split, problem: Problem) -> list[str]:
+    """The devices that compute."""
+    return [problem.platform.names[device] for device in split.modules]
+
+
+def _kernels(
+    mod: tvm.IRModule, problem: Problem, splits: Iterable[Split]
+) -> dict[str, dict[str, tvm.tirx.PrimFunc]]:
+    """For each device that some split uses all kernels of the network that it can run."""
+    kernels: dict[str, dict[str, tvm.tirx.PrimFunc]] = {}
+    for split in splits:
+        for number, module in split.modules.items():
+            device = problem.platform.devices[number]
+            if device.name not in kernels:
+                how = {
+                    task: costs[device.name].implementation
+                    for task, costs in problem.costs.items()
+                    if device.name in costs
+                }
+                kernels[device.name] = network_kernels(mod, device, how)
+            # Those that are called have the last word: a placed module says by itself how its
+            # kernels are computed, whatever the store has learnt since.
+            called = {g.name_hint: func for g, func in module.functions.items()}
+            kernels[device.name] |= called
+    return kernels
+
+
+def _libraries(
+    kernels: Mapping[str, Mapping[str, tvm.tirx.PrimFunc]], platform: Platform, choices: Choices
+) -> dict[str, Path]:
+    """Compile what each device needs; kernels of which `choices` says nothing are added to it."""
     libraries = {}
-    for device, module in split.modules.items():
-        row = platform.devices[device]
-        scheduled = schedule_kernels(module, device_target(row))
-        libraries[row.name] = compile_module(scheduled, device_target(row))
-        for choice in _built(module, scheduled, row.name):
-            choices.setdefault((choice.kernel, choice.device), choice)
-    return Variant(plan, tuple(tuple(t) for t in tasks_of_steps(split, plan)), libraries)
-
-
-def _built(module: tvm.IRModule, scheduled: tvm.IRModule, device: str) -> Iterator[Choice]:
-    """What a device's kernels are computed by, where costs came from elsewhere than profiling."""
-    for gvar, func in scheduled.functions.items():
-        if isinstance(func, tvm.tirx.PrimFunc):
-            how = implementation_of(module[gvar.name_hint])
-            yield Choice(str(func.attrs[KERNEL]), device, rule_of(func), how)
+    for name, functions in kernels.items():
+        target = device_target(platform.device(name))
+        scheduled = schedule_kernels(functions, target)
+        libraries[name] = compile_library(scheduled, target)
+        for symbol, func in functions.items():
+            how = implementation_of(func)
+            kernel = kernel_name(symbol, how)
+            choice = Choice(kernel, name, rule_of(scheduled[symbol]), how)
+            choices.setdefault((kernel, name), choice)
+    return libraries
 
 
 def _single_device_module(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.choices import Choice
 from tvm_hetero.problem import Problem
+from tvm_hetero.runtime.plan import tasks_of_step
 from tvm_hetero.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -29,14 +30,17 @@ class Variant:
 
     Attributes
     ----------
-    plan : a ``tvm-hetero/plan/1`` document.
-    tasks : ids of the tasks of each step of the plan.
-    libraries : for each device that computes, its compiled module.
+    plan : a ``tvm-hetero/plan/2`` document.
+    libraries : for each device that computes, its compiled kernels; all variants share them.
     """
 
     plan: Mapping[str, Any]
-    tasks: tuple[tuple[str, ...], ...]
     libraries: Mapping[str, Path]
+
+    @property
+    def tasks(self) -> tuple[tuple[str, ...], ...]:
+        """Ids of the tasks of each step of the plan; for batches with ``#element`` behind them."""
+        return tuple(tasks_of_step(step) for step in self.plan["steps"])
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,11 @@
-"""Compile a device's module into a library, once: equal modules are found again in the cache.
+"""Compile a device's kernels into a library, once: equal kernels are found again in the cache.
 
-The key is everything that decides the library's bytes: the text of the *scheduled* module (so a
+The key is everything that decides the library's bytes: the text of the *scheduled* kernels (so a
 changed scheduling rule changes the key), the target, and the versions of TVM and of this package.
-The weights are no part of it: they are parameters of the module's functions.
+Neither weights nor a placement are part of it. So all kernels of a network that a device can run
+are compiled together, whichever of them a plan calls: devices of equal targets share a library, a
+network that is placed anew finds its own, and measuring a network in place compiles what is built
+afterwards. (ResNet-50 on two equal cores, with the best single device: SIZES.)
 """
 
 from __future__ import annotations
@@ -11,40 +14,49 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import relax
 
 from tvm_hetero import __version__
 from tvm_hetero.cache import cache_dir
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.platform import Device
+from tvm_hetero.targets import device_target
 
 OPT_LEVEL = 3
 
-
-def schedule_kernels(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
-    """Schedule every kernel of a module for `target`."""
-    scheduled = {}
-    for gvar, func in mod.functions.items():
-        if isinstance(func, tvm.tirx.PrimFunc):
-            func = schedule_kernel(func, target).with_attr("target", target)
-        scheduled[gvar] = func
-    return tvm.IRModule(scheduled, attrs=mod.attrs, global_infos=mod.global_infos)
+Kernels = Mapping[str, "tvm.tirx.PrimFunc"]
 
 
-def compile_module(mod: tvm.IRModule, target: tvm.target.Target) -> Path:
-    """Compile a module of segments for one target, or find it compiled; returns the library.
+def kernel_library(kernels: Kernels, device: Device) -> Path:
+    """Schedule kernels (by symbol) for a device and compile them, or find them compiled.
 
     Raises
     ------
     ArtifactError
-        If it does not compile; what the compiler said is quoted.
+        If they do not compile; what the compiler said is quoted.
     """
-    mod = schedule_kernels(mod, target)
+    target = device_target(device)
+    return compile_library(schedule_kernels(kernels, target), target)
+
+
+def schedule_kernels(kernels: Kernels, target: tvm.target.Target) -> dict[str, tvm.tirx.PrimFunc]:
+    """Schedule kernels for `target`; what is scheduled already stays as it is."""
+    return {
+        symbol: schedule_kernel(func, target).with_attr("global_symbol", symbol)
+        for symbol, func in kernels.items()
+    }
+
+
+def compile_library(kernels: Kernels, target: tvm.target.Target) -> Path:
+    """Compile scheduled kernels, each under its symbol (see `kernel_library`)."""
+    functions = {s: f.with_attr("target", target) for s, f in sorted(kernels.items())}
+    mod = tvm.IRModule(functions)
     path = cache_dir() / "kernels" / f"{_key(mod, target)}.so"
     if path.exists():
         return path
@@ -52,11 +64,11 @@ def compile_module(mod: tvm.IRModule, target: tvm.target.Target) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="compile.", dir=path.parent))
     try:
         with tvm.transform.PassContext(opt_level=OPT_LEVEL):
-            executable = tvm.compile(mod, target)
-        executable.export_library(str(folder / path.name))
+            built = tvm.tirx.build(mod, target=target)
+        tvm.runtime.Executable(built).export_library(str(folder / path.name))
         os.replace(folder / path.name, path)
     except (RuntimeError, ValueError, TypeError, OSError) as error:
-        raise ArtifactError(f"the module does not compile for {target}: {error}") from error
+        raise ArtifactError(f"the kernels do not compile for {target}: {error}") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return path
@@ -85,8 +97,3 @@ def load_library(path: Path) -> Any:
             return tvm_ffi.load_module(name)
     except (RuntimeError, ValueError, OSError) as error:
         raise ArtifactError(f"{path}: the library does not load: {error}; build again") from None
-
-
-def make_vm(library: Any, device: tvm.runtime.Device) -> relax.VirtualMachine:
-    """A virtual machine of its own for one worker: one must not be used by two threads."""
-    return relax.VirtualMachine(library, device)

@@ -1,34 +1,49 @@
-"""From segments to an executor's plan (``tvm-hetero/plan/1``): slots, workers, steps.
+"""From segments to an executor's plan (``tvm-hetero/plan/2``): slots, workers, steps, kernels.
 
-Devices that share the machine's main memory (all CPU devices of a node) share slots, so a
-tensor that goes from one to the other is not moved at all. A device with a memory of its own
-has slots of its own, and every copy that the annotated module writes becomes a step: on the
-compute worker of an end that is busy meanwhile (rule 4 of the execution model), else on a worker
-of the link's own, since copies on different links do not disturb each other (rule 3).
+Devices in the machine's main memory share slots, so a tensor that goes from one to the other is
+not moved at all. A device with a memory of its own has slots of its own.
+
+A segment becomes a step that lists its kernel calls, with all memory settled beforehand. An
+argument of a call is a view, in the shape that the kernel sees, of
+
+- ``in``: what the step reads from slots (tensors made elsewhere, inputs of the model, weights),
+- ``out``: what others read, in slots too, or
+- ``scratch``: what nobody else reads; `tvm_hetero.runtime.storage` gives it an offset.
+
+Every call names its task, so that a plan is readable by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_hetero.passes.dataflow import Root
+from tvm_hetero.passes.dataflow import KernelCall, Root, static_shape, tensor_bytes
 from tvm_hetero.passes.io_tasks import is_host
-from tvm_hetero.passes.split_segments import Segment, Split, input_signature
-from tvm_hetero.platform import Platform
+from tvm_hetero.passes.split_segments import Copy, Segment, Split, input_signature
+from tvm_hetero.platform import Platform, check_cores
+from tvm_hetero.runtime.storage import Lifetime, plan_storage
 from tvm_hetero.targets import CPU, dl_device
 
-FORMAT = "tvm-hetero/plan/1"
+FORMAT = "tvm-hetero/plan/2"
 
 
 def make_plan(split: Split, platform: Platform) -> dict[str, Any]:
     """The plan of a split module.
 
-    Beside what the executor needs, each call step lists the ids of its tasks, and the plan the
-    names of the devices' libraries: an artifact is readable by itself.
+    Raises
+    ------
+    PlatformError
+        If two devices share a core and the platform does not ask for it.
     """
+    check_cores(platform)
     return _PlanMaker(split, platform).plan()
+
+
+def tasks_of_step(step: Mapping[str, Any]) -> tuple[str, ...]:
+    """The ids of the tasks that a step of a plan runs, in order; none for a copy."""
+    return tuple(call["task"] for call in step.get("calls", ()))
 
 
 def constant_name(weight: str, space: int) -> str:
@@ -41,33 +56,47 @@ def weight_name(constant: str) -> str:
     return constant.rsplit("@", 1)[0]
 
 
+@dataclass(frozen=True)
+class _Weight:
+    """A constant of the model: what a slot holds that is no `Root`."""
+
+    name: str
+
+
 @dataclass
 class _PlanMaker:
     split: Split
     platform: Platform
     _slots: list[dict[str, Any]] = field(default_factory=list)
-    _slot_of: dict[Any, int] = field(default_factory=dict)
+    _slot_of: dict[tuple[Root | _Weight, int], int] = field(default_factory=dict)
     _workers: list[dict[str, Any]] = field(default_factory=list)
     _worker_of: dict[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        own = [device for device in self.platform.devices if not is_host(device)]
+        # The memories: main memory first, then each device that has its own.
+        self._spaces = [("host", CPU, 0), *((d.name, *dl_device(self.platform, d)) for d in own)]
+        numbers = {name: number for number, (name, _, _) in enumerate(self._spaces)}
+        # The memory of each device, as a position in `_spaces`.
+        self._space = [0 if is_host(d) else numbers[d.name] for d in self.platform.devices]
+        self._weight_of = {
+            value: _Weight(name) for name, value in self.split.constants.items()
+        }
+
     def plan(self) -> dict[str, Any]:
-        signature = input_signature(self.split)
+        homes = self.split.input_home
         inputs = [
-            {
-                "name": name,
-                "slot": self._slot(Root(None, i), home),
-                "shape": list(shape),
-                "dtype": t,
-            }
+            {"name": name, "slot": self._slot(Root(None, i), home), "shape": list(shape), "dtype": t}
             for i, ((name, shape, t), home) in enumerate(
-                zip(signature, self.split.input_home, strict=True)
+                zip(input_signature(self.split), homes, strict=True)
             )
         ]
         for segment in self.split.segments:
             self._computing(segment.device)
-        steps = self._steps()
+        steps = [self._step(step) for step in self.split.steps]
         return {
             "format": FORMAT,
+            "batch": self.split.batch,
             "devices": [
                 {"name": name, "dl_type": dl_type, "dl_id": dl_id}
                 for name, dl_type, dl_id in self._spaces
@@ -76,46 +105,40 @@ class _PlanMaker:
             "slots": self._slots,
             "inputs": inputs,
             "constants": [
-                {"name": constant_name(key[1], key[2]), "slot": slot}
-                for key, slot in self._slot_of.items()
-                if key[0] == "constant"
+                {"name": constant_name(what.name, space), "slot": slot}
+                for (what, space), slot in self._slot_of.items()
+                if isinstance(what, _Weight)
             ],
             "outputs": self._outputs(),
             "steps": steps,
         }
 
-    @property
-    def _spaces(self) -> list[tuple[str, int, int]]:
-        """The memories: main memory first, then each device that has its own."""
-        own = [device for device in self.platform.devices if not is_host(device)]
-        return [("host", CPU, 0), *((d.name, *dl_device(self.platform, d)) for d in own)]
-
-    def _space(self, device: int) -> int:
-        """The memory of a device, as a position in `_spaces`."""
-        row = self.platform.devices[device]
-        if is_host(row):
-            return 0
-        return [name for name, _, _ in self._spaces].index(row.name)
-
-    def _slot(self, what: Any, device: int, name: str = "") -> int:
-        """The slot that holds a root (or other key) in the memory of a device."""
-        key = (*(what if isinstance(what, tuple) else ("root", what)), self._space(device))
+    def _slot(self, what: Root | _Weight, device: int) -> int:
+        """The slot that holds a tensor in the memory of a device."""
+        key = (what, self._space[device])
         if key not in self._slot_of:
             self._slot_of[key] = len(self._slots)
-            self._slots.append({"name": name or self._name(what), "device": self._space(device)})
+            row = {"name": self._name(what), "device": self._space[device]}
+            self._slots.append({**row, **self._type(what)})
         return self._slot_of[key]
 
-    def _name(self, what: Any) -> str:
+    def _name(self, what: Root | _Weight) -> str:
+        if isinstance(what, _Weight):
+            return what.name
+        if what.call is None:
+            return self.split.inputs[what.index]
+        return self.split.main.tensor_name(what)
+
+    def _type(self, what: Root | _Weight) -> dict[str, Any]:
         if isinstance(what, Root):
-            if what.call is None:
-                return self.split.inputs[what.index]
-            return self.split.main.tensor_name(what)
-        return str(what[1])
+            return _type_row(self.split.main.type_of(what))
+        value = self.split.constants[what.name]
+        return {"shape": [int(d) for d in value.shape], "dtype": str(value.dtype)}
 
     def _worker(self, name: str, device: int, cores: Sequence[int], role: str) -> int:
         if name not in self._worker_of:
             self._worker_of[name] = len(self._workers)
-            row = {"name": name, "device": self._space(device), "cores": list(cores), "role": role}
+            row = {"name": name, "device": self._space[device], "cores": list(cores), "role": role}
             self._workers.append(row)
         return self._worker_of[name]
 
@@ -124,61 +147,58 @@ class _PlanMaker:
         row = self.platform.devices[device]
         return self._worker(row.name, device, row.cores, "compute")
 
-    def _steps(self) -> list[dict[str, Any]]:
-        """Segments by their first call, each copy after the calls that stand before it.
+    def _step(self, step: Segment | Copy) -> dict[str, Any]:
+        return self._copy(step) if isinstance(step, Copy) else self._kernels(step)
 
-        A copy into a memory where the tensor is already (two CPU devices read what came from a
-        GPU) is none.
-        """
-        keyed: list[tuple[float, Segment | tuple[int, Root, int, int]]] = [
-            (float(segment.calls[0]), segment) for segment in self.split.segments
-        ]
-        keyed += [(copy[0] - 0.5, copy) for copy in self.split.copies]
-        keyed.sort(key=lambda pair: pair[0])
-        steps = []
-        filled = {self._slot(Root(None, i), home) for i, home in enumerate(self.split.input_home)}
-        for _, item in keyed:
-            if isinstance(item, Segment):
-                steps.append(self._call_step(item))
-            elif self._slot(item[1], item[3]) not in filled:
-                steps.append(self._copy_step(*item[1:]))
-            filled.update(steps[-1]["outs"] if steps else ())
-        return steps
-
-    def _call_step(self, segment: Segment) -> dict[str, Any]:
+    def _kernels(self, segment: Segment) -> dict[str, Any]:
         device = segment.device
-        ins = [self._slot(root, device) for root in segment.ins]
-        names = {value: name for name, value in self.split.constants.items()}
-        ins += [self._slot(("constant", names[value]), device) for value in segment.constants]
+        reads = [*segment.ins, *(self._weight_of[value] for value in segment.constants)]
+        places: dict[Any, dict[str, int]] = {what: {"in": i} for i, what in enumerate(reads)}
+        places |= {root: {"out": i} for i, root in enumerate(segment.outs)}
+        scratch = _place_temporaries(self.split, segment, places)
         return {
-            "kind": "call",
+            "kind": "kernels",
             "name": f"{self.platform.names[device]}/{segment.name}",
-            "function": segment.name,
             "worker": self._computing(device),
-            "ins": ins,
+            "ins": [self._slot(what, device) for what in reads],
             "outs": [self._slot(root, device) for root in segment.outs],
+            "scratch": scratch,
+            "calls": [self._call(self.split.main.calls[i], places) for i in segment.calls],
         }
 
-    def _copy_step(self, root: Root, near: int, far: int) -> dict[str, Any]:
-        src, dst = self.platform.devices[near], self.platform.devices[far]
+    def _call(self, call: KernelCall, places: Mapping[Any, Mapping[str, int]]) -> dict[str, Any]:
+        main = self.split.main
+        args = []
+        for expr, constant in zip(call.args, main.constants(call), strict=True):
+            what = main.root(expr) if constant is None else self._weight_of[constant]
+            args.append({**places[what], **_type_row(expr.ty)})
+        for k, ty in enumerate(call.outputs):
+            args.append({**places[Root(call.position, k)], **_type_row(ty)})
+        return {
+            "kernel": self.split.symbols[call.position],
+            "task": main.task_ids[call.position],
+            "args": args,
+            "written": len(call.outputs),
+        }
+
+    def _copy(self, copy: Copy) -> dict[str, Any]:
+        near, far = (self.platform.devices[device] for device in (copy.near, copy.far))
         return {
             "kind": "copy",
-            "name": f"{self._name(root)}: {src.name} > {dst.name}",
-            "worker": self._copying(near, far),
-            "ins": [self._slot(root, near)],
-            "outs": [self._slot(root, far)],
-            "to_device": self._space(far),
+            "name": f"{self._name(copy.root)}: {near.name} > {far.name}",
+            "worker": self._copying(copy),
+            "ins": [self._slot(copy.root, copy.near)],
+            "outs": [self._slot(copy.root, copy.far)],
+            "to_device": self._space[copy.far],
         }
 
-    def _copying(self, near: int, far: int) -> int:
-        """The worker of a copy: an end that it keeps from computing, else the link's own."""
-        for device in (far, near):
-            row = self.platform.devices[device]
-            if not row.overlap and row.name in self._worker_of:
-                return self._computing(device)
+    def _copying(self, copy: Copy) -> int:
+        """The worker of a copy: an end's, or the link's own, which drives the end with an engine."""
+        if copy.worker is not None:
+            return self._computing(copy.worker)
         names = self.platform.names
-        engine = near if is_host(self.platform.devices[far]) else far
-        return self._worker(f"{names[near]}>{names[far]}", engine, (), "copy")
+        engine = copy.near if is_host(self.platform.devices[copy.far]) else copy.far
+        return self._worker(f"{names[copy.near]}>{names[copy.far]}", engine, (), "copy")
 
     def _outputs(self) -> list[dict[str, Any]]:
         return [
@@ -189,9 +209,25 @@ class _PlanMaker:
         ]
 
 
-def tasks_of_steps(split: Split, plan: dict[str, Any]) -> list[Sequence[str]]:
-    """The ids of the tasks that each step of a plan runs, in order; none for a copy."""
-    by_name = {
-        segment.name: [split.main.task_ids[i] for i in segment.calls] for segment in split.segments
-    }
-    return [by_name.get(step.get("function", ""), []) for step in plan["steps"]]
+def _place_temporaries(
+    split: Split, segment: Segment, places: dict[Any, dict[str, int]]
+) -> int:
+    """Add the offsets of what a segment keeps to itself to `places`; returns the arena's bytes."""
+    main = split.main
+    lives: dict[Root, tuple[int, int]] = {}
+    for number, position in enumerate(segment.calls):
+        call = main.calls[position]
+        for root in main.reads(call):
+            if root in lives:
+                lives[root] = lives[root][0], number
+        made = (Root(position, k) for k in range(len(call.outputs)))
+        lives |= {root: (number, number) for root in made if root not in places}
+    offsets, scratch = plan_storage(
+        [Lifetime(tensor_bytes(main.type_of(r)), *life) for r, life in lives.items()]
+    )
+    places |= {root: {"scratch": o} for root, o in zip(lives, offsets, strict=True)}
+    return scratch
+
+
+def _type_row(ty: Any) -> dict[str, Any]:
+    return {"shape": list(static_shape(ty, "tensor")), "dtype": str(ty.dtype)}
