@@ -1,12 +1,13 @@
-"""docs/performance.md from the results of `kernels`, `models`, `layouts` and `profiling`."""
+"""docs/performance.md from the results of kernels and models, and of whole plans."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.execution import page as execution
+from benchmarks.parts import GOAL_HEADS, Document, Row, by, goal, machine
 from benchmarks.scheduling.page import table
 from benchmarks.scheduling.runner import geometric_mean
 
@@ -14,14 +15,12 @@ from benchmarks.scheduling.runner import geometric_mean
 # our time / ONNX Runtime's for models (geometric mean, worst), seconds of a build.
 KERNEL_MEAN, KERNEL_LEAST = 1.0, 0.5
 MODEL_MEAN, MODEL_WORST, BUILD_SECONDS = 1.1, 1.5, 15.0
-Document = dict[str, Any]
-Row = dict[str, Any]
 
-_HEAD = """# What the kernels reach
+_HEAD = """# What kernels and plans reach
 
-Every figure here is from `benchmarks/results/{kernels,models,layouts,profiling}.json`, which
-`python -m benchmarks.kernels`, `.models`, `.layouts` and `.profiling` write;
-`python -m benchmarks.models --show` makes this page of them. Nothing was tuned.
+Every figure here is from `benchmarks/results/NAME.json`, which `python -m benchmarks.NAME` writes
+(`kernels`, `models`, `layouts`, `profiling`; `steady_state`, `latency`, `big_little`, `dispatch`,
+`soak`); `python -m benchmarks.models --show` makes this page of them. Nothing was tuned.
 """
 
 
@@ -35,14 +34,6 @@ def write_page(results: Path, docs: Path) -> None:
     parts = [_HEAD, _goals(found)]
     parts += [section(found[name]) for name, section in _SECTIONS.items() if name in found]
     (docs / "performance.md").write_text("\n".join(parts), encoding="utf-8")
-
-
-def by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
-    """Rows in groups, in the order in which the groups first appear."""
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row[key], []).append(row)
-    return groups
 
 
 def ratio(row: Row) -> float:
@@ -63,40 +54,36 @@ def _goals(found: dict[str, Document]) -> str:
         rows = [row for row in found["kernels"]["rows"] if row["family"] != "lrn"]
         usual = geometric_mean([1 / row["ratio"] for row in rows])
         lines += [
-            _goal("kernels: ONNX Runtime's time / ours, geometric mean", f"≥ {KERNEL_MEAN}",
-                  f"{mean:.2f}", mean >= KERNEL_MEAN),
-            _goal("the same without LRN, where ONNX Runtime is very slow", f"≥ {KERNEL_MEAN}",
-                  f"{usual:.2f}", usual >= KERNEL_MEAN),
-            _goal("kernels: the least of them", f"≥ {KERNEL_LEAST}",
-                  f"{min(speeds):.2f} ({below} of {len(speeds)} below)", not below),
+            goal("kernels: ONNX Runtime's time / ours, geometric mean", f"≥ {KERNEL_MEAN}",
+                 f"{mean:.2f}", mean >= KERNEL_MEAN),
+            goal("the same without LRN, where ONNX Runtime is very slow", f"≥ {KERNEL_MEAN}",
+                 f"{usual:.2f}", usual >= KERNEL_MEAN),
+            goal("kernels: the least of them", f"≥ {KERNEL_LEAST}",
+                 f"{min(speeds):.2f} ({below} of {len(speeds)} below)", not below),
         ]  # fmt: skip
     for cores, rows in by(found.get("models", {"rows": []})["rows"], "cores").items():
         what = f"models on {cores} core{'s' * (cores > 1)}: our time / ONNX Runtime's"
         mean, worst = geometric_mean([ratio(row) for row in rows]), max(rows, key=ratio)
         what += " (others kept the cores busy)" if _disturbed(rows) else ""
         lines += [
-            _goal(f"{what}, geometric mean", f"≤ {MODEL_MEAN}", f"{mean:.2f}", mean <= MODEL_MEAN),
-            _goal(f"{what}, worst", f"≤ {MODEL_WORST}", f"{ratio(worst):.2f} ({worst['model']})",
+            goal(f"{what}, geometric mean", f"≤ {MODEL_MEAN}", f"{mean:.2f}", mean <= MODEL_MEAN),
+            goal(f"{what}, worst", f"≤ {MODEL_WORST}", f"{ratio(worst):.2f} ({worst['model']})",
                   ratio(worst) <= MODEL_WORST),
         ]  # fmt: skip
     if "models" in found:
         slow = max(found["models"]["rows"], key=build_seconds)
         seconds = build_seconds(slow)
         lines.append(
-            _goal("models: import, lowering, schedules and compilation", f"≤ {BUILD_SECONDS:g} s",
-                  f"{seconds:.1f} s ({slow['model']})", seconds <= BUILD_SECONDS)
+            goal("models: import, lowering, schedules and compilation", f"≤ {BUILD_SECONDS:g} s",
+                 f"{seconds:.1f} s ({slow['model']})", seconds <= BUILD_SECONDS)
         )  # fmt: skip
     for row in found.get("profiling", {"rows": []})["rows"]:
         if row["model"] == "resnet50":
-            goal, seconds = found["profiling"]["goal_s"], row["profile_s"]
-            lines.append(_goal("profiling: all kernels of resnet50 on one target", f"≤ {goal:g} s",
-                               f"{seconds:.1f} s", seconds <= goal))  # fmt: skip
-    heads = ["goal", "wanted", "reached", "met"]
-    return "\n".join(["## What was meant to be reached", "", table(heads, lines), ""])
-
-
-def _goal(text: str, wanted: str, reached: str, met: bool) -> list[str]:
-    return [text, wanted, reached, "yes" if met else "**no**"]
+            limit, seconds = found["profiling"]["goal_s"], row["profile_s"]
+            lines.append(goal("profiling: all kernels of resnet50 on one target", f"≤ {limit:g} s",
+                              f"{seconds:.1f} s", seconds <= limit))  # fmt: skip
+    lines += execution.goals(found)
+    return "\n".join(["## What was meant to be reached", "", table(GOAL_HEADS, lines), ""])
 
 
 def _models(document: Document) -> str:
@@ -107,7 +94,7 @@ def _models(document: Document) -> str:
         "and in brackets the median. *Build* is CPU time: import, lowering, schedules, "
         "compilation. *Error* is the largest difference from ONNX Runtime's logits over their "
         "deviation. *Others* says how many cores other programs kept busy meanwhile: with two "
-        "threads on two cores they cost both sides much.", "", _machine(document), "",
+        "threads on two cores they cost both sides much.", "", machine(document), "",
     ]  # fmt: skip
     heads = ["model", "ours", "ONNX Runtime", "ours / ONNX Runtime's"]
     heads += ["build, s", "error", "others"]
@@ -178,7 +165,7 @@ def _profiling(document: Document) -> str:
         "Profiling every kernel of a model from nothing, on one core, with a helping child that "
         "compiles beside it; in s. *Compare* is what contests between implementations took; a "
         "spread is the lower quartile of the repeats over the smallest, less one.", "",
-        _machine(document), "", table(heads, rows), "",
+        machine(document), "", table(heads, rows), "",
     ])  # fmt: skip
 
 
@@ -192,7 +179,7 @@ def _kernels(document: Document) -> str:
         f"({document['peak_gflops']:.0f} GFLOP/s), or copying or reading as many bytes as the "
         "case does. ONNX Runtime computes convolutions blocked (NCHWc): its time has the "
         "reordering in and out, which a whole model does only at the edges.", "",
-        _machine(document), "",
+        machine(document), "",
         "ONNX Runtime's time over ours (above 1: ours is quicker):", "",
         table(
             ["family", "cases", "geometric mean", "least", f"below {KERNEL_LEAST}",
@@ -256,7 +243,7 @@ def _layouts(document: Document) -> str:
         "on NCHW too; and by that kernel on NCHW16c (activations in blocks of 16 channels). It has "
         "the best of several register tiles for each convolution. Without epilogues, and without "
         "the transformations at the edges of the network.", "",
-        _machine(document), "",
+        machine(document), "",
         table(heads, lines), "",
         _verdict([geometric_mean(list(column)) for column in zip(*ratios, strict=True)]), "",
     ])  # fmt: skip
@@ -276,17 +263,9 @@ def _verdict(means: list[float]) -> str:
 _WORTH_IT = 0.9
 
 
-def _machine(document: Document) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
-    target = document["target"]
-    return (
-        f"{document['machine']}, {document['cores']} cores, load {document['load']:.1f}, target "
-        f"`{target['mcpu'] if isinstance(target, dict) else target}`; {versions}."
-    )
-
-
 _SECTIONS = {
     "models": _models,
+    **execution.SECTIONS,
     "layouts": _layouts,
     "profiling": _profiling,
     "kernels": _kernels,

@@ -9,21 +9,38 @@ import pytest
 
 from benchmarks import dispatch
 
+SEGMENTS = {"segment, foreign", "segment, 1 kernel"}
+PARTS = {
+    ("kernel call", "executor"),
+    ("start of a step", "executor"),
+    ("edge across devices", "executor"),
+    *(
+        (what, by)
+        for what in ("submit to result, 1 kernel", "wake-up from idleness")
+        for by in ("executor (C++ functions)", "Executor.submit", "Executor.run")
+    ),
+}
 
-def test_a_small_run_leaves_the_committed_results_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    before = dispatch.RESULTS.read_bytes()
-    dispatch.main(["--small"])
-    assert "microseconds a segment" in capsys.readouterr().out
-    assert dispatch.RESULTS.read_bytes() == before
 
-
-def test_small_dispatch_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    dispatch.main(["--small", "--output", str(tmp_path / "dispatch.json")])
-    document = json.loads((tmp_path / "dispatch.json").read_text())
-    measured = {(row["runner"], row["segment"], row["workers"]) for row in document["rows"]}
-    ours = {("executor", kind, workers) for kind in ("noop", "vm") for workers in (1, 2)}
-    stream = {("stream", kind, workers) for _, kind, workers in ours}
-    python = {("python threads", kind, workers) for _, kind, workers in ours}
-    assert measured == ours | stream | python | {("tvm vm", "noop", 1)}
-    assert all(0 < row["best"] <= row["median"] for row in document["rows"])
-    assert "microseconds a segment" in capsys.readouterr().out
+def test_a_small_run_writes_what_it_prints_where_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    committed = dispatch.RESULTS.read_bytes() if dispatch.RESULTS.exists() else None
+    figures = dispatch.main(["--small", "--output", str(tmp_path / "dispatch.json")])
+    document = json.loads((tmp_path / "dispatch.json").read_text(encoding="utf-8"))
+    assert len(document["rows"]) == len(figures)
+    ours = {(what, by, workers) for what in SEGMENTS for by in ("executor", "stream")
+            for workers in (1, 2)}  # fmt: skip
+    peers = {(what, "TVM's VM", 1) for what in SEGMENTS}
+    peers |= {("segment, foreign", "Python threads", workers) for workers in (1, 2)}
+    chains = {(f.what, f.runner, f.workers) for f in figures if f.what in SEGMENTS}
+    assert chains == ours | peers
+    assert {(f.what, f.runner) for f in figures if f.what not in SEGMENTS} == PARTS
+    for figure in figures:
+        assert figure.best <= figure.median <= figure.p99
+        if figure.what in SEGMENTS or figure.what.startswith("submit"):
+            assert figure.best > 0
+    printed = capsys.readouterr().out
+    assert "edge across devices" in printed and "< 2: " in printed
+    now = dispatch.RESULTS.read_bytes() if dispatch.RESULTS.exists() else None
+    assert now == committed

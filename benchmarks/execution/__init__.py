@@ -1,0 +1,1 @@
+"""Parts of the benchmarks that run whole plans: models, contenders, turns, and their page."""

@@ -1,0 +1,129 @@
+"""Threads that use one executor at once and at random, and keep the books of what they get.
+
+Each takes one of a few inputs and a way to ask for its outputs: wait for them; cancel after a
+while; give a deadline that may be too short; map over several; run. Whatever comes back is
+compared, bit by bit, with what a run alone has given for this input: an output of another request,
+or one out of order in a map, would be seen. Every request ends as one of `COUNTS`, or it is lost.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.cli.measure import Arrays
+from tvm_hetero.errors import DeadlineError
+from tvm_hetero.runtime.executor import Executor
+
+COUNTS = ("done", "cancelled", "late")
+# A request that takes longer than this is lost, seconds.
+_LOST = 60.0
+_MAPPED = 5
+Outputs = list[np.ndarray[Any, Any]]
+
+
+class Caller(threading.Thread):
+    """One thread; `counts` is its book, which only it writes.
+
+    Attributes
+    ----------
+    counts : requests ``submitted``, and how they ended: `COUNTS`, ``wrong`` or ``lost``.
+    error : what ended the thread, if it did not end by itself.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        inputs: Sequence[Arrays],
+        expected: Sequence[Outputs],
+        latency: float,
+        seed: int,
+    ) -> None:
+        super().__init__(name=f"caller-{seed}", daemon=True)
+        self.counts: Counter[str] = Counter()
+        self.error: BaseException | None = None
+        self._executor, self._inputs, self._expected = executor, inputs, expected
+        self._latency = latency
+        self._random = random.Random(seed)
+        self._ended = threading.Event()
+
+    def end(self) -> None:
+        """Ask it to end after the request at hand."""
+        self._ended.set()
+
+    def run(self) -> None:
+        """Requests without a pause, until `end`."""
+        ways = [self._wait, self._cancel, self._hurry, self._map, self._run]
+        try:
+            while not self._ended.is_set():
+                self._random.choices(ways, weights=(4, 3, 3, 1, 1))[0]()
+        except BaseException as error:
+            self.error = error
+
+    def _wait(self) -> None:
+        which = self._pick()
+        self._settle(which, self._executor.submit(self._inputs[which]))
+
+    def _cancel(self) -> None:
+        """After a time in which it may be queued, in flight or done; then `cancel` is to say so."""
+        which = self._pick()
+        pending = self._executor.submit(self._inputs[which])
+        time.sleep(self._random.uniform(0.0, 3 * self._latency))
+        if pending.cancel():
+            try:
+                pending.result(_LOST)
+                self.counts["wrong"] += 1
+            except CancelledError:
+                self.counts["cancelled"] += 1
+            except FutureTimeoutError:
+                self.counts["lost"] += 1
+        else:
+            self._settle(which, pending)
+
+    def _hurry(self) -> None:
+        which, deadline = self._pick(), self._random.uniform(0.1, 20.0) * self._latency
+        try:
+            self._settle(which, self._executor.submit(self._inputs[which], deadline=deadline))
+        except DeadlineError:  # before it had room
+            self.counts["late"] += 1
+
+    def _map(self) -> None:
+        chosen = [self._pick() for _ in range(_MAPPED)]
+        found = 0
+        for which, outputs in zip(
+            chosen, self._executor.map(self._inputs[i] for i in chosen), strict=True
+        ):
+            self._compare(which, outputs)
+            found += 1
+        self.counts["lost"] += _MAPPED - found
+
+    def _run(self) -> None:
+        which = self._pick()
+        self._compare(which, self._executor.run(self._inputs[which]))
+
+    def _pick(self) -> int:
+        self.counts["submitted"] += 1
+        return self._random.randrange(len(self._inputs))
+
+    def _settle(self, which: int, pending: Any) -> None:
+        try:
+            self._compare(which, pending.result(_LOST))
+        except DeadlineError:
+            self.counts["late"] += 1
+        except FutureTimeoutError:
+            self.counts["lost"] += 1
+
+    def _compare(self, which: int, outputs: Sequence[Any]) -> None:
+        right = all(
+            np.array_equal(np.asarray(mine.numpy()), wanted)
+            for mine, wanted in zip(outputs, self._expected[which], strict=True)
+        )
+        self.counts["done" if right else "wrong"] += 1

@@ -1,0 +1,142 @@
+"""Who is measured: a built plan's executors and ONNX Runtime, on the same inputs, in turns.
+
+Everything that is compared is measured in one process and in turns, with a pause before each turn:
+threads of ONNX Runtime spin for a while after a run, our workers for two milliseconds. The
+machine's drift meets all alike then. What other programs did meanwhile stands in the results.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from benchmarks.execution.cases import SEED
+from tvm_hetero.cli.measure import Arrays, OnnxRuntime, largest_difference
+from tvm_hetero.cli.neighbours import Neighbours
+from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.partition import Partition, partition
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Kind, Objective
+from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable
+from tvm_hetero.runtime.executor import Executor
+from tvm_hetero.runtime.turns import Runner
+
+# Takes about how many seconds to measure, returns images per second.
+Rate = Callable[[float], float]
+PAUSE = 0.05
+# A stream counts this many batches at least: with fewer, its ends would weigh too much.
+LEAST_BATCHES = 6
+
+
+@dataclass(frozen=True)
+class Built:
+    """A model as a plan: what was decided, and what it was compiled to."""
+
+    placed: Partition
+    executable: Executable
+    build_s: float
+
+
+def build_plan(
+    model: onnx.ModelProto, platform: Platform, objective: Objective, time_limit: float
+) -> Built:
+    """Import, partition with measured costs, and compile, together with the best single device."""
+    start = time.perf_counter()
+    module = from_onnx(model)
+    placed = partition(module, platform, objective, time_limit=time_limit, seed=SEED)
+    executable = build(placed.module)
+    return Built(placed, executable, time.perf_counter() - start)
+
+
+def executors_of(built: Built) -> dict[str, Executor]:
+    """An executor of every variant; the plan's twice where it is that of a single device."""
+    found = {name: built.executable.executor(name) for name in (PARTITION, SINGLE)
+             if name in built.executable.variants}  # fmt: skip
+    found.setdefault(SINGLE, found[PARTITION])
+    return found
+
+
+def elements_of(arrays: Arrays, batch: int) -> list[Arrays]:
+    """Inputs of a whole batch as those of its elements."""
+    parts = {name: np.split(array, batch) for name, array in arrays.items()}
+    return [{name: part[e] for name, part in parts.items()} for e in range(batch)]
+
+
+def difference(executor: Executor, inputs: Arrays, batch: int, peer: OnnxRuntime) -> float:
+    """The largest deviation of any element from ONNX Runtime, relative to its largest value."""
+    outputs = [np.split(np.asarray(out.numpy()), batch) for out in executor.run(inputs)]
+    worst = 0.0
+    for e, element in enumerate(elements_of(inputs, batch)):
+        expected = peer.outputs(element)
+        mine = [out[e].reshape(want.shape) for out, want in zip(outputs, expected, strict=True)]
+        worst = max(worst, largest_difference(mine, expected).relative)
+    return worst
+
+
+def batch_runner(executor: Executor, inputs: Arrays, kind: Kind, seconds: float) -> Runner:
+    """Seconds of a batch: latency of run after run, or of the steady state of streams.
+
+    A stream counts as many batches as take about `seconds`.
+    """
+    if kind != "throughput":
+        return lambda count: executor.benchmark(inputs, repeat=count, warmup=0)
+    batches = _batches(executor.throughput(inputs, LEAST_BATCHES), seconds)
+    return lambda count: [executor.throughput(inputs, batches) for _ in range(count)]
+
+
+def peer_runner(peer: OnnxRuntime, elements: list[Arrays]) -> Runner:
+    """Seconds of a batch on ONNX Runtime, which takes its elements one after another."""
+    runners = [peer.runner(element) for element in elements]
+    return lambda count: [sum(run(1)[0] for run in runners) for _ in range(count)]
+
+
+def stream_rate(executor: Executor, inputs: Arrays, batch: int) -> Rate:
+    """Images per second of a stream of batches in its steady state."""
+    period = executor.throughput(inputs, LEAST_BATCHES)
+
+    def rate(seconds: float) -> float:
+        return batch / executor.throughput(inputs, _batches(period, seconds))
+
+    return rate
+
+
+def _batches(period: float, seconds: float) -> int:
+    return max(LEAST_BATCHES, round(seconds / period))
+
+
+def peer_rate(peer: OnnxRuntime, element: Arrays) -> Rate:
+    """Images per second of runs one after another."""
+    run = peer.runner(element)
+    run(2)
+
+    def rate(seconds: float) -> float:
+        images, start = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - start) < seconds or images < LEAST_BATCHES:
+            run(1)
+            images += 1
+        return images / elapsed
+
+    return rate
+
+
+def rates_in_turns(
+    contenders: Mapping[str, Rate], rounds: int, seconds: float, apart: frozenset[str]
+) -> tuple[dict[str, list[float]], float]:
+    """What each reaches in every round, and how many cores others kept busy meanwhile.
+
+    Those in `apart` are processes of their own, so the kernel's books cannot tell them from others.
+    """
+    rates: dict[str, list[float]] = {name: [] for name in contenders}
+    busy: list[float] = []
+    for _ in range(rounds):
+        for name, rate in contenders.items():
+            time.sleep(PAUSE)
+            neighbours = Neighbours()
+            rates[name].append(rate(seconds))
+            busy += [] if name in apart else [neighbours.busy_cores()]
+    return rates, sum(busy) / len(busy)

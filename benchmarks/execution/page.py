@@ -1,0 +1,213 @@
+"""The part of docs/performance.md that tells how plans run, and the goals of it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchmarks.parts import Document, Row, goal, machine
+from benchmarks.scheduling.page import table
+from benchmarks.scheduling.runner import geometric_mean
+
+# What is meant to be reached: the plan's rate over one device's; shares by which a prediction may
+# be off; microseconds of a segment on one worker and on two; growth of the soak's memory.
+STEADY_GOAL = 1.9
+ERROR_MEDIAN, ERROR_WORST = 0.05, 0.10
+SEGMENT_GOALS = {1: 2.0, 2: 5.0}
+GROWTH = 0.01
+RIVALS = ("threads", "ort_threads", "ort_processes")
+
+
+def over_single(row: Row) -> float:
+    """The plan's images per second over one device's."""
+    return float(row["median"]["plan"] / row["median"]["single"])
+
+
+def over_rivals(row: Row) -> float:
+    """The plan's images per second over the best rival's."""
+    return float(row["median"]["plan"] / max(row["median"][rival] for rival in RIVALS))
+
+
+def error(row: Row) -> float:
+    """By which share the measured median is above the prediction."""
+    return float(row["plan_median_s"] / row["predicted_s"] - 1)
+
+
+def goals(found: Mapping[str, Document]) -> list[list[str]]:
+    """Lines for the table of goals, of those benchmarks that have results."""
+    lines: list[list[str]] = []
+    for name, make in _GOALS.items():
+        if name in found:
+            lines += make(found[name])
+    return lines
+
+
+def _steady_goals(document: Document) -> list[list[str]]:
+    rows = document["rows"]
+    lines = []
+    for what, ratio, wanted in (
+        ("one device's", over_single, STEADY_GOAL),
+        ("the best rival's", over_rivals, 1.0),
+    ):
+        least, mean = min(rows, key=ratio), geometric_mean([ratio(row) for row in rows])
+        text = f"{ratio(least):.2f} ({least['model']}), mean {mean:.2f}"
+        lines.append(
+            goal(f"steady state of two cores: images/s over {what}, least", f"≥ {wanted:g}",
+                 text, ratio(least) >= wanted)
+        )  # fmt: skip
+    return lines
+
+
+def _latency_goals(document: Document) -> list[list[str]]:
+    errors = [abs(error(row)) for row in document["rows"]]
+    return [
+        goal(f"latency of plans, measured against predicted: {which} error",
+             f"≤ {100 * limit:g} %", f"{100 * reached:.1f} %", reached <= limit)
+        for which, reached, limit in (
+            ("median", statistics.median(errors), ERROR_MEDIAN),
+            ("worst", max(errors), ERROR_WORST),
+        )
+    ]  # fmt: skip
+
+
+def _dispatch_goals(document: Document) -> list[list[str]]:
+    lines = []
+    for workers, limit in SEGMENT_GOALS.items():
+        ours = [row["best"] for row in document["rows"]
+                if row["runner"] == "executor" and row["workers"] == workers
+                and row["what"].startswith("segment")]  # fmt: skip
+        where = "on one worker" if workers == 1 else "that changes workers"
+        lines.append(goal(f"an empty segment {where}", f"< {limit:g} µs",
+                          f"{max(ours):.2f} µs", max(ours) < limit))  # fmt: skip
+    return lines
+
+
+def _soak_goals(document: Document) -> list[list[str]]:
+    wrong, growth = document["wrong"] + document["lost"], document["growth"]
+    return [
+        goal("soak: requests lost, wrong or out of order", "0", str(wrong), wrong == 0),
+        goal("soak: tensors allocated after the warm-up", "0", str(document["allocations"]),
+             document["allocations"] == 0),
+        goal("soak: growth of memory, last third over first", f"≤ {100 * GROWTH:g} %",
+             f"{100 * growth:+.2f} %", growth <= GROWTH),
+    ]  # fmt: skip
+
+
+def _steady(document: Document) -> str:
+    heads = ["model", "one device", "**plan**", "predicted", "two threads", "ORT, 2 threads",
+             "ORT, 2 processes", "plan / one device", "plan / best rival", "others"]  # fmt: skip
+    lines = []
+    for row in document["rows"]:
+        rates = row["median"]
+        figures = [rates["single"], rates["plan"], row["predicted"], rates["threads"]]
+        figures += [rates["ort_threads"], rates["ort_processes"]]
+        lines.append([
+            row["model"], *(f"{figure:.1f}" for figure in figures),
+            f"{over_single(row):.2f}", f"{over_rivals(row):.2f}", f"{row['others']:.1f}",
+        ])  # fmt: skip
+    return "\n".join([
+        "## Two cores in the steady state", "",
+        "Images per second, the median of "
+        f"{document['rounds']} rounds of {document['seconds']:g} s in which all sides took turns. "
+        "*One device* is core 0 alone, batches in a stream; the *plan* has two devices of a core "
+        f"each, {document['batch']} images in a batch; *two threads* is our build for one device "
+        "of both cores; *ORT, 2 processes* is ONNX Runtime in two processes of one thread, each "
+        "pinned to a core. *Others* says how many cores other programs kept busy.", "",
+        machine(document), "", table(heads, lines), "",
+    ])  # fmt: skip
+
+
+def _latency(document: Document) -> str:
+    return "\n".join([
+        "## Predicted and measured", "",
+        "Latency of plans for two equal devices of a core each, in ms: the proven bound of the "
+        "problem, the plan's predicted and its measured makespan (median), the best single device "
+        "and ONNX Runtime with two threads (which takes the elements of a batch one after "
+        "another).", "",
+        machine(document), "",
+        table(["model", "batch", "bound", "predicted", "**measured**", "error",
+               "measured / bound", "one device", "speed-up", "ONNX Runtime", "others"],
+              [[row["model"], row["batch"], *_times(row), f"{100 * error(row):+.1f} %",
+                _over(row, "plan_median_s", "bound_s"), _ms(row["single_median_s"]),
+                _over(row, "single_median_s", "plan_median_s"), _ms(row["ort_median_s"]),
+                f"{row['others']:.1f}"] for row in document["rows"]]), "",
+    ])  # fmt: skip
+
+
+def _big_little(document: Document) -> str:
+    return "\n".join([
+        "## A big core and a little one", "",
+        f"Core 0 runs all that it can, core 1 code for {document['little']}. Times per batch in "
+        "ms, medians: of one run for latency, between two batches of a stream for throughput. "
+        "*Possible* is the fast core's measured time over the bound: the largest speed-up that the "
+        "costs leave. ONNX Runtime has two threads at full width on both cores.", "",
+        machine(document), "",
+        table(["model", "objective", "batch", "fast core", "bound", "predicted", "**measured**",
+               "**speed-up**", "possible", "ONNX Runtime", "others"],
+              [[row["model"], row["objective"], row["batch"], _ms(row["single_median_s"]),
+                *_times(row), _over(row, "single_median_s", "plan_median_s"),
+                _over(row, "single_median_s", "bound_s"), _ms(row["ort_median_s"]),
+                f"{row['others']:.1f}"] for row in document["rows"]]), "",
+    ])  # fmt: skip
+
+
+def _times(row: Row) -> list[str]:
+    return [_ms(row[key]) for key in ("bound_s", "predicted_s", "plan_median_s")]
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.2f}"
+
+
+def _over(row: Row, above: str, below: str) -> str:
+    return f"{row[above] / row[below]:.2f}"
+
+
+def _dispatch(document: Document) -> str:
+    return "\n".join([
+        "## What the executor costs", "",
+        f"Microseconds, over {document['runs']} runs; in chains of {document['segments']} segments "
+        "those of one segment. The kernel copies 16 numbers and is part of every figure in which "
+        "it occurs. What each line means stands in `benchmarks/dispatch.py`.", "",
+        machine(document), "",
+        table(["what", "by", "workers", "best", "median", "p99"],
+              [[row["what"], row["runner"], row["workers"],
+                *(f"{row[key]:.2f}" for key in ("best", "median", "p99"))]
+               for row in document["rows"]]), "",
+    ])  # fmt: skip
+
+
+def _soak(document: Document) -> str:
+    counts: dict[str, Any] = document["counts"]
+    threads = sorted({row["threads"] for row in document["rows"]})
+    memory = [row["rss_bytes"] / 2**20 for row in document["rows"]]
+    return "\n".join([
+        "## A soak", "",
+        f"{document['callers']} threads submitted to one executor ({document['model']} on two "
+        f"devices) for {document['seconds']:.0f} s, and cancelled some or gave them too little "
+        f"time: {document['submitted']} requests, of which "
+        + ", ".join(f"{count} {what}" for what, count in counts.items())
+        + f"; {document['wrong']} wrong or out of order, {document['lost']} lost. Resident memory "
+        f"{min(memory):.0f} to {max(memory):.0f} MiB, growth from the first third to the last "
+        f"{100 * document['growth']:+.2f} %; threads of the process: "
+        f"{' or '.join(map(str, threads))}; tensors allocated after the warm-up: "
+        f"{document['allocations']}.", "",
+        machine(document), "",
+    ])  # fmt: skip
+
+
+_GOALS: dict[str, Callable[[Document], list[list[str]]]] = {
+    "steady_state": _steady_goals,
+    "latency": _latency_goals,
+    "dispatch": _dispatch_goals,
+    "soak": _soak_goals,
+}
+
+SECTIONS: dict[str, Callable[[Document], str]] = {
+    "steady_state": _steady,
+    "latency": _latency,
+    "big_little": _big_little,
+    "dispatch": _dispatch,
+    "soak": _soak,
+}

@@ -1,0 +1,82 @@
+"""Branchy networks on two equal cores: what is measured beside what was predicted and the bound.
+
+    python -m benchmarks.latency                   all, writes results/latency.json
+    python -m benchmarks.latency --models inception_v1 --batches 1 --output FILE
+    python -m benchmarks.latency --small           seconds (the tests run it)
+    python -m benchmarks.latency --show            writes docs/performance.md
+
+Inception v1 and v2, a randomly wired network and DenseNet-121, partitioned for the latency of 1 and
+of 8 elements over two devices of a core each. Printed for each: the proven bound, the predicted
+makespan, the measured one (median of runs in turns with the others), how far that is from the
+prediction (goals: median of the errors at most 5 %, the worst at most 10 %, to either side) and
+from the bound, the best single device, and ONNX Runtime with two threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.documents import write_document
+from benchmarks.execution.cases import RANDWIRE, TINY, two_devices
+from benchmarks.execution.compare import Case, Row, compare, line, table
+from benchmarks.execution.page import ERROR_MEDIAN, ERROR_WORST
+from benchmarks.performance import write_page
+from tvm_hetero.problem import Objective
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "latency.json"
+MODELS = ("inception_v1", "inception_v2", RANDWIRE, "densenet121")
+BATCHES = (1, 8)
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Measure, print and write; the rows."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--small", action="store_true", help="a tiny model, few runs, no file")
+    parser.add_argument("--models", help="names with commas between")
+    parser.add_argument("--batches", default=",".join(map(str, BATCHES)))
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for each solve")
+    parser.add_argument("--output", type=Path, help=f"JSON file (everything: {RESULTS.name})")
+    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    args = parser.parse_args(arguments)
+    if args.show:
+        write_page(RESULTS.parent, ROOT / "docs")
+        return []
+    names = args.models.split(",") if args.models else [TINY] if args.small else MODELS
+    batches = [2] if args.small else [int(batch) for batch in args.batches.split(",")]
+    platform = two_devices()
+    rows = []
+    print(table([]))
+    for name in names:
+        for batch in batches:
+            case = Case(name, Objective("latency", batch=batch), args.small)
+            rows.append(compare(case, platform, args.time_limit))
+            print(line(rows[-1]), flush=True)
+    print(summary(rows))
+    everything = (list(names), batches) == (list(MODELS), list(BATCHES))
+    output = args.output or (RESULTS if everything else None)
+    if output is not None:
+        write_document(output, "python -m benchmarks.latency", map(asdict, rows),
+                       target=dict(platform.devices[0].target or {}),
+                       time_limit_s=args.time_limit)  # fmt: skip
+        print(f"written to {output}")
+    return rows
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Errors beside their goals."""
+    errors = [abs(row.error) for row in rows]
+    worst = max(rows, key=lambda row: abs(row.error))
+    return (
+        f"measured against predicted: median error {100 * statistics.median(errors):.1f} % (goal "
+        f"{100 * ERROR_MEDIAN:g}), worst {100 * worst.error:+.1f} % ({worst.model}, batch "
+        f"{worst.batch}; goal {100 * ERROR_WORST:g})"
+    )
+
+
+if __name__ == "__main__":
+    main()

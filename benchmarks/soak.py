@@ -1,0 +1,180 @@
+"""Ten minutes of eight threads that ask one executor for everything at once, cancel and hurry.
+
+    python -m benchmarks.soak                      600 s, writes results/soak.json
+    python -m benchmarks.soak --seconds 60 --output FILE
+    python -m benchmarks.soak --small              3 s of a tiny model (the tests run it)
+    python -m benchmarks.soak --show               writes docs/performance.md
+
+SqueezeNet as a pipeline of two devices. What the threads do, and how they check it, stands in
+`benchmarks.execution.callers`. Every few seconds the main thread notes resident memory, threads and
+allocated tensors. A warm-up goes before it, in which buffers and the allocator's arenas reach
+their size. It must hold that
+
+- each request is done, cancelled or late: none is lost, no output is wrong or out of order;
+- no tensor is allocated after the warm-up, however many are in flight;
+- memory is flat (mean of the last third against that of the first) and the threads stay the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.documents import write_document
+from benchmarks.execution.callers import COUNTS, Caller
+from benchmarks.execution.cases import TINY, make_model, two_devices
+from benchmarks.execution.contenders import build_plan
+from benchmarks.execution.page import GROWTH
+from benchmarks.performance import write_page
+from tvm_hetero.problem import Objective
+from tvm_hetero.runtime.executable import PARTITION
+from tvm_hetero.runtime.executor import Executor
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "soak.json"
+CALLERS, INPUTS = 8, 16
+_SAMPLES = 120
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The process after so many seconds; `finished` counts requests that have ended."""
+
+    seconds: float
+    rss_bytes: int
+    threads: int
+    allocations: int
+    finished: int
+
+
+@dataclass(frozen=True)
+class Soak:
+    """What came of it; `growth` is the share by which memory grew, `allocations` after warm-up."""
+
+    samples: list[Sample]
+    counts: dict[str, int]
+    submitted: int
+    wrong: int
+    lost: int
+    growth: float
+    allocations: int
+    errors: list[str]
+
+
+def main(arguments: Sequence[str] | None = None) -> Soak:
+    """Measure, print and write; what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--small", action="store_true", help="a tiny model, 3 s, no file")
+    parser.add_argument("--seconds", type=float, help="how long (default: 600, small: 3)")
+    parser.add_argument("--model", help="default: squeezenet")
+    parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
+    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    args = parser.parse_args(arguments)
+    if args.show:
+        write_page(RESULTS.parent, ROOT / "docs")
+        return Soak([], {}, 0, 0, 0, 0.0, 0, [])
+    model = args.model or (TINY if args.small else "squeezenet")
+    seconds = args.seconds or (3.0 if args.small else 600.0)
+    platform = two_devices()
+    built = build_plan(make_model(model), platform, Objective("throughput"), 10.0)
+    with built.executable.executor(PARTITION) as executor:
+        found = soak(executor, seconds)
+    print(summary(found, seconds))
+    output = args.output or (None if args.small or args.seconds else RESULTS)
+    if output is not None:
+        head = {key: value for key, value in asdict(found).items() if key != "samples"}
+        write_document(output, "python -m benchmarks.soak", map(asdict, found.samples), **head,
+                       model=model, seconds=seconds, callers=CALLERS,
+                       target=dict(platform.devices[0].target or {}))  # fmt: skip
+        print(f"written to {output}")
+    return found
+
+
+def soak(executor: Executor, seconds: float) -> Soak:
+    """Warm up for a tenth of the time, let the callers loose, and count."""
+    inputs = [executor.random_inputs(seed) for seed in range(INPUTS)]
+    expected = [[np.array(out.numpy()) for out in executor.run(given)] for given in inputs]
+    latency = statistics.median(executor.benchmark(inputs[0], repeat=20))
+    _fill_pools(executor, inputs)
+    callers = [Caller(executor, inputs, expected, latency, seed) for seed in range(CALLERS)]
+    for caller in callers:
+        caller.start()
+    time.sleep(seconds / 10)
+    samples = _watch(executor, callers, seconds)
+    for caller in callers:
+        caller.end()
+    for caller in callers:
+        caller.join(timeout=120.0)
+    return _settled(callers, samples)
+
+
+def _fill_pools(executor: Executor, inputs: Sequence[dict[str, np.ndarray]]) -> None:
+    """Hold as many outputs at once as the callers ever can: one each, maps a pipeline's."""
+    most = CALLERS * (executor.depth + 2)
+    held = [executor.submit(inputs[i % INPUTS]) for i in range(most)]
+    for pending in held:
+        pending.result()
+
+
+def _watch(executor: Executor, callers: Sequence[Caller], seconds: float) -> list[Sample]:
+    """Samples at equal distances; ends early if all callers have."""
+    start, samples = time.perf_counter(), []
+    for i in range(_SAMPLES + 1):
+        time.sleep(max(0.0, start + i * seconds / _SAMPLES - time.perf_counter()))
+        rss = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+        threads = len(os.listdir("/proc/self/task"))
+        ended = sum(caller.counts[what] for caller in callers for what in (*COUNTS, "wrong"))
+        elapsed = time.perf_counter() - start
+        samples.append(Sample(elapsed, rss, threads, executor.allocations, ended))
+        if not any(caller.is_alive() for caller in callers):
+            break
+    return samples
+
+
+def _settled(callers: Sequence[Caller], samples: list[Sample]) -> Soak:
+    """All books together; a request of which no book tells is lost."""
+    books: Counter[str] = sum((caller.counts for caller in callers), Counter())
+    counts = {what: books[what] for what in COUNTS}
+    memory = [sample.rss_bytes for sample in samples]
+    third = max(1, len(memory) // 3)
+    growth = statistics.mean(memory[-third:]) / statistics.mean(memory[:third]) - 1
+    errors = [f"{caller.name}: {caller.error!r}" for caller in callers if caller.error]
+    errors += [f"{caller.name} still waits" for caller in callers if caller.is_alive()]
+    return Soak(
+        samples=samples,
+        counts=counts,
+        submitted=books["submitted"],
+        wrong=books["wrong"],
+        lost=books["submitted"] - sum(counts.values()) - books["wrong"],
+        growth=growth,
+        allocations=samples[-1].allocations - samples[0].allocations,
+        errors=errors,
+    )
+
+
+def summary(found: Soak, seconds: float) -> str:
+    """What must hold, beside what does."""
+    threads = sorted({sample.threads for sample in found.samples})
+    counts = ", ".join(f"{count} {what}" for what, count in found.counts.items())
+    memory = [sample.rss_bytes / 2**20 for sample in found.samples]
+    lines = [
+        f"{found.submitted} requests of {CALLERS} threads in {seconds:g} s: {counts}",
+        f"wrong or out of order: {found.wrong}, lost: {found.lost} (goal 0 and 0)",
+        f"memory {min(memory):.1f} to {max(memory):.1f} MiB, growth {100 * found.growth:+.2f} % "
+        f"(goal {100 * GROWTH:g} %)",
+        f"tensors allocated after the warm-up: {found.allocations} (goal 0); threads: {threads}",
+    ]
+    return "\n".join([*lines, *found.errors])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Images per second of two cores: a plan of two devices, one device with two threads, ONNX Runtime.
+
+    python -m benchmarks.steady_state                 all nine, writes results/steady_state.json
+    python -m benchmarks.steady_state --models resnet50,squeezenet --output FILE
+    python -m benchmarks.steady_state --small         seconds (the tests run it)
+    python -m benchmarks.steady_state --show          writes docs/performance.md
+
+Each light model with random weights, in one process and in turns, in rounds:
+
+- ``single``: one device, core 0, batches in a stream (what the others are to be measured by);
+- ``plan``: two devices, a core each, partitioned for throughput with two elements in a batch;
+- ``threads``: our build for one device that has both cores, so that each kernel is divided;
+- ``ort_threads``: ONNX Runtime with two threads, run after run;
+- ``ort_processes``: ONNX Runtime in two processes of one thread, each pinned to a core, images per
+  second summed over the window in which both work.
+
+A figure is the median of the rounds, of a stream's steady state (`tvm_hetero.runtime.stream`).
+The goal: the plan does 1.9 times what one device does. What two whole networks on two cores cannot
+reach since they share cache and memory, no plan can; ``ort_processes`` shows how much that is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import onnx
+
+from benchmarks.documents import write_document
+from benchmarks.execution import page
+from benchmarks.execution.cases import TINY, make_model, one_device, two_devices
+from benchmarks.execution.contenders import (
+    Built,
+    Rate,
+    build_plan,
+    difference,
+    elements_of,
+    executors_of,
+    peer_rate,
+    rates_in_turns,
+    stream_rate,
+)
+from benchmarks.execution.pinned import PinnedProcesses
+from benchmarks.performance import write_page
+from benchmarks.scheduling.runner import geometric_mean
+from tvm_hetero.cli.measure import OnnxRuntime
+from tvm_hetero.frontends.onnx import light_models
+from tvm_hetero.problem import Objective
+from tvm_hetero.runtime.executable import PARTITION, SINGLE
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "steady_state.json"
+BATCH, CORES = 2, (0, 1)
+SIDES = ("single", "plan", *page.RIVALS)
+_ROUNDS, _SECONDS = 7, 1.5
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model. Rates are images per second, by side: the median of the rounds, and the best.
+
+    ``predicted`` and ``bound`` are what the plan was solved for and what no plan can exceed by the
+    costs; ``difference`` is the largest deviation from ONNX Runtime, relative.
+    """
+
+    model: str
+    tasks: int
+    devices: int
+    predicted: float
+    bound: float
+    median: dict[str, float]
+    best: dict[str, float]
+    difference: float
+    others: float
+    build_s: float
+
+    @property
+    def over_single(self) -> float:
+        """The plan's rate over that of one device."""
+        return page.over_single(asdict(self))
+
+    @property
+    def over_rivals(self) -> float:
+        """The plan's rate over the best of the rivals'."""
+        return page.over_rivals(asdict(self))
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Measure, print and write; the rows."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--small", action="store_true", help="a tiny model, one round, no file")
+    parser.add_argument("--models", help="names with commas between (default: all nine)")
+    parser.add_argument("--time-limit", type=float, default=30.0, help="seconds for each solve")
+    parser.add_argument("--output", type=Path, help=f"JSON file (all nine: {RESULTS.name})")
+    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    args = parser.parse_args(arguments)
+    if args.show:
+        write_page(RESULTS.parent, ROOT / "docs")
+        return []
+    names = args.models.split(",") if args.models else [TINY] if args.small else light_models()
+    rounds, seconds = (1, 0.05) if args.small else (_ROUNDS, _SECONDS)
+    print(_HEAD)
+    rows = []
+    for name in names:
+        rows.append(measure(name, rounds, seconds, args.time_limit))
+        print(_line(rows[-1]), flush=True)
+    print(summary(rows))
+    output = args.output or (None if args.small or args.models else RESULTS)
+    if output is not None:
+        write_document(output, "python -m benchmarks.steady_state", map(asdict, rows),
+                       target=dict(two_devices().devices[0].target or {}),
+                       rounds=rounds, seconds=seconds, batch=BATCH)  # fmt: skip
+        print(f"written to {output}")
+    return rows
+
+
+def measure(name: str, rounds: int, seconds: float, time_limit: float) -> Row:
+    """Build one model for two devices and for one of two cores, and let all sides run in turns."""
+    model = make_model(name)
+    objective = Objective("throughput", batch=BATCH)
+    plan = build_plan(model, two_devices(), objective, time_limit)
+    threads = build_plan(model, one_device(len(CORES)), objective, time_limit)
+    with ExitStack() as stack:
+        contenders, error = _contenders(stack, model, plan, threads)
+        apart = frozenset({"ort_processes"})
+        rates, others = rates_in_turns(contenders, rounds, seconds, apart)
+    schedule = plan.placed.schedule
+    return Row(
+        model=name,
+        tasks=len(plan.placed.problem.tasks),
+        devices=len({execution.device for execution in schedule.executions}),
+        predicted=BATCH / schedule.value,
+        bound=BATCH / schedule.lower_bound,
+        median={side: statistics.median(rates[side]) for side in SIDES},
+        best={side: max(rates[side]) for side in SIDES},
+        difference=error,
+        others=others,
+        build_s=plan.build_s,
+    )
+
+
+def _contenders(
+    stack: ExitStack, model: onnx.ModelProto, plan: Built, threads: Built
+) -> tuple[dict[str, Rate], float]:
+    """The sides, which end with the stack, and by how much ours deviate from ONNX Runtime."""
+    ours = executors_of(plan)
+    executors = {
+        "single": ours[SINGLE],
+        "plan": ours[PARTITION],
+        "threads": threads.executable.executor(PARTITION),
+    }
+    for executor in executors.values():
+        stack.callback(executor.close)
+    inputs = executors["plan"].random_inputs(0)
+    peer = OnnxRuntime(model, len(CORES))
+    error = max(difference(executor, inputs, BATCH, peer) for executor in executors.values())
+    rates = {name: stream_rate(executor, inputs, BATCH) for name, executor in executors.items()}
+    rates["ort_threads"] = peer_rate(peer, elements_of(inputs, BATCH)[0])
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    rates["ort_processes"] = stack.enter_context(PinnedProcesses(model, CORES, folder)).rate
+    return rates, error
+
+
+_HEAD = (
+    f"images/s      {'single':>9}{'plan':>9}{'predict.':>9}{'threads':>9}{'ORT 2 th.':>10}"
+    f"{'ORT 2 pr.':>10}{'/single':>9}{'goal':>6}{'/rivals':>9}{'goal':>6}{'error':>8}{'others':>8}"
+)
+
+
+def _line(row: Row) -> str:
+    rates = row.median
+    return (
+        f"{row.model:<14}{rates['single']:>9.2f}{rates['plan']:>9.2f}{row.predicted:>9.2f}"
+        f"{rates['threads']:>9.2f}{rates['ort_threads']:>10.2f}{rates['ort_processes']:>10.2f}"
+        f"{row.over_single:>9.2f}{page.STEADY_GOAL:>6}{row.over_rivals:>9.2f}{1:>6}"
+        f"{row.difference:>8.0e}{row.others:>8.1f}"
+    )
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Mean and worst beside the goals."""
+    lines = []
+    for what, ratios, goal in (
+        ("one device's", {row.model: row.over_single for row in rows}, page.STEADY_GOAL),
+        ("the best rival's", {row.model: row.over_rivals for row in rows}, 1.0),
+    ):
+        mean, least = geometric_mean(list(ratios.values())), min(ratios.values())
+        worst = next(model for model, ratio in ratios.items() if ratio == least)
+        lines.append(
+            f"the plan's rate / {what}: geometric mean {mean:.2f}, least {least:.2f} ({worst}); "
+            f"goal {goal:g} for each"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
