@@ -1,4 +1,4 @@
-"""Plans of compiled kernels for the executor's tests: a few small kernels, and rows that call them."""
+"""Plans of compiled kernels for the executor's tests: some small kernels, rows that call them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOATS = ("float16", "bfloat16", "float64")
 
 Row = dict[str, Any]
 
-# What each kernel computes of float32[32]; those of REFERENCE with two results are told apart below.
+# What the kernels compute of float32[32]; `neighbours` has two results.
 REFERENCE: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
     "twice": lambda a: 2 * a,
@@ -47,7 +47,9 @@ def library() -> Any:
     return tvm.tirx.build(tvm.IRModule(functions), target=target)
 
 
-def _elementwise(name: str, operands: int, compute: Callable[..., Any], dtype: str = "float32") -> Any:
+def _elementwise(
+    name: str, operands: int, compute: Callable[..., Any], dtype: str = "float32"
+) -> Any:
     ins = [te.placeholder((SIZE,), name=f"a{i}", dtype=dtype) for i in range(operands)]
     out = te.compute((SIZE,), lambda i: compute(*[a[i] for a in ins]), name="out")
     return te.create_prim_func([*ins, out]).with_attr("global_symbol", name)

@@ -55,7 +55,10 @@ BROKEN: dict[str, tuple[Change, list[str]]] = {
     "negative slot": (lambda p: p["steps"][1].update(ins=[-1]), ["steps[1].ins[0] is -1"]),
     "core that is none": (lambda p: p["workers"][0].update(cores=[0.5]), ["workers[0].cores[0]"]),
     "role": (lambda p: p["workers"][0].update(role="dma"), ['"dma"', '"compute" or "copy"']),
-    "kind": (lambda p: p["steps"][0].update(kind="jump"), ['"jump"', '"kernels", "call" or "copy"']),
+    "kind": (
+        lambda p: p["steps"][0].update(kind="jump"),
+        ['"jump"', '"kernels", "call" or "copy"'],
+    ),
     "dtype": (lambda p: p["inputs"][0].update(dtype="float99x"), ["inputs[0].dtype", "float32"]),
     "no dtype at all": (lambda p: p["inputs"][0].update(dtype=""), ["inputs[0].dtype", "float32"]),
     "shape without dtype": (
@@ -122,7 +125,6 @@ BROKEN: dict[str, tuple[Change, list[str]]] = {
         ["deadlock", "'bottom' (worker 'w0') waits for"],
     ),
 }
-
 
 
 def _step(plan: dict[str, Any]) -> Any:
