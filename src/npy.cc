@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <regex>
 #include <sstream>
 #include <vector>
 
@@ -86,21 +85,28 @@ std::string ReadNpyHeader(const std::string& path, std::ifstream& file) {
   return header;
 }
 
+/*! \brief What stands between two parts of a header, the first of which is where we are. */
+std::string Between(const std::string& path, const std::string& header, size_t* place,
+                    const std::string& before, const std::string& after) {
+  size_t begin = *place + before.size();
+  size_t end = header.find(after, begin);
+  if (header.compare(*place, before.size(), before) != 0 || end == std::string::npos) {
+    FailNpy(path, "its header is " + header.substr(0, 80) + ", expected a C-contiguous array");
+  }
+  *place = end;
+  return header.substr(begin, end - begin);
+}
+
 }  // namespace
 
 ffi::Tensor ReadNpy(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) FailNpy(path, "cannot be opened");
   std::string header = ReadNpyHeader(path, file);
-  // numpy itself writes the three keys in this order.
-  static const std::regex pattern(
-      R"(\{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([^)]*)\), *\}\s*)");
-  std::smatch found;
-  if (!std::regex_match(header, found, pattern)) {
-    FailNpy(path, "its header is " + header.substr(0, 80) + ", expected a C-contiguous array");
-  }
-  DLDataType dtype = ParseNpyType(path, found[1]);
-  std::vector<int64_t> shape = ParseNpyShape(path, found[2]);
+  size_t place = 0;  // numpy itself writes the three keys in this order
+  DLDataType dtype = ParseNpyType(path, Between(path, header, &place, "{'descr': '", "'"));
+  std::vector<int64_t> shape = ParseNpyShape(
+      path, Between(path, header, &place, "', 'fortran_order': False, 'shape': (", ")"));
 
   std::streamoff begin = file.tellg();
   file.seekg(0, std::ios::end);

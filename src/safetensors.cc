@@ -89,7 +89,8 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
   try {
     size_ = static_cast<uint64_t>(status.st_size);
     uint64_t data_begin = 0;
-    ParseHeader(ReadHeader(&data_begin), data_begin);
+    std::string header = ReadHeader(&data_begin);
+    ParseHeader(header, data_begin);
     CheckLayout(data_begin);
   } catch (...) {
     close(descriptor_);  // a destructor does not run where a constructor has thrown

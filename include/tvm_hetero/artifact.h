@@ -1,0 +1,53 @@
+/*!
+ * \file tvm_hetero/artifact.h
+ * \brief What `tvm-hetero partition` has written, read without Python.
+ *
+ *   net.hetero/manifest.json         the format, the variants and which of them is the default
+ *   net.hetero/<variant>/plan.json   a plan (tvm_hetero/plan.h)
+ *   net.hetero/<device>.so           kernels of a device, for all variants
+ *   net.hetero/weights.safetensors   the plan's constants
+ *
+ * Python's loader also compares each file's SHA-256 and asks whether the processor has the
+ * instructions that the kernels use; this one leaves that to whoever deploys. Libraries are code:
+ * load only artifacts that you trust.
+ */
+#ifndef TVM_HETERO_ARTIFACT_H_
+#define TVM_HETERO_ARTIFACT_H_
+
+#include <tvm_hetero/executor.h>
+#include <tvm_hetero/export.h>
+#include <tvm_hetero/plan.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tvm_hetero {
+
+/*! \brief One variant of an artifact: its plan, and where the rest is. */
+struct TVM_HETERO_API Artifact {
+  std::string folder;
+  std::string variant;
+  Plan plan;
+  std::vector<std::string> libraries;  //!< path for each worker; empty for copy engines
+  std::string weights;                 //!< path
+};
+
+/*!
+ * \brief Read the plan of a variant; the manifest's default if `variant` is empty.
+ * \throws ValueError that names the file and says what is expected.
+ */
+TVM_HETERO_API Artifact ReadArtifact(const std::string& folder, const std::string& variant = "");
+
+/*!
+ * \brief Start an executor with all its kernels and weights, ready for inputs.
+ *
+ * TVM's runtime must be in the process: link the program with libtvm_runtime.so, and for a plan with
+ * a GPU libtvm_runtime_cuda.so, or dlopen them with RTLD_GLOBAL before.
+ *
+ * \throws RuntimeError where a library, device or core is not there; ValueError for bad weights.
+ */
+TVM_HETERO_API std::unique_ptr<Executor> MakeExecutor(const Artifact& artifact);
+
+}  // namespace tvm_hetero
+#endif  // TVM_HETERO_ARTIFACT_H_

@@ -1,0 +1,219 @@
+// Requests from one thread and from several: order, bounds, cancels, deadlines, the end.
+#include <atomic>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "harness.h"
+#include "sample.h"
+
+namespace tvm_hetero::tests {
+namespace {
+
+/*! \brief Run `body(number)` in threads of its own; the first failed check is thrown here. */
+void InThreads(int count, const std::function<void(int)>& body) {
+  std::vector<std::exception_ptr> errors(count);
+  std::vector<std::thread> threads;
+  for (int number = 0; number < count; ++number) {
+    threads.emplace_back([&, number] {
+      try {
+        body(number);
+      } catch (...) {
+        errors[number] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+TEST(OneAfterTheOther) {
+  Sample sample;
+  for (int x = 0; x < 20; ++x) sample.CheckServes(static_cast<float>(x));
+}
+
+TEST(AnExecutorThatIsNeverUsedEnds) { Sample sample; }
+
+TEST(RunAndStream) {
+  Sample sample;
+  sample.Call("set_input", 0, Filled(1));
+  sample.Call("run");
+  ffi::Array<ffi::Tensor> outputs = {sample.Call("get_output", 0).cast<ffi::Tensor>(),
+                                     sample.Call("get_output", 1).cast<ffi::Tensor>()};
+  Sample::CheckOutputs(outputs, 1);
+  CHECK(sample.Call("run_stream", 30).cast<ffi::Array<double>>().size() == 30);
+  CHECK(sample.Call("run_repeated", 5).cast<ffi::Array<double>>().size() == 5);
+  CHECK(sample.Call("trace").cast<ffi::Array<double>>().size() == 14);
+  CHECK(sample.Call("waits").cast<ffi::Array<double>>().size() == 7);
+}
+
+TEST(KernelsAreTimed) {
+  Sample sample;
+  sample.Call("profile_kernels", true);
+  sample.Call("set_input", 0, Filled(1));
+  sample.Call("run");
+  auto times = sample.Call("kernel_times").cast<ffi::Array<double>>();
+  CHECK(times.size() == 5);
+  for (double seconds : times) CHECK(seconds >= 0);
+}
+
+TEST(ManyThreads) {
+  Sample sample;
+  InThreads(4, [&](int thread) {
+    for (int i = 0; i < 60; ++i) sample.CheckServes(static_cast<float>(100 * thread + i));
+  });
+}
+
+TEST(ManyThreadsWithCancelsAndErrors) {
+  Sample sample;
+  std::atomic<int> served{0};
+  InThreads(4, [&](int thread) {
+    std::mt19937 random(static_cast<unsigned>(thread));
+    for (int i = 0; i < 60; ++i) {
+      bool bad = random() % 8 == 0;
+      float x = bad ? kThrows : static_cast<float>(100 * thread + i);
+      int64_t id = sample.Submit(Filled(x), random() % 8 == 0 ? 1e-4 : 0.0);
+      if (random() % 4 == 0) sample.Call("cancel", id);
+      if (random() % 8 == 0) {
+        sample.Call("forget", id);
+        continue;
+      }
+      std::string error = sample.Outcome(id, x);
+      if (error.empty()) ++served;
+      CHECK(error.empty() || Contains(error, "cancelled") || Contains(error, "deadline") ||
+            (bad && Contains(error, "not wanted")));
+    }
+  });
+  CHECK(served > 0);
+  sample.CheckServes(1);
+}
+
+TEST(FinishedRequestsAreTold) {
+  Sample sample;
+  std::set<int64_t> waiting, told;
+  std::thread listener([&] {
+    while (told.size() < 40) told.insert(sample.Call("next_done", 10.0).cast<int64_t>());
+  });
+  for (int i = 0; i < 40; ++i) waiting.insert(sample.Submit(Filled(1), 0, -1, true));
+  listener.join();
+  CHECK(told == waiting);
+  for (int64_t id : told) Sample::CheckOutputs(sample.Take(id), 1);
+}
+
+TEST(OutputsThatAreHeldStayWhatTheyAre) {
+  Sample sample;
+  std::vector<ffi::Array<ffi::Tensor>> held;
+  for (int x = 0; x < 20; ++x) {
+    int64_t id = sample.Submit(Filled(static_cast<float>(x)));
+    sample.Wait(id);
+    held.push_back(sample.Take(id));
+  }
+  for (int x = 0; x < 20; ++x) Sample::CheckOutputs(held[x], static_cast<float>(x));
+}
+
+TEST(NothingIsAllocatedInSteadyState) {
+  Sample sample;
+  std::vector<int64_t> ids;
+  for (int x = 0; x < 10; ++x) sample.CheckServes(1);
+  int64_t before = sample.Allocations();
+  for (int x = 0; x < 50; ++x) sample.CheckServes(static_cast<float>(x));
+  CHECK(sample.Allocations() == before);
+}
+
+TEST(AFullPipelineTakesNoMore) {
+  Sample sample;
+  TheGate().Close();
+  std::vector<int64_t> ids;
+  while (int64_t id = sample.Submit(Filled(kGated), 0, 0)) ids.push_back(id);
+  TheGate().Open();
+  CHECK(static_cast<int64_t>(ids.size()) == sample.Frames());
+  for (int64_t id : ids) CHECK(sample.Outcome(id, kGated) == "");
+  sample.CheckServes(1);
+}
+
+TEST(ACancelledRequestIsDoneAtOnce) {
+  Sample sample;
+  TheGate().Close();
+  int64_t id = sample.Submit(Filled(kGated));
+  int64_t next = sample.Submit(Filled(2));
+  TheGate().AwaitArrival();
+  CHECK(sample.Call("cancel", id).cast<bool>());
+  CHECK_CONTAINS(sample.Outcome(id, kGated), "cancelled");  // while its kernel still runs
+  TheGate().Open();
+  CHECK(sample.Outcome(next, 2) == "");
+  CHECK(!sample.Call("cancel", next).cast<bool>());
+  sample.CheckServes(3);
+}
+
+TEST(ALateRequestIsDoneAtItsDeadline) {
+  Sample sample;
+  TheGate().Close();
+  int64_t id = sample.Submit(Filled(kGated), 0.01);
+  int64_t next = sample.Submit(Filled(2));
+  CHECK_CONTAINS(sample.Outcome(id, kGated), "deadline");
+  TheGate().Open();
+  CHECK(sample.Outcome(next, 2) == "");
+  sample.CheckServes(3);
+}
+
+TEST(NumbersAreChecked) {
+  Sample sample;
+  sample.Call("check_numerics", true);
+  int64_t good = sample.Submit(Filled(1));
+  std::string error = sample.Outcome(sample.Submit(Filled(kNotFinite)), kNotFinite);
+  CHECK_CONTAINS(error, "numerics");
+  CHECK_CONTAINS(error, "t0");
+  CHECK(sample.Outcome(good, 1) == "");
+  sample.CheckServes(2);
+}
+
+TEST(StoppedInTheMiddle) {
+  Sample sample;
+  TheGate().Close();
+  std::vector<int64_t> ids;
+  while (int64_t id = sample.Submit(Filled(kGated), 0, 0)) ids.push_back(id);
+  std::thread queued([&] {
+    CHECK_CONTAINS(Thrown([&] { sample.Submit(Filled(1)); }), "closed");
+  });
+  TheGate().AwaitArrival();
+  sample.Call("stop");
+  queued.join();
+  for (int64_t id : ids) CHECK_CONTAINS(sample.Outcome(id, kGated), "closed");
+  TheGate().Open();
+  CHECK_CONTAINS(Thrown([&] { sample.Submit(Filled(1)); }), "closed");
+}
+
+TEST(StoppedWhileThreadsSubmit) {
+  for (int round = 0; round < 5; ++round) {
+    Sample sample;
+    std::atomic<int> begun{0};
+    std::thread stopper([&] {
+      while (begun < 20) std::this_thread::yield();
+      sample.Call("stop");
+    });
+    InThreads(3, [&](int) {
+      for (std::string error; error.empty(); ++begun) {
+        try {
+          error = sample.Outcome(sample.Submit(Filled(1)), 1);
+        } catch (const ffi::Error& refused) {
+          error = refused.what();
+        }
+        if (!error.empty()) CHECK_CONTAINS(error, "closed");
+      }
+    });
+    stopper.join();
+  }
+}
+
+TEST(DroppedWithRequestsInFlight) {
+  for (int round = 0; round < 10; ++round) {
+    Sample sample;
+    for (int i = 0; i < round; ++i) sample.Submit(Filled(static_cast<float>(i)), 0, 0);
+  }
+}
+
+}  // namespace
+}  // namespace tvm_hetero::tests
