@@ -15,7 +15,7 @@ from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost
 from tvm_hetero.runtime import native
-from tvm_hetero.runtime.plan import make_plan, weight_name
+from tvm_hetero.runtime.plan import make_plan, tasks_of_step, weight_name
 
 
 class Millisecond:
@@ -109,8 +109,8 @@ def test_a_weight_that_two_memories_need_is_a_constant_in_each():
 
 
 def test_every_task_is_in_one_step():
-    split, plan, _ = split_on(two_cpus(), 2)
-    tasks = [task for step in tasks_of_steps(split, plan) for task in step]
+    _, plan, _ = split_on(two_cpus(), 2)
+    tasks = [task for step in plan["steps"] for task in tasks_of_step(step)]
     mod = lowered(branchy(), two_cpus())
     assert sorted(tasks) == sorted(extract_tasks(mod).graph.index)
     assert unit_problem(mod, two_cpus()).graph.index.keys() == set(tasks)

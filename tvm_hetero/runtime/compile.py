@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import tvm
 
@@ -23,7 +24,7 @@ from tvm_hetero.passes.split_segments import Split, split_segments
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable, Variant
-from tvm_hetero.runtime.kernel_cache import compile_library, schedule_kernels
+from tvm_hetero.runtime.kernel_cache import Scheduled, compile_library, schedule_kernels
 from tvm_hetero.runtime.plan import make_plan
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import solve
@@ -106,9 +107,10 @@ def _libraries(
 ) -> dict[str, Path]:
     """Compile what each device needs; kernels of which `choices` says nothing are added to it."""
     libraries = {}
+    known: dict[str, Scheduled] = {}
     for name, functions in kernels.items():
         target = device_target(platform.device(name))
-        scheduled = schedule_kernels(functions, target)
+        scheduled = schedule_kernels(functions, target, known.setdefault(str(target), {}))
         libraries[name] = compile_library(scheduled, target)
         for symbol, func in functions.items():
             how = implementation_of(func)

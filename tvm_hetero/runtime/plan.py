@@ -86,8 +86,8 @@ class _PlanMaker:
     def plan(self) -> dict[str, Any]:
         homes = self.split.input_home
         inputs = [
-            {"name": name, "slot": self._slot(Root(None, i), home), "shape": list(shape), "dtype": t}
-            for i, ((name, shape, t), home) in enumerate(
+            {"name": n, "slot": self._slot(Root(None, i), home), "shape": list(shape), "dtype": t}
+            for i, ((n, shape, t), home) in enumerate(
                 zip(input_signature(self.split), homes, strict=True)
             )
         ]
@@ -193,7 +193,7 @@ class _PlanMaker:
         }
 
     def _copying(self, copy: Copy) -> int:
-        """The worker of a copy: an end's, or the link's own, which drives the end with an engine."""
+        """The worker of a copy: an end's, or the link's own, on the device that has an engine."""
         if copy.worker is not None:
             return self._computing(copy.worker)
         names = self.platform.names
