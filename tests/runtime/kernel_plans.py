@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import tvm
 from tvm import te
@@ -83,8 +84,9 @@ def view(shape: Sequence[int] = (SIZE,), dtype: str = "float32", **place: int) -
 
 
 def aligned(values: Any, dtype: str = "float32") -> Any:
-    """A tensor of one's own memory."""
-    return tvm.runtime.tensor(np.asarray(values, dtype=dtype))
+    """A tensor with memory of its own, which kernels take."""
+    numpy_type = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    return tvm.runtime.tensor(np.asarray(values).astype(numpy_type))
 
 
 @dataclass

@@ -1,0 +1,337 @@
+"""Kernels steps: compiled kernels on memory that is planned ahead."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+import tvm_ffi
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.runtime.kernel_plans import (
+    ALIGNED,
+    BYTES,
+    FLOATS,
+    REFERENCE,
+    SIZE,
+    KernelPlan,
+    Row,
+    aligned,
+    call,
+    library,
+    one_call,
+    view,
+)
+from tvm_hetero.errors import NumericsError, RunError
+
+VALUES = np.arange(SIZE, dtype="float32")
+IN0: dict[str, int] = {"in": 0}
+IN1: dict[str, int] = {"in": 1}
+
+
+def run(plan: KernelPlan, **inputs: Any) -> dict[str, Any]:
+    """One run; its outputs."""
+    executor = plan.create()
+    for name, value in inputs.items():
+        executor.set_input(name, value)
+    executor.run()
+    names = [row["name"] for row in plan.plan["outputs"]]
+    return {name: executor.get_output(name).numpy() for name in names}
+
+
+def test_kernels_run_one_after_the_other() -> None:
+    outputs = run(one_call(), x=aligned(VALUES), y=aligned(VALUES + 5))
+    np.testing.assert_array_equal(outputs["y"], 2 * VALUES + VALUES + 5)
+
+
+def test_a_view_has_a_shape_of_its_own() -> None:
+    plan = KernelPlan()
+    x = plan.vector()
+    calls = [
+        call("transpose", view((4, 8), **IN0), view((8, 4), scratch=0)),
+        call("negate", view(scratch=0), view(out=0)),
+    ]
+    [out] = plan.kernels([x], calls, scratch=BYTES)
+    outputs = run(plan.output(out), x=aligned(VALUES))
+    np.testing.assert_array_equal(outputs["y"], -VALUES.reshape(4, 8).T.ravel())
+
+
+def test_a_kernel_may_have_several_results() -> None:
+    plan = KernelPlan()
+    x = plan.vector()
+    calls = [
+        call("neighbours", view(**IN0), view(out=1), view(scratch=0), written=2),
+        call("twice", view(scratch=0), view(out=0)),
+    ]
+    twice_below, above = plan.kernels([x], calls, scratch=BYTES, outs=2)
+    plan.output(twice_below, "twice_below").output(above, "above")
+    outputs = run(plan, x=aligned(VALUES))
+    np.testing.assert_array_equal(outputs["twice_below"], 2 * (VALUES - 1))
+    np.testing.assert_array_equal(outputs["above"], VALUES + 1)
+
+
+def test_an_out_may_be_read_again_in_its_step() -> None:
+    plan = KernelPlan()
+    x = plan.vector()
+    calls = [
+        call("twice", view(**IN0), view(out=0)),
+        call("add", view(out=0), view(**IN0), view(out=1)),
+    ]
+    two, three = plan.kernels([x], calls, outs=2)
+    outputs = run(plan.output(two, "two").output(three, "three"), x=aligned(VALUES))
+    np.testing.assert_array_equal(outputs["two"], 2 * VALUES)
+    np.testing.assert_array_equal(outputs["three"], 3 * VALUES)
+
+
+# ------------------------------------------------------------------- any program of kernels
+
+# A program: for each call its kernel, its operands (numbers of values: inputs first, then results),
+# whether it begins a new step, and that step's worker.
+Program = list[tuple[str, tuple[int, int], bool, int]]
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    program: Program = []
+    for number in range(draw(st.integers(1, 12))):
+        kernel = draw(st.sampled_from(["add", "twice", "negate"]))
+        operands = draw(st.tuples(*[st.integers(0, number + 1)] * 2))
+        program.append((kernel, operands, draw(st.booleans()), draw(st.integers(0, 1))))
+    return program
+
+
+def planned(program: Program) -> KernelPlan:
+    """A plan in which what other steps read is an out, and all else shares scratch."""
+    step_of = [-1, -1]
+    for _, _, new_step, _ in program:
+        step_of.append(max(step_of[-1], 0) + (new_step and step_of[-1] >= 0))
+    last = len(step_of) - 1
+    crossing = {
+        operand
+        for number, (_, operands, _, _) in enumerate(program, 2)
+        for operand in operands
+        if step_of[operand] not in (-1, step_of[number])
+    } | {last}
+    plan = KernelPlan(workers=2)
+    slots = {0: plan.vector("x"), 1: plan.vector("y")}
+    for step in range(step_of[last] + 1):
+        mine = [number for number in range(2, last + 1) if step_of[number] == step]
+        _add_step(plan, program, mine, slots, crossing)
+    return plan.output(slots[last])
+
+
+def _add_step(
+    plan: KernelPlan, program: Program, mine: list[int], slots: dict[int, int], crossing: set[int]
+) -> None:
+    operands = {number: program[number - 2][1] for number in mine}
+    ins = sorted({o for number in mine for o in operands[number]} - set(mine))
+    outs = [number for number in mine if number in crossing]
+    last_read = {o: number for number in mine for o in operands[number]}
+    places: dict[int, Row] = {value: {"in": k} for k, value in enumerate(ins)}
+    places |= {value: {"out": k} for k, value in enumerate(outs)}
+    free: list[int] = []
+    scratch = 0
+    calls = []
+    for number in mine:
+        if number not in places:
+            if not free:
+                free.append(scratch)
+                scratch += BYTES
+            places[number] = {"scratch": free.pop()}
+        kernel = program[number - 2][0]
+        read = operands[number][: 2 if kernel == "add" else 1]
+        args = [view(**places[value]) for value in (*read, number)]
+        calls.append(call(kernel, *args, task=f"{number}"))
+        dead = [v for v in {*mine} if v <= number and last_read.get(v, v) <= number]
+        free += [places[v]["scratch"] for v in dead if places[v].get("scratch", -1) >= 0]
+        free = sorted(set(free))
+    worker = program[mine[0] - 2][3]
+    filled = plan.kernels(
+        [slots[v] for v in ins], calls, worker=worker, outs=len(outs), scratch=scratch
+    )
+    slots.update(zip(outs, filled, strict=True))
+
+
+@given(programs())
+@settings(max_examples=40, deadline=None)
+def test_any_program_computes_what_numpy_does(program: Program) -> None:
+    values = [VALUES, VALUES - 7]
+    for kernel, operands, _, _ in program:
+        read = operands[: 2 if kernel == "add" else 1]
+        values.append(REFERENCE[kernel](*[values[o] for o in read]))
+    plan = planned(program)
+    executor = plan.create()
+    executor.set_input("x", aligned(values[0]))
+    executor.set_input("y", aligned(values[1]))
+    executor.run_repeated(3)
+    np.testing.assert_array_equal(executor.get_output("y").numpy(), values[-1])
+    executor.run_stream(7)
+    executor.run()
+    np.testing.assert_array_equal(executor.get_output("y").numpy(), values[-1])
+    assert executor.allocations() == 0
+
+
+# ------------------------------------------------------------------- what goes wrong
+
+
+def test_a_kernel_that_the_library_lacks_is_named() -> None:
+    plan = one_call()
+    plan.plan["steps"][0]["calls"][1]["kernel"] = "divide"
+    with pytest.raises(RunError, match=r"'s0'.*no kernel 'divide'.*task 'the add'"):
+        plan.create()
+
+
+def test_kernels_without_a_library_do_not_run() -> None:
+    plan = one_call()
+    executor = super(KernelPlan, plan).create()
+    executor.set_input("x", aligned(VALUES))
+    executor.set_input("y", aligned(VALUES))
+    with pytest.raises(RunError, match="set_library"):
+        executor.run()
+    executor.set_library(0, library())
+    executor.run()
+    np.testing.assert_array_equal(executor.get_output("y").numpy(), 3 * VALUES)
+
+
+def test_a_kernel_that_fails_is_named_and_the_next_run_works() -> None:
+    plan = one_call()
+    plan.plan["steps"][0]["calls"][1]["args"][0]["shape"] = [4, 8]  # as many bytes, another rank
+    executor = plan.create()
+    executor.set_input("x", aligned(VALUES))
+    executor.set_input("y", aligned(VALUES))
+    for _ in range(2):
+        with pytest.raises(RunError, match=r"step 's0' .*task 'the add' \(kernel add\): .*ndim"):
+            executor.run()
+    assert executor.filled_slots() == []
+
+
+def test_a_constant_must_have_the_size_that_kernels_read() -> None:
+    plan = KernelPlan()
+    x, c = plan.vector(), plan.constant("weights")
+    [out] = plan.kernels([x, c], [call("add", view(**IN0), view(**IN1), view(out=0))])
+    executor = plan.output(out).create()
+    executor.set_input("x", aligned(VALUES))
+    executor.set_constant("weights", aligned(VALUES[:-1]))
+    with pytest.raises(RunError, match="124 bytes, expected the 128"):
+        executor.run()
+    executor.set_constant("weights", aligned(10 * VALUES))
+    executor.run()
+    np.testing.assert_array_equal(executor.get_output("y").numpy(), 11 * VALUES)
+
+
+def test_memory_that_is_not_aligned_is_refused() -> None:
+    memory = np.zeros(SIZE + ALIGNED, "float32")
+    start = (-memory.ctypes.data % ALIGNED) // 4 + 1
+    executor = one_call().create()
+    executor.set_input("y", aligned(VALUES))
+    with pytest.raises(RunError, match="aligned to 64"):
+        executor.set_input("x", tvm_ffi.from_dlpack(memory[start : start + SIZE]))
+        executor.run()
+
+
+# ------------------------------------------------------------------- numerics
+
+
+def overflowing(dtype: str) -> tuple[KernelPlan, Any]:
+    """Doubles twice by way of scratch; the second time value 5 overflows."""
+    plan = KernelPlan()
+    x = plan.vector(dtype=dtype)
+    kernel = "twice" if dtype == "float32" else f"twice_{dtype}"
+    width = tvm.DataType(dtype).bits // 8
+    calls = [
+        call(kernel, view(dtype=dtype, **IN0), view(dtype=dtype, scratch=0), task="first"),
+        call(kernel, view(dtype=dtype, scratch=0), view(dtype=dtype, out=0), task="second"),
+    ]
+    [out] = plan.kernels([x], calls, scratch=width * SIZE, dtype=dtype)
+    largest = {"float16": 2.0**14, "float64": 2.0**1022}.get(dtype, 2.0**126)
+    return plan.output(out), largest
+
+
+@pytest.mark.parametrize("dtype", ["float32", *FLOATS])
+def test_the_first_task_that_is_not_finite_is_named(dtype: str) -> None:
+    plan, largest = overflowing(dtype)
+    executor = plan.create()
+    values = np.ones(SIZE)
+    values[5] = -largest
+    executor.set_input("x", aligned(values, dtype))
+    executor.run()  # nobody has asked
+    executor.check_numerics(True)
+    found = rf"task 'second' .* 1 of 32 values of {dtype}\[32\], the first -inf at \[5\]"
+    with pytest.raises(NumericsError, match=rf"{found}; its inputs were finite"):
+        executor.run()
+    values[5] = 1
+    executor.set_input("x", aligned(values, dtype))
+    executor.run()
+    values[[3, 9]] = math.nan
+    executor.set_input("x", aligned(values, dtype))
+    with pytest.raises(NumericsError, match=r"'first' .* 2 of 32 .* nan at \[3\]; its input 0 was"):
+        executor.run()
+    executor.check_numerics(False)
+    executor.run()
+
+
+def test_the_place_of_what_is_not_finite_has_all_axes() -> None:
+    plan = KernelPlan()
+    x = plan.vector()
+    [out] = plan.kernels([x], [call("transpose", view((4, 8), **IN0), view((8, 4), out=0))])
+    executor = plan.output(out).create()
+    executor.check_numerics(True)
+    values = VALUES.copy()
+    values[13] = math.inf  # [1, 5] of the input
+    executor.set_input("x", aligned(values))
+    found = r"first inf at \[5, 1\].*input 0 .*first inf at \[1, 5\]"
+    with pytest.raises(NumericsError, match=found):
+        executor.run()
+
+
+# ------------------------------------------------------------------- times
+
+
+def test_each_kernel_is_timed_on_request() -> None:
+    plan = one_call()
+    executor = plan.create()
+    executor.set_input("x", aligned(VALUES))
+    executor.set_input("y", aligned(VALUES))
+    executor.profile_kernels(True)
+    executor.run()
+    times = executor.kernel_times()
+    assert len(times) == 2
+    assert all(0 < seconds < 1 for seconds in times)
+    executor.check_numerics(True)
+    executor.set_input("x", aligned(np.full(SIZE, math.nan)))
+    with pytest.raises(NumericsError):
+        executor.run()
+    assert math.isnan(executor.kernel_times()[1])  # the second one was not reached
+
+
+# ------------------------------------------------------------------- a memory of one's own
+
+
+def test_kernels_of_a_private_device_work_on_copies() -> None:
+    plan = KernelPlan(workers=2)
+    plan.plan["devices"].append({"name": "far", "dl_type": 1, "dl_id": 1})
+    plan.plan["workers"][1]["device"] = 1
+    x = plan.vector()
+    there = plan.typed_slot(1)
+    plan.plan["steps"].append(
+        {"kind": "copy", "name": "there", "worker": 1, "ins": [x], "outs": [there], "to_device": 1}
+    )
+    plan.functions.append(None)
+    [far] = plan.kernels([there], [call("twice", view(**IN0), view(out=0))], worker=1)
+    back = plan.typed_slot(0)
+    plan.plan["steps"].append(
+        {"kind": "copy", "name": "back", "worker": 1, "ins": [far], "outs": [back], "to_device": 0}
+    )
+    plan.functions.append(None)
+    [out] = plan.kernels([back], [call("negate", view(**IN0), view(out=0))], worker=0)
+    executor = plan.output(out).create()
+    executor.set_input("x", aligned(VALUES))
+    for _ in range(3):
+        executor.run()
+        np.testing.assert_array_equal(executor.get_output("y").numpy(), -2 * VALUES)
+    executor.run_stream(9)
+    assert executor.allocations() == 0
