@@ -1,17 +1,16 @@
 """The child process that measures links: ``python -m tvm_hetero.cost_models.link_worker``.
 
-Between CPU cores it splits in two: a producer pinned to one core and a consumer pinned to the
-other, which share memory, as the threads of an executor do (processes, because Python's threads
-would wait for each other's interpreter lock). That needs numpy alone.
-
-Hand-off
-    The producer writes the time into shared memory; the consumer, which has been spinning there
-    as an executor's thread does in a run, notes the time when it sees it.
+Hand-over
+    The executor runs a chain of tiny kernels on two workers (`tvm_hetero.cost_models.handover`).
 Reading
-    The consumer copies a tensor that the producer has just written, and one that it has written
-    itself. The difference is what it takes to fetch the tensor from the other core.
+    The process splits in two: a producer pinned to one core and a consumer pinned to the other,
+    which share memory, as the threads of an executor do (processes, because Python's threads would
+    wait for each other's interpreter lock). The consumer copies a tensor that the producer has just
+    written, and one that it has written itself. The difference is what it takes to fetch the tensor
+    from the other core.
 
-Between a CPU and a device with memory of its own, copies of several sizes are timed.
+Between a CPU and a device with memory of its own, copies of several sizes are timed, and hand-overs
+where that is a CPU too.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import json
 import mmap
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,13 +28,9 @@ from tvm_hetero.cost_models.child import serve
 
 # Below 64 KiB a copy is over before it can be timed; 4 MiB is a large activation.
 SIZES = (64 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024)
-HANDOFFS = 60
 READS = 15
 # A small copy shows the latency, large ones the rate.
 COPIES = (4 * 1024, 1024 * 1024, 16 * 1024 * 1024)
-# How long the producer lets the consumer spin, s.
-_PAUSE = 3e-5
-_PAGE = 4096
 _CPU = 1  # DLPack's kDLCPU
 
 
@@ -60,33 +54,46 @@ class _Signal:
 
 @dataclass
 class _Shared:
-    """What the two processes share. `sent` holds one time in ns; a change of it is the hand-off."""
+    """What the two processes share."""
 
     data: np.ndarray[Any, np.dtype[np.float32]]
-    sent: np.ndarray[Any, np.dtype[np.int64]]
     ready: _Signal
     given: _Signal
 
     @classmethod
     def make(cls) -> _Shared:
-        memory = mmap.mmap(-1, max(SIZES) + _PAGE)
-        data = np.frombuffer(memory, np.float32, max(SIZES) // 4)
-        sent = np.frombuffer(memory, np.int64, 1, max(SIZES))
+        data = np.frombuffer(mmap.mmap(-1, max(SIZES)), np.float32, max(SIZES) // 4)
         data[:] = 1.0  # touch every page now
-        return cls(data, sent, _Signal(), _Signal())
+        return cls(data, _Signal(), _Signal())
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Measure one link; see `_between_cores` and `_between_memories`."""
+    """Measure one link: ``from`` and ``to`` have each a ``core``, or None, and a ``memory``."""
+    src, dst = question["from"], question["to"]
+    cores = os.sched_getaffinity(0)
     if question["ask"] == "copy":
-        return _between_memories(question["from"], question["to"], question["core"])
-    return _between_cores(question)
+        found = _between_memories(src, dst)
+    else:
+        found = _between_cores(src["core"], dst["core"])
+    os.sched_setaffinity(0, cores)
+    on_cpus = all(place["core"] is not None for place in (src, dst))
+    return {**found, "handovers": _handovers(src, dst) if on_cpus else []}
 
 
-def _between_memories(src: Sequence[int], dst: Sequence[int], core: int) -> dict[str, Any]:
-    """Seconds of copies from one device (its DLPack type and number) to another, by size."""
-    os.sched_setaffinity(0, [core])
+def _handovers(*places: dict[str, Any]) -> list[float]:
+    """Seconds of the executor's hand-overs between two CPU places."""
+    from tvm_hetero.cost_models.handover import Place, handover_seconds
+
+    src, dst = (Place(place["core"], tuple(place["memory"])) for place in places)
+    return handover_seconds(src, dst)
+
+
+def _between_memories(*places: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of copies from one memory to another, by size."""
+    os.sched_setaffinity(0, [p["core"] for p in places if p["core"] is not None][:1])
     import tvm
+
+    src, dst = (place["memory"] for place in places)
 
     here, there = tvm.runtime.device(*src), tvm.runtime.device(*dst)
     # The end that is no CPU is the one that copies, and the one to wait for.
@@ -105,15 +112,15 @@ def _between_memories(src: Sequence[int], dst: Sequence[int], core: int) -> dict
     return {"copies": copies}
 
 
-def _between_cores(question: dict[str, Any]) -> dict[str, Any]:
-    """The hand-offs (s) and, by size (bytes), both kinds of reads (s)."""
+def _between_cores(src: int, dst: int) -> dict[str, Any]:
+    """Both kinds of reads (s), by size (bytes)."""
     shared = _Shared.make()
     results, results_in = os.pipe()
     consumer = os.fork()
     if consumer == 0:
-        _consumer_process(shared, question["to"], results_in)
+        _consumer_process(shared, dst, results_in)
     os.close(results_in)
-    os.sched_setaffinity(0, question["from"])
+    os.sched_setaffinity(0, [src])
     _produce(shared)
     with os.fdopen(results) as file:
         found: dict[str, Any] = json.loads(file.read())
@@ -123,11 +130,11 @@ def _between_cores(question: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _consumer_process(shared: _Shared, cores: Sequence[int], results: int) -> None:
+def _consumer_process(shared: _Shared, core: int, results: int) -> None:
     """What the second process does; it never returns."""
     status = 1
     try:
-        os.sched_setaffinity(0, cores)
+        os.sched_setaffinity(0, [core])
         text = json.dumps(_consume(shared))
         with os.fdopen(results, "w") as file:
             file.write(text)
@@ -137,12 +144,6 @@ def _consumer_process(shared: _Shared, cores: Sequence[int], results: int) -> No
 
 
 def _produce(shared: _Shared) -> None:
-    for _ in range(HANDOFFS):
-        shared.ready.wait()
-        until = time.monotonic() + _PAUSE
-        while time.monotonic() < until:
-            pass
-        shared.sent[0] = time.monotonic_ns()
     for size in SIZES:
         source = np.full(size // 4, 1.5, np.float32)
         for _ in range(READS):
@@ -152,19 +153,12 @@ def _produce(shared: _Shared) -> None:
 
 
 def _consume(shared: _Shared) -> dict[str, Any]:
-    handoffs = []
-    for _ in range(HANDOFFS):
-        before = shared.sent[0]
-        shared.ready.send()
-        while shared.sent[0] == before:
-            pass
-        handoffs.append((time.monotonic_ns() - int(shared.sent[0])) * 1e-9)
     own, other = {}, {}
     for size in SIZES:
         reads = [_read_both(shared, size) for _ in range(READS)]
         own[str(size)] = [a for a, _ in reads]
         other[str(size)] = [b for _, b in reads]
-    return {"handoffs": handoffs, "own": own, "other": other}
+    return {"own": own, "other": other}
 
 
 def _read_both(shared: _Shared, size: int) -> tuple[float, float]:

@@ -4,10 +4,9 @@ Two CPU devices of one node share memory, so a tensor is handed over by its addr
 side is kept busy by it (``overlap: true`` is right for them). It is not free all the same:
 
 latency
-    The reader has to notice. An executor's thread spins while it waits for another in a run (up
-    to two milliseconds; one that has waited longer sleeps, and waking it takes 5 to 50
-    microseconds more, which is little beside such a wait). The latency of a link is that of a
-    spinning reader: the lower quartile of many hand-offs; what else runs only adds.
+    What the executor needs from the end of a segment on one device to the start of the next one on
+    the other, measured on the executor itself (`tvm_hetero.cost_models.handover`); the lower
+    quartile of many, since what else runs only adds.
 bandwidth
     The tensor lies in the writer's cache. The bandwidth is the inverse of the *additional* time
     per byte that the reader takes for a tensor from the other core, compared with one of its
@@ -16,9 +15,9 @@ bandwidth
 
 Where the difference drowns in noise the bandwidth is taken as `MOST_BANDWIDTH`.
 
-Between a CPU and a device with memory of its own, the latency is the least time of a small copy,
-and the bandwidth follows from what a large copy takes beyond it, from and to pageable memory, as
-the executor copies.
+Between a CPU and a device with memory of its own, the latency is the least time of a small copy
+(or, where that is a CPU too, of a hand-over with such a copy in it), and the bandwidth follows from
+what a large copy takes beyond a small one, from and to pageable memory, as the executor copies.
 """
 
 from __future__ import annotations
@@ -34,18 +33,19 @@ from tvm_hetero.cost_models.worker import Worker, WorkerLost
 from tvm_hetero.documents import canonical_json
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.machine import available_cores, read_processor
+from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.platform import Device, Link, Platform
-from tvm_hetero.targets import HOST_KINDS, dl_device
+from tvm_hetero.targets import CPU, HOST_KINDS, dl_device
 
 # Part of every key: raise it when the way of measuring changes, so that old figures are not used.
-METHOD = "links/2"
+METHOD = "links/3"
 _WORKER = "tvm_hetero.cost_models.link_worker"
-# It takes a tenth of a second; on a busy machine much longer.
+# It takes two seconds, most of them to load TVM; on a busy machine much longer.
 _SECONDS = 60.0
 
-# What is measured beyond these bounds (s, bytes/s) is noise. A bare hand-off takes 0.2 us, but the
-# executor also has to end one segment and begin another: benchmarks/dispatch.py measures that.
-LEAST_LATENCY, MOST_LATENCY = 1e-6, 1e-3
+# What is measured beyond these bounds (s, bytes/s) is noise: a line of cache alone takes 0.1 us
+# from one core to another.
+LEAST_LATENCY, MOST_LATENCY = 1e-7, 1e-3
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e9, 1e12
 
 
@@ -75,7 +75,7 @@ def measure_links(platform: Platform, store: CostStore | None = None) -> Platfor
 
 def open_pairs(platform: Platform) -> list[tuple[Device, Device]]:
     """The ordered pairs of devices whose link `measure_links` measures."""
-    cpus = [d for d in platform.devices if d.kind == "llvm" and d.cores]
+    cpus = [d for d in platform.devices if _is_cpu(d)]
     return [
         (a, b)
         for a, b in permutations(cpus, 2)
@@ -84,7 +84,7 @@ def open_pairs(platform: Platform) -> list[tuple[Device, Device]]:
 
 
 def open_copies(platform: Platform) -> list[tuple[Device, Device]]:
-    """The ordered pairs of a CPU and another device that is here, whose link is measured."""
+    """The ordered pairs of a CPU and a device with its own memory whose link is measured."""
     pairs = [
         (a, b)
         for a, b in permutations(platform.devices, 2)
@@ -94,38 +94,50 @@ def open_copies(platform: Platform) -> list[tuple[Device, Device]]:
 
 
 def _is_cpu(device: Device) -> bool:
-    return device.kind in HOST_KINDS and bool(device.cores)
+    """Whether a device computes in main memory, on known cores."""
+    return is_host(device) and bool(device.cores)
 
 
 def _present(platform: Platform, *devices: Device) -> bool:
-    """Whether each device is a CPU, or one that TVM reaches on this machine."""
-    others = [d for d in devices if not _is_cpu(d)]
-    if any(d.target is None or d.kind in HOST_KINDS for d in others):
+    """Whether each device is a CPU on known cores, or one that TVM reaches on this machine."""
+    others = [d for d in devices if d.kind not in HOST_KINDS]
+    if any(d.target is None for d in others) or not all(
+        d.cores for d in devices if d not in others
+    ):
         return False
     import tvm
 
     return all(tvm.runtime.device(*dl_device(platform, d)).exist for d in others)
 
 
-def copy_figures(copies: Mapping[str, Sequence[float]]) -> tuple[float, float]:
-    """Latency (s) and bandwidth (bytes/s) from the seconds of copies by size in bytes."""
+def _cores_known(device: Device) -> bool:
+    return device.kind not in HOST_KINDS or bool(device.cores)
+
+
+def copy_figures(
+    copies: Mapping[str, Sequence[float]], handovers: Sequence[float] = ()
+) -> tuple[float, float]:
+    """Latency (s) and bandwidth (bytes/s) from the seconds of copies by size in bytes.
+
+    `handovers` are seconds of copies from kernel to kernel, where these were measured.
+    """
     least = {int(size): min(seconds) for size, seconds in copies.items()}
     small, large = min(least), max(least)
     rest = least[large] - least[small]
     bandwidth = (large - small) / rest if rest > 0 else MOST_BANDWIDTH
-    return _bounded(least[small], bandwidth)
+    latency = statistics.quantiles(handovers, n=4)[0] if handovers else least[small]
+    return _bounded(latency, bandwidth)
 
 
 def link_figures(found: Mapping[str, Any]) -> tuple[float, float]:
     """Latency (s) and bandwidth (bytes/s) from what the child answers.
 
-    `found` has the seconds of each hand-off under ``handoffs``, and those of each read, by size
+    `found` has the seconds of each hand-over under ``handovers``, and those of each read, by size
     in bytes, under ``own`` and ``other``.
     """
-    latency = statistics.quantiles(found["handoffs"], n=4)[0]
+    latency = statistics.quantiles(found["handovers"], n=4)[0]
     per_byte = statistics.median(
-        (min(found["other"][size]) - min(found["own"][size])) / int(size)
-        for size in found["own"]
+        (min(found["other"][size]) - min(found["own"][size])) / int(size) for size in found["own"]
     )
     bandwidth = 1 / per_byte if per_byte > 0 else MOST_BANDWIDTH
     return _bounded(latency, bandwidth)
@@ -144,36 +156,40 @@ def _three_digits(value: float) -> float:
 
 
 def _link(src: Device, dst: Device, store: CostStore) -> Link:
-    place = canonical_json([METHOD, read_processor().identity, list(src.cores), list(dst.cores)])
-    known = store.find_link(place)
+    """A link between CPUs that share a memory, from the first core of one to the other's."""
+    for device in (src, dst):
+        _require_cores(device)
+    key = canonical_json([METHOD, read_processor().identity, list(src.cores), list(dst.cores)])
+    known = store.find_link(key)
     if known is None:
-        known = link_figures(_ask(src, dst))
-        store.add_link(place, *known)
+        places = [{"core": device.cores[0], "memory": [CPU, 0]} for device in (src, dst)]
+        found = _answer(src, dst, {"ask": "link", "from": places[0], "to": places[1]})
+        known = link_figures(found)
+        store.add_link(key, *known)
     latency, bandwidth = known
     return Link(src.name, dst.name, bandwidth=bandwidth, latency=latency)
 
 
 def _copy_link(platform: Platform, src: Device, dst: Device, store: CostStore) -> Link:
     """A link between a CPU and a device with memory of its own."""
-    cpu, other = (src, dst) if _is_cpu(src) else (dst, src)
-    _require_cores(cpu)
-    places = [list(dl_device(platform, device)) for device in (src, dst)]
-    question = {"ask": "copy", "from": places[0], "to": places[1], "core": cpu.cores[0]}
-    processor = read_processor().identity
-    key = canonical_json([METHOD, processor, dict(other.target or {}), question])
+    places, others = [], []
+    for device in (src, dst):
+        on_cpu = device.kind in HOST_KINDS
+        if on_cpu:
+            _require_cores(device)
+        else:
+            others.append(dict(device.target or {}))
+        memory = list(dl_device(platform, device))
+        places.append({"core": device.cores[0] if on_cpu else None, "memory": memory})
+    question = {"ask": "copy", "from": places[0], "to": places[1]}
+    key = canonical_json([METHOD, read_processor().identity, others, question])
     known = store.find_link(key)
     if known is None:
-        known = copy_figures(_answer(src, dst, question)["copies"])
+        found = _answer(src, dst, question)
+        known = copy_figures(found["copies"], found["handovers"])
         store.add_link(key, *known)
     latency, bandwidth = known
     return Link(src.name, dst.name, bandwidth=bandwidth, latency=latency)
-
-
-def _ask(src: Device, dst: Device) -> dict[str, Any]:
-    """Measure one direction between CPUs, from the first core of one to the other's."""
-    for device in (src, dst):
-        _require_cores(device)
-    return _answer(src, dst, {"ask": "link", "from": [src.cores[0]], "to": [dst.cores[0]]})
 
 
 def _answer(src: Device, dst: Device, question: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,9 @@ together; a child process pinned to the device's own cores runs each of them on 
 time of a kernel is the smallest of its repeats: what else runs on the machine only adds. Each
 result is stored at once (`tvm_hetero.cost_models.store`) and never measured again.
 
-What is measured is meant to be what the kernel takes inside a whole network. There its inputs
+What is measured is meant to be what the kernel takes inside a whole network, so that contests are
+about that, and so that costs are near it where the network itself cannot be run; where it can,
+`tvm_hetero.cost_models.in_place` measures it afterwards. There its inputs
 have just been written and its weights were last read one inference ago, with all the others read
 since. So before each repeat the weights (`Kernel.constants`) are thrown out of the CPU's caches,
 and the other arguments stay where the last repeat left them. Sums over the tasks of a network,
@@ -49,22 +51,30 @@ from tvm_hetero.targets import device_target, require_present
 class ProfiledCosts:
     """Costs measured on this machine."""
 
-    name = "profiled"
-
     def __init__(
         self,
         store: CostStore | None = None,
         effort: Effort = Effort(),
         schedule: Schedule | None = None,
+        in_place: bool = True,
     ) -> None:
         """Measure into `store` (by default the user's), scheduling kernels with `schedule`
         (by default `tvm_hetero.kernels.schedule_kernel`).
+
+        With `in_place`, who asks for the costs of a whole module goes on to measure them there
+        (`tvm_hetero.cost_models.in_place`); `costs` are those of kernels alone.
         """
         self.store = store if store is not None else CostStore()
         self.effort = effort
+        self.in_place = in_place
         self._schedule = schedule
         self.runs = 0  # measurements that were really made, for those who want to know
         self.profile = Profile()  # of the last `costs`
+
+    @property
+    def name(self) -> str:
+        """The name by which the registry finds it."""
+        return "profiled" if self.in_place else "profiled-alone"
 
     def costs(
         self,

@@ -82,6 +82,15 @@ def refused(kernel: str, device: str, implementation: str, reason: str) -> None:
     warnings.warn(text, ProfileWarning, stacklevel=2)
 
 
+def not_in_place(device: str, reason: str) -> None:
+    """Warn that a whole network could not be measured on `device`."""
+    text = (
+        f"device {device!r}: the whole network cannot be run there, so its costs are those of "
+        f"kernels alone: {reason}"
+    )
+    warnings.warn(text, ProfileWarning, stacklevel=2)
+
+
 def require_a_device(costs: Mapping[str, Mapping[str, Cost]], reasons: Mapping[str, str]) -> None:
     """Refuse costs in which some kernel has no device at all; `reasons` say why it has none."""
     for kernel, row in costs.items():

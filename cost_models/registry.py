@@ -1,4 +1,4 @@
-"""Cost models by name: ``profiled``, ``analytical``, ``table:PATH``."""
+"""Cost models by name: ``profiled``, ``profiled-alone``, ``analytical``, ``table:PATH``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tvm_hetero.cost_models.protocol import CostModel
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import UsageError
 
-NAMES = ("analytical", "profiled", "table:PATH")
+NAMES = ("analytical", "profiled", "profiled-alone", "table:PATH")
 
 
 def by_name(name: str) -> CostModel:
@@ -14,8 +14,9 @@ def by_name(name: str) -> CostModel:
 
     Parameters
     ----------
-    name : ``"profiled"`` (measured here), ``"analytical"`` (roofline from the platform's
-        figures) or ``"table:PATH"`` (read from a file).
+    name : ``"profiled"`` (measured here, in the whole network), ``"profiled-alone"`` (each kernel
+        by itself alone), ``"analytical"`` (roofline from the platform's figures) or
+        ``"table:PATH"`` (read from a file).
 
     Raises
     ------
@@ -29,10 +30,10 @@ def by_name(name: str) -> CostModel:
         from tvm_hetero.cost_models.table import TableCosts
 
         return TableCosts(argument)
-    if kind == "profiled" and not colon:
+    if name in ("profiled", "profiled-alone"):
         from tvm_hetero.cost_models.profiled import ProfiledCosts
 
-        return ProfiledCosts()
+        return ProfiledCosts(in_place=name == "profiled")
     if kind == "analytical" and not colon:
         from tvm_hetero.cost_models.analytical import AnalyticalCosts
 

@@ -6,8 +6,9 @@ they are measured, so an interrupted run loses nothing, and SQLite's locks let s
 use the file at once. If two of them measure the same kernel, the smaller time stays, as it
 would within one run (time on a shared machine only errs upwards).
 
-Beside the times stand links, and what `tvm-hetero tune` found: for each kernel, as it is before
-it is scheduled, the best trace and every candidate that was tried (`tvm_hetero.cost_models.tuned`).
+Beside the times stand links, what whole networks take (`tvm_hetero.cost_models.in_place`), and what
+`tvm-hetero tune` found: for each kernel, as it is before it is scheduled, the best trace and every
+candidate that was tried (`tvm_hetero.cost_models.tuned`).
 
 The file is ``costs.sqlite`` in the folder of `tvm_hetero.cache.cache_dir`. It is a cache: a
 damaged one is set aside with a warning, and everything is measured again. An older layout is
@@ -16,15 +17,17 @@ brought up to date where it stands (`tvm_hetero.cost_models.store_layout`).
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from tvm_hetero.cache import cache_dir
 from tvm_hetero.choices import Timing
@@ -206,6 +209,18 @@ class CostStore:
         """Keep what was measured of a link (s, bytes/s)."""
         with self._transaction(write=True) as db:
             db.execute("INSERT OR REPLACE INTO links VALUES (?, ?, ?)", (place, latency, bandwidth))
+
+    def find_network(self, key: str) -> dict[str, Any] | None:
+        """What was measured of a whole network (see `tvm_hetero.cost_models.in_place`), or None."""
+        with self._transaction() as db:
+            row = db.execute("SELECT seconds FROM networks WHERE key = ?", (key,)).fetchone()
+        return None if row is None else dict(json.loads(row[0]))
+
+    def add_network(self, key: str, seconds: Mapping[str, Any]) -> None:
+        """Keep what was measured of a whole network; what was kept before is replaced."""
+        with self._transaction(write=True) as db:
+            values = (key, canonical_json(seconds))
+            db.execute("INSERT OR REPLACE INTO networks VALUES (?, ?)", values)
 
     @contextmanager
     def _transaction(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:

@@ -6,8 +6,9 @@
     tuned       the best trace of an unscheduled kernel for a target (NULL: none is faster than
                 the rule), its seconds, the rule's, and the trials that were made
     candidates  every trace that was tried (seconds NULL: it failed)
+    networks    what the tasks of a whole network take in it, as JSON
 
-The spread and the last two tables came with layout 2.
+The spread and the next two tables came with layout 2, networks with layout 3.
 A file of an older layout gets what it lacks, in one transaction; nothing is lost.
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import sqlite3
 
-VERSION = 2
+VERSION = 3
 _FIRST = """
 CREATE TABLE kernels (
     id INTEGER PRIMARY KEY, hash TEXT NOT NULL, text TEXT NOT NULL);
@@ -38,8 +39,11 @@ CREATE TABLE candidates (
     target TEXT NOT NULL, trace TEXT NOT NULL, seconds REAL CHECK (seconds > 0),
     UNIQUE (kernel, target, trace));
 """
+_THIRD = """
+CREATE TABLE networks (key TEXT PRIMARY KEY, seconds TEXT NOT NULL) WITHOUT ROWID;
+"""
 # What leads from layout i to layout i + 1.
-_STEPS = (_FIRST, _SECOND)
+_STEPS = (_FIRST, _SECOND, _THIRD)
 
 
 def make_tables(db: sqlite3.Connection) -> None:

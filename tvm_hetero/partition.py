@@ -8,13 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import tvm
 
+from tvm_hetero.cost_models.in_place import measure_in_place
 from tvm_hetero.cost_models.links import measure_links
 from tvm_hetero.cost_models.profiled import ProfiledCosts
-from tvm_hetero.cost_models.protocol import CostModel, Progress
+from tvm_hetero.cost_models.protocol import CostModel, Costs, Progress
 from tvm_hetero.cost_models.registry import by_name
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.graph import TaskGraph
@@ -29,7 +30,7 @@ from tvm_hetero.passes.io_tasks import add_io_tasks, io_costs, needs_io_tasks
 from tvm_hetero.passes.kernel_choices import with_choices
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Objective, Problem, check_objective
+from tvm_hetero.problem import Cost, Objective, Problem, check_objective
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import Options, check_name, solve
 from tvm_hetero.targets import device_target
@@ -75,7 +76,8 @@ def make_problem(
     mod : a Relax module, lowered or not; a placed one is taken apart first.
     platform : with measured costs, links that it leaves open are measured too; other cost models
         are for devices that may be elsewhere.
-    cost_model : a cost model, or the name of one (``profiled``, ``analytical``, ``table:FILE``).
+    cost_model : a cost model, or the name of one (``profiled``, ``profiled-alone``,
+        ``analytical``, ``table:FILE``).
 
     Raises
     ------
@@ -98,6 +100,8 @@ def make_problem(
             platform = measure_links(platform)
         costs = model.costs(tasks.kernels, platform, progress)
         mod = _with_choices(mod, model)
+    if isinstance(model, ProfiledCosts):
+        costs = _under_load(costs, platform)
     graph = _with_io(tasks, platform)
     table = {task: costs[kernel] for task, kernel in tasks.kernel_of.items()}
     for task, row in table.items():
@@ -110,6 +114,9 @@ def make_problem(
         objective=objective,
         name=_model_name(mod),
     )
+    if isinstance(model, ProfiledCosts) and model.in_place:
+        with _timed(seconds, "measure in place"):
+            problem = measure_in_place(mod, problem, model.store, progress).applied_to(problem)
     return Prepared(mod, problem, len(tasks.kernels), seconds)
 
 
@@ -137,6 +144,21 @@ def partition(
     with _timed(seconds, "annotate"):
         module = annotate_devices(prepared.module, prepared.problem, schedule)
     return Partition(module, prepared.problem, schedule, prepared.kernels, seconds)
+
+
+def _under_load(costs: Costs, platform: Platform) -> Costs:
+    """Costs that were measured alone, as they are while the other devices are busy too."""
+    if sum(device.target is not None for device in platform.devices) < 2:
+        return costs
+
+    def slower(cost: Cost, device: str) -> Cost:
+        factor = platform.device(device).interference
+        return replace(cost, points=tuple((n, s * factor) for n, s in cost.points))
+
+    return {
+        kernel: {device: slower(cost, device) for device, cost in row.items()}
+        for kernel, row in costs.items()
+    }
 
 
 def _with_io(tasks: ExtractedTasks, platform: Platform) -> TaskGraph:

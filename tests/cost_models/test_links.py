@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,17 @@ def test_both_directions_are_measured_once(tmp_path: Path) -> None:
     assert measure_links(linked) is linked
 
 
+def test_copies_to_a_private_memory_are_measured(tmp_path: Path) -> None:
+    private = replace(cpu("own", CORES[-1]), private=True)
+    platform = Platform((cpu("a", CORES[0]), private), shared_cores=len(CORES) < 2)
+    assert open_pairs(platform) == []
+    linked = measure_links(platform, CostStore(tmp_path / "c.sqlite"))
+    assert {(link.src, link.dst) for link in linked.links} == {("a", "own"), ("own", "a")}
+    for link in linked.links:
+        assert LEAST_LATENCY <= link.latency <= MOST_LATENCY
+        assert LEAST_BANDWIDTH <= link.bandwidth < MOST_BANDWIDTH
+
+
 def test_only_what_the_platform_leaves_open_is_measured() -> None:
     a, b, c = cpu("a", 0), cpu("b", 1), cpu("c", 2)
     gpu = Device("gpu", target={"kind": "cuda"})
@@ -66,12 +78,12 @@ def test_cores_that_are_not_here(tmp_path: Path) -> None:
         measure_links(platform, CostStore(tmp_path / "c.sqlite"))
 
 
-def found(extra: float, handoff: float = 2e-5) -> dict[str, object]:
+def found(extra: float, handover: float = 2e-5) -> dict[str, object]:
     """What the child would answer if every byte took `extra` s more from the other core."""
     sizes = {"65536": 1e-6, "1048576": 2e-5, "4194304": 1e-4}
     other = {size: own + extra * int(size) for size, own in sizes.items()}
     return {
-        "handoffs": [handoff, handoff * 1.01, handoff * 1.02, 0.5],
+        "handovers": [handover, handover * 1.01, handover * 1.02, 0.5],
         "own": {size: [own, own * 9] for size, own in sizes.items()},
         "other": {size: [9 * own, own] for size, own in other.items()},
     }
@@ -90,6 +102,8 @@ def test_figures_of_copies_split_latency_and_rate() -> None:
     assert latency == pytest.approx(8e-6)
     assert bandwidth == pytest.approx((16777216 - 4096) / 1.6e-3, rel=0.01)
     assert copy_figures({"4096": [1e-5], "16777216": [1e-6]})[1] == MOST_BANDWIDTH
+    # From kernel to kernel there is more to a copy than the copy.
+    assert copy_figures({"4096": [1e-6], "65536": [2e-6]}, [4e-6] * 9)[0] == pytest.approx(4e-6)
 
 
 def test_a_gpu_that_is_not_here_is_left_without_a_link() -> None:
@@ -105,5 +119,5 @@ def test_noise_stays_within_bounds() -> None:
     assert link_figures(found(0.0))[1] == MOST_BANDWIDTH
     assert link_figures(found(-1e-12))[1] == MOST_BANDWIDTH
     assert link_figures(found(1.0))[1] == LEAST_BANDWIDTH
-    assert link_figures(found(1e-11, handoff=-1e-6))[0] == LEAST_LATENCY
-    assert link_figures(found(1e-11, handoff=0.4))[0] == MOST_LATENCY
+    assert link_figures(found(1e-11, handover=-1e-6))[0] == LEAST_LATENCY
+    assert link_figures(found(1e-11, handover=0.4))[0] == MOST_LATENCY

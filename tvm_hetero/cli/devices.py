@@ -11,6 +11,7 @@ from tvm_hetero.cli.console import Steps
 from tvm_hetero.cli.options import AsJson, check_writable
 from tvm_hetero.cli.partition import measure_links
 from tvm_hetero.errors import UsageError
+from tvm_hetero.platform import Platform
 
 
 def devices(
@@ -30,8 +31,12 @@ def devices(
             help="What LLVM compiles for, device by device (native: this CPU); repeatable.",
         ),
     ] = None,
-    links: Annotated[
-        bool, typer.Option("--links", help="Measure what moving tensors between devices costs.")
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure",
+            help="Measure what moving tensors costs, and how devices slow each other down.",
+        ),
     ] = False,
     json_output: AsJson = False,
 ) -> None:
@@ -49,8 +54,8 @@ def devices(
     steps = Steps(quiet=json_output)
     names = [None if name == "native" else name for name in mcpu or []]
     platform = detect_platform(split, names)
-    if links:
-        platform = measure_links(steps, platform)
+    if measure:
+        platform = measure_interference(steps, measure_links(steps, platform))
     if output is not None:
         platform.save(output)
     if json_output:
@@ -64,3 +69,15 @@ def devices(
         steps.say("One device only: there is nothing that could run at the same time.", "yellow")
     if output is not None:
         steps.say(f"wrote {printable(output)}")
+
+
+def measure_interference(steps: Steps, platform: Platform) -> Platform:
+    """Step: measure how much slower each device is while all of them compute."""
+    from tvm_hetero.cost_models import interference
+
+    if len(platform.devices) < 2:
+        return platform
+    with steps.step("Measure interference") as step:
+        platform = interference.measure_interference(platform, step.progress)
+        step.note = ", ".join(f"{d.name} {d.interference:.2f}" for d in platform.devices)
+    return platform

@@ -88,7 +88,7 @@ def load_platform(steps: Steps, path: Path | None, cost_model: str) -> Platform:
     with steps.step("Load platform") as step:
         platform = options.load_platform(path)
         step.note = ", ".join(platform.names)
-    return measure_links(steps, platform) if cost_model == "profiled" else platform
+    return measure_links(steps, platform) if cost_model.startswith("profiled") else platform
 
 
 def measure_links(steps: Steps, platform: Platform) -> Platform:

@@ -1,0 +1,51 @@
+"""Chains of tiny kernels: the plans are good, and a change of the worker takes time."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tvm_hetero.cost_models import handover
+from tvm_hetero.cost_models.handover import (
+    CHAIN,
+    Place,
+    apart_plan,
+    handover_seconds,
+    together_plan,
+)
+from tvm_hetero.runtime import native
+
+CORES = sorted(os.sched_getaffinity(0))
+HERE, THERE = Place(CORES[0]), Place(CORES[-1])
+
+
+def test_the_chain_apart_changes_the_worker_at_every_kernel() -> None:
+    plan = apart_plan(HERE, THERE)
+    assert [step["worker"] for step in plan["steps"]] == [i % 2 for i in range(CHAIN)]
+    assert all(len(step["calls"]) == 1 for step in plan["steps"])
+    assert [row["cores"] for row in plan["workers"]] == [[HERE.core], [THERE.core]]
+    assert len(together_plan(HERE)["steps"]) == 1
+    assert len(together_plan(HERE)["steps"][0]["calls"]) == CHAIN
+
+
+def test_a_place_with_its_own_memory_is_reached_by_copies() -> None:
+    plan = apart_plan(HERE, Place(THERE.core, (1, 1)))
+    kinds = [step["kind"] for step in plan["steps"]]
+    assert kinds[:4] == ["kernels", "copy", "kernels", "copy"] and kinds.count("kernels") == CHAIN
+    for step in plan["steps"]:
+        device = plan["slots"][step["outs"][0]]["device"]
+        assert device == step.get("to_device", plan["workers"][step["worker"]]["device"])
+
+
+@pytest.mark.parametrize("there", [THERE, Place(THERE.core, (1, 1))])
+def test_the_executor_takes_the_plans(there: Place) -> None:
+    for plan in (together_plan(HERE), apart_plan(HERE, there)):
+        native.create(plan).close()
+
+
+def test_a_hand_over_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handover, "RUNS", 20)
+    found = sorted(handover_seconds(HERE, THERE))
+    assert len(found) == 20
+    assert 0 < found[10] < 1e-2

@@ -1,0 +1,181 @@
+"""Costs of kernels in a whole network: every task of it, on each device that can run it."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tvm
+
+from tests.models import branchy, lowered, two_cpus, unit_problem
+from tvm_hetero.cost_models.in_place import MOST_STRETCH, InPlace, Rounds, measure_in_place, typical
+from tvm_hetero.cost_models.profiled import ProfiledCosts
+from tvm_hetero.cost_models.protocol import ProfileWarning
+from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.partition import make_problem
+from tvm_hetero.platform import Device, Link, Platform
+from tvm_hetero.problem import Problem
+
+FEW = Rounds(budget=0.02, least=3, most=10)
+PLATFORM = two_cpus()
+
+
+@pytest.fixture(scope="module")
+def module() -> tvm.IRModule:
+    return lowered(branchy(), PLATFORM)
+
+
+@pytest.fixture(scope="module")
+def problem(module: tvm.IRModule) -> Problem:
+    return unit_problem(module, PLATFORM)
+
+
+@pytest.fixture(scope="module")
+def measured(module: tvm.IRModule, problem: Problem) -> InPlace:
+    return measure_in_place(module, problem, rounds=FEW)
+
+
+def test_every_task_has_a_time_on_each_device(measured: InPlace, problem: Problem) -> None:
+    for seconds in (measured.alone, measured.loaded):
+        assert set(seconds) == set(problem.costs)
+        for row in seconds.values():
+            assert set(row) == {"big", "little"}
+            assert all(0 < value < 1 and math.isfinite(value) for value in row.values())
+    alone = math.fsum(row["big"] for row in measured.alone.values())
+    loaded = math.fsum(row["big"] for row in measured.loaded.values())
+    assert loaded > 0.5 * alone
+
+
+def test_the_problem_gets_the_loaded_times(measured: InPlace, problem: Problem) -> None:
+    applied = measured.applied_to(problem)
+    for task, row in applied.costs.items():
+        for device, cost in row.items():
+            assert cost.points == ((1, measured.loaded[task][device]),)
+            assert cost.seconds(3) == pytest.approx(3 * cost.seconds(1))
+    for device in applied.platform.devices:
+        assert device.interference == measured.interference(device.name) >= 1
+    assert applied.graph is problem.graph
+
+
+def test_what_was_measured_is_found_again(
+    module: tvm.IRModule, problem: Problem, tmp_path: Path
+) -> None:
+    store = CostStore(tmp_path / "c.sqlite")
+    found = measure_in_place(module, problem, store, rounds=FEW)
+    # Measured again it would not be the same to the last bit.
+    assert measure_in_place(module, problem, CostStore(store.path), rounds=FEW) == found
+    slower = {
+        task: {name: replace(cost, implementation="default") for name, cost in row.items()}
+        for task, row in problem.costs.items()
+    }
+    assert measure_in_place(module, replace(problem, costs=slower), store, rounds=FEW) != found
+
+
+def test_a_device_that_cannot_run_a_task(module: tvm.IRModule, problem: Problem) -> None:
+    lacking = next(iter(problem.costs))
+    costs = {
+        task: {name: cost for name, cost in row.items() if (task, name) != (lacking, "little")}
+        for task, row in problem.costs.items()
+    }
+    found = measure_in_place(module, replace(problem, costs=costs), rounds=FEW)
+    for seconds in (found.alone, found.loaded):
+        assert set(seconds[lacking]) == {"big"}
+        assert all(set(row) == {"big", "little"} for t, row in seconds.items() if t != lacking)
+
+
+def test_one_device_is_measured_alone(module: tvm.IRModule) -> None:
+    platform = Platform((PLATFORM.devices[0],))
+    problem = unit_problem(module, platform)
+    found = measure_in_place(module, problem, rounds=FEW)
+    assert not found.loaded and found.interference("big") is None
+    assert found.applied_to(problem).platform == platform
+
+
+def test_a_device_that_cannot_run_the_network_keeps_its_costs(module: tvm.IRModule) -> None:
+    # Core 9999 is not here: its executor cannot be made.
+    away = replace(PLATFORM.devices[1], cores=(9999,))
+    problem = unit_problem(module, replace(PLATFORM, devices=(PLATFORM.devices[0], away)))
+    with pytest.warns(ProfileWarning, match=r"'little'.*kernels alone.*9999"):
+        found = measure_in_place(module, problem, rounds=FEW)
+    assert all(set(row) == {"big"} for row in found.alone.values())
+    applied = found.applied_to(problem)
+    assert all(row["little"].seconds(1) == 1e-3 for row in applied.costs.values())
+
+
+def test_a_device_with_a_memory_of_its_own() -> None:
+    big, little = PLATFORM.devices
+    platform = replace(PLATFORM, devices=(big, replace(little, private=True)))
+    model = ProfiledCosts(in_place=False)
+    prepared = make_problem(branchy(), platform, cost_model=model)
+    found = measure_in_place(prepared.module, prepared.problem, rounds=FEW)
+    kernels = {task for task in prepared.problem.costs if task[0].isdigit()}
+    assert set(found.loaded) == kernels
+    assert all(set(row) == {"big", "little"} for row in found.loaded.values())
+
+
+def test_costs_alone_are_multiplied_where_nothing_is_measured_in_place() -> None:
+    both = tuple(replace(device, interference=1.25) for device in PLATFORM.devices)
+    model = ProfiledCosts(in_place=False)
+    alone = make_problem(branchy(), PLATFORM, cost_model=model).problem
+    loaded = make_problem(branchy(), replace(PLATFORM, devices=both), cost_model=model).problem
+    for task, row in alone.costs.items():
+        for device, cost in row.items():
+            assert loaded.costs[task][device].seconds(1) == pytest.approx(1.25 * cost.seconds(1))
+
+
+def test_profiled_measures_in_place() -> None:
+    prepared = make_problem(branchy(), PLATFORM)
+    assert "measure in place" in prepared.seconds
+    again = make_problem(branchy(), PLATFORM)
+    assert again.problem.digest == prepared.problem.digest
+
+
+@pytest.mark.parametrize("phase", ["alone", "at once"])
+def test_an_interruption_ends_it(module: tvm.IRModule, problem: Problem, phase: str) -> None:
+    before = threading.active_count()
+
+    def interrupt(what: str, _done: int, _total: int) -> None:
+        if phase in what:
+            threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    long = Rounds(budget=60, least=3, most=300)
+    with pytest.raises(KeyboardInterrupt):
+        measure_in_place(module, problem, progress=interrupt, rounds=long)
+    until = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+
+
+def test_quartiles_are_stretched_to_quiet_rounds() -> None:
+    # Each call is slow in a quarter of the rounds, never two of them in one.
+    rounds = [[1.0 + (i % 8 == call) for call in range(4)] for i in range(8)]
+    assert typical(rounds) == pytest.approx([1.0] * 4)
+    noisy = [[1.0, 1.0], [2.0, 1.0], [1.0, 2.0], [2.0, 2.0]]
+    assert typical(noisy) == pytest.approx([MOST_STRETCH] * 2)
+    assert typical([[0.5, 0.25]]) == pytest.approx([0.5, 0.25])
+
+
+def test_interference_is_no_speedup() -> None:
+    found = InPlace({"a": {"d": 2.0}, "b": {"d": 2.0}}, {"a": {"d": 1.0}, "b": {"d": 4.0}})
+    assert found.interference("d") == pytest.approx(1.25)
+    assert InPlace({"a": {"d": 2.0}}, {"a": {"d": 1.0}}).interference("d") == 1.0
+
+
+def test_nodes_are_measured_apart(module: tvm.IRModule) -> None:
+    """Devices of another node are on the same cores here: at once they would halve each other."""
+    core = PLATFORM.devices[0].cores
+    devices = tuple(
+        Device(name, node=name, target=PLATFORM.devices[0].target, cores=core, overlap=True)
+        for name in ("here", "there")
+    )
+    links = (Link("here", "there", 1e10, 1e-6), Link("there", "here", 1e10, 1e-6))
+    found = measure_in_place(module, unit_problem(module, Platform(devices, links)), rounds=FEW)
+    assert set(next(iter(found.alone.values()))) == {"here", "there"}
+    assert not found.loaded
