@@ -78,9 +78,9 @@ def call(kernel: str, *args: Row, written: int = 1, task: str = "") -> Row:
     }
 
 
-def view(shape: Sequence[int] = (SIZE,), dtype: str = "float32", **place: int) -> Row:
-    """An argument: ``view(scratch=64)``, ``view((4, 8), out=0)``."""
-    return {**place, "shape": list(shape), "dtype": dtype}
+def view(kind: str, where: int, shape: Sequence[int] = (SIZE,), dtype: str = "float32") -> Row:
+    """An argument: ``view("scratch", 64)``, ``view("out", 0, (4, 8))``."""
+    return {kind: where, "shape": list(shape), "dtype": dtype}
 
 
 def aligned(values: Any, dtype: str = "float32") -> Any:
@@ -137,6 +137,10 @@ class KernelPlan(PlanBuilder):
         self.functions.append(None)
         return slots
 
+    def output(self, slot: int, name: str = "y") -> KernelPlan:
+        super().output(slot, name)
+        return self
+
     def create(self) -> native.NativeExecutor:
         executor = super().create()
         for worker in range(len(self.plan["workers"])):
@@ -149,8 +153,8 @@ def one_call() -> KernelPlan:
     plan = KernelPlan()
     x, y = plan.vector("x"), plan.vector("y")
     calls = [
-        call("twice", view(**{"in": 0}), view(scratch=0)),
-        call("add", view(scratch=0), view(**{"in": 1}), view(out=0)),
+        call("twice", view("in", 0), view("scratch", 0)),
+        call("add", view("scratch", 0), view("in", 1), view("out", 0)),
     ]
     [out] = plan.kernels([x, y], calls, scratch=BYTES)
     plan.output(out)

@@ -16,8 +16,6 @@ from tvm_hetero.runtime import native
 
 KINDS = ("kernel", "copy", "allocation", "worker")
 VALUES = np.arange(SIZE, dtype="float32")
-IN0: dict[str, int] = {"in": 0}
-IN1: dict[str, int] = {"in": 1}
 MANY = 60  # more than a run has points of any kind
 
 
@@ -50,13 +48,13 @@ def two_places() -> KernelPlan:
     x = plan.vector()
     there = _copy(plan, x, 1)
     far_calls = [
-        call("twice", view(**IN0), view(scratch=0)),
-        call("negate", view(scratch=0), view(out=0)),
+        call("twice", view("in", 0), view("scratch", 0)),
+        call("negate", view("scratch", 0), view("out", 0)),
     ]
     [far] = plan.kernels([there], far_calls, worker=1, scratch=BYTES)
-    [near] = plan.kernels([x], [call("twice", view(**IN0), view(out=0))], worker=0)
+    [near] = plan.kernels([x], [call("twice", view("in", 0), view("out", 0))], worker=0)
     back = _copy(plan, far, 0)
-    add = call("add", view(**IN0), view(**IN1), view(out=0))
+    add = call("add", view("in", 0), view("in", 1), view("out", 0))
     [zero] = plan.kernels([near, back], [add], worker=0)
     identity = tvm_ffi.get_global_func("tvm_hetero.identity")
     [same] = plan.call([near], worker=0, function=identity)

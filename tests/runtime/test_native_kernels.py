@@ -19,7 +19,6 @@ from tests.runtime.kernel_plans import (
     REFERENCE,
     SIZE,
     KernelPlan,
-    Row,
     aligned,
     call,
     library,
@@ -29,8 +28,6 @@ from tests.runtime.kernel_plans import (
 from tvm_hetero.errors import NumericsError, RunError
 
 VALUES = np.arange(SIZE, dtype="float32")
-IN0: dict[str, int] = {"in": 0}
-IN1: dict[str, int] = {"in": 1}
 
 
 def run(plan: KernelPlan, **inputs: Any) -> dict[str, Any]:
@@ -52,8 +49,8 @@ def test_a_view_has_a_shape_of_its_own() -> None:
     plan = KernelPlan()
     x = plan.vector()
     calls = [
-        call("transpose", view((4, 8), **IN0), view((8, 4), scratch=0)),
-        call("negate", view(scratch=0), view(out=0)),
+        call("transpose", view("in", 0, (4, 8)), view("scratch", 0, (8, 4))),
+        call("negate", view("scratch", 0), view("out", 0)),
     ]
     [out] = plan.kernels([x], calls, scratch=BYTES)
     outputs = run(plan.output(out), x=aligned(VALUES))
@@ -64,8 +61,8 @@ def test_a_kernel_may_have_several_results() -> None:
     plan = KernelPlan()
     x = plan.vector()
     calls = [
-        call("neighbours", view(**IN0), view(out=1), view(scratch=0), written=2),
-        call("twice", view(scratch=0), view(out=0)),
+        call("neighbours", view("in", 0), view("out", 1), view("scratch", 0), written=2),
+        call("twice", view("scratch", 0), view("out", 0)),
     ]
     twice_below, above = plan.kernels([x], calls, scratch=BYTES, outs=2)
     plan.output(twice_below, "twice_below").output(above, "above")
@@ -78,8 +75,8 @@ def test_an_out_may_be_read_again_in_its_step() -> None:
     plan = KernelPlan()
     x = plan.vector()
     calls = [
-        call("twice", view(**IN0), view(out=0)),
-        call("add", view(out=0), view(**IN0), view(out=1)),
+        call("twice", view("in", 0), view("out", 0)),
+        call("add", view("out", 0), view("in", 0), view("out", 1)),
     ]
     two, three = plan.kernels([x], calls, outs=2)
     outputs = run(plan.output(two, "two").output(three, "three"), x=aligned(VALUES))
@@ -131,8 +128,8 @@ def _add_step(
     ins = sorted({o for number in mine for o in operands[number]} - set(mine))
     outs = [number for number in mine if number in crossing]
     last_read = {o: number for number in mine for o in operands[number]}
-    places: dict[int, Row] = {value: {"in": k} for k, value in enumerate(ins)}
-    places |= {value: {"out": k} for k, value in enumerate(outs)}
+    places = {value: ("in", k) for k, value in enumerate(ins)}
+    places |= {value: ("out", k) for k, value in enumerate(outs)}
     free: list[int] = []
     scratch = 0
     calls = []
@@ -141,14 +138,13 @@ def _add_step(
             if not free:
                 free.append(scratch)
                 scratch += BYTES
-            places[number] = {"scratch": free.pop()}
+            places[number] = ("scratch", free.pop())
         kernel = program[number - 2][0]
         read = operands[number][: 2 if kernel == "add" else 1]
-        args = [view(**places[value]) for value in (*read, number)]
+        args = [view(*places[value]) for value in (*read, number)]
         calls.append(call(kernel, *args, task=f"{number}"))
         dead = [v for v in {*mine} if v <= number and last_read.get(v, v) <= number]
-        free += [places[v]["scratch"] for v in dead if places[v].get("scratch", -1) >= 0]
-        free = sorted(set(free))
+        free = sorted({*free, *(places[v][1] for v in dead if places[v][0] == "scratch")})
     worker = program[mine[0] - 2][3]
     filled = plan.kernels(
         [slots[v] for v in ins], calls, worker=worker, outs=len(outs), scratch=scratch
@@ -212,7 +208,7 @@ def test_a_kernel_that_fails_is_named_and_the_next_run_works() -> None:
 def test_a_constant_must_have_the_size_that_kernels_read() -> None:
     plan = KernelPlan()
     x, c = plan.vector(), plan.constant("weights")
-    [out] = plan.kernels([x, c], [call("add", view(**IN0), view(**IN1), view(out=0))])
+    [out] = plan.kernels([x, c], [call("add", view("in", 0), view("in", 1), view("out", 0))])
     executor = plan.output(out).create()
     executor.set_input("x", aligned(VALUES))
     executor.set_constant("weights", aligned(VALUES[:-1]))
@@ -243,8 +239,8 @@ def overflowing(dtype: str) -> tuple[KernelPlan, Any]:
     kernel = "twice" if dtype == "float32" else f"twice_{dtype}"
     width = tvm.DataType(dtype).bits // 8
     calls = [
-        call(kernel, view(dtype=dtype, **IN0), view(dtype=dtype, scratch=0), task="first"),
-        call(kernel, view(dtype=dtype, scratch=0), view(dtype=dtype, out=0), task="second"),
+        call(kernel, view("in", 0, dtype=dtype), view("scratch", 0, dtype=dtype), task="first"),
+        call(kernel, view("scratch", 0, dtype=dtype), view("out", 0, dtype=dtype), task="second"),
     ]
     [out] = plan.kernels([x], calls, scratch=width * SIZE, dtype=dtype)
     largest = {"float16": 2.0**14, "float64": 2.0**1022}.get(dtype, 2.0**126)
@@ -277,7 +273,7 @@ def test_the_first_task_that_is_not_finite_is_named(dtype: str) -> None:
 def test_the_place_of_what_is_not_finite_has_all_axes() -> None:
     plan = KernelPlan()
     x = plan.vector()
-    [out] = plan.kernels([x], [call("transpose", view((4, 8), **IN0), view((8, 4), out=0))])
+    [out] = plan.kernels([x], [call("transpose", view("in", 0, (4, 8)), view("out", 0, (8, 4)))])
     executor = plan.output(out).create()
     executor.check_numerics(True)
     values = VALUES.copy()
@@ -321,13 +317,13 @@ def test_kernels_of_a_private_device_work_on_copies() -> None:
         {"kind": "copy", "name": "there", "worker": 1, "ins": [x], "outs": [there], "to_device": 1}
     )
     plan.functions.append(None)
-    [far] = plan.kernels([there], [call("twice", view(**IN0), view(out=0))], worker=1)
+    [far] = plan.kernels([there], [call("twice", view("in", 0), view("out", 0))], worker=1)
     back = plan.typed_slot(0)
     plan.plan["steps"].append(
         {"kind": "copy", "name": "back", "worker": 1, "ins": [far], "outs": [back], "to_device": 0}
     )
     plan.functions.append(None)
-    [out] = plan.kernels([back], [call("negate", view(**IN0), view(out=0))], worker=0)
+    [out] = plan.kernels([back], [call("negate", view("in", 0), view("out", 0))], worker=0)
     executor = plan.output(out).create()
     executor.set_input("x", aligned(VALUES))
     for _ in range(3):

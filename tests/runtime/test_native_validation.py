@@ -209,11 +209,13 @@ BROKEN_KERNELS: dict[str, tuple[Change, list[str]]] = {
         ["args[0] reads scratch from 64 to 192"],
     ),
     "reads an out too early": (
-        lambda p: _step(p)["calls"][0]["args"].__setitem__(0, view(out=0)),
+        lambda p: _step(p)["calls"][0]["args"].__setitem__(0, view("out", 0)),
         ["args[0] reads out 0"],
     ),
     "writes what it reads": (
-        lambda p: _step(p)["calls"].insert(1, call("negate", view(scratch=0), view(scratch=0))),
+        lambda p: _step(p)["calls"].insert(
+            1, call("negate", view("scratch", 0), view("scratch", 0))
+        ),
         ["calls[1] 'the negate': args[1] writes scratch from 0 to 128", "args[0]"],
     ),
     "an out that nobody writes": (
@@ -250,10 +252,10 @@ def test_a_read_of_scratch_is_refused_unless_all_of_it_was_written(
     size = 64 * 11
 
     def piece(start: int, length: int) -> dict[str, Any]:
-        return view([16 * length], scratch=64 * start)
+        return view("scratch", 64 * start, [16 * length])
 
-    calls = [call("fill", view(**{"in": 0}), piece(*span)) for span in spans]
-    calls.append(call("read", piece(*read), view(out=0)))
+    calls = [call("fill", view("in", 0), piece(*span)) for span in spans]
+    calls.append(call("read", piece(*read), view("out", 0)))
     plan.output(plan.kernels([x], calls, scratch=size)[0])
     written = {64 * start + k for start, length in spans for k in range(64 * length)}
     wanted = {64 * read[0] + k for k in range(64 * read[1])}
