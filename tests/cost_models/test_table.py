@@ -97,6 +97,7 @@ def test_a_cost_that_is_no_number_is_not_written(tmp_path: Path) -> None:
 
 def test_models_are_found_by_name() -> None:
     assert by_name("profiled").name == "profiled"
+    assert by_name("profiled-alone").name == "profiled-alone"
     assert by_name("analytical").name == "analytical"
     hints = {"profile": "'profiled'", "table": "table:PATH", "table:": "table:PATH"}
     for wrong, hint in hints.items():
