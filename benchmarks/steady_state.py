@@ -10,7 +10,8 @@ Each light model with random weights, in one process and in turns, in rounds:
 - ``single``: one device, core 0, batches in a stream (what the others are to be measured by);
 - ``plan``: two devices, a core each, partitioned for throughput with two elements in a batch;
 - ``threads``: our build for one device that has both cores, so that each kernel is divided;
-- ``ort_threads``: ONNX Runtime with two threads, run after run;
+- ``ort_threads``: ONNX Runtime with two threads, run after run; ``ort_batches``: the same with both
+  elements at once;
 - ``ort_processes``: ONNX Runtime in two processes of one thread, each pinned to a core, images per
   second summed over the window in which both work.
 
@@ -33,7 +34,7 @@ import onnx
 
 from benchmarks.documents import write_document
 from benchmarks.execution import page
-from benchmarks.execution.cases import TINY, make_model, one_device, two_devices
+from benchmarks.execution.cases import TINY, make_model, one_device, two_devices, with_batch
 from benchmarks.execution.contenders import (
     Built,
     Rate,
@@ -161,6 +162,8 @@ def _contenders(
     error = max(difference(executor, inputs, BATCH, peer) for executor in executors.values())
     rates = {name: stream_rate(executor, inputs, BATCH) for name, executor in executors.items()}
     rates["ort_threads"] = peer_rate(peer, elements_of(inputs, BATCH)[0])
+    whole = OnnxRuntime(with_batch(model, BATCH), len(CORES))
+    rates["ort_batches"] = peer_rate(whole, inputs, BATCH)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     rates["ort_processes"] = stack.enter_context(PinnedProcesses(model, CORES, folder)).rate
     return rates, error
@@ -168,7 +171,8 @@ def _contenders(
 
 _HEAD = (
     f"images/s      {'single':>9}{'plan':>9}{'predict.':>9}{'threads':>9}{'ORT 2 th.':>10}"
-    f"{'ORT 2 pr.':>10}{'/single':>9}{'goal':>6}{'/rivals':>9}{'goal':>6}{'error':>8}{'others':>8}"
+    f"{'ORT b. 2':>10}{'ORT 2 pr.':>10}{'/single':>9}{'goal':>6}{'/rivals':>9}{'goal':>6}"
+    f"{'error':>8}{'others':>8}"
 )
 
 
@@ -176,7 +180,8 @@ def _line(row: Row) -> str:
     rates = row.median
     return (
         f"{row.model:<14}{rates['single']:>9.2f}{rates['plan']:>9.2f}{row.predicted:>9.2f}"
-        f"{rates['threads']:>9.2f}{rates['ort_threads']:>10.2f}{rates['ort_processes']:>10.2f}"
+        f"{rates['threads']:>9.2f}{rates['ort_threads']:>10.2f}{rates['ort_batches']:>10.2f}"
+        f"{rates['ort_processes']:>10.2f}"
         f"{row.over_single:>9.2f}{page.STEADY_GOAL:>6}{row.over_rivals:>9.2f}{1:>6}"
         f"{row.difference:>8.0e}{row.others:>8.1f}"
     )

@@ -29,6 +29,7 @@ from benchmarks.execution.empty import (
     nothing,
     tensor,
 )
+from tvm_hetero.runtime import native
 from tvm_hetero.runtime.stream import steady_seconds
 
 _STREAMED = 10  # requests that count in a stream
@@ -95,6 +96,7 @@ def _on_python_threads(workers: int, count: int, runs: int) -> Figure:
 
 
 def _on_tvm_vm(kind: Nothing, count: int, runs: int) -> Figure:
+    native.load_library()  # has tvm_hetero.identity
     function, x = vm_function(relax_chain(kind, count)), tensor()
     seconds = []
     for _ in range(runs):

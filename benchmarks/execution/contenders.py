@@ -109,17 +109,17 @@ def _batches(period: float, seconds: float) -> int:
     return max(LEAST_BATCHES, round(seconds / period))
 
 
-def peer_rate(peer: OnnxRuntime, element: Arrays) -> Rate:
-    """Images per second of runs one after another."""
-    run = peer.runner(element)
+def peer_rate(peer: OnnxRuntime, inputs: Arrays, images: int = 1) -> Rate:
+    """Images per second of runs one after another, each of so many images."""
+    run = peer.runner(inputs)
     run(2)
 
     def rate(seconds: float) -> float:
-        images, start = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - start) < seconds or images < LEAST_BATCHES:
+        runs, start = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - start) < seconds or runs < LEAST_BATCHES:
             run(1)
-            images += 1
-        return images / elapsed
+            runs += 1
+        return images * runs / elapsed
 
     return rate
 
