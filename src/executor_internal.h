@@ -1,43 +1,26 @@
 /*!
  * \file executor_internal.h
- * \brief What executor.cc (runs) and executor_stream.cc (streams) share.
+ * \brief What executor.cc (requests) and executor_runs.cc (measuring) share.
  */
 #ifndef TVM_HETERO_EXECUTOR_INTERNAL_H_
 #define TVM_HETERO_EXECUTOR_INTERNAL_H_
 
 #include <tvm/ffi/error.h>
 #include <tvm_hetero/executor.h>
-#include <unistd.h>
 
-#include <chrono>
-
-#include "board.h"
+#include <string>
+#include <vector>
 
 namespace tvm_hetero {
 
-//! How often a waiting run() looks for Ctrl-C.
-constexpr std::chrono::milliseconds kSignalPeriod{100};
-
-/*! \brief Holds the executor for one call; refuses a second thread, and a forked process. */
+/*! \brief Holds the executor for one call that is for one thread at a time. */
 class Executor::Exclusive {
  public:
-  enum class Of { kRun, kStream };
-
-  explicit Exclusive(const Executor* executor, Of of = Of::kRun) : executor_(executor) {
-    if (executor->Forked()) {
-      TVM_FFI_THROW(RuntimeError) << "the executor was made in process " << executor->process_
-                                  << " and its threads are not in this fork, " << getpid()
-                                  << ": make the executor after forking, or spawn";
-    }
+  explicit Exclusive(const Executor* executor) : executor_(executor) {
+    executor->RefuseFork();
     if (executor->busy_.exchange(true)) {
-      TVM_FFI_THROW(RuntimeError) << "the executor is in use: another thread is in a run. Use one "
-                                  << "executor a thread, or a lock around set_input, run and "
-                                  << "get_output";
-    }
-    if (of == Of::kRun && executor->board_->streaming) {
-      executor->busy_.store(false);
-      TVM_FFI_THROW(RuntimeError) << "the executor is in use: a stream is open. Take all of its "
-                                  << "outputs, or close it";
+      TVM_FFI_THROW(RuntimeError) << "the executor is in use: another thread is in a run. Use "
+                                  << "submit, or a lock around set_input, run and get_output";
     }
   }
   ~Exclusive() { executor_->busy_.store(false); }
@@ -45,6 +28,15 @@ class Executor::Exclusive {
  private:
   const Executor* executor_;
 };
+
+template <typename Row>
+const Row& RowAt(const std::vector<Row>& rows, int64_t index, const char* kind) {
+  if (index < 0 || static_cast<size_t>(index) >= rows.size()) {
+    TVM_FFI_THROW(IndexError) << kind << " " << index << " was asked for, but the plan has "
+                              << rows.size() << " (numbered from 0)";
+  }
+  return rows[index];
+}
 
 }  // namespace tvm_hetero
 #endif  // TVM_HETERO_EXECUTOR_INTERNAL_H_

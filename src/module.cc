@@ -28,9 +28,12 @@ class ExecutorModule : public ffi::ModuleObj {
       : executor_(std::make_unique<Executor>(ParsePlan(plan))) {}
 
   ~ExecutorModule() {
-    // In a forked process the threads do not exist, and waiting for them would never end. Leave
-    // them and what they sleep on to the end of the process.
-    if (executor_->Forked()) (void)executor_.release();
+    // In a forked process the threads do not exist, and waiting for them would never end. And a
+    // worker that frees the last reference (in a step that is Python's) cannot wait for itself. Leave
+    // the threads and what they sleep on to the end of the process; those that exist end by themselves.
+    if (!executor_->Forked() && !executor_->OnWorker()) return;
+    executor_->Stop();
+    (void)executor_.release();
   }
 
   const char* kind() const final { return "tvm_hetero.executor"; }
@@ -40,9 +43,48 @@ class ExecutorModule : public ffi::ModuleObj {
     if (name == "set_functions") {
       return Method([](Executor* e, ffi::Array<ffi::Any> functions) { e->SetFunctions(functions); });
     }
+    if (name == "set_library") {
+      return Method([](Executor* e, int64_t i, ffi::Module module) { e->SetLibrary(i, module); });
+    }
     if (name == "set_constant") {
       return Method([](Executor* e, int64_t i, ffi::Tensor tensor) { e->SetConstant(i, tensor); });
     }
+    if (ffi::Optional<ffi::Function> found = OfRequests(name)) return found;
+    if (ffi::Optional<ffi::Function> found = OfRuns(name)) return found;
+    if (name == "stages") return Method([](Executor* e) { return ToArray(e->Stages()); });
+    if (name == "frames") return Method([](Executor* e) { return e->Frames(); });
+    if (name == "allocations") return Method([](Executor* e) { return e->Allocations(); });
+    if (name == "filled_slots") {
+      return Method([](Executor* e) { return ToArray(e->FilledSlots()); });
+    }
+    if (name == "stop") return Method([](Executor* e) { e->Stop(); });
+    if (name == "shutdown") return Method([](Executor* e) { e->Shutdown(); });
+    return std::nullopt;
+  }
+
+ private:
+  /*! \brief What any thread may call at any time. */
+  ffi::Optional<ffi::Function> OfRequests(const ffi::String& name) {
+    if (name == "submit") {
+      return Method([](Executor* e, ffi::Array<ffi::Tensor> inputs, double deadline_s,
+                       double wait_s, bool notify) {
+        return e->Submit(inputs, deadline_s, wait_s, notify);
+      });
+    }
+    if (name == "wait") {
+      return Method([](Executor* e, int64_t id, double seconds) { return e->Wait(id, seconds); });
+    }
+    if (name == "take") return Method([](Executor* e, int64_t id) { return e->Take(id); });
+    if (name == "cancel") return Method([](Executor* e, int64_t id) { return e->Cancel(id); });
+    if (name == "forget") return Method([](Executor* e, int64_t id) { e->Forget(id); });
+    if (name == "next_done") {
+      return Method([](Executor* e, double seconds) { return e->NextDone(seconds); });
+    }
+    return std::nullopt;
+  }
+
+  /*! \brief What is for one thread that measures. */
+  ffi::Optional<ffi::Function> OfRuns(const ffi::String& name) {
     if (name == "set_input") {
       return Method([](Executor* e, int64_t i, ffi::Tensor tensor) { e->SetInput(i, tensor); });
     }
@@ -53,26 +95,21 @@ class ExecutorModule : public ffi::ModuleObj {
     if (name == "run_stream") {
       return Method([](Executor* e, int64_t count) { return ToArray(e->RunStream(count)); });
     }
-    if (name == "open_stream") return Method([](Executor* e) { e->OpenStream(); });
-    if (name == "push") {
-      return Method([](Executor* e, ffi::Array<ffi::Tensor> inputs) { return e->Push(inputs); });
-    }
-    if (name == "pop") return Method([](Executor* e) { return e->Pop(); });
-    if (name == "close_stream") return Method([](Executor* e) { e->CloseStream(); });
-    if (name == "stages") return Method([](Executor* e) { return ToArray(e->Stages()); });
-    if (name == "frames") return Method([](Executor* e) { return e->Frames(); });
-    if (name == "get_output") {
-      return Method([](Executor* e, int64_t i) { return e->Output(i); });
-    }
+    if (name == "get_output") return Method([](Executor* e, int64_t i) { return e->Output(i); });
     if (name == "trace") return Method([](Executor* e) { return ToArray(e->Trace()); });
-    if (name == "filled_slots") {
-      return Method([](Executor* e) { return ToArray(e->FilledSlots()); });
+    if (name == "waits") return Method([](Executor* e) { return ToArray(e->Waits()); });
+    if (name == "kernel_times") {
+      return Method([](Executor* e) { return ToArray(e->KernelTimes()); });
     }
-    if (name == "stop") return Method([](Executor* e) { e->Stop(); });
+    if (name == "profile_kernels") {
+      return Method([](Executor* e, bool on) { e->ProfileKernels(on); });
+    }
+    if (name == "check_numerics") {
+      return Method([](Executor* e, bool on) { e->CheckNumerics(on); });
+    }
     return std::nullopt;
   }
 
- private:
   // A function of this module. It holds a reference to the module: no executor ends within a call.
   template <typename Body>
   ffi::Function Method(Body body) {

@@ -1,16 +1,11 @@
-// Waits are thinned out here, once, so that a run does as few of them as possible. A worker takes
-// its steps in order. So (1) a step need not wait for an earlier one of its own worker; (2) of
-// several producers on one other worker only the last matters; (3) nor does that one if an earlier
-// step of this worker has already waited for it or for a later one.
-//
-// 'Last' and 'later' are meant in the order in which the other worker works. In a run that is the
-// position in its list. In a stream (stages.h) step s waits in period t for what the other worker
-// did in period t + stage(p) - stage(s), so periods are compared first. Steps are waited for and
-// marked for empty batches too: otherwise (3) would lean on a wait that does not take place.
+// Waits are thinned out here, once, so that a batch does as few of them as possible. Within a frame
+// a worker takes its steps in order. So (1) a step need not wait for an earlier one of its own
+// worker; (2) of several producers on one other worker only the last in its order matters; (3) nor
+// does that one if an earlier step of this worker has already waited for it or for a later one.
+// Between frames nothing is waited for: each has tensors and marks of its own.
 #include "program.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "stages.h"
@@ -18,14 +13,11 @@
 namespace tvm_hetero {
 namespace {
 
+/*! \brief Where a step stands: its worker, and its position there. */
 struct Place {
-  int worker{-1};
-  int position{-1};  //!< in the worker's order
+  int worker;
+  int position;
 };
-
-/*! \brief A moment in another worker's work: periods from now, position in its order. */
-using Moment = std::pair<int, int>;
-constexpr Moment kNever{std::numeric_limits<int>::min(), -1};
 
 std::vector<int> Distinct(std::vector<int> numbers) {
   std::sort(numbers.begin(), numbers.end());
@@ -74,16 +66,16 @@ class Waits {
     }
   }
 
-  void AddTo(Instructions* workers, const std::vector<int>& stages) const {
+  void AddTo(Instructions* workers) const {
     for (size_t w = 0; w < workers->size(); ++w) {
       // How far this worker has already waited for each of the others.
-      std::vector<Moment> awaited(workers->size(), kNever);
+      std::vector<int> awaited(workers->size(), -1);
       for (Instruction& instruction : (*workers)[w]) {
-        std::vector<Moment> needs = Needs(instruction.step, stages);
+        std::vector<int> needs = Needs(instruction.step);
         for (size_t v = 0; v < needs.size(); ++v) {
           if (needs[v] <= awaited[v]) continue;
           awaited[v] = needs[v];
-          Instruction& before = (*workers)[v][needs[v].second];
+          Instruction& before = (*workers)[v][needs[v]];
           instruction.waits_for.push_back(before.step);
           before.wakes.push_back(static_cast<int>(w));
         }
@@ -92,16 +84,15 @@ class Waits {
   }
 
  private:
-  /*! \brief For each other worker the moment up to which a step needs it. */
-  std::vector<Moment> Needs(int step, const std::vector<int>& stages) const {
-    std::vector<Moment> needs(plan_.workers.size(), kNever);
+  /*! \brief For each other worker the position up to which a step needs it; -1: not at all. */
+  std::vector<int> Needs(int step) const {
+    std::vector<int> needs(plan_.workers.size(), -1);
     for (int slot : plan_.steps[step].ins) {
       int before = producer_[slot];
       if (before < 0) continue;
       const Place& place = places_[before];
       if (place.worker == plan_.steps[step].worker) continue;
-      needs[place.worker] = std::max(
-          needs[place.worker], Moment{stages[before] - stages[step], place.position});
+      needs[place.worker] = std::max(needs[place.worker], place.position);
     }
     return needs;
   }
@@ -111,34 +102,23 @@ class Waits {
   std::vector<int> producer_;  //!< of each slot; -1 for none
 };
 
-/*! \brief Stages, and on each worker the last instruction of a batch: the last of the last stage. */
-void AddStages(Instructions* workers, const std::vector<int>& stages) {
-  for (std::vector<Instruction>& instructions : *workers) {
-    Instruction* last = nullptr;
-    for (Instruction& instruction : instructions) {
-      instruction.stage = stages[instruction.step];
-      if (last == nullptr || instruction.stage >= last->stage) last = &instruction;
-    }
-    if (last != nullptr) last->ends_batch = true;
-  }
-}
-
 }  // namespace
 
 Program MakeProgram(const Plan& plan) {
   Program program;
   program.slots = SlotUses(plan);
   program.stages = Stages(plan);
-  program.run = InOrder(plan, program.slots);
-  program.stream = program.run;
-
-  Waits waits(plan, program.run);
-  waits.AddTo(&program.run, std::vector<int>(plan.steps.size(), 0));
-  waits.AddTo(&program.stream, program.stages);
-  AddStages(&program.stream, program.stages);
+  program.workers = InOrder(plan, program.slots);
+  Waits(plan, program.workers).AddTo(&program.workers);
 
   for (int stage : program.stages) program.last_stage = std::max(program.last_stage, stage);
-  for (const auto& worker : program.run) program.busy_workers += worker.empty() ? 0 : 1;
+  for (const auto& worker : program.workers) program.busy_workers += worker.empty() ? 0 : 1;
+  size_t calls = 0;
+  for (const StepPlan& step : plan.steps) {
+    program.first_call.push_back(calls);
+    calls += step.calls.size();
+  }
+  program.first_call.push_back(calls);
   return program;
 }
 

@@ -7,6 +7,7 @@
 
 #include <tvm_hetero/plan.h>
 
+#include <cstddef>
 #include <vector>
 
 namespace tvm_hetero {
@@ -17,8 +18,6 @@ struct Instruction {
   std::vector<int> waits_for;  //!< steps of other workers that must have ended
   std::vector<int> wakes;      //!< workers that wait for this step
   std::vector<int> reads;      //!< the in-slots made by steps, each once: to be released after it
-  int stage{0};                //!< in a stream: the period t runs it for batch t - stage
-  bool ends_batch{false};      //!< in a stream: no later instruction works on that batch
 };
 
 /*! \brief How a slot is filled and for how long it stays so. */
@@ -33,14 +32,14 @@ struct SlotUse {
 using Instructions = std::vector<std::vector<Instruction>>;
 
 struct Program {
-  Instructions run;         //!< for one batch at a time
-  Instructions stream;      //!< for batches in a pipeline (stages.h): the same steps, other waits
-  std::vector<int> stages;  //!< of each step
+  Instructions workers;
+  std::vector<int> stages;  //!< of each step (stages.h)
   int last_stage{0};
   int busy_workers{0};      //!< workers that have steps
   std::vector<SlotUse> slots;
+  std::vector<size_t> first_call;  //!< of each step, counted over the calls of kernels; and the end
 
-  /*! \brief How many batches may be in flight (stages.h, 4.). */
+  /*! \brief How many batches may be in flight (stages.h). */
   int Frames() const { return last_stage + 2; }
 };
 

@@ -1,45 +1,51 @@
 #include "worker.h"
 
-#include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "device_name.h"
+#include "faults.h"
+#include "worker_errors.h"
 
 namespace tvm_hetero {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-/*! \brief An exception's text; an ffi error says its kind too ("ZeroDivisionError: ..."). */
-std::string Described(const std::exception& error) {
-  const auto* typed = dynamic_cast<const ffi::Error*>(&error);
-  return typed == nullptr ? error.what() : typed->kind() + ": " + typed->message();
-}
-
-[[noreturn]] void RefuseResult(const ffi::Any& result, size_t outs) {
-  TVM_FFI_THROW(TypeError) << "the function returned " << result.GetTypeKey() << ", expected "
-                           << (outs == 1 ? "a tensor or an array of 1 tensor"
-                                         : "an array of " + std::to_string(outs) + " tensors");
-  TVM_FFI_UNREACHABLE();
-}
+constexpr double kNotIdle = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-Worker::Worker(const Plan& plan, const Program& program, int index, Board* board)
+Worker::Worker(const Plan& plan, const Program& program, int index, Board* board,
+               RequestDesk* desk)
     : plan_(plan),
       self_(plan.workers[index]),
-      instructions_(program.run[index]),
-      pipelined_(program.stream[index]),
-      slot_uses_(program.slots),
+      index_(index),
+      instructions_(program.workers[index]),
+      program_(program),
       board_(board),
+      desk_(desk),
       parker_(&board->parkers[index]),
+      idle_since_(kNotIdle),
       functions_(instructions_.size()),
-      spans_(instructions_.size(), Span{kNaN, kNaN}),
-      frame_(&board->home) {}
+      kernels_(instructions_.size()),
+      pools_(plan.slots.size()) {
+  jobs_.reserve(board->frames.size());
+  for (size_t position = 0; position < instructions_.size(); ++position) {
+    int number = instructions_[position].step;
+    const StepPlan& step = plan.steps[number];
+    if (step.kind == StepKind::kCall) continue;
+    if (step.kind == StepKind::kKernels) {
+      kernels_[position] = std::make_unique<KernelStep>(plan, number);
+    }
+    for (int slot : step.outs) {
+      Placement placement = plan.IsStaged(slot) ? Placement::kPinned : Placement::kPlain;
+      pools_[slot] = std::make_unique<BufferPool>(&allocated_, placement);
+    }
+  }
+}
 
 // ---------------------------------------------------------------------------- the thread
 
@@ -53,40 +59,35 @@ void Worker::Start(Spin spin) {
   outcome.get();
 }
 
+void Worker::Restart() {
+  Join();
+  Start(spin_);
+}
+
 void Worker::Join() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Worker::SetFunction(size_t position, ffi::Function function) {
-  functions_[position] = std::move(function);
-}
-
-std::optional<StepError> Worker::TakeError() { return std::exchange(error_, std::nullopt); }
-
 void Worker::ThreadMain(std::promise<void> ready) {
   try {
     SetUpThread();
-    stream_.emplace(plan_.devices[self_.device].device);
+    SetUpStreams();
+    SetUpMemory();
   } catch (const std::exception& error) {
+    streams_.clear();
     ready.set_exception(std::make_exception_ptr(
         ffi::Error("RuntimeError", "worker '" + self_.name + "': " + Described(error), "")));
     return;
   }
   ready.set_value();
-  uint64_t run = 0;
-  while (true) {
-    parker_->Await(spin_.between_runs, [&] { return board_->run.load() != run || board_->closing.load(); });
-    if (board_->closing.load()) break;
-    run = board_->run.load();
-    if (!pool_configured_) SetUpThread();  // TVM was loaded after this thread had started
-    if (board_->streaming) {
-      RunStream();
-    } else {
-      RunAll(run);
-    }
-    LeaveRun();
+  // Only std::exception, which all of TVM's are: Python ends a thread that asks for the interpreter
+  // at its shutdown by unwinding it, and `catch (...)` would turn that into an abort.
+  try {
+    Work();
+  } catch (const std::exception& error) {
+    Die(Described(error));
   }
-  stream_.reset();
+  streams_.clear();
 }
 
 void Worker::SetUpThread() {
@@ -104,190 +105,197 @@ void Worker::SetUpThread() {
   PinThread(pool.size() > 1 ? std::vector<int>{pool.front()} : before);
 }
 
-// ---------------------------------------------------------------------------- one run
+/*! \brief Streams of our own on the devices that we work with; the first is that of our device. */
+void Worker::SetUpStreams() {
+  std::vector<DLDevice> devices{plan_.DeviceOfWorker(index_)};
+  for (const Instruction& instruction : instructions_) {
+    const StepPlan& step = plan_.steps[instruction.step];
+    if (step.kind != StepKind::kCopy) continue;
+    devices.push_back(plan_.DeviceOfSlot(step.ins[0]));
+    devices.push_back(plan_.devices[step.to_device].device);
+  }
+  for (size_t i = 0; i < devices.size(); ++i) {
+    auto is_it = [&](DLDevice other) { return SameDevice(other, devices[i]); };
+    auto end = devices.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::none_of(devices.begin(), end, is_it)) streams_.emplace_back(devices[i]);
+  }
+}
 
-void Worker::RunAll(uint64_t run) {
-  frame_ = &board_->home;
+/*! \brief All memory that the steps of one batch need; by this thread, so near its core. */
+void Worker::SetUpMemory() {
+  int64_t bytes = plan_.ScratchOfWorker(index_);
+  if (bytes > 0 && !scratch_.defined()) {
+    scratch_ = Empty(ffi::ShapeView(&bytes, 1), DLDataType{kDLUInt, 8, 1},
+                     plan_.DeviceOfWorker(index_));
+  }
+  ReserveBuffers(1);
+}
+
+/*! \brief See to it that each slot that kernels fill has so many buffers. */
+void Worker::ReserveBuffers(int count) {
+  if (buffers_reserved_ >= count) return;
+  for (size_t i = 0; i < pools_.size(); ++i) {
+    const std::optional<TensorPlan>& type = plan_.slots[i].type;
+    if (pools_[i] == nullptr || !type) continue;
+    // Callers hold outputs: one that waits to be taken, and one that is looked at.
+    int held = program_.slots[i].is_output ? 2 : 0;
+    pools_[i]->Reserve(count + held, ffi::ShapeView(type->shape.data(), type->shape.size()),
+                       type->dtype, plan_.DeviceOfSlot(static_cast<int>(i)));
+  }
+  buffers_reserved_ = count;
+}
+
+void Worker::SetFunction(int step, ffi::Function* function) {
   for (size_t position = 0; position < instructions_.size(); ++position) {
-    const Instruction& instruction = instructions_[position];
-    if (!WaitForProducers(instruction, run) || !TryStep(position, &spans_[position])) {
-      spans_[position] = Span{kNaN, kNaN};
-      continue;
-    }
-    Announce(instruction, run);
-    Release(instruction);
+    if (instructions_[position].step == step) std::swap(functions_[position], *function);
   }
 }
 
-void Worker::LeaveRun() {
-  if (board_->unfinished.fetch_sub(1) == 1) board_->driver.Unpark();
-}
-
-/*! \brief Wait until all in-slots are full; false if the run has failed, and nothing may be read. */
-bool Worker::WaitForProducers(const Instruction& instruction, uint64_t run) {
-  for (int step : instruction.waits_for) {
-    // In a stream the other worker may be some batches ahead.
-    const std::atomic<uint64_t>& mark = board_->marks[step].run;
-    parker_->Await(spin_.in_run, [&] { return mark.load() >= run || board_->failed.load(); });
+void Worker::SetLibrary(const ffi::Module& library) {
+  for (auto& kernels : kernels_) {
+    if (kernels != nullptr) kernels->SetLibrary(library);
   }
-  return !board_->failed.load();
 }
 
-/*! \brief Run a step; false if it failed, with everybody told. */
-bool Worker::TryStep(size_t position, Span* span) {
-  const StepPlan& step = plan_.steps[instructions_[position].step];
-  span->start = Now();
-  // Only std::exception, which all of TVM's are: Python ends a thread that asks for the interpreter
-  // at its shutdown by unwinding it, and `catch (...)` would turn that into an abort.
-  try {
-    if (step.kind == StepKind::kCopy) {
-      Copy(step);
-    } else {
-      Call(step, functions_[position]);
+int Worker::StepWithoutKernels() const {
+  for (size_t position = 0; position < instructions_.size(); ++position) {
+    bool missing = kernels_[position] != nullptr && !kernels_[position]->ready();
+    if (missing) return instructions_[position].step;
+  }
+  return -1;
+}
+
+// ---------------------------------------------------------------------------- what to do next
+
+void Worker::Work() {
+  do {
+    if (!pool_configured_) SetUpThread();  // until TVM is loaded, if that is after our start
+    if (HasNews()) Accept();
+    for (int job; (job = OldestReady()) >= 0;) {
+      RunNext(static_cast<size_t>(job));
+      if (HasNews()) Accept();
     }
-  } catch (const std::exception& error) {
-    error_ = StepError{instructions_[position].step, Described(error)};
-    board_->failed.store(true);
-    board_->UnparkWorkers();
+  } while (AwaitChange());
+}
+
+/*! \brief Take the batches that have begun into the list. */
+void Worker::Accept() {
+  const uint64_t last = board_->announced.load();
+  while (accepted_ < last) {
+    ++accepted_;
+    if (!instructions_.empty()) jobs_.push_back(Job{&board_->FrameOf(accepted_), 0});
+  }
+}
+
+/*! \brief Whether all that the next step of a batch needs is there, or there is nothing to run. */
+bool Worker::IsReady(const Job& job) const {
+  const Frame& frame = *job.frame;
+  if (frame.skip.load()) return true;
+  for (int step : instructions_[job.position].waits_for) {
+    if (frame.marks[step].batch.load() != frame.batch) return false;
+  }
+  return true;
+}
+
+/*! \brief The oldest batch whose next step is ready; -1 if there is none. */
+int Worker::OldestReady() const {
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    if (IsReady(jobs_[i])) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+/*! \brief Wait until there is something to do; false if nothing more will come. */
+bool Worker::AwaitChange() {
+  if (jobs_.empty()) {
+    idle_since_ = kNotIdle;
+    auto woken = [this] { return HasNews() || board_->closing.load(); };
+    parker_->Await(spin_.between_batches, woken);
+    return HasNews() || !board_->closing.load();
+  }
+  if (std::isnan(idle_since_)) idle_since_ = board_->Now();
+  parker_->Await(spin_.in_batch, [this] { return OldestReady() >= 0 || HasNews(); });
+  return true;
+}
+
+// ---------------------------------------------------------------------------- one step of a batch
+
+void Worker::RunNext(size_t index) {
+  Job& job = jobs_[index];
+  if (job.frame->skip.load()) return Leave(index);
+  MaybeFail(FaultKind::kWorker);
+  // A step that was cut short has not made what others would read.
+  if (!TryStep(job) || job.frame->skip.load()) return Leave(index);
+  Announce(job);
+  Release(job);
+  if (++job.position == instructions_.size()) Leave(index);
+}
+
+/*! \brief Run a step; false if it failed or its batch is late, with everybody told. */
+bool Worker::TryStep(const Job& job) {
+  const int number = instructions_[job.position].step;
+  Span& span = job.frame->record.spans[number];
+  const Clock::time_point now = Clock::now();
+  if (job.frame->deadline && now >= *job.frame->deadline) {
+    desk_->Expire(job.frame);
     return false;
   }
-  span->end = Now();
+  span.start = std::chrono::duration<double>(now - board_->epoch).count();
+  span.waited = std::isnan(idle_since_) ? 0.0 : span.start - idle_since_;
+  idle_since_ = kNotIdle;
+  try {
+    ReserveBuffers(board_->buffers_wanted.load(std::memory_order_relaxed));
+    RunStep(plan_.steps[number], job);
+  } catch (const std::exception& error) {
+    made_.clear();
+    desk_->Fail(job.frame, StepError{number, Described(error)});
+    return false;
+  }
+  span.end = board_->Now();
   return true;
 }
 
 /*! \brief Mark a step as ended and wake whoever waits for it. */
-void Worker::Announce(const Instruction& instruction, uint64_t run) {
-  std::atomic<uint64_t>& mark = board_->marks[instruction.step].run;
+void Worker::Announce(const Job& job) {
+  const Instruction& instruction = instructions_[job.position];
   if (instruction.wakes.empty()) return;  // nobody looks at it
-  mark.store(run);
+  job.frame->marks[instruction.step].batch.store(job.frame->batch);
   for (int worker : instruction.wakes) board_->parkers[worker].Unpark();
 }
 
 /*! \brief Empty the slots of which this step was the last reader. */
-void Worker::Release(const Instruction& instruction) {
-  for (int slot : instruction.reads) {
-    Slot& place = frame_->slots[slot];
+void Worker::Release(const Job& job) {
+  for (int slot : instructions_[job.position].reads) {
+    Slot& place = job.frame->slots[slot];
     // acq_rel: the others' reading happened before the last one's emptying.
     if (place.readers_left.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-    if (!slot_uses_[slot].is_output) place.tensor.reset();
+    if (!program_.slots[slot].is_output) place.tensor.reset();
   }
 }
 
-// ---------------------------------------------------------------------------- one stream
-
-void Worker::RunStream() {
-  std::fill(spans_.begin(), spans_.end(), Span{kNaN, kNaN});
-  if (pipelined_.empty()) return;
-  uint64_t period = board_->first_batch;
-  while (AwaitPeriod(period) && RunPeriod(period)) ++period;
-}
-
-/*! \brief Wait until a period's batch is there; false if the stream is to end. */
-bool Worker::AwaitPeriod(uint64_t period) {
-  parker_->Await(spin_.between_runs,
-                 [&] { return board_->announced.load() > period || board_->failed.load(); });
-  return !board_->failed.load();
-}
-
-/*! \brief Run each step for the batch whose turn it is; false if the stream is to end. */
-bool Worker::RunPeriod(uint64_t period) {
-  // Times are kept of periods in which batches still come in, not of those in which the pipeline
-  // empties: the last of them is what trace() tells of.
-  const bool traced = !IsEmpty(period);
-  Span untold;
-  for (size_t position = 0; position < pipelined_.size(); ++position) {
-    const Instruction& instruction = pipelined_[position];
-    const uint64_t batch = period - instruction.stage;
-    if (!WaitForProducers(instruction, batch)) return false;
-    if (IsEmpty(batch)) {
-      Announce(instruction, batch);
-    } else {
-      frame_ = &board_->FrameOf(batch);
-      if (!TryStep(position, traced ? &spans_[position] : &untold)) {
-        error_->batch = batch - board_->first_batch;
-        return false;
-      }
-      Announce(instruction, batch);
-      Release(instruction);
+/*! \brief Be through with a batch; the steps that are left are skipped. */
+void Worker::Leave(size_t index) {
+  Job job = jobs_[index];
+  jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(index));
+  Record& record = job.frame->record;
+  for (size_t position = job.position; position < instructions_.size(); ++position) {
+    const int step = instructions_[position].step;
+    record.spans[step] = Span{kNotIdle, kNotIdle, kNotIdle};
+    for (size_t i = program_.first_call[step]; i < program_.first_call[step + 1]; ++i) {
+      record.kernel_times[i] = kNotIdle;
     }
-    if (instruction.ends_batch) EndBatch(batch);
   }
-  return true;
+  if (job.frame->workers_left.fetch_sub(1) == 1) desk_->Finish(job.frame);
 }
 
-/*! \brief Whether there is nothing to do for a batch; so for those 'before' the first one. */
-bool Worker::IsEmpty(uint64_t batch) const {
-  return batch < board_->first_batch || board_->FrameOf(batch).empty;
-}
-
-/*! \brief This worker is through with a batch; the last one gives its frame to the driver. */
-void Worker::EndBatch(uint64_t batch) {
-  if (batch < board_->first_batch) return;
-  Frame& frame = board_->FrameOf(batch);
-  if (frame.workers_left.fetch_sub(1) != 1) return;
-  frame.end = Now();
-  frame.done.store(batch);
-  board_->driver.Unpark();
-}
-
-// ---------------------------------------------------------------------------- one step
-
-/*! \brief The tensor in a slot that a step reads; constants are the same for all batches. */
-const ffi::Any& Worker::In(int slot) const {
-  const Frame& frame = slot_uses_[slot].is_constant ? board_->home : *frame_;
-  return frame.slots[slot].tensor;
-}
-
-void Worker::Call(const StepPlan& step, const ffi::Function& function) {
-  arguments_.clear();
-  for (int slot : step.ins) arguments_.emplace_back(In(slot));
-  ffi::Any result;
-  function.CallPacked(arguments_.data(), static_cast<int32_t>(arguments_.size()), &result);
-  stream_->Synchronize();
-
-  size_t outs = step.outs.size();
-  if (outs == 0) return;  // called for its effect
-  if (result.type_index() == ffi::TypeIndex::kTVMFFITensor) {
-    if (outs != 1) RefuseResult(result, outs);
-    Fill(step.outs[0], std::move(result));
-    return;
-  }
-  auto tensors = result.as<ffi::Array<ffi::Any>>();
-  if (!tensors.has_value()) RefuseResult(result, outs);
-  if (tensors->size() != outs) {
-    TVM_FFI_THROW(ValueError) << "the function returned " << tensors->size()
-                              << " tensors, expected " << outs;
-  }
-  for (size_t i = 0; i < outs; ++i) Fill(step.outs[i], (*tensors)[i]);
-}
-
-void Worker::Copy(const StepPlan& step) {
-  auto from = In(step.ins[0]).cast<ffi::Tensor>();
-  ffi::Tensor to = buffers_.Take(from, plan_.devices[step.to_device].device);
-  CopyTensor(from, to);
-  stream_->Synchronize();
-  Fill(step.outs[0], ffi::Any(std::move(to)));
-}
-
-void Worker::Fill(int slot, ffi::Any tensor) {
-  if (tensor.type_index() != ffi::TypeIndex::kTVMFFITensor) {
-    TVM_FFI_THROW(TypeError) << "the result for slot '" << plan_.slots[slot].name << "' is "
-                             << tensor.GetTypeKey() << ", expected a tensor";
-  }
-  DLDevice device = tensor.as<ffi::TensorObj>()->device;
-  if (!SameDevice(device, plan_.DeviceOfSlot(slot))) {
-    TVM_FFI_THROW(ValueError) << "the result for slot '" << plan_.slots[slot].name << "' is on "
-                              << DeviceName(device) << ", expected "
-                              << DeviceName(plan_.DeviceOfSlot(slot));
-  }
-  const SlotUse& use = slot_uses_[slot];
-  if (use.readers == 0 && !use.is_output) return;  // not needed: free it now
-  frame_->slots[slot].readers_left.store(use.readers, std::memory_order_relaxed);
-  frame_->slots[slot].tensor = std::move(tensor);
-}
-
-double Worker::Now() const {
-  return std::chrono::duration<double>(Clock::now() - board_->start).count();
+/*! \brief Let the thread end, with all batches told and left. */
+void Worker::Die(const std::string& cause) {
+  const std::string message = "worker '" + self_.name + "' died: " + cause;
+  do {
+    desk_->FailAll(message);
+    Accept();
+    while (!jobs_.empty()) Leave(0);
+  } while (!desk_->Bury(index_, accepted_));
 }
 
 }  // namespace tvm_hetero

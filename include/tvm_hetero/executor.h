@@ -9,139 +9,160 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
+#include <tvm_hetero/export.h>
 #include <tvm_hetero/plan.h>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tvm_hetero {
 
 struct Board;
-struct Frame;
 struct Program;
+struct Request;
+class RequestDesk;
 class Worker;
 
 /*!
- * \brief The workers of a plan, waiting for runs.
+ * \brief The workers of a plan, waiting for requests.
  *
- * One thread at a time may use it: a second one is refused, for a run belongs together with the
- * inputs set before it and the outputs read after it; waiting in line would mix them up.
+ * A request is one set of inputs on its way to its outputs. Up to Frames() of them are in flight at
+ * once, each in a frame of its own, and every worker takes the oldest that it can go on with
+ * (src/board.h). Submit, Wait, Take, Cancel, Forget, NextDone, Stop and Shutdown may be called by
+ * any thread at any time. One request that fails, is cancelled or late takes nothing from the others.
  *
- * Inputs and constants stay until they are replaced. Outputs stay until the next run starts;
- * tensors that a caller holds live on as long as they are held. After a failed run the next one
- * works again.
+ * Run, RunRepeated and RunStream work on the inputs that SetInput has set, for measurements; these
+ * and what sets and gets for them are for one thread at a time, and a second one is refused.
  *
- * A stream keeps all workers busy with batches that follow each other: OpenStream, then Push and Pop
- * in any way, then CloseStream. Outputs come in the order of the inputs. It counts as one run; while
- * it is open, all but its own calls are refused. After a failure it is closed, with everything in
- * flight dropped. How it works stands in src/stages.h.
+ * Errors of a request are RuntimeErrors that begin with "cancelled", "deadline", "closed",
+ * "numerics: step ...", "worker 'W' died" or "step 'S' on worker 'W' failed".
  */
-class Executor {
+class TVM_HETERO_API Executor {
  public:
   /*! \brief Start the workers. Throws RuntimeError where a device or core is not there. */
   explicit Executor(Plan plan);
   /*!
    * \brief End the workers.
    *
-   * Safe with the Python interpreter's lock held. A running run() holds a reference to its
-   * executor, so here all workers have passed the end of their run: each sleeps or is on its way
-   * to, holding no Python object, and ends without needing the interpreter. With a stream open that
-   * is not so: close it first if steps are functions of Python (native.py does).
+   * Safe with the Python interpreter's lock held if no step that is running needs it: otherwise call
+   * Shutdown first, without that lock (native.py does).
    */
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /*! \brief One function for each step; what stands in the place of a copy is ignored. */
-  void SetFunctions(const tvm::ffi::Array<tvm::ffi::Any>& functions);
-  void SetConstant(int64_t index, const tvm::ffi::Tensor& tensor);
-  void SetInput(int64_t index, const tvm::ffi::Tensor& tensor);
+  // ---- what is run; with nothing in flight only
 
+  /*! \brief One function for each step; what stands in the place of other steps is ignored. */
+  void SetFunctions(const tvm::ffi::Array<tvm::ffi::Any>& functions);
+  /*! \brief The library in which a worker's kernels are looked up by name. */
+  void SetLibrary(int64_t worker, const tvm::ffi::Module& library);
+  void SetConstant(int64_t index, const tvm::ffi::Tensor& tensor);
+
+  // ---- requests; for any thread
+
+  /*!
+   * \brief Begin a request; `inputs` in the plan's order, not to be changed until it is done.
+   * \param deadline_s After how many seconds from now it fails; <= 0: never.
+   * \param wait_s How long to wait for room; 0: not at all; < 0: as long as it takes.
+   * \param notify Whether NextDone is to tell of its end.
+   * \return The request's number, from 1; 0 if there was no room in time.
+   */
+  int64_t Submit(const tvm::ffi::Array<tvm::ffi::Tensor>& inputs, double deadline_s, double wait_s,
+                 bool notify);
+  /*! \brief Wait until a request is done. \return false if that took longer than `seconds`. */
+  bool Wait(int64_t id, double seconds);
+  /*! \brief The outputs of a request that is done, or its error thrown; forgets it. */
+  tvm::ffi::Array<tvm::ffi::Tensor> Take(int64_t id);
+  /*! \brief End a request now; what is running of it is not waited for. \return false if done. */
+  bool Cancel(int64_t id);
+  /*! \brief Let go of a request, which is cancelled unless it is done. */
+  void Forget(int64_t id);
+  /*!
+   * \brief Wait for the end of any request submitted with `notify`.
+   * \return Its number, each once; 0 if there was none in time (seconds < 0: for ever), or if the
+   *         executor is closed and all ends have been told.
+   */
+  int64_t NextDone(double seconds);
+
+  // ---- measuring; for one thread
+
+  void SetInput(int64_t index, const tvm::ffi::Tensor& tensor);
   /*! \brief Run the plan once. \return Seconds from start to the end of the last step. */
   double Run();
-  /*! \brief Run the plan `count` times. \return The seconds of each. */
+  /*! \brief Run the plan `count` times, one after the other. \return The seconds of each. */
   std::vector<double> RunRepeated(int64_t count);
+  /*!
+   * \brief Run `count` batches with Frames() of them in flight; outputs are dropped.
+   * \return When the first, second, ... of them had ended, in seconds since the start.
+   */
+  std::vector<double> RunStream(int64_t count);
+  /*! \brief Output of the last Run. */
+  tvm::ffi::Tensor Output(int64_t index) const;
+
+  /*!
+   * \brief Start and end of each step in the last batch that ended, NaN where it was skipped, in
+   *        seconds since its first step's start. After RunStream: in a batch from its middle.
+   */
+  std::vector<double> Trace() const;
+  /*! \brief Of the same batch: how long each step's worker had waited for it, with no other work. */
+  std::vector<double> Waits() const;
+  /*! \brief Seconds of each call of each kernels step in the same batch, if it was profiled. */
+  std::vector<double> KernelTimes() const;
+  void ProfileKernels(bool on);
+  /*! \brief Let a request fail at the first kernel that writes something that is not finite. */
+  void CheckNumerics(bool on);
 
   /*! \brief The stage of each step (src/stages.h). */
   std::vector<int64_t> Stages() const;
-  /*! \brief How many batches a stream takes in before one must be taken out. */
+  /*! \brief How many requests may be in flight. */
   int64_t Frames() const;
-  void OpenStream();
-  /*!
-   * \brief Begin a batch; `inputs` in the plan's order, not to be changed until it has ended.
-   * \return false, with nothing done, if the stream is full: pop first.
-   */
-  bool Push(const tvm::ffi::Array<tvm::ffi::Tensor>& inputs);
-  /*! \brief Wait for the oldest batch. \return Its outputs. */
-  tvm::ffi::Array<tvm::ffi::Tensor> Pop();
-  /*! \brief Drop what is in flight, if anything, and end the stream, if one is open. */
-  void CloseStream();
-  /*!
-   * \brief Run `count` batches, in a pipeline, on the inputs that are set.
-   * \return When each had ended, in seconds since the start. The outputs are dropped.
-   */
-  std::vector<double> RunStream(int64_t count);
-
-  tvm::ffi::Tensor Output(int64_t index) const;
-  /*!
-   * \brief Start and end of each step in the last run, in seconds since its start.
-   *
-   * After a stream: in the last period in which a batch was pushed, since its first step's start.
-   */
-  std::vector<double> Trace() const;
-  /*! \brief The slots that steps have filled and that hold a tensor now. */
+  /*! \brief How many tensors have been allocated since all were that were foreseen. */
+  int64_t Allocations() const;
+  /*! \brief The slots that steps have filled and that hold a tensor now, but for those in flight. */
   std::vector<int64_t> FilledSlots() const;
 
-  /*!
-   * \brief Cut short a run of another thread, if there is one, and refuse all further ones.
-   *
-   * Any thread may call it at any time. Does not wait for the run to end.
-   */
-  void Stop();
+  // ---- the end; for any thread
 
+  /*! \brief Fail all that is in flight and refuse everything from now on. Waits for nothing. */
+  void Stop();
+  /*! \brief Stop, and wait for the threads' ends. Does not wait for a worker that calls it. */
+  void Shutdown();
   /*! \brief Whether this process is a fork of the one that started the workers. */
   bool Forked() const;
+  /*! \brief Whether the calling thread is one of the workers. */
+  bool OnWorker() const;
 
  private:
   class Exclusive;
 
-  void JoinWorkers();
-  double RunOnce();
+  void RefuseFork() const;
   void CheckReady() const;
   void CheckInputsSet() const;
   void CheckInput(int64_t index, const tvm::ffi::Tensor& tensor) const;
-  void StartRun(uint64_t number);
-  bool AwaitEnd();
-  void EmptySlots();
-  tvm::ffi::Error FirstError();
-  tvm::ffi::Tensor OutputIn(const Frame& frame, int64_t index) const;
-
-  // Of streams; all need the executor held.
-  void BeginStream();
-  bool IsFull();
-  void Announce(bool empty);
-  void AwaitOldest();
-  Frame& AwaitOldestBatch();
-  void Retire(Frame* frame);
-  void DismissWorkers();
-  void EndStream();
-  [[noreturn]] void FailStream(bool interrupted);
+  std::shared_ptr<Request> Begin();
+  double RunOnce();
 
   const Plan plan_;
   std::unique_ptr<const Program> program_;
   std::unique_ptr<Board> board_;
+  std::unique_ptr<RequestDesk> desk_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  uint64_t number_{0};    //!< of the last run, or the last batch of a stream
-  uint64_t oldest_{0};    //!< batch of the stream that has not been taken out yet
-  int64_t in_flight_{0};  //!< batches of the stream, without the empty ones
-  bool has_functions_{false};
-  bool has_outputs_{false};
-  bool last_was_stream_{false};
-  std::atomic<bool> stopped_{false};
+  std::mutex joining_;
+  mutable std::atomic<bool> ready_{false};  //!< nothing is missing that is set once
+  std::atomic<bool> has_functions_{false};
+
+  // Of runs.
+  std::vector<tvm::ffi::Any> inputs_;
+  std::optional<tvm::ffi::Array<tvm::ffi::Tensor>> input_list_;  //!< the same, when all are there
+  std::optional<tvm::ffi::Array<tvm::ffi::Tensor>> outputs_;
   mutable std::atomic<bool> busy_{false};
   pid_t process_;
 };

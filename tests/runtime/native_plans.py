@@ -54,7 +54,8 @@ class PlanBuilder:
     def __post_init__(self) -> None:
         cores = self.cores or [[]] * self.workers
         self.plan = {
-            "format": "tvm-hetero/plan/1",
+            "format": "tvm-hetero/plan/2",
+            "batch": 1,
             "devices": [{"name": "cpu", "dl_type": 1, "dl_id": 0}],
             "workers": [
                 {"name": f"w{i}", "device": 0, "cores": list(cores[i]), "role": "compute"}

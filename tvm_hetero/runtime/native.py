@@ -17,10 +17,18 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunError
+from tvm_hetero.errors import (
+    ArtifactError,
+    DeadlineError,
+    FormatError,
+    NumericsError,
+    PlatformError,
+    RunError,
+)
 
 if TYPE_CHECKING:
     from tvm_ffi import Tensor
@@ -30,6 +38,20 @@ if TYPE_CHECKING:
 _EXECUTORS: weakref.WeakSet[NativeExecutor] = weakref.WeakSet()
 _CALLERS: set[int] = set()
 _ENDING = threading.Event()
+
+# How the text of a request's error begins, where it is not a RunError (src/request_desk.cc).
+_KINDS: dict[str, type[Exception]] = {
+    "cancelled": CancelledError,
+    "deadline": DeadlineError,
+    "numerics": NumericsError,
+}
+
+_FUNCTIONS = (
+    *("set_functions", "set_library", "set_constant", "check_numerics", "profile_kernels"),
+    *("submit", "wait", "take", "cancel", "forget", "next_done"),
+    *("set_input", "run", "run_repeated", "run_stream", "get_output"),
+    *("trace", "waits", "kernel_times", "filled_slots", "allocations", "stop", "shutdown"),
+)
 
 LIBRARY = Path(__file__).with_name("_lib") / "libtvm_hetero_runtime.so"
 
@@ -66,7 +88,7 @@ def create(plan: Mapping[str, Any]) -> NativeExecutor:
     Parameters
     ----------
     plan
-        A ``tvm-hetero/plan/1`` document.
+        A ``tvm-hetero/plan/2`` document.
 
     Raises
     ------
@@ -93,19 +115,23 @@ def create(plan: Mapping[str, Any]) -> NativeExecutor:
 class NativeExecutor:
     """Runs one plan; made by `create`.
 
-    One thread at a time may use it: while a run is on, every call from another thread is refused.
-    Inputs and constants stay until replaced. Outputs stay until the next run starts, and a tensor
-    that was got stays what it is for as long as it is held.
+    Requests, for any thread at any time: `submit`, `wait`, `take`, `cancel`, `forget`, `next_done`,
+    `close`. Up to `frames` of them are in flight; each has inputs and outputs of its own, and one
+    that fails takes nothing from the others.
 
-    A stream runs batches one behind the other in a pipeline: `open_stream`, then `push` and `pop`
-    in any way, then `close_stream`. While one is open, everything else is refused. A step that
-    fails closes it and drops what is in flight.
+    Measuring, for one thread at a time (a second one is refused): `set_input`, `run`,
+    `run_repeated`, `run_stream`, `get_output`, `trace`, `waits`, `kernel_times`, `filled_slots`,
+    and what is set once. Inputs and constants stay until replaced. Outputs stay until the next run
+    starts, and a tensor that was got stays what it is for as long as it is held.
+
+    Errors of requests and runs are `RunError`, or as said: `NumericsError`, `DeadlineError`,
+    `concurrent.futures.CancelledError`.
 
     Attributes
     ----------
     plan : what it runs.
-    stages : for each step, how many batches later than the first steps it works in a stream.
-    frames : how many batches a stream holds at most.
+    stages : for each step, the largest number of changes of worker on any way to it.
+    frames : how many requests are in flight at most.
     """
 
     def __init__(self, plan: Mapping[str, Any], module: Any) -> None:
@@ -114,40 +140,41 @@ class NativeExecutor:
         self._constants = _indices(plan["constants"])
         self._outputs = _indices(plan["outputs"])
         # Each look-up by name makes a function: do it once.
-        self._set_functions = module["set_functions"]
-        self._set_constant = module["set_constant"]
-        self._set_input = module["set_input"]
-        self._run = module["run"]
-        self._run_repeated = module["run_repeated"]
-        self._get_output = module["get_output"]
-        self._trace = module["trace"]
-        self._filled_slots = module["filled_slots"]
-        self._stop = module["stop"]
-        self._run_stream = module["run_stream"]
-        self._open_stream = module["open_stream"]
-        self._push = module["push"]
-        self._pop = module["pop"]
-        self._close_stream = module["close_stream"]
+        self._functions = {name: module[name] for name in _FUNCTIONS}
         self.frames = int(module["frames"]())
         self.stages = tuple(int(stage) for stage in module["stages"]())
-        self._streaming = False
         _EXECUTORS.add(self)
 
+    def _do(self, name: str, *arguments: Any) -> Any:
+        return _call(self._functions[name], *arguments)
+
+    # ------------------------------------------------------------------------ set once
+
     def set_functions(self, functions: Sequence[Callable[..., Any] | None]) -> None:
-        """Give each step its function.
+        """Give each call step its function.
 
         Parameters
         ----------
         functions
-            One for each step, ``None`` for copies. A function takes the tensors of its step's
-            in-slots and returns the tensor, or the sequence of tensors, of its out-slots.
+            One for each step, ``None`` for copies and kernels. A function takes the tensors of its
+            step's in-slots and returns the tensor, or the sequence of tensors, of its out-slots.
 
         Raises
         ------
         RunError
-            If there are too few or too many, or one is missing.
+            If there are too few or too many, one is missing, or a request is in flight.
         """
-        _call(self._set_functions, list(functions))
+        self._do("set_functions", list(functions))
+
+    def set_library(self, worker: int, library: Any) -> None:
+        """Look up the kernels of a worker's steps, by their names in the plan, in a module.
+
+        Raises
+        ------
+        RunError
+            If one is not there (the text names it), or a request is in flight.
+        """
+        self._do("set_library", worker, library)
 
     def set_constant(self, which: int | str, tensor: Tensor) -> None:
         """Fill a constant, given by its index or name.
@@ -155,19 +182,124 @@ class NativeExecutor:
         Raises
         ------
         RunError
-            If there is no such constant, or the tensor is on another device, or strided.
+            If there is no such constant, the tensor is on another device, strided, or of another
+            type than the plan says, or a request is in flight.
         """
-        _call(self._set_constant, _index(self._constants, which, "constant"), tensor)
+        self._do("set_constant", _index(self._constants, which, "constant"), tensor)
+
+    def check_numerics(self, on: bool) -> None:
+        """Let requests fail (`NumericsError`) at the first kernel whose result is not finite."""
+        self._do("check_numerics", on)
+
+    def profile_kernels(self, on: bool) -> None:
+        """Measure each kernel of the requests that begin from now on: see `kernel_times`."""
+        self._do("profile_kernels", on)
+
+    # ------------------------------------------------------------------------ requests
+
+    def submit(
+        self,
+        inputs: Sequence[Tensor],
+        deadline_s: float = 0.0,
+        wait_s: float = -1.0,
+        notify: bool = False,
+    ) -> int:
+        """Begin a request, in the order in which callers came.
+
+        Parameters
+        ----------
+        inputs
+            All inputs in the plan's order, not to be changed until the request is done.
+        deadline_s
+            Seconds from now after which it fails; 0 or less for never.
+        wait_s
+            How long to wait while `frames` requests are in flight: 0 not at all, less than 0 as
+            long as it takes.
+        notify
+            Whether `next_done` is to tell of its end.
+
+        Returns
+        -------
+        int
+            The request's number, from 1 on; 0 if there was no room in time.
+
+        Raises
+        ------
+        DeadlineError
+            If that passed before there was room.
+        RunError
+            If an input does not fit, something is not set, or the executor is closed.
+        """
+        return int(self._do("submit", list(inputs), float(deadline_s), float(wait_s), notify))
+
+    def wait(self, request: int, seconds: float = -1.0) -> bool:
+        """Wait until a request is done, or has passed its deadline.
+
+        Returns
+        -------
+        bool
+            False if that took longer than ``seconds`` (less than 0: as long as it takes).
+
+        Raises
+        ------
+        RunError
+            If there is no such request.
+        """
+        return bool(self._do("wait", request, float(seconds)))
+
+    def take(self, request: int) -> list[Tensor]:
+        """Outputs of a request that is done, in the plan's order; its number is forgotten.
+
+        Raises
+        ------
+        RunError
+            If a step of it failed (the text names step, worker and task), if the executor was
+            closed meanwhile, if it is not done, or if there is no such request.
+        NumericsError
+            If numerics are checked and a kernel wrote a value that is not finite.
+        DeadlineError
+            If it was not done in time.
+        concurrent.futures.CancelledError
+            If it was cancelled.
+        """
+        return list(self._do("take", request))
+
+    def cancel(self, request: int) -> bool:
+        """End a request at once; what is running of it is not waited for, the rest is skipped.
+
+        Returns
+        -------
+        bool
+            False if it was done already.
+        """
+        return bool(self._do("cancel", request))
+
+    def forget(self, request: int) -> None:
+        """Let go of a request: nobody will take it. If it is not done, it is cancelled."""
+        self._do("forget", request)
+
+    def next_done(self, seconds: float = -1.0) -> int:
+        """Wait for the end of any request that was submitted with ``notify``.
+
+        Returns
+        -------
+        int
+            Its number, each once. 0 if there was none in time (less than 0: no limit), or if the
+            executor is closed and all ends have been told.
+        """
+        return int(self._do("next_done", float(seconds)))
+
+    # ------------------------------------------------------------------------ measuring
 
     def set_input(self, which: int | str, tensor: Tensor) -> None:
-        """Fill an input, given by its index or name.
+        """Fill an input of `run` and its like, given by its index or name.
 
         Raises
         ------
         RunError
             If there is no such input, or the tensor's type, shape or device is not the plan's.
         """
-        _call(self._set_input, _index(self._inputs, which, "input"), tensor)
+        self._do("set_input", _index(self._inputs, which, "input"), tensor)
 
     def run(self) -> float:
         """Run the plan once.
@@ -183,79 +315,26 @@ class NativeExecutor:
             If a step fails (the text names it and its worker; the next run works again), if inputs,
             constants or functions are missing, or if another thread is in a run.
         """
-        return float(_call(self._run))
+        return float(self._do("run"))
 
     def run_repeated(self, count: int) -> list[float]:
         """Run the plan ``count`` times in a row, timed in C++; returns the seconds of each run."""
-        return [float(seconds) for seconds in _call(self._run_repeated, count)]
+        return [float(seconds) for seconds in self._do("run_repeated", count)]
 
     def run_stream(self, count: int) -> list[float]:
-        """Run ``count`` batches in a pipeline on the inputs that are set; outputs are dropped.
+        """Run ``count`` batches, `frames` of them in flight, on the inputs that are set.
 
         Returns
         -------
         list
-            When each batch had ended, in seconds since the start of the first.
+            When the first, second, ... of them had ended, in seconds since the start.
 
         Raises
         ------
         RunError
-            As in `run`; the text names the batch too (from 0).
+            As in `run`.
         """
-        return [float(seconds) for seconds in _call(self._run_stream, count)]
-
-    def open_stream(self) -> None:
-        """Start a stream; the outputs of the last run go.
-
-        Raises
-        ------
-        RunError
-            If constants or functions are missing, or the executor is in use.
-        """
-        _call(self._open_stream)
-        self._streaming = True
-
-    def push(self, inputs: Sequence[Tensor]) -> bool:
-        """Begin a batch; returns at once.
-
-        Parameters
-        ----------
-        inputs
-            All inputs in the plan's order, not to be changed until the batch has ended.
-
-        Returns
-        -------
-        bool
-            False if the stream is full: nothing was done, `pop` first. Empty batches, which a `pop`
-            sends to push others through when nothing else comes, take room for a while.
-
-        Raises
-        ------
-        RunError
-            If no stream is open, an input does not fit (the stream stays open), or a step failed.
-        """
-        return bool(_call(self._push, list(inputs)))
-
-    def pop(self) -> list[Tensor]:
-        """Wait for the oldest batch in flight; returns its outputs, in the plan's order.
-
-        Raises
-        ------
-        RunError
-            If no stream is open, nothing is in flight, or a step failed.
-        """
-        return list(_call(self._pop))
-
-    def close_stream(self) -> None:
-        """End the stream, if one is open; what is in flight is dropped."""
-        _call(self._close_stream)
-        self._streaming = False
-
-    def __del__(self) -> None:
-        # C++ joins the workers with the interpreter's lock held; a step in Python needs that lock.
-        if getattr(self, "_streaming", False):
-            with contextlib.suppress(RuntimeError):
-                self._close_stream()
+        return [float(seconds) for seconds in self._do("run_stream", count)]
 
     def get_output(self, which: int | str) -> Tensor:
         """Output of the last run, given by its index or name.
@@ -265,31 +344,59 @@ class NativeExecutor:
         RunError
             If there is no such output, or the last run failed, or there was none yet.
         """
-        return _call(self._get_output, _index(self._outputs, which, "output"))
+        return self._do("get_output", _index(self._outputs, which, "output"))
 
     def trace(self) -> list[tuple[float, float]]:
-        """Start and end of each step of the plan in the last run.
+        """Start and end of each step of the plan in the batch that ended last.
 
         Returns
         -------
         list
-            Pairs of seconds since the start of that run; NaN for a step that was skipped. After a
-            stream: in its last full period (each step once, of different batches), since the start
-            of the first of them.
+            Pairs of seconds since the start of the batch's first step; NaN for a step that was
+            skipped. After `run_stream`: of a batch in the middle of it.
         """
-        times = [float(seconds) for seconds in _call(self._trace)]
+        times = [float(seconds) for seconds in self._do("trace")]
         return list(zip(times[::2], times[1::2], strict=True))
 
+    def waits(self) -> list[float]:
+        """Seconds that the worker of each step waited right before it, with nothing else to do.
+
+        Of the same batch as `trace`; time without any request in flight does not count.
+        """
+        return [float(seconds) for seconds in self._do("waits")]
+
+    def kernel_times(self) -> list[float]:
+        """Seconds of each call of each kernels step, in the plan's order, of the same batch.
+
+        NaN for what was skipped, and for all if the batch was not profiled (`profile_kernels`).
+        """
+        return [float(seconds) for seconds in self._do("kernel_times")]
+
     def filled_slots(self) -> list[int]:
-        """Slots made by steps that hold a tensor now: after a run, those of outputs alone."""
-        return [int(slot) for slot in _call(self._filled_slots)]
+        """Slots made by steps that hold a tensor now: after a run, those of outputs alone.
+
+        What requests in flight hold does not count.
+        """
+        return [int(slot) for slot in self._do("filled_slots")]
+
+    def allocations(self) -> int:
+        """How many tensors were allocated since those that the plan foresees were, at load."""
+        return int(self._do("allocations"))
+
+    # ------------------------------------------------------------------------ the end
 
     def close(self) -> None:
-        """Cut short a run of another thread, which gets a RunError, and refuse further ones.
+        """Fail all requests in flight ("closed: ...") and refuse further ones; waits for nothing.
 
         Not needed to free anything: that happens when the last reference goes.
         """
-        self._stop()
+        self._functions["stop"]()
+
+    def __del__(self) -> None:
+        # C++ joins the workers with the interpreter's lock held; a step in Python needs that lock.
+        # So join them here: a call lets go of it.
+        with contextlib.suppress(AttributeError, RuntimeError):
+            self._functions["shutdown"]()
 
 
 def _indices(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -306,17 +413,22 @@ def _index(indices: Mapping[str, int], which: int | str, kind: str) -> int:
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call into C++; what it throws becomes a RunError (Ctrl-C stays what it is)."""
+    """Call into C++; what it throws becomes an error of ours (Ctrl-C stays what it is)."""
     caller = threading.get_ident()
+    # A signal's handler may call an executor in the middle of a call of one.
+    is_outermost = caller not in _CALLERS
     _CALLERS.add(caller)
     try:
         if _ENDING.is_set():
             raise RunError("the interpreter is ending: no executor can be used any more")
         return function(*arguments)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        raise RunError(str(error)) from error
+        text = str(error)
+        kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
+        raise _KINDS.get(kind, RunError)(text) from error
     finally:
-        _CALLERS.discard(caller)
+        if is_outermost:
+            _CALLERS.discard(caller)
 
 
 @atexit.register
@@ -333,7 +445,7 @@ def _close_all(limit: float = 10.0) -> None:
     end = time.monotonic() + limit
     while _CALLERS - {threading.get_ident()} and time.monotonic() < end:
         time.sleep(0.001)
-    # The workers of a stream that was left open may be inside a function of Python.
+    # Workers may be inside a function of Python, of requests that nobody waits for.
     for executor in executors:
         with contextlib.suppress(RuntimeError):
-            executor._close_stream()
+            executor._functions["shutdown"]()
