@@ -182,10 +182,30 @@ def test_code_that_this_cpu_cannot_run_is_refused(saved, monkeypatch):
 
 def test_another_format_is_refused(copied):
     manifest = json.loads((copied / "manifest.json").read_text())
-    manifest["format"] = "tvm-hetero/artifact/2"
+    manifest["format"] = "tvm-hetero/artifact/1"
     (copied / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ArtifactError, match="format 'tvm-hetero/artifact/2'"):
+    with pytest.raises(ArtifactError, match=r"format 'tvm-hetero/artifact/1'.*build it again"):
         th.load(copied)
+
+
+def test_it_says_how_its_default_was_decided(executable, tmp_path):
+    decision = {"measured": {"partition": 2.0, "single": 1.0}, "chosen": "single"}
+    replace(executable, default="single", decision=decision).save(tmp_path / "net.hetero")
+    loaded = artifact.load_artifact(tmp_path / "net.hetero")
+    assert (loaded.default, loaded.decision) == ("single", decision)
+    assert artifact.read_manifest(tmp_path / "net.hetero")["decision"] == decision
+    loaded.save(tmp_path / "again.hetero")
+    assert artifact.load_artifact(tmp_path / "again.hetero").decision == decision
+    assert executable.decision is None
+
+
+def test_all_variants_share_a_library_a_device(executable, saved):
+    libraries = {path.name for path in saved.glob("**/*.so")}
+    assert libraries == {"big.so", "little.so"}
+    for name, variant in artifact.load_artifact(saved).variants.items():
+        assert {path.parent for path in variant.libraries.values()} == {saved}
+        assert variant.plan == executable.variants[name].plan
+        assert variant.tasks == executable.variants[name].tasks
 
 
 def test_a_file_outside_of_the_artifact_is_refused(copied):
@@ -306,8 +326,8 @@ def test_names_of_devices_lead_nowhere(tmp_path, names):
     platform = replace(base, devices=devices, links=(Link(*names), Link(*names[::-1])))
     build(times(2.0, platform)).save(tmp_path / "net.hetero")
     assert [p.name for p in tmp_path.iterdir()] == ["net.hetero"]
-    inside = {p.name for p in (tmp_path / "net.hetero/partition").iterdir()}
-    assert inside == {f"{names[0]}.so", f"{names[1]}.so", "plan.json"}
+    inside = {p.name for p in (tmp_path / "net.hetero").iterdir() if p.suffix == ".so"}
+    assert inside == {f"{names[0]}.so", f"{names[1]}.so"}
     with th.load(tmp_path / "net.hetero") as executor:
         assert factor_of(executor) == 2.0
 
@@ -361,7 +381,7 @@ def test_whatever_a_document_says_it_runs_or_is_refused(copied, seed):
 
 def test_a_library_that_the_manifest_does_not_vouch_for_is_refused(copied):
     manifest = json.loads((copied / "manifest.json").read_text())
-    del manifest["files"]["partition/big.so"]
+    del manifest["files"]["big.so"]
     (copied / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ArtifactError, match=r"'files' lacks 'partition/big\.so'"):
+    with pytest.raises(ArtifactError, match=r"'files' lacks 'big\.so'"):
         th.load(copied)

@@ -1,38 +1,50 @@
-"""Compiled modules: found again, by everything that decides their bytes; and what goes wrong."""
+"""Compiled kernels: found again, by everything that decides their bytes; and what goes wrong."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import tvm
+from tvm import tirx
 
-from tests.models import placed, two_cpus
+from tests.models import branchy, lowered, placed, random_schedule, two_cpus, unit_problem
 from tvm_hetero.errors import ArtifactError
-from tvm_hetero.passes.split_segments import split_segments
+from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.dataflow import read_main
+from tvm_hetero.passes.kernel_symbols import network_kernels
+from tvm_hetero.platform import Device
 from tvm_hetero.runtime import kernel_cache
-from tvm_hetero.runtime.kernel_cache import compile_module, load_library
+from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.kernel_cache import kernel_library, load_library
 from tvm_hetero.targets import device_target
 
-BIG, LITTLE = (device_target(device) for device in two_cpus().devices)
+BIG, LITTLE = two_cpus().devices
+
+
+def kernels_of(seed: int, device: Device) -> dict[str, tirx.PrimFunc]:
+    """All kernels of the small model that a device can run, from one of its placements."""
+    module = placed(seed)
+    return network_kernels(module, device, dict.fromkeys(read_main(module).task_ids, "rule"))
 
 
 @pytest.fixture(scope="module")
-def module() -> tvm.IRModule:
-    return split_segments(placed(1)).modules[0]
+def kernels() -> dict[str, tirx.PrimFunc]:
+    return kernels_of(1, BIG)
 
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tvm.IRModule]:
     """Every module that is really compiled from now on."""
     seen: list[tvm.IRModule] = []
-    original = tvm.compile
+    original = tvm.tirx.build
 
-    def counting(mod, target, **options):
+    def counting(mod, target):
         seen.append(mod)
-        return original(mod, target, **options)
+        return original(mod, target=target)
 
-    monkeypatch.setattr(tvm, "compile", counting)
+    monkeypatch.setattr(tvm.tirx, "build", counting)
     return seen
 
 
@@ -40,54 +52,95 @@ def leftovers(cache: Path) -> list[Path]:
     return [p for p in (cache / "kernels").iterdir() if p.suffix != ".so"]
 
 
-def test_an_equal_module_is_compiled_once(own_cache, module, compiled):
-    first = compile_module(module, BIG)
-    again = compile_module(split_segments(placed(1)).modules[0], BIG)
-    assert first == again
+def test_equal_kernels_are_compiled_once_whatever_the_placement(own_cache, kernels, compiled):
+    first = kernel_library(kernels, BIG)
+    assert kernel_library(kernels_of(2, BIG), BIG) == first
+    assert kernel_library(dict(reversed(kernels.items())), replace(BIG, name="twin")) == first
     assert len(compiled) == 1
     assert leftovers(own_cache) == []
 
 
-def test_another_target_placement_or_version_is_another_library(
-    own_cache, module, compiled, monkeypatch
+def test_what_was_compiled_to_measure_a_network_is_what_is_built(own_cache, compiled):
+    module = lowered(branchy(), two_cpus())
+    tasks = read_main(module).task_ids
+    before = {
+        device.name: kernel_library(
+            network_kernels(module, device, dict.fromkeys(tasks, "rule")), device
+        )
+        for device in (BIG, LITTLE)
+    }
+    problem = unit_problem(module, two_cpus())
+    built = build(annotate_devices(module, problem, random_schedule(problem, 1)))
+    assert dict(built.variants["partition"].libraries) == before
+    assert len(built.variants) == len(compiled) == 2
+
+
+def test_a_library_has_a_kernel_for_every_call(own_cache, kernels):
+    library = load_library(kernel_library(kernels, LITTLE))
+    for symbol in kernels:
+        assert library.get_function(symbol) is not None
+
+
+def test_another_target_kernel_or_version_is_another_library(
+    own_cache, kernels, compiled, monkeypatch
 ):
-    paths = {compile_module(module, BIG), compile_module(module, LITTLE)}
-    paths.add(compile_module(split_segments(placed(2)).modules[0], BIG))
+    paths = {kernel_library(kernels, BIG), kernel_library(kernels, LITTLE)}
+    paths.add(kernel_library(dict(list(kernels.items())[1:]), BIG))
     monkeypatch.setattr(kernel_cache, "__version__", "9.9.9")
-    paths.add(compile_module(module, BIG))
+    paths.add(kernel_library(kernels, BIG))
     assert len(paths) == len(compiled) == 4
 
 
-def test_a_changed_schedule_is_compiled_anew(own_cache, module, compiled, monkeypatch):
-    first = compile_module(module, BIG)
+def test_a_changed_schedule_is_compiled_anew(own_cache, kernels, compiled, monkeypatch):
+    first = kernel_library(kernels, BIG)
     monkeypatch.setattr(kernel_cache, "schedule_kernel", lambda func, target: func)
-    assert compile_module(module, BIG) != first
+    assert kernel_library(kernels, BIG) != first
     assert len(compiled) == 2
+
+
+def test_a_kernel_is_scheduled_once_for_equal_targets(kernels):
+    target, known = device_target(BIG), {}
+    first = kernel_cache.schedule_kernels(kernels, target, known)
+    again = kernel_cache.schedule_kernels(kernels, target, known)
+    assert all(first[symbol].same_as(again[symbol]) for symbol in kernels)
+    symbol, other = list(kernels)[:2]
+    changed = kernel_cache.schedule_kernels({symbol: kernels[other]}, target, known)
+    assert not changed[symbol].same_as(first[symbol]), "the name alone does not make the kernel"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no such intrinsic"), OSError(28, "No space")])
 def test_what_the_compiler_says_is_quoted_and_nothing_is_left(
-    own_cache, module, monkeypatch, error
+    own_cache, kernels, monkeypatch, error
 ):
-    def failing(mod, target, **options):
+    def failing(mod, target):
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(tvm, "compile", failing)
-        with pytest.raises(ArtifactError, match=r"does not compile for .*(intrinsic|space)"):
-            compile_module(module, BIG)
+        patch.setattr(tvm.tirx, "build", failing)
+        with pytest.raises(ArtifactError, match=r"do not compile for .*(intrinsic|space)"):
+            kernel_library(kernels, BIG)
     assert leftovers(own_cache) == []
-    assert compile_module(module, BIG).is_file(), "the next call works"
+    assert kernel_library(kernels, BIG).is_file(), "the next call works"
 
 
-def test_an_interrupt_comes_through_and_leaves_nothing(own_cache, module, monkeypatch):
-    def interrupted(mod, target, **options):
+def test_an_interrupt_comes_through_and_leaves_nothing(own_cache, kernels, monkeypatch):
+    def interrupted(mod, target):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tvm, "compile", interrupted)
+    monkeypatch.setattr(tvm.tirx, "build", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        compile_module(module, BIG)
+        kernel_library(kernels, BIG)
     assert leftovers(own_cache) == []
+
+
+def test_each_way_to_compute_a_kernel_has_a_symbol_of_its_own():
+    module = lowered(branchy(), two_cpus())
+    tasks = read_main(module).task_ids
+    ways = dict(zip(tasks, ["rule", "default"] * len(tasks), strict=False))
+    symbols = network_kernels(module, BIG, ways)
+    assert len(symbols) == len(tasks)
+    assert sum(symbol.endswith("__default") for symbol in symbols) == len(tasks) // 2
+    assert len(network_kernels(module, BIG, dict(list(ways.items())[:3]))) == 3
 
 
 def test_a_damaged_library_is_refused(tmp_path):
