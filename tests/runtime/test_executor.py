@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from benchmarks.models import logits_of
 from tests.models import (
     branchy,
     branchy_inputs,
@@ -23,9 +25,14 @@ from tests.models import (
     two_cpus,
     unit_problem,
 )
-from tvm_hetero.errors import RunError, UsageError
+from tests.test_light_models import unlike_cpus
+from tvm_hetero import relay
+from tvm_hetero.errors import NumericsError, RunError, UsageError
+from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
+from tvm_hetero.partition import partition
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES
+from tvm_hetero.problem import Objective
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.executable import Executable
 from tvm_hetero.runtime.executor import Executor, identifier
@@ -216,16 +223,6 @@ def test_wrong_inputs_in_a_stream_are_refused_and_the_next_run_works(executor):
     assert [bits(outputs) for outputs in executor.map([right] * 3)] == [expected] * 3
 
 
-def test_an_open_stream_keeps_the_executor_until_it_is_closed(executor):
-    right = {"in/x": X, "y": Y}
-    outputs = executor.map([right] * 100)
-    next(outputs)
-    with pytest.raises(RunError, match="a stream is open"):
-        executor.run(right)
-    outputs.close()
-    assert len(executor.run(right)) == 2
-
-
 def test_throughput_is_that_of_the_steady_state(executor):
     values = {"in/x": X, "y": Y}
     seconds = executor.throughput(values, batches=20)
@@ -319,3 +316,151 @@ def test_another_thread_than_its_maker_may_use_it_and_two_run_at_once(executable
             thread.join()
     assert results == [expected] * 40
     assert single == [single[0]] * 20
+
+
+# -------------------------------------------------------------------------------- batches
+
+BATCH = 3
+
+
+def batch_executor(seed: int) -> Executor:
+    """The small model for batches of three, its tasks and elements placed at random."""
+    module = lowered(branchy(), two_cpus())
+    problem = unit_problem(module, two_cpus(), batch=BATCH)
+    placed_batch = annotate_devices(module, problem, random_schedule(problem, seed))
+    return build(placed_batch, single=False).executor()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_element_of_a_batch_gives_what_it_gives_alone(executor, seed):
+    elements = stream_of_inputs(BATCH)
+    alone = [executor.run(values) for values in elements]
+    stacked = {name: np.stack([values[name] for values in elements]) for name in ("in/x", "y")}
+    merged = {name: np.concatenate([values[name] for values in elements]) for name in stacked}
+    with batch_executor(seed) as batches:
+        assert batches.batch == BATCH
+        assert [info.shape for info in batches.inputs] == [(BATCH, 4, 8, 8), (BATCH, 8)]
+        assert batches.outputs == executor.outputs
+        for values in (stacked, elements):
+            outputs = batches.run(values)
+            assert [out.numpy().shape for out in outputs] == [(BATCH, 1, 10), (BATCH, 16, 64)]
+            for out, *expected in zip(outputs, *alone, strict=True):
+                right = np.stack([each.numpy() for each in expected])
+                np.testing.assert_allclose(out.numpy(), right, rtol=1e-4, atol=1e-5)
+        joined = batches.run(merged)
+        assert [out.numpy().shape for out in joined] == [(BATCH, 10), (BATCH * 16, 64)]
+        assert [out.numpy().tobytes() for out in joined] == bits(outputs)
+        assert [bits(each) for each in batches.map([merged] * 8)] == [bits(outputs)] * 8
+        assert bits(batches.submit(stacked).result()) == bits(outputs)
+        mixed = batches.run({"in/x": merged["in/x"]}, y=tvm.runtime.tensor(stacked["y"]))
+        assert mixed[0].numpy().shape == (BATCH, 1, 10)
+        assert bits(mixed) == bits(outputs)
+
+
+def test_the_trace_of_a_batch_covers_every_task_of_every_element(executor):
+    with batch_executor(3) as batches:
+        batches.profile_kernels = True
+        batches.run(batches.random_inputs())
+        ran = [
+            (task, element)
+            for step in batches.trace()
+            for task, element in zip(step.tasks, step.elements, strict=True)
+        ]
+        tasks = sorted(batches.problem.graph.index)
+        assert sorted(ran) == [(task, element) for task in tasks for element in range(BATCH)]
+        times = batches.kernel_times()
+        assert sorted((time.task, time.element) for time in times) == sorted(ran)
+        assert all(0 <= time.seconds < 1 for time in times)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"in/x": X, "y": Y}, r"float32 of shape \[3, 4, 8, 8\] or \[3, 1, 4, 8, 8\], got"),
+        ([{"in/x": X, "y": Y}] * 2, "of 2 elements, expected 3"),
+        ([{"in/x": X, "y": Y}, {"in/x": X}, {"in/x": X, "y": Y}], "'y' of element 1 is missing"),
+        ([{"in/x": X, "y": Y}, 5, {"in/x": X, "y": Y}], "expected a mapping"),
+    ],
+)
+def test_wrong_batches_are_refused(values, message):
+    with batch_executor(4) as batches:
+        with pytest.raises(RunError, match=message):
+            batches.run(values)
+
+
+# -------------------------------------------------------------------------------- looking closer
+
+
+def test_kernels_are_timed_on_request(executor):
+    executor.run({"in/x": X, "y": Y})
+    executor.profile_kernels = True
+    executor.run({"in/x": X, "y": Y})
+    times = executor.kernel_times()
+    assert sorted(time.task for time in times) == sorted(executor.problem.graph.index)
+    assert all(time.element == 0 and 0 < time.seconds < 1 for time in times)
+    places = {task: devices[0] for task, devices in executor.schedule.placement.items()}
+    assert all(places[time.task] == time.device for time in times)
+    inside = {step.name: step.end - step.start for step in executor.trace()}
+    assert sum(time.seconds for time in times) <= sum(inside.values())
+
+
+def test_values_that_are_not_finite_are_found_on_request(executor):
+    values = {"in/x": X, "y": np.full_like(Y, np.inf)}
+    assert len(executor.run(values)) == 2
+    executor.check_numerics = True
+    assert executor.check_numerics
+    with pytest.raises(NumericsError) as caught:
+        executor.run(values)
+    [task] = [task for task in executor.problem.graph.index if f"'{task}'" in str(caught.value)]
+    assert "add" in task  # the first that reads y
+    assert len(executor.run({"in/x": X, "y": Y})) == 2
+    executor.check_numerics = False
+    assert len(executor.run(values)) == 2
+
+
+# -------------------------------------------------------------------------------- copies
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_device_with_a_memory_of_its_own_is_copied_to_and_from(seed, unpartitioned):
+    platform = two_cpus()
+    big, little = platform.devices
+    apart = replace(platform, devices=(big, replace(little, private=True)))
+    with build(placed(seed, apart), single=False).executor() as executor:
+        assert any(step["kind"] == "copy" for step in executor.plan["steps"])
+        inputs = [{"in/x": X, "y": Y}] * (2 * executor.depth)
+        for outputs in executor.map(inputs):
+            for out, expected in zip(outputs, unpartitioned, strict=True):
+                np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
+        assert executor.allocations == 0
+
+
+def test_an_aligned_input_is_not_copied_and_a_callers_array_is_never_written(executor):
+    held = np.from_dlpack(tvm.runtime.empty(X.shape, "float32"))
+    held[...] = X
+    expected = bits(executor.run({"in/x": X, "y": Y}))
+    assert bits(executor.run({"in/x": held, "y": Y})) == expected
+    assert (held == X).all()
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    assert bits(executor.run({"in/x": frozen, "y": Y})) == expected
+
+
+# -------------------------------------------------------------------------------- a real model
+
+
+def test_squeezenet_in_every_way():
+    model = randomize_weights(load_model(light_models()["squeezenet"]), 0)
+    module = relay.frontend.from_onnx(logits_of(model))
+    placed_model = partition(
+        module, unlike_cpus(), Objective("throughput"), time_limit=2, cost_model="analytical"
+    )
+    with build(placed_model.module, single=False).executor() as executor:
+        inputs = [executor.random_inputs(seed) for seed in range(3)]
+        expected = [bits(executor.run(values)) for values in inputs]
+        assert len(set(map(tuple, expected))) == 3
+        assert [bits(outputs) for outputs in executor.map(inputs)] == expected
+        pending = [executor.submit(values) for values in inputs]
+        assert [bits(each.result()) for each in pending] == expected
+        assert bits(asyncio.run(executor.run_async(inputs[0]))) == expected[0]
+        assert executor.allocations == 0
