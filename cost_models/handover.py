@@ -10,8 +10,10 @@ from the end of a segment here to the start of the next one there: ending a step
 worker, its noticing (it spins), starting a step. Where the two places have memories of their own, a
 copy of a few bytes by a copying worker is part of it.
 
-Both are timed by the executor, many times; whatever else runs only adds, so the lower quartile
-counts. Wake-ups of workers that have waited for so long that they sleep (2 ms) are no part of it.
+Both are timed by the executor, many times, from the start of the first step to the end of the last
+one: how long the caller takes to start a run is no part of it, and depends on which core the caller
+happens to be on. What else runs only adds, so the lower quartile counts. Wake-ups of workers that
+have waited for so long that they sleep (2 ms) are no part of it either.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from typing import Any
 
 import numpy as np
 
-# Long enough that the start and the end of a run vanish, short enough for a thousand runs.
+# Kernels of a chain: the mean of so many hand-overs is one sample.
 CHAIN = 33
-RUNS = 400
-_WARMUP = 50
+SAMPLES = 200
+# Runs for each sample, of which the last one counts.
+_RUNS = 3
 _KERNEL = "tiny"
 _SHAPE = [16]  # 64 bytes: the least that can be a tensor of a plan's arena
 _TENSOR = {"shape": _SHAPE, "dtype": "float32"}
@@ -41,16 +44,16 @@ class Place:
 
 
 def handover_seconds(src: Place, dst: Place) -> list[float]:
-    """Seconds of one hand-over between two places, in each of many runs.
+    """Seconds of one hand-over between two places, in each of many samples.
 
     Measured both ways in turns, so it is the mean of there and back.
     """
     import tvm
 
     library = tvm.tirx.build(_tiny(), target="llvm")
-    together = _run(together_plan(src), library)
-    base = statistics.quantiles(together, n=4)[0]
-    return [(seconds - base) / (CHAIN - 1) for seconds in _run(apart_plan(src, dst), library)]
+    base = statistics.quantiles(_spans(together_plan(src), library), n=4)[0]
+    spans = _spans(apart_plan(src, dst), library)
+    return [(seconds - base) / (CHAIN - 1) for seconds in spans]
 
 
 def together_plan(place: Place) -> dict[str, Any]:
@@ -122,8 +125,8 @@ def _plan(
     }
 
 
-def _run(plan: dict[str, Any], library: Any) -> list[float]:
-    """Seconds of each of many runs of a plan."""
+def _spans(plan: dict[str, Any], library: Any) -> list[float]:
+    """Seconds from the start of the first step of a plan to the end of its last one."""
     import tvm
 
     from tvm_hetero.runtime import native
@@ -136,8 +139,12 @@ def _run(plan: dict[str, Any], library: Any) -> list[float]:
         kind, number = (plan["devices"][0][key] for key in ("dl_type", "dl_id"))
         zeros = np.zeros(_SHAPE, np.float32)
         executor.set_input(0, tvm.runtime.tensor(zeros, tvm.runtime.device(kind, number)))
-        executor.run_repeated(_WARMUP)
-        return executor.run_repeated(RUNS)
+        spans = []
+        for _ in range(SAMPLES):
+            executor.run_repeated(_RUNS)
+            trace = executor.trace()
+            spans.append(trace[-1][1] - trace[0][0])
+        return spans
     finally:
         executor.close()
 
