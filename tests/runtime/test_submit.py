@@ -131,12 +131,15 @@ def test_threads_that_run_and_map_share_an_executor(executable: Executable) -> N
         in_threads(6, use)
 
 
-def test_nothing_is_allocated_in_the_steady_state(executable: Executable) -> None:
+def test_only_outputs_that_wait_to_be_taken_are_allocated(executable: Executable) -> None:
     inputs = dict(zip(("in/x", "y"), branchy_inputs(), strict=True))
     with executable.executor() as executor:
-        for _ in executor.map([inputs] * 3 * executor.depth):
-            pass
+        for _ in range(10):
+            executor.run(inputs)
         assert executor.allocations == 0
+        for _ in executor.map([inputs] * 40 * executor.depth):
+            pass
+        assert executor.allocations <= len(executor.outputs) * (executor.depth + 1)
 
 
 # -------------------------------------------------------------------------------- room

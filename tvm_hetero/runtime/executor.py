@@ -132,10 +132,10 @@ class Executor:
         ticket = self._submit(request, deadline, None, notify=False)
         try:
             self._native.wait(ticket, FOR_EVER)
-            return join_outputs(self._stacks, request.merged, self._native.take(ticket))
-        except BaseException:  # Ctrl-C too
+        except BaseException:  # Ctrl-C
             self._native.forget(ticket)
             raise
+        return join_outputs(self._stacks, request.merged, self._native.take(ticket))
 
     def submit(
         self,

@@ -131,7 +131,8 @@ class Completions:
 
     def join(self, seconds: float) -> None:
         """Wait for the thread's end (not from within a callback)."""
-        thread = self._thread
+        with self._lock:
+            thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(seconds)
 
