@@ -31,7 +31,7 @@ from tvm_hetero.machine import Processor
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.platform import Link, Platform
-from tvm_hetero.runtime import artifact, executor
+from tvm_hetero.runtime import artifact, loading
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.executable import Executable
 
@@ -175,7 +175,7 @@ def test_another_version_is_refused(copied, package):
 
 def test_code_that_this_cpu_cannot_run_is_refused(saved, monkeypatch):
     old = Processor("GenuineIntel", 6, flags=frozenset({"fpu", "sse2"}))
-    monkeypatch.setattr(executor, "read_processor", lambda: old)
+    monkeypatch.setattr(loading, "read_processor", lambda: old)
     with pytest.raises(ArtifactError, match=r"'big' was compiled for .*this CPU lacks .*avx"):
         th.load(saved)
 

@@ -9,11 +9,17 @@ and Intractability", 1979, problem SR2.)
 
 No arena can be smaller than the most bytes that are alive at one call (`least_bytes`).
 
-The method is greedy by size (Y. Pisarchyk and J. Lee, "Efficient memory management for deep neural
-net inference", arXiv:2001.03288): the largest tensor first, each at the lowest end of the smallest
-gap that is wide enough between those that live with it. The large ones decide how large the arena
-is, so they choose first. Measured on the nine light models, each as one segment, arena over least
-bytes: greedy by size BY_SIZE, first fit in the order of time BY_TIME.
+The method is greedy by breadth (Y. Pisarchyk and J. Lee, "Efficient memory management for deep
+neural net inference", arXiv:2001.03288): tensors of the fullest call first, of these the largest
+first; each at the lower end of the smallest gap that is wide enough between those that live with
+it. The fullest calls decide how large the arena is, so what they need chooses first. Arena over
+least bytes on the nine light models, each as one segment:
+
+    order                         DenseNet-121   ResNet-50   Inception v1   ShuffleNet   other five
+    by breadth                        1.06          1.00         1.00          1.00         1.00
+    by size alone                     1.11          1.00         1.00          1.00         1.00
+    by size times length of life      1.06          1.11         1.00          1.00         1.00
+    by time                           1.22          1.44         1.33          1.39         1.00
 
 All offsets and sizes are multiples of 64 bytes: a cache line, and what TVM's kernels expect.
 """
@@ -45,7 +51,10 @@ def plan_storage(tensors: Sequence[Lifetime]) -> tuple[list[int], int]:
     The offsets, and the bytes of the arena.
     """
     sizes = [aligned(tensor.size) for tensor in tensors]
-    order = sorted(range(len(tensors)), key=lambda i: (-sizes[i], tensors[i].first, i))
+    alive = _bytes_alive(tensors)
+    # The bytes of the fullest call of each life.
+    breadth = [int(alive[tensor.first : tensor.last + 1].max()) for tensor in tensors]
+    order = sorted(range(len(tensors)), key=lambda i: (-breadth[i], -sizes[i], i))
     # Rows of those that have their place, in numpy: a batch on one device has thousands.
     placed = np.zeros((len(tensors), 4), dtype=np.int64)
     offsets = [0] * len(tensors)
@@ -73,15 +82,16 @@ def _best_gap(taken: np.ndarray[tuple[int, int], np.dtype[np.int64]], size: int)
 
 def least_bytes(tensors: Sequence[Lifetime]) -> int:
     """The most bytes that are alive at one call: no arena can be smaller."""
-    change: dict[int, int] = {}
+    return int(_bytes_alive(tensors).max(initial=0))
+
+
+def _bytes_alive(tensors: Sequence[Lifetime]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The bytes that are alive at each call."""
+    change = np.zeros(2 + max((tensor.last for tensor in tensors), default=0), dtype=np.int64)
     for tensor in tensors:
-        change[tensor.first] = change.get(tensor.first, 0) + aligned(tensor.size)
-        change[tensor.last + 1] = change.get(tensor.last + 1, 0) - aligned(tensor.size)
-    alive = most = 0
-    for call in sorted(change):
-        alive += change[call]
-        most = max(most, alive)
-    return most
+        change[tensor.first] += aligned(tensor.size)
+        change[tensor.last + 1] -= aligned(tensor.size)
+    return np.cumsum(change)
 
 
 def aligned(size: int) -> int:
