@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
+from tests.runtime.kernel_plans import SIZE, KernelPlan, aligned, call, one_call, view
 from tests.runtime.native_plans import (
     PlanBuilder,
     diamond,
@@ -130,3 +131,60 @@ def test_many_runs_leave_nothing_behind() -> None:
     assert min(seconds) > 0
     for name, value in expected.items():
         np.testing.assert_array_equal(executor.get_output(name).numpy(), value)
+
+
+def test_a_kernels_buffer_is_used_again_but_never_under_a_holders_hands() -> None:
+    executor = one_call().create()
+    ones = np.ones(SIZE, dtype="float32")
+    executor.set_input("x", aligned(ones))
+    executor.set_input("y", aligned(ones))
+    held: list[Any] = []
+    while executor.allocations() == 0:  # some buffers are there beforehand
+        executor.set_input("x", aligned(len(held) * ones))
+        executor.run()
+        held.append(executor.get_output("y"))
+        assert len(held) < 10
+    for _ in range(2):
+        executor.set_input("x", aligned(len(held) * ones))
+        executor.run()
+        held.append(executor.get_output("y"))
+    assert executor.allocations() == 3
+    for number, output in enumerate(held):
+        np.testing.assert_array_equal(output.numpy(), (2 * number + 1) * ones)
+    addresses = {output.data_ptr() for output in held}
+    assert len(addresses) == len(held)
+    held.clear()
+    for _ in range(5):
+        executor.run()
+        assert executor.get_output("y").data_ptr() in addresses
+    assert executor.allocations() == 3
+
+
+def test_a_view_of_an_output_holds_its_memory() -> None:
+    plan = one_call()
+    plan.plan["outputs"][0]["shape"] = [4, 8]
+    executor = plan.create()
+    executor.set_input("x", aligned(np.arange(SIZE)))
+    executor.set_input("y", aligned(np.zeros(SIZE)))
+    executor.run()
+    held = np.from_dlpack(executor.get_output("y"))
+    executor.set_input("x", aligned(np.zeros(SIZE)))
+    executor.run()
+    np.testing.assert_array_equal(held, 2 * np.arange(SIZE).reshape(4, 8))
+
+
+def test_nothing_is_allocated_in_steady_state() -> None:
+    plan = KernelPlan(workers=2)
+    slot = plan.vector()
+    for step in range(6):
+        twice = call("twice", view("in", 0), view("out", 0))
+        [slot] = plan.kernels([slot], [twice], worker=step % 2)
+    executor = plan.output(slot).create()
+    executor.set_input("x", aligned(np.ones(SIZE)))
+    executor.run_repeated(5)
+    assert executor.allocations() == 0
+    executor.run_stream(4 * executor.frames)
+    assert executor.allocations() == 0
+    executor.run()
+    np.testing.assert_array_equal(executor.get_output("y").numpy(), np.full(SIZE, 64))
+    assert executor.allocations() == 0
