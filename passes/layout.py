@@ -3,12 +3,9 @@
 The analysis half of `tvm_hetero.passes.annotate_devices`: nothing is written here.
 
 A schedule's executions hold one or several elements of the batch; a plan runs them one by one,
-each on the device of its execution. Elements of one execution stand one after another, so a
-reader on another device may begin with the first of them before the last is through.
-
-Order is free where the schedule does not fix it: in a steady state, which fixes places alone,
-and where one device does everything. Then each element goes through the whole model before the
-next one does, so that what it leaves in the caches is read there.
+each on the device of its execution, and a reader on another device may begin with the first of
+them before the last is through. In which order a device takes them is a matter of its own:
+`tvm_hetero.passes.stretches`.
 """
 
 from __future__ import annotations
@@ -21,6 +18,7 @@ from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.passes.dataflow import LoweredMain, Root, original_position
 from tvm_hetero.passes.elements import split_task
 from tvm_hetero.passes.io_tasks import host_device, input_task, output_task
+from tvm_hetero.passes.stretches import Portion, stretches
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 
@@ -43,6 +41,8 @@ class Move:
 
 
 Item = Run | Move
+# Time; copies after calls; call; element; place within a stretch.
+Key = tuple[float, int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,13 @@ def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> Layo
             "solve the problem that make_problem gave for this module"
         )
     runs = [Run(call, element) for element in batch for call in range(len(main.calls))]
-    placed = {run: places[main.task_ids[run.call], run.element] for run in runs}
     moves = _moves(main, problem, schedule)
     host = (index[host_device(problem.platform)], 0.0)
     inputs, results = range(len(main.params)), range(len(main.results()))
     layout = Layout(
         batch=problem.batch,
         items=(),
-        device_of={run: device for run, (device, _) in placed.items()},
+        device_of={run: places[main.task_ids[run.call], run.element][0] for run in runs},
         input_home=tuple(
             tuple(places.get((input_task(i), element), host)[0] for i in inputs)
             for element in batch
@@ -110,7 +109,8 @@ def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> Layo
     )
     used = _used(main, layout)
     moves = {move: moves[move] for move in moves if move in used}
-    return replace(layout, items=_in_order(main, placed, moves, deep=_is_order_free(schedule)))
+    turns = _turns(main, problem, schedule)
+    return replace(layout, items=_in_order(main, turns, moves))
 
 
 def _places(problem: Problem, schedule: Schedule) -> dict[tuple[str, int], tuple[int, float]]:
@@ -170,32 +170,46 @@ def _used(main: LoweredMain, layout: Layout) -> set[Move]:
     return used
 
 
-def _is_order_free(schedule: Schedule) -> bool:
-    """Whether the schedule leaves it open in which order elements are taken."""
-    return schedule.kind == "throughput" or len({e.device for e in schedule.executions}) == 1
+def _turns(main: LoweredMain, problem: Problem, schedule: Schedule) -> dict[Run, Key]:
+    """By what calls are put in order: those of a stretch begin with it, element by element."""
+    call_of = {task: call for call, task in enumerate(main.task_ids)}
+    index = problem.platform.index
+    portions = [
+        Portion(call_of[e.task], index[e.device], e.elements, e.start)
+        for e in schedule.executions
+        if e.task in call_of
+    ]
+    busy: dict[int, list[float]] = {}
+    for copy in schedule.copies:
+        for end in (copy.src, copy.dst):
+            if not problem.platform.device(end).overlap:
+                busy.setdefault(index[end], []).append(copy.start)
+    steady = schedule.kind == "throughput"
+    turns: dict[Run, Key] = {}
+    for stretch in stretches(main, portions, busy, steady=steady):
+        first = stretch[0]
+        begin = float(first.call) if steady else first.start
+        for number, portion in enumerate(stretch):
+            for element in portion.elements:
+                turns[Run(portion.call, element)] = (begin, 0, first.call, element, number)
+    return turns
 
 
 def _in_order(
     main: LoweredMain,
-    placed: Mapping[Run, tuple[int, float]],
+    turns: Mapping[Run, Key],
     moves: Mapping[Move, tuple[int, float]],
-    *,
-    deep: bool,
 ) -> tuple[Item, ...]:
     """Calls and copies by start time, each after what it needs (times alone may tie, and those
     of a throughput schedule lie in one period whatever the precedence).
-
-    `deep` takes one element after the other, and each of them by start time.
     """
-    needs = _needs(main, placed, moves)
+    needs = _needs(main, turns, moves)
 
-    def key(item: Item) -> tuple[float, ...]:
+    def key(item: Item) -> Key:
         if isinstance(item, Run):
-            times = (placed[item][1], 0, item.call)
-        else:
-            root = item.root
-            times = (moves[item][1], 1, -1 if root.call is None else root.call)
-        return (item.element, *times) if deep else (*times, item.element)
+            return turns[item]
+        call = -1 if item.root.call is None else item.root.call
+        return (moves[item][1], 1, call, item.element, 0)
 
     keys = {item: (key(item), number) for number, item in enumerate(needs)}
     readers: dict[Item, list[Item]] = {item: [] for item in needs}
@@ -203,16 +217,16 @@ def _in_order(
         for other in before:
             readers[other].append(item)
     waiting = {item: len(before) for item, before in needs.items()}
-    ready = [(*keys[item], item) for item, count in waiting.items() if count == 0]
+    ready = [(keys[item], item) for item, count in waiting.items() if count == 0]
     heapq.heapify(ready)
     order: list[Item] = []
     while ready:
-        _, _, item = heapq.heappop(ready)
+        _, item = heapq.heappop(ready)
         order.append(item)
         for reader in readers[item]:
             waiting[reader] -= 1
             if waiting[reader] == 0:
-                heapq.heappush(ready, (*keys[reader], reader))
+                heapq.heappush(ready, (keys[reader], reader))
     if len(order) < len(needs):
         raise ModelError("the copies of the schedule go in a circle; check it with check_schedule")
     return tuple(order)
