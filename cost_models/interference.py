@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tvm_hetero.cost_models.in_place import Rounds, measure_in_place
+from tvm_hetero.cost_models.in_place import measure_in_place
+from tvm_hetero.cost_models.in_place_run import Rounds
 from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress
 from tvm_hetero.platform import Fabric, Platform
 from tvm_hetero.problem import Cost

@@ -14,7 +14,8 @@ import pytest
 import tvm
 
 from tests.models import branchy, lowered, two_cpus, unit_problem
-from tvm_hetero.cost_models.in_place import MOST_STRETCH, InPlace, Rounds, measure_in_place, typical
+from tvm_hetero.cost_models.in_place import MOST_STRETCH, InPlace, measure_in_place, typical
+from tvm_hetero.cost_models.in_place_run import Rounds
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore
@@ -22,7 +23,7 @@ from tvm_hetero.partition import make_problem
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Problem
 
-FEW = Rounds(budget=0.02, least=3, most=10)
+FEW = Rounds(budget=0.02, most=5, most_turns=2, noise=math.inf)
 PLATFORM = two_cpus()
 
 
@@ -131,22 +132,26 @@ def test_costs_alone_are_multiplied_where_nothing_is_measured_in_place() -> None
 
 def test_profiled_measures_in_place() -> None:
     prepared = make_problem(branchy(), PLATFORM)
-    assert "measure in place" in prepared.seconds
-    again = make_problem(branchy(), PLATFORM)
-    assert again.problem.digest == prepared.problem.digest
+    assert list(prepared.seconds) == ["lower", "measure", "measure in place"]
+    kernels_alone = make_problem(branchy(), PLATFORM, cost_model=ProfiledCosts(in_place=False))
+    assert prepared.problem.costs.keys() == kernels_alone.problem.costs.keys()
+    assert prepared.problem.costs != kernels_alone.problem.costs
+    assert all(device.interference >= 1 for device in prepared.problem.platform.devices)
 
 
-@pytest.mark.parametrize("phase", ["alone", "at once"])
-def test_an_interruption_ends_it(module: tvm.IRModule, problem: Problem, phase: str) -> None:
+@pytest.mark.parametrize("rounds", [Rounds(least=10**9), Rounds(most=3, turns=10**9)])
+def test_an_interruption_ends_it(module: tvm.IRModule, problem: Problem, rounds: Rounds) -> None:
+    """In the middle of what runs alone, and wherever it is among turns without end."""
     before = threading.active_count()
+    sent = []
 
     def interrupt(what: str, _done: int, _total: int) -> None:
-        if phase in what:
-            threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+        if what == "measure in place" and not sent:
+            sent.append(threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)))
+            sent[0].start()
 
-    long = Rounds(budget=60, least=3, most=300)
     with pytest.raises(KeyboardInterrupt):
-        measure_in_place(module, problem, progress=interrupt, rounds=long)
+        measure_in_place(module, problem, progress=interrupt, rounds=rounds)
     until = time.monotonic() + 10
     while threading.active_count() > before and time.monotonic() < until:
         time.sleep(0.01)
@@ -160,6 +165,22 @@ def test_quartiles_are_stretched_to_quiet_rounds() -> None:
     noisy = [[1.0, 1.0], [2.0, 1.0], [1.0, 2.0], [2.0, 2.0]]
     assert typical(noisy) == pytest.approx([MOST_STRETCH] * 2)
     assert typical([[0.5, 0.25]]) == pytest.approx([0.5, 0.25])
+
+
+def test_what_is_disturbed_is_not_kept(
+    module: tvm.IRModule, problem: Problem, tmp_path: Path
+) -> None:
+    store = CostStore(tmp_path / "c.sqlite")
+    noisy = replace(FEW, noise=-1.0)  # no two rounds are that close
+    found = measure_in_place(module, problem, store, rounds=noisy)
+    assert set(found.loaded) == set(problem.costs)
+    # Kernels that took a nanosecond each alone: the machine was busy.
+    idle = {
+        task: {name: replace(cost, points=((1, 1e-9),)) for name, cost in row.items()}
+        for task, row in problem.costs.items()
+    }
+    other = measure_in_place(module, replace(problem, costs=idle), store, rounds=FEW)
+    assert measure_in_place(module, problem, store, rounds=FEW) not in (found, other)
 
 
 def test_interference_is_no_speedup() -> None:

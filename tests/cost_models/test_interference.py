@@ -8,12 +8,12 @@ import pytest
 
 from tests.models import two_cpus
 from tvm_hetero.cost_models import interference
-from tvm_hetero.cost_models.in_place import Rounds
+from tvm_hetero.cost_models.in_place_run import Rounds
 from tvm_hetero.cost_models.interference import measure_interference
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.platform import Device, Platform
 
-FEW = Rounds(budget=0.02, least=3, most=5)
+FEW = Rounds(budget=0.02, most=5, most_turns=2)
 
 
 @pytest.fixture(autouse=True)
