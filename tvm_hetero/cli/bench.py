@@ -38,6 +38,7 @@ def bench(
     """Measure a partition against its rivals."""
     names = parse_opponents(against)
     from tvm_hetero.cli.throughput import measure_throughput, say_throughput
+    from tvm_hetero.cli.where import say_where, where_time_went
     from tvm_hetero.report.measured import statistics_table, verdict
 
     steps = Steps(quiet=json_output)
@@ -53,6 +54,8 @@ def bench(
         )
         executors = {PARTITION: executor, **({SINGLE: single} if single else {})}
         throughput = measure_throughput(steps, executors, inputs, repeat)
+        with steps.step("Trace"):
+            where, _ = where_time_went(executor, inputs, single)
     measured, difference = comparison.measured, comparison.difference
     if json_output:
         facts = {
@@ -63,6 +66,7 @@ def bench(
             "measured": {name: each.as_dict() for name, each in measured.items()},
             "difference": difference and asdict(difference),
             **({"throughput": throughput.as_dict()} if throughput else {}),
+            "where": where.as_dict(),
         }
         typer.echo(json.dumps(facts))
         return
@@ -76,6 +80,7 @@ def bench(
         steps.say("\n" + text, {"good": "green", "bad": "yellow"}.get(tone), bold=True)
     if difference is not None:
         steps.say(f"largest difference from ONNX Runtime's outputs: {difference}")
+    say_where(steps, where)
 
 
 def parse_opponents(text: str) -> list[str]:

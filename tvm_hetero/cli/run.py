@@ -40,6 +40,15 @@ def run(
         typer.Option("--trace", metavar="T.json", help="Write a Chrome/Perfetto trace."),
     ] = None,
     variant: Variant = None,
+    check_numerics: Annotated[
+        bool,
+        typer.Option(
+            "--check-numerics", help="Stop at the first task whose output is not finite."
+        ),
+    ] = False,
+    deadline: Annotated[
+        float | None, typer.Option("--deadline", metavar="S", help="Seconds that a run may take.")
+    ] = None,
     json_output: options.AsJson = False,
 ) -> None:
     """Run a partitioned model and measure it."""
@@ -50,16 +59,20 @@ def run(
 
     from tvm_hetero.cli import measure
     from tvm_hetero.cli.throughput import measure_throughput, say_throughput
+    from tvm_hetero.cli.where import say_where, where_time_went
     from tvm_hetero.report.text import printable
 
     steps = Steps(quiet=json_output)
+    where = None
     with load_executor(steps, artifact, variant) as executor:
         if input_file is not None:
             inputs = measure.read_inputs(input_file)
         else:
             inputs = executor.random_inputs(seed)
         with steps.step("Run"):
-            outputs = [tensor.numpy() for tensor in executor.run(inputs)]
+            executor.check_numerics = check_numerics
+            outputs = [t.numpy() for t in executor.run(inputs, deadline=deadline)]
+            executor.check_numerics = False  # what is measured does not look
         runner = measure.executor_runner(executor, inputs)
         with steps.step("Measure") as step:
             step.note = f"{repeat} runs after {warmup}"
@@ -69,13 +82,15 @@ def run(
             names = dict(zip(executor.outputs, outputs, strict=True))
             measure.write_outputs(output_file, names)
         if trace_file is not None:
-            write_trace(trace_file, executor, measure.best_trace(executor, inputs))
+            where, trace = where_time_went(executor, inputs)
+            write_trace(trace_file, executor, trace)
     facts: dict[str, Any] = {
         "artifact": str(artifact),
         "variant": executor.variant,
         "latency": measured[executor.variant].as_dict(),
         "predicted": predicted(executor),
         **({"throughput": throughput.as_dict()} if throughput else {}),
+        **({"where": where.as_dict()} if where else {}),
         "outputs": describe(executor, outputs),
     }
     if json_output:
@@ -83,6 +98,8 @@ def run(
     else:
         _say_run(steps, executor, facts["outputs"], measured)
         say_throughput(steps, throughput)
+        if where is not None:
+            say_where(steps, where)
         for written in (output_file, trace_file):
             if written is not None:
                 steps.say(f"wrote {printable(written)}", "green")

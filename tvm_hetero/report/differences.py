@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from tvm_hetero.report.intervals import COPY, Traced
-from tvm_hetero.report.text import table
+from tvm_hetero.report.text import printable, table
 from tvm_hetero.schedule import Copy, Schedule
 from tvm_hetero.units import format_seconds
 
@@ -32,6 +32,7 @@ SEGMENT, WAIT = "segment", "wait"
 Alone = Mapping[tuple[str, int, str], float]
 # A factor beyond this is worth being called interference: less is the noise of a run.
 _WORTH_A_WORD = 1.03
+_WIDTH = 48  # of a name: a segment is called after all of its tasks
 
 
 class Step(Traced, Protocol):
@@ -171,10 +172,11 @@ def _waits(done: Sequence[Step], rows: Sequence[Row]) -> list[Row]:
         before = until.get(step.device, 0.0)
         gap = max(0.0, row.planned_start - before)
         until[step.device] = row.planned_start + row.planned
-        if step.waited > 0 or gap > 0:
-            start = step.start - step.waited
+        waited = min(step.waited, step.start)  # before the run began, there was nothing to do
+        if waited > 0 or gap > 0:
             name = f"before {step.name}"
-            waits.append(Row(WAIT, name, step.device, before, gap, start, step.waited))
+            start = step.start - waited
+            waits.append(Row(WAIT, name, step.device, before, gap, start, waited))
     return waits
 
 
@@ -219,7 +221,7 @@ def _verdict(
     ratio = f" ({measured / planned:.2f} times the plan)" if planned > 0 else ""
     return (
         f"Planned {format_seconds(planned)}, measured {format_seconds(measured)}{ratio}. Largest "
-        f"difference: {worst.kind} '{worst.name}' on {worst.device}, "
+        f"difference: {worst.kind} '{printable(worst.name, _WIDTH)}' on {worst.device}, "
         f"{format_seconds(worst.measured)} instead of {format_seconds(worst.planned)}: "
         f"{_cause(worst, done, factors)}."
     )
@@ -250,7 +252,7 @@ def _waited_for(row: Row, done: Sequence[Step]) -> str:
     if not others:
         return "nothing else had ended before it, so its thread was late to start"
     last = max(others, key=lambda step: step.end)
-    return f"'{last.name}' on {last.device} was not ready earlier"
+    return f"'{printable(last.name, _WIDTH)}' on {last.device} was not ready earlier"
 
 
 HEADERS = ("what", "name", "device", "planned from", "planned", "from", "measured", "difference")
@@ -267,15 +269,11 @@ def differences_table(found: Differences, most: int = 30) -> str:
     return text if not left else f"{text}\n({left} more rows differ less: --json has all)"
 
 
-def _cells(row: Row) -> list[object]:
+def _cells(row: Row) -> list[str]:
     times = (row.planned_start, row.planned, row.start, row.measured)
     sign = "+" if row.excess >= 0 else "-"
     change = sign + format_seconds(abs(row.excess)) if math.isfinite(row.excess) else "-"
-    return [row.kind, _short(row.name), row.device, *map(_time, times), change]
-
-
-def _short(name: str, most: int = 48) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    return [row.kind, printable(row.name, _WIDTH), row.device, *map(_time, times), change]
 
 
 def _time(value: float) -> str:
