@@ -55,6 +55,10 @@ class InputReader:
             TensorInfo(stack.name, merged_shape(shape, self.batch), dtype)
             for stack, shape, dtype in zip(self._stacks, self._shapes, self._dtypes, strict=True)
         )
+        self._forms = [
+            (merged_shape(shape, self.batch), stacked_shape(shape, self.batch))
+            for shape in self._shapes
+        ]
         self._homes = [device_of_slot(plan, row["slot"]) for row in rows]
         # Inputs that are outputs too: whoever holds such an output must keep what it was.
         returned = {row["slot"] for row in plan["outputs"]}
@@ -143,19 +147,22 @@ class InputReader:
 
     def _check(self, i: int, value: Any, whole: bool) -> bool:
         """Refuse a wrong value; tells whether it is merged (where that makes a difference)."""
-        name, dtype, shape = self._stacks[i].name, self._dtypes[i], self._shapes[i]
-        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
-            raise RunError(f"input {name!r}: expected an array, got {type(value).__name__}")
-        batch = self.batch if whole else 1
-        forms = [merged_shape(shape, batch), stacked_shape(shape, batch)]
-        got = tuple(int(d) for d in value.shape)
-        if got not in forms or str(value.dtype) != dtype:
-            expected = " or ".join(dict.fromkeys(str(list(form)) for form in forms))
+        merged, stacked = self._forms[i] if whole else (self._shapes[i], self._shapes[i])
+        try:
+            shape = tuple(value.shape)
+            if shape in (merged, stacked) and value.dtype == self._dtypes[i]:
+                return shape == merged
+            got = f"{value.dtype} of shape {list(shape)}"
+        except AttributeError:
+            name = type(value).__name__
             raise RunError(
-                f"input {name!r}: expected {dtype} of shape {expected}, got "
-                f"{value.dtype} of shape {list(got)}"
-            )
-        return got == forms[0]
+                f"input {self._stacks[i].name!r}: expected an array, got {name}"
+            ) from None
+        expected = " or ".join(dict.fromkeys([str(list(merged)), str(list(stacked))]))
+        raise RunError(
+            f"input {self._stacks[i].name!r}: expected {self._dtypes[i]} of shape {expected}, "
+            f"got {got}"
+        )
 
 
 def merge_inputs(inputs: Any, named: Mapping[str, Any]) -> Any:
