@@ -108,6 +108,26 @@ def test_run_json_and_trace(artifact: Path, workplace: Path) -> None:
     assert {e["pid"] for e in events if e["ph"] == "X"} == {1, 2}
     names = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert {"big", "little"} <= names
+    rows = facts["where"]["rows"]
+    assert {row["device"] for row in rows if row["kind"] == "segment"} <= {"big", "little"}
+    assert all(row["measured"] > 0 for row in rows if row["kind"] == "segment")
+    assert facts["where"]["bottleneck"].startswith("Bottleneck: ")
+
+
+def test_run_names_the_first_task_that_is_not_finite(artifact: Path, tmp_path: Path) -> None:
+    x = np.zeros((1, 8, 12, 12), np.float32)
+    x[0, 0, 5, 5] = np.inf  # one: relu makes 0 of the nan that two may add up to
+    np.savez(tmp_path / "x.npz", x=x)
+    args = ("run", artifact, "--input", tmp_path / "x.npz", "--repeat", 2)
+    assert tvm_hetero(*args).status == 0
+    guarded = tvm_hetero(*args, "--check-numerics")
+    assert guarded.status != 0
+    assert "task '0." in guarded.err and "not finite" in guarded.err
+
+
+def test_run_with_a_deadline_that_cannot_be_kept(artifact: Path) -> None:
+    late = tvm_hetero("run", artifact, "--random", "--deadline", "1e-9")
+    assert late.status != 0 and "deadline" in late.err
 
 
 def test_bench_compares_with_both_opponents(artifact: Path) -> None:
@@ -116,6 +136,9 @@ def test_bench_compares_with_both_opponents(artifact: Path) -> None:
     facts = json.loads(result.out)
     assert set(facts["measured"]) == {"partition", "single", "onnxruntime"}
     assert facts["difference"]["relative"] < 1e-4
+    where = facts["where"]
+    assert where["measured"] > 0 and where["bottleneck"].startswith("Bottleneck: ")
+    assert set(where["interference"]) <= {"big", "little"}
 
 
 @pytest.mark.parametrize("objective", ["latency", "throughput"])
@@ -183,12 +206,12 @@ def test_show_kernels_names_rules_times_and_what_else_was_tried(artifact: Path) 
     for row in facts:
         assert row["times"][row["implementation"]] == row["seconds"] > 0
         assert row["spread"] is not None and row["refused"] == {}
-    # What was measured is what the problem says, to the digit.
+    # Times of kernels alone; what tasks cost in the network was measured there (in place).
     problem = th.Problem.load(artifact / "problem.json")
     costs = {(t.op, d): c for t in problem.tasks for d, c in problem.costs[t.id].items()}
     for row in facts:
         cost = costs[row["kernel"], row["device"]]
-        assert (cost.seconds(1), cost.implementation) == (row["seconds"], row["implementation"])
+        assert cost.seconds(1) > 0 and cost.implementation == row["implementation"]
 
 
 def test_only_kernels_are_shown_as_json(artifact: Path) -> None:
