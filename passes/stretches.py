@@ -55,6 +55,7 @@ def stretches(
     copies: Mapping[int, Sequence[float]] | None = None,
     *,
     steady: bool = False,
+    most_weights: int = MOST_WEIGHTS,
 ) -> list[list[Portion]]:
     """Cut what each device does into stretches; each one's portions are in their order.
 
@@ -62,8 +63,9 @@ def stretches(
     ----------
     copies : for each device the starts of the copies that keep it from computing.
     steady : only places count, not times (throughput).
+    most_weights : bytes of weights in a stretch.
     """
-    limits = _Limits(main, portions, copies or {})
+    limits = _Limits(main, portions, copies or {}, most_weights)
     on: dict[int, list[Portion]] = {}
     for portion in portions:
         on.setdefault(portion.device, []).append(portion)
@@ -83,7 +85,7 @@ def _cut(own: Sequence[Portion], limits: _Limits, steady: bool) -> Iterator[list
         if stretch and (
             len(portion.elements) == 1
             or portion.elements != stretch[-1].elements
-            or weights + size > MOST_WEIGHTS
+            or (size > 0 and weights + size > limits.most_weights)
             or not (steady or limits.may_follow(stretch[-1], portion))
         ):
             yield stretch
@@ -102,7 +104,9 @@ class _Limits:
         main: LoweredMain,
         portions: Sequence[Portion],
         copies: Mapping[int, Sequence[float]],
+        most_weights: int,
     ) -> None:
+        self.most_weights = most_weights
         self._copies = {device: sorted(starts) for device, starts in copies.items()}
         self.weights = [
             sum(

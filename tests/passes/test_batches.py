@@ -109,10 +109,19 @@ def test_on_one_device_an_element_goes_through_before_the_next_one(kind):
     assert list(after["main"].attrs[TASK_IDS]) == calls
 
 
-def test_but_not_where_another_device_waits_for_all_of_it():
-    steps = [("0.twice", "big", (0, 1)), ("1.negative", "little", (0, 1))]
-    calls = ["0.twice#0", "0.twice#1", "1.negative#0", "1.negative#1"]
-    assert list(place(2, steps)["main"].attrs[TASK_IDS]) == calls
+def test_but_not_where_another_device_waits_or_is_waited_for():
+    """The stem goes to both branches, of which one is elsewhere, and they are joined again."""
+    problem = unit_problem(MODULE, PLATFORM, 2)
+    order = problem.graph.topological_order
+    stem, left, pool, right, joined = order[:5]
+    assert set(problem.graph.predecessors[joined]) == {left, right}
+    elsewhere = {pool, right}
+    steps = [(task, "little" if task in elsewhere else "big", (0, 1)) for task in order]
+    after = annotate_devices(MODULE, problem, as_schedule(problem, steps))
+    own = [task for task in after["main"].attrs[TASK_IDS] if plain_task(task) not in elsewhere]
+    assert own[:4] == [f"{stem}#0", f"{stem}#1", f"{left}#0", f"{left}#1"]
+    rest = [task for task in own[4:] if task.endswith("#0")]
+    assert own[4:] == [*rest, *(task.replace("#0", "#1") for task in rest)]
 
 
 def last_end(mod: tvm.IRModule) -> float:
@@ -152,9 +161,10 @@ HALVES = (("big", (0, 1)), ("little", (2, 3)))
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_no_order_of_elements_makes_anything_later(data):
-    """Batches that are shared by halves, with some tasks on one device alone: many stretches."""
+    """Batches that are shared by halves, which some tasks exchange: many stretches."""
     problem = unit_problem(MODULE, PLATFORM, 4)
-    ways = st.sampled_from([HALVES, HALVES, HALVES, (("big", (0, 1, 2, 3)),)])
+    exchanged = (("little", (0, 1)), ("big", (2, 3)))
+    ways = st.sampled_from([HALVES, HALVES, exchanged, (("big", (0, 1)), ("big", (2, 3)))])
     steps = [(t, *part) for t in problem.graph.topological_order for part in data.draw(ways)]
     schedule = as_schedule(problem, steps)
     assert last_end(annotate_devices(MODULE, problem, schedule)) <= schedule.value + 1e-9
