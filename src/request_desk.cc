@@ -66,20 +66,20 @@ class RequestDesk::InLine {
 
 /*! \brief Let the first in the queue look whether there is a frame for him. */
 void RequestDesk::CallNext() {
-  if (!tickets_.empty() && (!free_.empty() || closed_)) tickets_.front()->called.notify_one();
+  if (!tickets_.empty() && (HasRoom() || closed_)) tickets_.front()->called.notify_one();
 }
 
 /*! \brief Wait until it is our turn and a frame is free; false if there was no room in time. */
 bool RequestDesk::AwaitTurn(Lock* lock, TimeLimit room, const Request& request) {
   RequireOpen();
-  if (tickets_.empty() && !free_.empty()) return true;
+  if (tickets_.empty() && HasRoom()) return true;
   if (HasPassed(room)) return false;
   Ticket ticket;
   bool has_turn;
   {
     InLine in_line(this, &ticket);
     has_turn = Sleep(lock, &ticket.called, Earlier(room, request.deadline), [&] {
-      return closed_ || (tickets_.front() == &ticket && !free_.empty());
+      return closed_ || (tickets_.front() == &ticket && HasRoom());
     });
   }
   RequireOpen();
@@ -226,6 +226,7 @@ void RequestDesk::Fail(Frame* frame, StepError error) {
 void RequestDesk::FailAll(const std::string& message) {
   {
     Lock lock(mutex_);
+    ++dying_;
     for (Frame& frame : board_->frames) {
       if (!frame.request) continue;
       frame.error = StepError{-1, message};
@@ -235,11 +236,11 @@ void RequestDesk::FailAll(const std::string& message) {
   board_->UnparkWorkers();
 }
 
-bool RequestDesk::Bury(int worker, uint64_t accepted) {
+void RequestDesk::Bury(int worker) {
   Lock lock(mutex_);
-  if (board_->announced.load() != accepted) return false;
+  --dying_;
   dead_.push_back(worker);
-  return true;
+  CallNext();
 }
 
 /*! \brief What to tell of an error, its kind first. */

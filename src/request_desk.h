@@ -85,10 +85,13 @@ class RequestDesk {
   void Expire(Frame* frame);
   /*! \brief All workers have left a frame. */
   void Finish(Frame* frame);
-  /*! \brief A worker's thread is about to end: fail all that is in flight. */
+  /*!
+   * \brief A worker's thread is about to end: fail all that is in flight. Nothing begins until Bury:
+   *        who sees that his request has failed may submit the next one, which is to be served.
+   */
   void FailAll(const std::string& message);
-  /*! \brief It ends, unless a batch has begun behind `accepted`: then false. */
-  bool Bury(int worker, uint64_t accepted);
+  /*! \brief It has left all batches, and ends. */
+  void Bury(int worker);
 
  private:
   struct Ticket {
@@ -102,6 +105,7 @@ class RequestDesk {
 
   // All of these need the lock.
   void RequireOpen() const;
+  bool HasRoom() const { return !free_.empty() && dying_ == 0; }
   bool AwaitTurn(Lock* lock, TimeLimit room, const Request& request);
   void Admit(const RequestPtr& request, bool listed);
   void CallNext();
@@ -125,6 +129,7 @@ class RequestDesk {
   std::condition_variable done_changed_;
   uint64_t deadlines_seen_{0};          //!< counts deadlines that NextDone has to look at
   int64_t last_id_{0};
+  int dying_{0};                        //!< workers between FailAll and Bury
   std::vector<int> dead_;               //!< workers whose thread has ended
   Record last_record_;
   uint64_t record_only_{0};

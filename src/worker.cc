@@ -224,11 +224,12 @@ void Worker::RunNext(size_t index) {
   Job& job = jobs_[index];
   if (job.frame->skip.load()) return Leave(index);
   MaybeFail(FaultKind::kWorker);
+  if (!TryStep(job)) return Leave(index);
   // A step that was cut short has not made what others would read.
-  if (!TryStep(job) || job.frame->skip.load()) return Leave(index);
-  Announce(job);
-  Release(job);
-  if (++job.position == instructions_.size()) Leave(index);
+  const bool is_whole = !job.frame->skip.load();
+  if (is_whole) Announce(job);
+  if (is_whole) Release(job);
+  if (++job.position == instructions_.size() || !is_whole) Leave(index);
 }
 
 /*! \brief Run a step; false if it failed or its batch is late, with everybody told. */
@@ -291,11 +292,10 @@ void Worker::Leave(size_t index) {
 /*! \brief Let the thread end, with all batches told and left. */
 void Worker::Die(const std::string& cause) {
   const std::string message = "worker '" + self_.name + "' died: " + cause;
-  do {
-    desk_->FailAll(message);
-    Accept();
-    while (!jobs_.empty()) Leave(0);
-  } while (!desk_->Bury(index_, accepted_));
+  desk_->FailAll(message);
+  Accept();
+  while (!jobs_.empty()) Leave(0);
+  desk_->Bury(index_);
 }
 
 }  // namespace tvm_hetero

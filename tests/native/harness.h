@@ -53,6 +53,10 @@ inline bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+inline void CheckContains(const std::string& text, const std::string& part, int line) {
+  Check(Contains(text, part), '"' + text + "\" lacks \"" + part + '"', line);
+}
+
 /*! \brief Run the tests whose names contain `filter`. \return How many failed. */
 inline int RunTests(const std::string& filter) {
   int failed = 0;
@@ -72,16 +76,12 @@ inline int RunTests(const std::string& filter) {
 
 }  // namespace tvm_hetero::tests
 
-#define TEST(name)                                                \
-  static void name();                                             \
+#define TEST(name)                                                       \
+  static void name();                                                    \
   static ::tvm_hetero::tests::Registered registered_##name(#name, name); \
   static void name()
 
 #define CHECK(...) ::tvm_hetero::tests::Check((__VA_ARGS__), #__VA_ARGS__, __LINE__)
-#define CHECK_CONTAINS(text, part)                                                          \
-  ::tvm_hetero::tests::Check(::tvm_hetero::tests::Contains(text, part),                     \
-                             "\"" + std::string(text) + "\" lacks \"" + std::string(part) + \
-                                 "\"",                                                      \
-                             __LINE__)
+#define CHECK_CONTAINS(text, part) ::tvm_hetero::tests::CheckContains(text, part, __LINE__)
 
 #endif  // TVM_HETERO_TESTS_HARNESS_H_

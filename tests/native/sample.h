@@ -54,6 +54,12 @@ class Gate {
 
 Gate& TheGate();
 
+/*! \brief Closes the gate for its lifetime; made after the executor whose kernels wait there. */
+struct ClosedGate {
+  ClosedGate() { TheGate().Close(); }
+  ~ClosedGate() { TheGate().Open(); }
+};
+
 /*! \brief 16 floats, all `value`. */
 ffi::Tensor Filled(float value);
 
