@@ -27,7 +27,7 @@ from tests.models import (
 )
 from tests.test_light_models import unlike_cpus
 from tvm_hetero import relay
-from tvm_hetero.errors import NumericsError, RunError, UsageError
+from tvm_hetero.errors import ArtifactError, NumericsError, RunError, UsageError
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
 from tvm_hetero.partition import partition
 from tvm_hetero.passes.annotate_devices import annotate_devices
@@ -153,6 +153,17 @@ def test_an_unknown_variant_is_refused(executable):
         executable.executor("singel")
 
 
+def test_libraries_of_another_model_are_refused(executable):
+    chosen = executable.variants["single"]
+    [device] = chosen.libraries
+    other = build(soft_module(), single=False).variants["partition"]
+    wrong = replace(chosen, libraries={device: next(iter(other.libraries.values()))})
+    for libraries, message in ((wrong.libraries, "is not that of the plan"), ({}, "no library of")):
+        variants = {"single": replace(chosen, libraries=libraries)}
+        with pytest.raises(ArtifactError, match=message):
+            replace(executable, variants=variants).executor("single")
+
+
 def test_a_module_without_placement_is_refused():
     with pytest.raises(UsageError, match="HeteroPartition"):
         build(branchy())
@@ -237,7 +248,8 @@ def test_throughput_is_that_of_the_steady_state(executor):
     assert bits(executor.run(values)) == bits(next(executor.map([values])))
 
 
-def test_an_output_that_is_an_input_survives_the_next_run():
+def soft_module() -> tvm.IRModule:
+    """A placed model that returns a softmax, its input itself, and its input in another shape."""
     x = relax.Var("x", relax.TensorType((4,), "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
@@ -247,9 +259,12 @@ def test_an_output_that_is_an_input_survives_the_next_run():
         builder.emit_func_output(out)
     module = lowered(builder.get(), two_cpus())
     problem = unit_problem(module, two_cpus())
-    module = annotate_devices(module, problem, random_schedule(problem, 0))
+    return annotate_devices(module, problem, random_schedule(problem, 0))
+
+
+def test_an_output_that_is_an_input_survives_the_next_run():
     value = np.arange(4, dtype="float32")
-    with build(module, single=False).executor() as executor:
+    with build(soft_module(), single=False).executor() as executor:
         held = executor.run(input0=value)
         executor.run(input0=-value)
         assert (held[1].numpy() == value).all()

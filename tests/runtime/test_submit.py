@@ -7,11 +7,13 @@ import gc
 import math
 import pickle
 import random
+import signal
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ import pytest
 
 from tests.models import branchy_inputs
 from tests.runtime.gated import WAIT, Gate, gated, result, vector
+from tests.runtime.native_plans import run_python
 from tvm_hetero.errors import DeadlineError, FullError, RunError, UsageError
 from tvm_hetero.runtime.executable import Executable
 from tvm_hetero.runtime.executor import Executor
@@ -222,6 +225,24 @@ def test_the_deadline_counts_while_there_is_no_room(held: Gated) -> None:
         executor.submit(x=vector(9), deadline=0.02)
 
 
+def test_ctrl_c_ends_a_run_and_no_other_request(held: Gated) -> None:
+    executor, gate = held
+    other = executor.submit(x=vector(1))
+
+    def press() -> None:
+        gate.wait_inside()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        executor.run(x=vector(2))
+    pressing.join()
+    gate.open.set()
+    assert result(other.result(WAIT)) == 3
+    assert result(executor.run(x=vector(3))) == 7
+
+
 def test_deadlines_that_are_none(free: Executor) -> None:
     for past in (0.0, -1.0):
         with pytest.raises(DeadlineError, match="was past"):
@@ -412,6 +433,33 @@ def test_who_forgets_to_close_leaves_nothing_behind(executable: Executable) -> N
     assert len(pending.result(WAIT)) == 2  # a request keeps its executor
     assert eventually(lambda: gc.collect() >= 0 and kept() is None)
     assert eventually(lambda: set(completing()) <= before)
+
+
+def test_the_interpreter_ends_with_requests_in_every_state(
+    executable: Executable, tmp_path: Path
+) -> None:
+    executable.save(tmp_path / "net.hetero")
+    code = f"""
+        import tvm_hetero
+        path = {str(tmp_path / "net.hetero")!r}
+        idle, busy, closed, mapped = (tvm_hetero.load(path) for _ in range(4))
+        inputs = idle.random_inputs()
+        idle.submit(inputs).result()
+        closed.submit(inputs).add_done_callback(lambda _: closed.close())
+        outputs = mapped.map([inputs] * 50)
+        next(outputs)
+        def work():
+            while True:
+                busy.run(inputs)
+        for _ in range(2):
+            threading.Thread(target=work, daemon=True).start()
+        def again(pending):
+            busy.submit(inputs).add_done_callback(again)
+        again(None)
+        time.sleep(0.05)
+        print("end")
+        """
+    assert run_python(code) == "end\n"
 
 
 def test_an_executor_is_not_pickled(free: Executor) -> None:

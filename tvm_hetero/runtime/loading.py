@@ -10,7 +10,7 @@ import numpy as np
 import tvm
 
 from tvm_hetero.discovery import missing_features
-from tvm_hetero.errors import ArtifactError
+from tvm_hetero.errors import ArtifactError, RunError
 from tvm_hetero.machine import read_processor
 from tvm_hetero.platform import Platform
 from tvm_hetero.runtime.inputs import device_of_slot
@@ -43,7 +43,7 @@ def set_libraries(executor: NativeExecutor, libraries: Mapping[str, Path]) -> No
     Raises
     ------
     ArtifactError
-        If a library is missing or damaged.
+        If a library is missing or damaged, or lacks a kernel.
     """
     plan = executor.plan
     computing = {step["worker"] for step in plan["steps"] if step["kind"] == "kernels"}
@@ -51,7 +51,13 @@ def set_libraries(executor: NativeExecutor, libraries: Mapping[str, Path]) -> No
         name = plan["workers"][i]["name"]
         if name not in libraries:
             raise ArtifactError(f"there is no library of device {name!r}; build the model again")
-        executor.set_library(i, load_library(libraries[name]))
+        try:
+            executor.set_library(i, load_library(libraries[name]))
+        except RunError as error:
+            raise ArtifactError(
+                f"the library of device {name!r} is not that of the plan ({error}); build the "
+                "model again"
+            ) from None
 
 
 def set_constants(executor: NativeExecutor, weights: Mapping[str, Any]) -> None:
