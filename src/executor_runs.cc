@@ -52,6 +52,20 @@ class Flight {
   std::list<RequestPtr> requests_;
 };
 
+/*! \brief Looks for Ctrl-C once in a while; each look takes Python's lock. */
+class SignalWatch {
+ public:
+  void Look() {
+    if (Clock::now() < next_) return;
+    if (TVMFFIEnvCheckSignals() != 0) throw ffi::EnvErrorAlreadySet();
+    next_ = Clock::now() + kPeriod;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPeriod{100};
+  Clock::time_point next_{Clock::now() + kPeriod};
+};
+
 void RefuseCount(int64_t count, const char* what) {
   if (count >= 0) return;
   TVM_FFI_THROW(ValueError) << count << " " << what << " were asked for, expected 0 or more";
@@ -102,13 +116,10 @@ std::vector<double> Executor::RunRepeated(int64_t count) {
   CheckReady();
   CheckInputsSet();
   std::vector<double> seconds;
-  constexpr std::chrono::milliseconds kLook{100};
-  auto next_look = Clock::now() + kLook;
+  SignalWatch watch;
   for (int64_t i = 0; i < count; ++i) {
     seconds.push_back(RunOnce());
-    if (Clock::now() < next_look) continue;  // each look takes Python's lock
-    if (TVMFFIEnvCheckSignals() != 0) throw ffi::EnvErrorAlreadySet();
-    next_look = Clock::now() + kLook;
+    watch.Look();
   }
   return seconds;
 }
@@ -139,9 +150,11 @@ std::vector<double> Executor::RunStream(int64_t count) {
   desk_->RecordOnly(desk_->last_batch() + 1 + static_cast<uint64_t>(count) / 2);
   try {
     Flight flight(desk_.get());
+    SignalWatch watch;
     for (int64_t i = 0; i < count; ++i) {
       flight.Add(Begin());  // waits for a free frame
       flight.Land(&ends);
+      watch.Look();
     }
     while (!flight.empty()) {
       desk_->Wait(flight.oldest(), std::nullopt);

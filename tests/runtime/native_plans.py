@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,24 @@ def evaluate(builder: PlanBuilder, **inputs: Any) -> dict[str, Any]:
         results = result if isinstance(result, list) else [result]
         full.update(zip(row["outs"], results, strict=True))
     return {row["name"]: full[row["slot"]].numpy() for row in plan["outputs"]}
+
+
+def stream(executor: native.NativeExecutor, batches: Iterable[Any]) -> Iterator[list[Any]]:
+    """The outputs of each batch (one input), in order, as many in flight as there is room for."""
+    waiting: deque[int] = deque()
+    try:
+        for batch in batches:
+            # With none waiting, frames may still be taken by what was forgotten before.
+            while not (request := executor.submit([batch], wait_s=0 if waiting else -1)):
+                executor.wait(waiting[0])
+                yield executor.take(waiting.popleft())
+            waiting.append(request)
+        while waiting:
+            executor.wait(waiting[0])
+            yield executor.take(waiting.popleft())
+    finally:
+        for request in waiting:
+            executor.forget(request)
 
 
 def refused(plan: dict[str, Any]) -> str:

@@ -183,7 +183,7 @@ def test_close_cuts_a_run_short() -> None:
     executor.close()
     leave.set()
     runner.join()
-    assert told == ["the executor was closed during the run"]
+    assert told == ["closed: the executor was closed during the run"]
     with pytest.raises(RunError, match="is closed: make a new one"):
         executor.run()
 
