@@ -10,7 +10,6 @@ from typing import Any
 import tvm
 
 from tvm_hetero.choices import Choice
-from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.kernels.implementations import implementation_of
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.annotate_devices import (
@@ -27,7 +26,8 @@ from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable, Variant
 from tvm_hetero.runtime.kernel_cache import Scheduled, compile_library, schedule_kernels
 from tvm_hetero.runtime.plan import make_plan
 from tvm_hetero.schedule import Schedule
-from tvm_hetero.solvers import solve
+from tvm_hetero.solvers import Options
+from tvm_hetero.solvers.single import best_single
 from tvm_hetero.targets import device_target
 
 # Attribute of `main`: where the model came from, as JSON text. Set by a front end.
@@ -42,7 +42,8 @@ def build(mod: tvm.IRModule, *, single: bool = True) -> Executable:
     Parameters
     ----------
     mod : what ``HeteroPartition()`` returns.
-    single : whether to build the best single device beside it (see `Executable`).
+    single : whether to build the best single device beside it (see `Executable`). If not, the
+        libraries hold what this placement calls and no more, which is compiled sooner.
 
     Raises
     ------
@@ -59,7 +60,8 @@ def build(mod: tvm.IRModule, *, single: bool = True) -> Executable:
     if other is not None:
         splits[SINGLE] = split_segments(other)
     plans = {name: make_plan(split, problem.platform) for name, split in splits.items()}
-    kernels = _kernels(strip_devices(mod), problem, splits.values())
+    network = strip_devices(mod) if single else None
+    kernels = _kernels(network, problem, splits.values())
     choices = {(choice.kernel, choice.device): choice for choice in choices_of(mod)}
     libraries = _libraries(kernels, problem.platform, choices)
     return Executable(
@@ -81,25 +83,34 @@ def _devices(split: Split, problem: Problem) -> list[str]:
 
 
 def _kernels(
-    mod: tvm.IRModule, problem: Problem, splits: Iterable[Split]
+    network: tvm.IRModule | None, problem: Problem, splits: Iterable[Split]
 ) -> dict[str, dict[str, tvm.tirx.PrimFunc]]:
-    """For each device that some split uses all kernels of the network that it can run."""
+    """For each device that computes the kernels that are called there, and all others of the
+    network that it can run, if that is given (see `tvm_hetero.runtime.kernel_cache`).
+    """
     kernels: dict[str, dict[str, tvm.tirx.PrimFunc]] = {}
     for split in splits:
         for number, module in split.modules.items():
             device = problem.platform.devices[number]
             if device.name not in kernels:
-                how = {
-                    task: costs[device.name].implementation
-                    for task, costs in problem.costs.items()
-                    if device.name in costs
-                }
-                kernels[device.name] = network_kernels(mod, device, how)
+                kernels[device.name] = {}
+                if network is not None:
+                    how = _implementations(problem, device.name)
+                    kernels[device.name] = network_kernels(network, device, how)
             # Those that are called have the last word: a placed module says by itself how its
             # kernels are computed, whatever the store has learnt since.
             called = {g.name_hint: func for g, func in module.functions.items()}
             kernels[device.name] |= called
     return kernels
+
+
+def _implementations(problem: Problem, device: str) -> dict[str, str]:
+    """How each task that a device can run is computed there."""
+    return {
+        task: costs[device].implementation
+        for task, costs in problem.costs.items()
+        if device in costs
+    }
 
 
 def _libraries(
@@ -124,11 +135,9 @@ def _single_device_module(
     mod: tvm.IRModule, problem: Problem, schedule: Schedule
 ) -> tvm.IRModule | None:
     """The module on the best single device; None if there is none or it is `mod` already."""
-    try:
-        alone = solve(problem, "single")
-    except InfeasibleError:
-        return None
-    if alone.placement == schedule.placement:
+    # Not `solve`, which proves a bound beside the answer: seconds that nobody asked for here.
+    alone = best_single(problem, Options())
+    if alone is None or alone.placement == schedule.placement:
         return None
     return annotate_devices(mod, problem, alone)
 
