@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import PlatformError, ProfileError
 from tvm_hetero.machine import available_cores
-from tvm_hetero.platform import HOST_KINDS, Device, Platform
+from tvm_hetero.platform import HOST_KINDS as HOST_KINDS
+from tvm_hetero.platform import Device, Platform
 
 if TYPE_CHECKING:
     from tvm.target import Target

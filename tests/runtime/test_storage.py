@@ -7,11 +7,10 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.models import placed
+from tests.models import placed, two_cpus
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.runtime.plan import make_plan
 from tvm_hetero.runtime.storage import ALIGNMENT, Lifetime, aligned, least_bytes, plan_storage
-from tests.models import two_cpus
 
 lifetimes = st.builds(
     lambda size, first, length: Lifetime(size, first, first + length),

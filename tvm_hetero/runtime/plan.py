@@ -152,7 +152,8 @@ class _PlanMaker:
 
     def _kernels(self, segment: Segment) -> dict[str, Any]:
         device = segment.device
-        reads = [*segment.ins, *(self._weight_of[value] for value in segment.constants)]
+        weights = [self._weight_of[value] for value in segment.constants]
+        reads: list[Root | _Weight] = [*segment.ins, *weights]
         places: dict[Any, dict[str, int]] = {what: {"in": i} for i, what in enumerate(reads)}
         places |= {root: {"out": i} for i, root in enumerate(segment.outs)}
         scratch = _place_temporaries(self.split, segment, places)
