@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     if args.show:
         write_page(RESULTS.parent, ROOT / "docs")
         return []
+    limit = 1.0 if args.small else args.time_limit
     names = args.models.split(",") if args.models else [TINY] if args.small else MODELS
     batches = [2] if args.small else [int(batch) for batch in args.batches.split(",")]
     platform = big_and_little()
@@ -57,14 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         for kind in KINDS:
             for batch in batches:
                 case = Case(name, Objective(kind, batch=batch), args.small)
-                rows.append(compare(case, platform, args.time_limit))
+                rows.append(compare(case, platform, limit))
                 print(line(rows[-1]), flush=True)
     everything = (list(names), batches) == (list(MODELS), list(BATCHES))
     output = args.output or (RESULTS if everything else None)
     if output is not None:
         write_document(output, "python -m benchmarks.big_little", map(asdict, rows),
                        target=dict(platform.devices[0].target or {}), little=LITTLE,
-                       time_limit_s=args.time_limit)  # fmt: skip
+                       time_limit_s=limit)  # fmt: skip
         print(f"written to {output}")
     return rows
 

@@ -103,12 +103,13 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     if args.show:
         write_page(RESULTS.parent, ROOT / "docs")
         return []
+    limit = 1.0 if args.small else args.time_limit
     names = args.models.split(",") if args.models else [TINY] if args.small else light_models()
     rounds, seconds = (1, 0.05) if args.small else (_ROUNDS, _SECONDS)
     print(_HEAD)
     rows = []
     for name in names:
-        rows.append(measure(name, rounds, seconds, args.time_limit))
+        rows.append(measure(name, rounds, seconds, limit))
         print(_line(rows[-1]), flush=True)
     print(summary(rows))
     output = args.output or (None if args.small or args.models else RESULTS)

@@ -27,7 +27,7 @@ from tvm_hetero.zoo.wiring import neighbours_of, wires
 
 SEED = 0
 RANDWIRE = "randwire"
-# Three nodes a stage on 32x32 pixels: what the tests build.
+# One stage of four nodes on 32x32 pixels: what the tests build.
 TINY = "tiny"
 
 
@@ -36,7 +36,7 @@ def make_model(name: str) -> onnx.ModelProto:
     if name == RANDWIRE:
         return randwire(nodes=32, channels=78, pixels=224)
     if name == TINY:
-        return randwire(nodes=3, channels=8, pixels=32)
+        return randwire(nodes=4, channels=8, pixels=32, stages=1)
     return logits_of(randomize_weights(load_model(light_models()[name]), SEED))
 
 
@@ -80,13 +80,15 @@ def _cpus(devices: int, mcpus: Sequence[str | None], cores: int = 2) -> Platform
     return Platform(cpus, name=platform.name)
 
 
-def randwire(nodes: int, channels: int, pixels: int, seed: int = SEED) -> onnx.ModelProto:
-    """A randomly wired network of three stages (Watts-Strogatz, as the paper's best), as ONNX."""
+def randwire(
+    nodes: int, channels: int, pixels: int, stages: int = 3, seed: int = SEED
+) -> onnx.ModelProto:
+    """A randomly wired network (Watts-Strogatz, as the paper's best), as ONNX."""
     net = _Net(seed)
     x = net.conv("input", 3, channels // 2, stride=2)
     x = net.conv(x, channels // 2, channels, stride=2)
     made = channels
-    for stage in range(3):
+    for stage in range(stages):
         x = _stage(net, x, nodes, made, channels << stage, 10 * seed + stage)
         made = channels << stage
     x = net.conv(net.add("Relu", x), made, 1280, size=1)

@@ -182,7 +182,7 @@ def _dispatch(document: Document) -> str:
 
 def _soak(document: Document) -> str:
     counts: dict[str, Any] = document["counts"]
-    threads = sorted({row["threads"] for row in document["rows"]})
+    threads = statistics.median(row["threads"] for row in document["rows"])
     memory = [row["rss_bytes"] / 2**20 for row in document["rows"]]
     return "\n".join([
         "## A soak", "",
@@ -192,8 +192,8 @@ def _soak(document: Document) -> str:
         + ", ".join(f"{count} {what}" for what, count in counts.items())
         + f"; {document['wrong']} wrong or out of order, {document['lost']} lost. Resident memory "
         f"{min(memory):.0f} to {max(memory):.0f} MiB, growth from the first third to the last "
-        f"{100 * document['growth']:+.2f} %; threads of the process: "
-        f"{' or '.join(map(str, threads))}; tensors allocated after the warm-up: "
+        f"{100 * document['growth']:+.2f} %; threads of the process: {threads:g}, "
+        f"{document['more_threads']:+g} at the end; tensors allocated after the warm-up: "
         f"{document['allocations']}.", "",
         machine(document), "",
     ])  # fmt: skip
