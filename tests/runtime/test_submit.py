@@ -227,19 +227,20 @@ def test_the_deadline_counts_while_there_is_no_room(held: Gated) -> None:
 
 def test_ctrl_c_ends_a_run_and_no_other_request(held: Gated) -> None:
     executor, gate = held
-    other = executor.submit(x=vector(1))
+    others: list[Any] = []
 
     def press() -> None:
-        gate.wait_inside()
+        gate.wait_inside()  # by now the main thread is in `run`
+        others.append(executor.submit(x=vector(2)))
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     pressing = threading.Thread(target=press)
-    pressing.start()
     with pytest.raises(KeyboardInterrupt):
-        executor.run(x=vector(2))
+        pressing.start()
+        executor.run(x=vector(1))
     pressing.join()
     gate.open.set()
-    assert result(other.result(WAIT)) == 3
+    assert result(others[0].result(WAIT)) == 5
     assert result(executor.run(x=vector(3))) == 7
 
 
