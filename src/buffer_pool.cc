@@ -24,15 +24,27 @@ ffi::Tensor BufferPool::Take(ffi::ShapeView shape, DLDataType dtype, DLDevice de
     std::atomic_thread_fence(std::memory_order_acquire);
     return buffer;
   }
-  buffers_.push_back(Empty(shape, dtype, device, placement_));
+  ffi::Tensor fresh = Empty(shape, dtype, device, placement_);
   allocations_->fetch_add(1, std::memory_order_relaxed);
-  return buffers_.back();
+  Keep(fresh);
+  return fresh;
+}
+
+/*! \brief Take a buffer in, in place of the oldest one if there are enough; the lock is held. */
+void BufferPool::Keep(const ffi::Tensor& fresh) {
+  if (buffers_.size() < reserved_ + kSpare) {
+    buffers_.push_back(fresh);
+    return;
+  }
+  oldest_ %= buffers_.size();
+  buffers_[oldest_++] = fresh;
 }
 
 void BufferPool::Reserve(int64_t count, ffi::ShapeView shape, DLDataType dtype, DLDevice device) {
   std::lock_guard<std::mutex> lock(mutex_);
   int64_t missing = count;
   for (const ffi::Tensor& buffer : buffers_) missing -= Fits(buffer, shape, dtype, device);
+  reserved_ = std::max(reserved_, static_cast<size_t>(std::max<int64_t>(count, 0)));
   for (; missing > 0; --missing) buffers_.push_back(Empty(shape, dtype, device, placement_));
 }
 

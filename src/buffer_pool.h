@@ -35,7 +35,8 @@ class BufferPool {
    * \brief A tensor of this type on `device` that nobody else holds.
    *
    * The pool keeps a reference to everything that it hands out; a buffer is free again when that is
-   * the last one. So a caller who keeps an output of an earlier run keeps its contents too.
+   * the last one. So a caller who keeps an output of an earlier run keeps its contents too. A caller
+   * may keep any number of them: the pool lets go of the oldest, for which it would wait in vain.
    */
   ffi::Tensor Take(ffi::ShapeView shape, DLDataType dtype, DLDevice device);
 
@@ -46,10 +47,17 @@ class BufferPool {
   int64_t size() const;
 
  private:
+  //! Buffers that are kept beyond those reserved, for outputs that callers hold for a while.
+  static constexpr size_t kSpare = 16;
+
+  void Keep(const ffi::Tensor& fresh);
+
   std::atomic<int64_t>* allocations_;
   const Placement placement_;
   mutable std::mutex mutex_;  //!< uncontended in practice: one worker fills a slot
   std::vector<ffi::Tensor> buffers_;
+  size_t reserved_{0};
+  size_t oldest_{0};  //!< position of the buffer to let go of next
 };
 
 }  // namespace tvm_hetero

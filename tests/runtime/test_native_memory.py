@@ -160,6 +160,27 @@ def test_a_kernels_buffer_is_used_again_but_never_under_a_holders_hands() -> Non
     assert executor.allocations() == 3
 
 
+def test_outputs_that_are_held_without_end_are_not_kept_when_they_are_let_go() -> None:
+    plan = KernelPlan()
+    x = plan.vector()
+    [out] = plan.kernels([x], [call("twice", view("in", 0), view("out", 0))])
+    executor = plan.output(out).create()
+    allocated = [0]
+    for _ in range(2):
+        held = []
+        for number in range(100):
+            request = executor.submit([aligned(np.full(SIZE, number))], 0.0, -1.0, False)
+            assert executor.wait(request, -1.0)
+            held += executor.take(request)
+        assert [int(output.numpy()[0]) for output in held] == [2 * n for n in range(100)]
+        assert len({output.data_ptr() for output in held}) == 100
+        allocated.append(executor.allocations())
+        del held
+    first, second = np.diff(allocated)
+    assert first > 90  # all but those that were there beforehand
+    assert 60 < second < first  # it kept some of them, though not nearly all
+
+
 def test_a_view_of_an_output_holds_its_memory() -> None:
     plan = one_call()
     plan.plan["outputs"][0]["shape"] = [4, 8]
