@@ -85,6 +85,26 @@ def test_objectives(kind):
         assert len({e.device for e in schedule.executions}) == 2, "equal devices share the work"
 
 
+@pytest.mark.parametrize("kind", ["latency", "throughput", "energy", "cost"])
+def test_batches(kind):
+    platform = with_figures(watts=5.0, price=1.0)
+    place = relay.transform.HeteroPartition(
+        platform, objective=kind, batch=3, cost_model="analytical", time_limit=2
+    )
+    mod = place(branchy())
+    problem, schedule = problem_and_schedule(mod)
+    assert problem.objective == Objective(kind, 3)
+    assert th.check.check_schedule(problem, schedule) == []
+    elements = [branchy_inputs(seed) for seed in range(3)]
+    stacked = [np.stack(values) for values in zip(*elements, strict=True)]
+    with th.build(mod, single=False).executor() as executor:
+        outputs = executor.run(dict(zip(INPUTS, stacked, strict=True)))
+    alone = ReferenceVM(analytical()(branchy()))
+    for element, inputs in enumerate(elements):
+        for out, expected in zip(outputs, alone.run(*inputs), strict=True):
+            np.testing.assert_allclose(out.numpy()[element], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_the_same_module_and_seed_give_the_same_bytes():
     one, other = (problem_and_schedule(analytical(seed=3)(branchy()))[1] for _ in range(2))
     assert one.dumps(canonical=True) == other.dumps(canonical=True)
