@@ -62,11 +62,8 @@ def measure_throughput(
 
 
 def _runner(executor: Executor, inputs: Arrays, runs: int) -> Runner:
-    # A run of the model is one element of a batch.
-    batch = executor.problem.objective.batch
-
     def run(count: int) -> list[float]:
-        return [batch * executor.throughput(inputs, runs) for _ in range(count)]
+        return [executor.throughput(inputs, runs) for _ in range(count)]
 
     return run
 
