@@ -90,9 +90,12 @@ def segment_rows(trace: Iterable[TracedTasks], problem: Problem) -> list[list[st
 
 
 def _predicted(step: TracedTasks, problem: Problem) -> float | None:
-    """Seconds that the cost model says for the tasks of a step; None if it has no tasks."""
+    """Seconds that the cost model says for the calls of a step; None if it has none.
+
+    A call is one task for one element.
+    """
     costs = [problem.costs.get(task, {}).get(step.device) for task in step.tasks]
-    known = [cost.seconds(problem.batch) for cost in costs if cost is not None]
+    known = [cost.seconds(1) for cost in costs if cost is not None]
     return math.fsum(known) if step.tasks and len(known) == len(costs) else None
 
 
