@@ -29,9 +29,9 @@ One device alone is faster than its costs say by its *interference*, which is me
 (loaded / alone) and noted in the problem's platform.
 
 Of the rounds of a network, each call counts with the lower quartile of its times, since what else
-runs on the machine only adds. Quartiles of many calls do not fall into one round, so that their
-sum is 2 % too small: all are stretched to the mean of the quieter half of the rounds, but by
-`MOST_STRETCH` at the most, for on a machine that others use no whole round may be quiet.
+runs on the machine only adds. Quartiles of many calls do not fall into one round: their sum is 2 to
+2.5 % below the median round of the networks above. So all are stretched to the median round, but by
+`MOST_STRETCH` at the most, for on a machine that others use that round is not a quiet one.
 
 Turns go on while the lower quarter of the rounds reaches further than `Rounds.noise` above the
 fastest one, for a while. What has settled is kept in the store beside the kernels' times: a network
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     import tvm
 
 # Part of every key: raise it when the way of measuring changes, so that old times are not used.
-METHOD = "in-place/2"
+METHOD = "in-place/3"
 MOST_STRETCH = 1.03
 IMPLAUSIBLE = 1.3
 # task -> device -> s
@@ -144,10 +144,9 @@ def measure_in_place(
 
 def typical(rounds: Sequence[Sequence[float]]) -> list[float]:
     """What each call takes (s), from its times in several rounds; see the file's text."""
-    totals = sorted(math.fsum(times) for times in rounds)
-    quiet = statistics.fmean(totals[: (len(totals) + 1) // 2])
+    median = statistics.median(math.fsum(times) for times in rounds)
     calls = [_lower_quartile(times) for times in zip(*rounds, strict=True)]
-    stretch = min(max(1.0, quiet / math.fsum(calls)), MOST_STRETCH)
+    stretch = min(max(1.0, median / math.fsum(calls)), MOST_STRETCH)
     return [seconds * stretch for seconds in calls]
 
 
