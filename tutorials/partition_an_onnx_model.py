@@ -42,7 +42,8 @@ def main(model: Path | None = None, target: Path = Path("demo/tutorial.hetero"))
     # ---------------------------------------------------------------- 3. the pass
     # HeteroPartition is an ordinary TVM pass. It lowers the model to fused kernels, measures
     # each on each device, solves the scheduling problem and writes the answer into the IR.
-    # It composes with other passes, and pass instruments see it.
+    # It composes with other passes, and pass instruments see it. (batch=8 plans eight inputs at
+    # once: devices share the model, the inputs, or both, and `run` takes the inputs stacked.)
     timing = PassTimingInstrument()
     with tvm.transform.PassContext(opt_level=3, instruments=[timing]):
         mod = tvm.transform.Sequential(
@@ -60,6 +61,8 @@ def main(model: Path | None = None, target: Path = Path("demo/tutorial.hetero"))
     print("   " + "\n   ".join(line[:96] for line in text.splitlines()[3:9]))
 
     # ---------------------------------------------------------------- 4. build, save, load
+    # (`th.decide(exe)` runs the partition and the best single device, and keeps the quicker one
+    # as the default, as `tvm-hetero partition` does.)
     exe = th.build(mod)
     exe.save(target)
     ex = th.load(target)

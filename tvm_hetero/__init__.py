@@ -27,6 +27,7 @@ _HOME = {
     "solve": "tvm_hetero.solvers",
     "check": "tvm_hetero.check",
     "build": "tvm_hetero.runtime.compile",
+    "decide": "tvm_hetero.runtime.decide",
     "load": "tvm_hetero.runtime.executor",
     "relay": "tvm_hetero.relay",
     "relax": "tvm_hetero.relax",

@@ -222,7 +222,8 @@ def test_only_kernels_are_shown_as_json(artifact: Path) -> None:
 def test_show_has_placement_versions_and_plan(artifact: Path, tmp_path: Path) -> None:
     result = tvm_hetero("show", artifact, "--html", tmp_path / "plan.html")
     assert result.status == 0
-    for piece in ("apache-tvm", "partition on", "Placement", "conv2d", "lower bound"):
+    pieces = ("apache-tvm", "partition on", "measured", "Placement", "conv2d", "lower bound")
+    for piece in pieces:
         assert piece in result.out
     assert "conv2d" in (tmp_path / "plan.html").read_text(encoding="utf-8")
 

@@ -14,6 +14,7 @@ import typer
 from tvm_hetero.cli import options
 from tvm_hetero.cli.console import Steps, chart_width
 from tvm_hetero.errors import UsageError
+from tvm_hetero.units import format_seconds
 
 if TYPE_CHECKING:
     from tvm_hetero.problem import Problem
@@ -219,6 +220,11 @@ def _manifest_rows(manifest: Any) -> list[list[object]]:
     for name, devices in manifest["variants"].items():
         chosen = " (runs by default)" if name == manifest["default"] else ""
         rows.append(["variant", f"{name} on {', '.join(devices)}{chosen}"])
+    decision = manifest.get("decision") or {}
+    for name, seconds in dict(decision.get("measured") or {}).items():
+        rows.append(["measured", f"{name}: {format_seconds(float(seconds))} per batch"])
+    if decision.get("reason"):
+        rows.append(["not compared", str(decision["reason"])])
     return rows
 
 
