@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import gc
 import math
+import os
 import pickle
 import random
 import signal
@@ -461,6 +462,20 @@ def test_the_interpreter_ends_with_requests_in_every_state(
         print("end")
         """
     assert run_python(code) == "end\n"
+
+
+def test_a_fork_is_refused_and_takes_nothing_from_its_parent(free: Executor) -> None:
+    pending = free.submit(x=vector(1))
+    assert result(pending.result(WAIT)) == 3
+    child = os.fork()
+    if child == 0:
+        try:
+            free.submit(x=vector(2))
+        except RunError as error:
+            os._exit(0 if "not in this fork" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert result(free.submit(x=vector(3)).result(WAIT)) == 7
 
 
 def test_an_executor_is_not_pickled(free: Executor) -> None:
