@@ -9,7 +9,15 @@ import pytest
 import tvm
 from tvm import tirx
 
-from tests.models import branchy, lowered, placed, random_schedule, two_cpus, unit_problem
+from tests.models import (
+    as_schedule,
+    branchy,
+    lowered,
+    placed,
+    random_schedule,
+    two_cpus,
+    unit_problem,
+)
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.dataflow import read_main
@@ -73,6 +81,12 @@ def test_what_was_compiled_to_measure_a_network_is_what_is_built(own_cache, comp
     built = build(annotate_devices(module, problem, random_schedule(problem, 1)))
     assert dict(built.variants["partition"].libraries) == before
     assert len(built.variants) == len(compiled) == 2
+    everything = [(task, "little", (0,)) for task in problem.graph.topological_order]
+    alone = annotate_devices(module, problem, as_schedule(problem, everything))
+    assert build(alone, single=False).variants["partition"].libraries == {
+        "little": before["little"]
+    }
+    assert len(compiled) == 2
 
 
 def test_a_library_has_a_kernel_for_every_call(own_cache, kernels):
