@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -95,25 +96,27 @@ def compare(executable: Executable) -> Decision:
     reason = _obstacle(executable)
     if reason:
         return Decision(PARTITION, kind, reason=reason)
-    with executable.executor(PARTITION) as both, executable.executor(SINGLE) as alone:
-        measured = _measure({PARTITION: both, SINGLE: alone}, kind)
+    with ExitStack() as stack:
+        try:
+            executors = {
+                name: stack.enter_context(executable.executor(name)) for name in (PARTITION, SINGLE)
+            }
+        except (ArtifactError, PlatformError) as error:
+            reason = f"it was built for a machine that is not here: {error}"
+            return Decision(PARTITION, kind, reason=reason)
+        measured = _measure(executors, kind)
     # Of equals the simpler one: it leaves the other devices free.
     chosen = PARTITION if measured[PARTITION] < measured[SINGLE] else SINGLE
     return Decision(chosen, kind, measured)
 
 
 def _obstacle(executable: Executable) -> str:
-    """Why the variants cannot be compared; empty if they can."""
+    """Why the variants are not to be compared; empty if they are."""
     if SINGLE not in executable.variants:
         return "the best single device is the plan itself, was not built, or cannot run the model"
     kind = executable.schedule.kind
     if kind not in ("latency", "throughput"):
         return f"the objective is {kind}, which is not judged by time"
-    try:
-        for variant in (PARTITION, SINGLE):
-            executable.executor(variant).close()
-    except (ArtifactError, PlatformError) as error:
-        return f"it was built for a machine that is not here: {error}"
     return ""
 
 
