@@ -67,27 +67,37 @@ TEST(ManyThreads) {
   });
 }
 
+/*! \brief One request of a kind drawn at random, cancelled or late at random. */
+void RunAtRandom(Sample* sample, std::mt19937* random, float value) {
+  auto one_in = [&](unsigned n) { return (*random)() % n == 0; };
+  const bool bad = one_in(8), late = one_in(8);
+  const float x = bad ? kThrows : value;
+  std::string error;
+  try {
+    int64_t id = sample->Submit(Filled(x), late ? 1e-4 : 0.0);
+    if (one_in(4)) sample->Call("cancel", id);
+    if (one_in(8)) {
+      sample->Call("forget", id);
+      return;
+    }
+    error = sample->Outcome(id, x);
+  } catch (const ffi::Error& refused) {  // a deadline may pass before there is room
+    error = refused.what();
+    CHECK(late);
+  }
+  CHECK(!bad || !error.empty());
+  CHECK(error.empty() || Contains(error, "cancelled") || (late && Contains(error, "deadline")) ||
+        (bad && Contains(error, "not wanted")));
+}
+
 TEST(ManyThreadsWithCancelsAndErrors) {
   Sample sample;
-  std::atomic<int> served{0};
   InThreads(4, [&](int thread) {
     std::mt19937 random(static_cast<unsigned>(thread));
     for (int i = 0; i < 60; ++i) {
-      bool bad = random() % 8 == 0;
-      float x = bad ? kThrows : static_cast<float>(100 * thread + i);
-      int64_t id = sample.Submit(Filled(x), random() % 8 == 0 ? 1e-4 : 0.0);
-      if (random() % 4 == 0) sample.Call("cancel", id);
-      if (random() % 8 == 0) {
-        sample.Call("forget", id);
-        continue;
-      }
-      std::string error = sample.Outcome(id, x);
-      if (error.empty()) ++served;
-      CHECK(error.empty() || Contains(error, "cancelled") || Contains(error, "deadline") ||
-            (bad && Contains(error, "not wanted")));
+      RunAtRandom(&sample, &random, static_cast<float>(100 * thread + i));
     }
   });
-  CHECK(served > 0);
   sample.CheckServes(1);
 }
 
