@@ -157,6 +157,25 @@ def test_each_way_to_compute_a_kernel_has_a_symbol_of_its_own():
     assert len(network_kernels(module, BIG, dict(list(ways.items())[:3]))) == 3
 
 
+def mapped(stem: str) -> set[str]:
+    """The numbers of the files of that name in this process's memory."""
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        return {line.split()[4] for line in file if stem in line}
+
+
+def test_loaded_twice_code_is_shared_unless_it_keeps_functions_of_others(tmp_path, kernels):
+    path = kernel_library(kernels, BIG)
+    plain = [load_library(path) for _ in range(2)]
+    assert len(mapped(path.stem)) == 1
+    # As a GPU's library has device code in it, this one has another module.
+    executable = tvm.compile(lowered(branchy(), two_cpus()), "llvm")
+    executable.export_library(str(tmp_path / "with_imports.so"))
+    others = [load_library(tmp_path / "with_imports.so") for _ in range(2)]
+    assert all(library.imports for library in others)
+    assert len(mapped("own.with_imports")) == 2
+    assert plain[0] is not plain[1]
+
+
 def test_a_damaged_library_is_refused(tmp_path):
     (tmp_path / "broken.so").write_bytes(b"\x7fELF and nothing else")
     with pytest.raises(ArtifactError, match=r"broken\.so: the library does not load"):

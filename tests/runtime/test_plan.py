@@ -36,7 +36,7 @@ from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective
 from tvm_hetero.runtime import native
 from tvm_hetero.runtime.compile import build
-from tvm_hetero.runtime.plan import make_plan, tasks_of_step, weight_name
+from tvm_hetero.runtime.plan import make_plan, plan_text, tasks_of_step, weight_name
 from tvm_hetero.runtime.reference import ReferenceVM
 
 
@@ -165,6 +165,17 @@ def test_the_plan_of_the_documentation_is_one():
     assert list(plan) == list(made)
     for rows in ("devices", "workers", "slots", "inputs", "constants", "outputs", "steps"):
         assert set(plan[rows][0]) == set(made[rows][0])
+
+
+def test_a_plan_is_written_a_row_a_line():
+    plan = make_plan(split_segments(placed(1)), two_cpus())
+    text = plan_text(plan)
+    assert json.loads(text) == plan
+    rows = [*plan["slots"], *plan["steps"], *(c for s in plan["steps"] for c in s["calls"])]
+    lines = text.splitlines()
+    assert len(rows) < len(lines) < 2 * len(rows)
+    (line,) = [line for line in lines if '"task": "8.dense1"' in line]
+    assert line.strip().startswith('{"kernel": "dense1", ')
 
 
 def test_a_batch_has_each_name_once_an_element_and_its_weights_once():

@@ -39,6 +39,7 @@ from tvm_hetero.errors import ArtifactError, FormatError, HeteroError, UsageErro
 from tvm_hetero.passes.elements import plain_task
 from tvm_hetero.problem import Problem
 from tvm_hetero.runtime.executable import Executable, Variant
+from tvm_hetero.runtime.plan import plan_text
 from tvm_hetero.schedule import Schedule
 
 FORMAT = "tvm-hetero/artifact/2"
@@ -99,7 +100,7 @@ def _write_files(executable: Executable, folder: Path) -> None:
     variants = {}
     for name, variant in executable.variants.items():
         (folder / name).mkdir()
-        write_atomic(folder / name / "plan.json", json.dumps(variant.plan) + "\n")
+        write_atomic(folder / name / "plan.json", plan_text(variant.plan) + "\n")
         variants[name] = sorted(variant.libraries)
     libraries = {d: path for v in executable.variants.values() for d, path in v.libraries.items()}
     for device, library in libraries.items():

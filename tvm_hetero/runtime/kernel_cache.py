@@ -106,6 +106,13 @@ def load_library(path: Path) -> Any:
         with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
             name = Path(folder) / path.name
             name.symlink_to(path.resolve())
-            return tvm_ffi.load_module(name)
+            library = tvm_ffi.load_module(name)
+            if not library.imports:
+                return library  # by the file's number glibc shares it between devices: one code
+            # Host code keeps the functions of its device code in the library's own memory. Were it
+            # shared with who loads it too, these would be gone when one of them is closed.
+            own = Path(folder) / f"own.{path.name}"
+            shutil.copyfile(path, own)
+            return tvm_ffi.load_module(own)
     except (RuntimeError, ValueError, OSError) as error:
         raise ArtifactError(f"{path}: the library does not load: {error}; build again") from None

@@ -15,6 +15,7 @@ Every call names its task, so that a plan is readable by itself.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,22 @@ def make_plan(split: Split, platform: Platform) -> dict[str, Any]:
 def tasks_of_step(step: Mapping[str, Any]) -> tuple[str, ...]:
     """The ids of the tasks that a step of a plan runs, in order; none for a copy."""
     return tuple(call["task"] for call in step.get("calls", ()))
+
+
+# Lists of a plan that are written with a row a line.
+_LISTS = ("devices", "workers", "slots", "inputs", "constants", "outputs", "steps", "calls")
+
+
+def plan_text(plan: Mapping[str, Any], indent: str = "\n ") -> str:
+    """A plan as JSON to read: a line for each worker, slot, step, call of a kernel."""
+    parts = []
+    for key, value in plan.items():
+        text = json.dumps(value)
+        if key in _LISTS:
+            rows = (f"{indent} {plan_text(row, indent + '  ')}" for row in value)
+            text = f"[{','.join(rows)}]"
+        parts.append(f"{json.dumps(key)}: {text}")
+    return "{" + ("," + indent if "steps" in plan else ", ").join(parts) + "}"
 
 
 def constant_name(weight: str, space: int) -> str:
