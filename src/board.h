@@ -5,7 +5,9 @@
  * A batch in flight is in a frame: its tensors (one slot each), and a mark for each step that has
  * ended. Batches are numbered from 1 in the order in which they were submitted. A worker holds a
  * list of the batches that it is not through with, and goes through the steps of each in the plan's
- * order. What it does next is the next step of the OLDEST batch whose next step is ready.
+ * order. Of the next steps that are ready it takes the one of the earliest period,
+ *
+ *   period(batch, step) = batch + stage(step),     stages.h;     the older batch where two are equal.
  *
  * Who may touch what. A frame belongs to the desk (request_desk.h) until its batch is announced, and
  * again from when the last worker has left it. In between a slot belongs to the step that fills it
@@ -15,21 +17,22 @@
  * which the step has ended, so frames are used again without a reset for which all had to stop.
  *
  * No deadlock. A worker waits only when none of its batches has a step that is ready, and it holds
- * nothing while it waits that another needs. Take the oldest batch in flight, and of its steps that
- * have not ended one that stands behind no other (there is one: CheckPlan has refused plans whose
- * data and workers' orders make a circle). All that it needs is there, so it is ready; its worker
- * comes to it as soon as the step that it is in has ended, since no older batch is there to be taken
- * first. So the oldest batch ends, and the next one is the oldest: all end. A frame becomes free with
- * each, so whoever waits for one gets it, in the order of tickets.
+ * nothing while it waits that another needs. Suppose that no step is running though a batch is in
+ * flight. Of its steps that have not ended one stands behind no other (CheckPlan has refused plans
+ * whose data and workers' orders make a circle): it is ready, so its worker is not waiting, which is
+ * a contradiction. So while there are batches, steps end; a batch has finitely many, and only finitely
+ * many steps are of an earlier period than one that is ready: each gets its turn, and all batches
+ * end. A frame becomes free with each, so whoever waits for one gets it, in the order of tickets.
  *
- * Throughput. stages.h shows that with D = S + 2 frames an order exists in which the busiest worker
- * never idles in the steady state, whatever the steps take, as long as they always take the same.
- * Taking the oldest that is ready does without that 'always': nobody waits for a turn while he has
- * something to do, so a batch that is slow for once delays those behind it only where they need the
- * same worker. It is no worse on average in any plan that we have seen (re-entrant lines that serve
- * the oldest first are stable at every load below 1: S. H. Lu and P. R. Kumar, "Distributed
- * scheduling based on due dates and buffer priorities", IEEE TAC 36(12), 1991, doi:10.1109/9.106156),
- * but that is a theorem for lines with enough in flight, not a proof for D frames.
+ * Throughput. stages.h shows that with D = S + 2 frames the order of periods keeps the busiest worker
+ * busy in the steady state, if every worker waits for its turn and steps always take the same. Here
+ * nobody waits for a turn while another step of his is ready, so that a batch which is slow for once
+ * delays the others only where they need it. That is not proven to reach the bound, and the order is
+ * what counts: in 500 random plans (2 to 4 workers, up to 24 steps, D frames, simulated) the time
+ * between two batches was above the largest load by 1.3 % at worst, in 2 % of plans by more than
+ * 0.1 %; taking the oldest batch that is ready instead, by 14 % and in 16 % of plans. With steps whose
+ * times vary by 20 % the two are alike. (That greed can cost something is old: R. L. Graham, "Bounds on
+ * multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969, doi:10.1137/0117039.)
  *
  * The order of announcing. `ring[b mod D]` is batch b's frame. It is overwritten when batch b + D is
  * announced; at most D - 1 batches were in flight then, so one of b ... b + D - 1 had ended, and each

@@ -37,11 +37,13 @@ std::vector<SlotUse> SlotUses(const Plan& plan) {
 }
 
 /*! \brief Each worker's steps in its order, without waits. */
-Instructions InOrder(const Plan& plan, const std::vector<SlotUse>& slots) {
+Instructions InOrder(const Plan& plan, const std::vector<SlotUse>& slots,
+                     const std::vector<int>& stages) {
   Instructions workers(plan.workers.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     Instruction instruction;
     instruction.step = static_cast<int>(i);
+    instruction.stage = stages[i];
     for (int slot : Distinct(plan.steps[i].ins)) {
       if (slots[slot].made_by_step) instruction.reads.push_back(slot);
     }
@@ -108,7 +110,7 @@ Program MakeProgram(const Plan& plan) {
   Program program;
   program.slots = SlotUses(plan);
   program.stages = Stages(plan);
-  program.workers = InOrder(plan, program.slots);
+  program.workers = InOrder(plan, program.slots, program.stages);
   Waits(plan, program.workers).AddTo(&program.workers);
 
   for (int stage : program.stages) program.last_stage = std::max(program.last_stage, stage);

@@ -47,11 +47,23 @@ bool RequestDesk::Sleep(Lock* lock, std::condition_variable* changed, TimeLimit 
   return true;
 }
 
+/*! \brief The lock, for a worker: it is held so briefly that sleeping would take longer. */
+RequestDesk::Lock RequestDesk::Acquire() const {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    Lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) return lock;
+    Relax();
+  }
+  return Lock(mutex_);
+}
+
 /*! \brief A place in the queue for as long as this object lives. */
 class RequestDesk::InLine {
  public:
-  InLine(RequestDesk* desk, Ticket* ticket) : desk_(desk), ticket_(ticket) {
-    desk->tickets_.push_back(ticket);
+  InLine(RequestDesk* desk, std::shared_ptr<Ticket> ticket)
+      : desk_(desk), ticket_(std::move(ticket)) {
+    desk->tickets_.push_back(ticket_);
   }
   ~InLine() {
     auto& tickets = desk_->tickets_;
@@ -61,12 +73,16 @@ class RequestDesk::InLine {
 
  private:
   RequestDesk* desk_;
-  Ticket* ticket_;
+  std::shared_ptr<Ticket> ticket_;
 };
 
-/*! \brief Let the first in the queue look whether there is a frame for him. */
+/*! \brief The first in the queue, if he is to look whether there is a frame for him. */
+std::shared_ptr<RequestDesk::Ticket> RequestDesk::Next() const {
+  return !tickets_.empty() && (HasRoom() || closed_) ? tickets_.front() : nullptr;
+}
+
 void RequestDesk::CallNext() {
-  if (!tickets_.empty() && (HasRoom() || closed_)) tickets_.front()->called.notify_one();
+  if (std::shared_ptr<Ticket> next = Next()) next->called.notify_one();
 }
 
 /*! \brief Wait until it is our turn and a frame is free; false if there was no room in time. */
@@ -74,12 +90,12 @@ bool RequestDesk::AwaitTurn(Lock* lock, TimeLimit room, const Request& request) 
   RequireOpen();
   if (tickets_.empty() && HasRoom()) return true;
   if (HasPassed(room)) return false;
-  Ticket ticket;
+  auto ticket = std::make_shared<Ticket>();
   bool has_turn;
   {
-    InLine in_line(this, &ticket);
-    has_turn = Sleep(lock, &ticket.called, Earlier(room, request.deadline), [&] {
-      return closed_ || (tickets_.front() == &ticket && HasRoom());
+    InLine in_line(this, ticket);
+    has_turn = Sleep(lock, &ticket->called, Earlier(room, request.deadline), [&] {
+      return closed_ || (tickets_.front() == ticket && HasRoom());
     });
   }
   RequireOpen();
@@ -154,14 +170,12 @@ void RequestDesk::Admit(const RequestPtr& request, bool listed) {
 
 // ---------------------------------------------------------------------------- how it ends
 
+/*! \brief Note the end; whoever waits is still to be told. */
 void RequestDesk::Complete(Request* request, std::optional<std::string> failure) {
   request->failure = std::move(failure);
   request->end = board_->Now();
   request->done = true;
-  if (request->notify && request->id != 0) {
-    done_.push_back(request->id);
-    done_changed_.notify_one();
-  }
+  if (request->notify && request->id != 0) done_.push_back(request->id);
 }
 
 /*! \brief End a request whose frame workers are still at. */
@@ -169,6 +183,7 @@ void RequestDesk::Abort(Request* request, const std::string& failure) {
   Complete(request, failure);
   if (request->frame != nullptr) request->frame->skip.store(true);
   request->changed.notify_all();
+  if (request->notify) done_changed_.notify_one();
 }
 
 bool RequestDesk::Cancel(const RequestPtr& request) {
@@ -267,8 +282,9 @@ void RequestDesk::Finish(Frame* frame) {
   for (Slot& slot : frame->slots) slot.tensor.reset();
 
   RequestPtr request;  // it and what is left in `outputs` are freed when the lock is not held
+  std::shared_ptr<Ticket> next;
   {
-    Lock lock(mutex_);
+    Lock lock = Acquire();
     request = std::move(frame->request);
     frame->request.reset();
     request->frame = nullptr;
@@ -279,9 +295,12 @@ void RequestDesk::Finish(Frame* frame) {
     }
     if (record_only_ == 0 || record_only_ == frame->batch) std::swap(frame->record, last_record_);
     free_.push_back(frame);
-    CallNext();
+    next = Next();
   }
+  // Not before: who wakes while we hold the lock goes to sleep again at once, waiting for it.
   request->changed.notify_all();
+  if (request->notify) done_changed_.notify_one();
+  if (next) next->called.notify_one();
 }
 
 // ---------------------------------------------------------------------------- waiting for the end

@@ -100,6 +100,8 @@ class RequestDesk {
   class InLine;
   using Lock = std::unique_lock<std::mutex>;
 
+  Lock Acquire() const;
+
   template <typename Ready>
   bool Sleep(Lock* lock, std::condition_variable* changed, TimeLimit limit, Ready ready);
 
@@ -108,6 +110,7 @@ class RequestDesk {
   bool HasRoom() const { return !free_.empty() && dying_ == 0; }
   bool AwaitTurn(Lock* lock, TimeLimit room, const Request& request);
   void Admit(const RequestPtr& request, bool listed);
+  std::shared_ptr<Ticket> Next() const;
   void CallNext();
   void Complete(Request* request, std::optional<std::string> failure);
   void Abort(Request* request, const std::string& failure);
@@ -123,7 +126,7 @@ class RequestDesk {
 
   mutable std::mutex mutex_;
   std::vector<Frame*> free_;
-  std::deque<Ticket*> tickets_;
+  std::deque<std::shared_ptr<Ticket>> tickets_;
   std::unordered_map<int64_t, RequestPtr> requests_;
   std::deque<int64_t> done_;            //!< requests to be told of
   std::condition_variable done_changed_;

@@ -19,31 +19,23 @@
  *              stage(p) + 1     if not;              0 if there are none.             (Stages)
  *
  * In period t = 0, 1, 2, ... each worker goes through its steps in the plan's order, and runs step s
- * for batch t - stage(s). So batch k visits step s in period k + stage(s).
+ * for batch t - stage(s). So batch k visits step s in period k + stage(s). (board.h tells how far the
+ * executor departs from this: it takes what is of the earliest period, but does not wait for it.)
  *
  * 1. Order. What step s needs for batch k is made in period k + stage(p): by its own worker earlier
  *    in the same period (same stage; CheckPlan has refused plans in which p stands behind s there)
  *    or in an earlier period; by another worker always in an earlier period.
  *
- * 2. No deadlock. Hence every wait is for a smaller (period, place in the worker's order), except
- *    for the frames of 4. below: pairs that are ordered well, so the smallest unfinished one can
- *    always go on.
- *
- * 3. Throughput. Every worker has ended period t by (t + 1) L: by induction all workers have ended
+ * 2. Throughput. Every worker has ended period t by (t + 1) L: by induction all workers have ended
  *    period t - 1 by t L, so everything made elsewhere is there, and the worker goes through its
  *    steps in load(w) <= L without a wait. So batch k is through by (k + S + 1) L, where S is the
  *    last stage, and the time between two batches tends to L. (Times vary from batch to batch in
- *    truth: then a period takes the largest load of that period, not of the average one, as far as
- *    the frames give no room for some to be ahead.)
+ *    truth: then a period takes the largest load of that period, not of the average one.)
  *
- * 4. Frames. A batch's tensors are in a frame of their own; batch k has frame k mod D, and begins
- *    when batch k - D has ended and its outputs are taken. By 3. that is so in time for period k,
- *    at k L, if D >= S + 1. One more frame gives the driver a period's time to take outputs and
- *    bring inputs: D = S + 2 (kFrames). And no deadlock comes of it: batch k - D needs the periods
- *    up to k - D + S < k only.
- *
- * 5. Running dry. Period t begins when batch t is there. If no more batches come while some are in
- *    flight, the driver sends empty ones: they pass through the periods, and no step runs for them.
+ * 3. Frames. A batch's tensors are in a frame of its own. If there are D, batch k can begin when
+ *    batch k - D has ended and its frame is free. By 2. that is so in time for period k, at k L, if
+ *    D >= S + 1. One more frame gives the caller a period's time to bring the next inputs:
+ *    D = S + 2 (Program::Frames).
  *
  * Memory: a tensor made in stage a and last read in stage b is alive for up to b - a + 1 batches.
  */

@@ -171,7 +171,7 @@ void Worker::Work() {
   do {
     if (!pool_configured_) SetUpThread();  // until TVM is loaded, if that is after our start
     if (HasNews()) Accept();
-    for (int job; (job = OldestReady()) >= 0;) {
+    for (int job; (job = FirstReady()) >= 0;) {
       RunNext(static_cast<size_t>(job));
       if (HasNews()) Accept();
     }
@@ -197,12 +197,19 @@ bool Worker::IsReady(const Job& job) const {
   return true;
 }
 
-/*! \brief The oldest batch whose next step is ready; -1 if there is none. */
-int Worker::OldestReady() const {
+/*! \brief Whose next step is ready and of the earliest period (board.h); -1 if none is ready. */
+int Worker::FirstReady() const {
+  int first = -1;
+  uint64_t earliest = std::numeric_limits<uint64_t>::max();
   for (size_t i = 0; i < jobs_.size(); ++i) {
-    if (IsReady(jobs_[i])) return static_cast<int>(i);
+    const uint64_t batch = jobs_[i].frame->batch;
+    if (batch >= earliest) break;  // the younger ones are of no earlier period
+    const uint64_t period = batch + static_cast<uint64_t>(instructions_[jobs_[i].position].stage);
+    if (period >= earliest || !IsReady(jobs_[i])) continue;
+    earliest = period;
+    first = static_cast<int>(i);
   }
-  return -1;
+  return first;
 }
 
 /*! \brief Wait until there is something to do; false if nothing more will come. */
@@ -214,7 +221,7 @@ bool Worker::AwaitChange() {
     return HasNews() || !board_->closing.load();
   }
   if (std::isnan(idle_since_)) idle_since_ = board_->Now();
-  parker_->Await(spin_.in_batch, [this] { return OldestReady() >= 0 || HasNews(); });
+  parker_->Await(spin_.in_batch, [this] { return FirstReady() >= 0 || HasNews(); });
   return true;
 }
 

@@ -79,7 +79,7 @@ class Worker {
   void Accept();
   bool HasNews() const { return board_->announced.load() != accepted_; }
   bool IsReady(const Job& job) const;
-  int OldestReady() const;
+  int FirstReady() const;
   bool AwaitChange();
   // One step of one batch.
   void RunNext(size_t job);

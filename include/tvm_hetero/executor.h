@@ -34,7 +34,7 @@ class Worker;
  * \brief The workers of a plan, waiting for requests.
  *
  * A request is one set of inputs on its way to its outputs. Up to Frames() of them are in flight at
- * once, each in a frame of its own, and every worker takes the oldest that it can go on with
+ * once, each in a frame of its own, and every worker goes on with what is furthest behind
  * (src/board.h). Submit, Wait, Take, Cancel, Forget, NextDone, Stop and Shutdown may be called by
  * any thread at any time. One request that fails, is cancelled or late takes nothing from the others.
  *

@@ -1,4 +1,4 @@
-"""Many requests in flight: all devices at work, oldest first, bounded, outputs of their own."""
+"""Many requests in flight: all devices at work, in order, bounded, with outputs of their own."""
 
 from __future__ import annotations
 
@@ -173,8 +173,8 @@ def test_a_batch_begins_while_the_one_before_is_still_running() -> None:
     assert rounds == {"first": count, "second": count}
 
 
-def test_the_oldest_batch_that_is_ready_goes_first() -> None:
-    """Worker 0 goes on with a younger batch while it must, and comes back to the oldest."""
+def test_of_what_is_ready_the_earliest_period_goes_first() -> None:
+    """Worker 0 goes on with a younger batch while it must, and comes back to the older one."""
     begun: list[tuple[str, float]] = []
     all_there, second_has_begun, first_is_through = (threading.Event() for _ in range(3))
 
