@@ -5,13 +5,15 @@ busiest worker has per batch. Batch after batch, `run` cannot keep that: it take
 batch through all workers. A stream can, since each worker works on another batch meanwhile (the
 argument stands in ``src/stages.h``).
 
-What is measured. The time between two batches in the steady state, when every worker has all of
-its steps to do in every period. That leaves out the fill (the first `frames` batches, before
-which some workers have nothing to do yet; caches get warm, too) and the drain (after the last
-batch has been pushed, workers run out of steps from the front on):
+What is measured. The time between two batches in the steady state, when `frames` batches are in
+flight and so every worker has all of its steps to do in every period. That leaves out the fill (the
+first batches, before which some workers have nothing to do yet; caches get warm, too) and the drain
+(when no more batches begin, workers run out of steps from the front on). A batch begins when the
+one `frames` before it ends, so that there are `frames` in flight until the last that counts ends if
+as many stand behind it:
 
-    batches 0 ... f-1 | f ... f+n-1     | f+n ... f+n+s-1        f = frames, s = last stage
-    fill              | n that count    | present while the n-th ends
+    batches 0 ... f-1 | f ... f+n-1     | f+n ... 2f+n-1         f = frames
+    fill              | n that count    | drain
 
     seconds per batch = (end of batch f+n-1  -  end of batch f-1) / n
 """
@@ -42,7 +44,7 @@ def steady_seconds(executor: NativeExecutor, batches: int) -> float:
     """
     if batches < 1:
         raise UsageError(f"{batches} batches cannot be measured, expected one or more")
-    fill, drain = executor.frames, max(executor.stages, default=0)
+    fill = drain = executor.frames
     ends = executor.run_stream(fill + batches + drain)
     return (ends[fill + batches - 1] - ends[fill - 1]) / batches
 
