@@ -96,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="a tiny model, one round, no file")
     parser.add_argument("--models", help="names with commas between (default: all nine)")
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
     parser.add_argument("--time-limit", type=float, default=30.0, help="seconds for each solve")
     parser.add_argument("--output", type=Path, help=f"JSON file (all nine: {RESULTS.name})")
     parser.add_argument("--show", action="store_true", help="write docs/performance.md")
@@ -105,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         return []
     limit = 1.0 if args.small else args.time_limit
     names = args.models.split(",") if args.models else [TINY] if args.small else light_models()
-    rounds, seconds = (1, 0.05) if args.small else (_ROUNDS, _SECONDS)
+    rounds, seconds = (1, 0.05) if args.small else (args.rounds, _SECONDS)
     print(_HEAD)
     rows = []
     for name in names:
