@@ -68,7 +68,10 @@ def network_kernels(
         func = implemented(mod, mod[call.kernel], name, device, wanted)
         symbol = _symbol(name, implementation_of(func))
         if found.setdefault(symbol, (name, wanted))[0] != name:
-            raise ModelError(f"kernels {found[symbol][0]!r} and {name!r} both are {symbol!r}")
+            raise ModelError(
+                f"kernels {found[symbol][0]!r} and {name!r} both are {symbol!r} in a library; "
+                "rename one of them"
+            )
         kernels[symbol] = func
     return kernels
 

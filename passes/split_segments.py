@@ -119,7 +119,7 @@ def split_segments(mod: tvm.IRModule) -> Split:
     UsageError
         If the module is not annotated.
     ModelError
-        If an output of the model is a constant.
+        If an output of the model is a constant, or two kernels would have one symbol.
     """
     problem, _ = problem_and_schedule(mod)
     main = read_main(mod)
@@ -314,11 +314,18 @@ def _modules(
     mod: tvm.IRModule, main: LoweredMain, device_of: Sequence[int], symbols: Sequence[str]
 ) -> dict[int, tvm.IRModule]:
     """For each device in use, in order, the kernels that are called there."""
-    functions: dict[int, dict[str, Any]] = {device: {} for device in sorted(set(device_of))}
+    kernels: dict[int, dict[str, tvm.ir.GlobalVar]] = {d: {} for d in sorted(set(device_of))}
     for call, device, symbol in zip(main.calls, device_of, symbols, strict=True):
-        if symbol not in functions[device]:
-            functions[device][symbol] = plain_kernel(mod[call.kernel])
-    return {device: tvm.IRModule(kernels) for device, kernels in functions.items()}
+        other = kernels[device].setdefault(symbol, call.kernel)
+        if other.name_hint != call.kernel.name_hint:
+            raise ModelError(
+                f"kernels {other.name_hint!r} and {call.kernel.name_hint!r} both are "
+                f"{symbol!r} in a library; rename one of them"
+            )
+    return {
+        device: tvm.IRModule({symbol: plain_kernel(mod[g]) for symbol, g in rows.items()})
+        for device, rows in kernels.items()
+    }
 
 
 def input_signature(split: Split) -> list[tuple[str, tuple[int, ...], str]]:

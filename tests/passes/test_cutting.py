@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,7 +72,7 @@ def test_no_two_steps_can_be_joined(items):
     known = known_before(items)
     for worker in {item.worker for item in items}:
         mine = [step for step in steps if items[step[0]].worker == worker]
-        for one, other in zip(mine, mine[1:], strict=False):
+        for one, other in pairwise(mine):
             if any(items[i].alone for i in [*one, *other]):
                 continue
             news = any(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,6 +25,7 @@ from tests.models import (
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.dataflow import Root
+from tvm_hetero.passes.kernel_symbols import network_kernels
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.reference import ReferenceVM
@@ -165,6 +168,48 @@ class ThroughViews:
             gv = R.call_tir(cls.add, (x, flat), out_ty=R.Tensor((16,), "float32"))
             R.output(gv)
         return gv
+
+
+@I.ir_module(s_tir=True)
+class Alike:
+    """A kernel has the name that another one has in a library if TVM's own loop nest is chosen."""
+
+    @T.prim_func(private=True, s_tir=True)
+    def twice(a: T.Buffer((16,), "float32"), b: T.Buffer((16,), "float32")):
+        for i in range(16):
+            with T.sblock("b"):
+                vi = T.axis.remap("S", [i])
+                b[vi] = a[vi] + a[vi]
+
+    @T.prim_func(private=True, s_tir=True)
+    def twice__default(a: T.Buffer((16,), "float32"), b: T.Buffer((16,), "float32")):
+        for i in range(16):
+            with T.sblock("b"):
+                vi = T.axis.remap("S", [i])
+                b[vi] = a[vi] * a[vi]
+
+    @R.function
+    def main(x: R.Tensor((16,), "float32")) -> R.Tensor((16,), "float32"):
+        cls = Alike
+        with R.dataflow():
+            lv = R.call_tir(cls.twice, (x,), out_ty=R.Tensor((16,), "float32"))
+            gv = R.call_tir(cls.twice__default, (lv,), out_ty=R.Tensor((16,), "float32"))
+            R.output(gv)
+        return gv
+
+
+def test_two_kernels_of_one_symbol_are_refused():
+    problem = unit_problem(Alike, PLATFORM)
+    costs = {task: dict(row) for task, row in problem.costs.items()}
+    costs["0.twice"]["big"] = replace(costs["0.twice"]["big"], implementation="default")
+    problem = replace(problem, costs=costs)
+    steps = [(task, "big", (0,)) for task in problem.graph.topological_order]
+    module = annotate_devices(Alike, problem, as_schedule(problem, steps))
+    with pytest.raises(ModelError, match=r"both are 'twice__default' in a library; rename"):
+        split_segments(module)
+    how = {task: row["big"].implementation for task, row in costs.items()}
+    with pytest.raises(ModelError, match=r"both are 'twice__default' in a library; rename"):
+        network_kernels(Alike, PLATFORM.device("big"), how)
 
 
 @pytest.mark.parametrize("seed", range(4))
