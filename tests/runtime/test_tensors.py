@@ -9,7 +9,8 @@ import tvm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvm_hetero.runtime.tensors import as_array, as_tensor, placed
+from tvm_hetero.runtime import native
+from tvm_hetero.runtime.tensors import as_array, as_tensor, lasting, placed
 
 HOST = tvm.cpu()
 PRIVATE = tvm.runtime.Device(1, 3)
@@ -39,6 +40,18 @@ def test_the_elements_are_the_same(shape, dtype, copy, private, reverse):
     assert tensor.data_ptr() % 64 == 0
     np.testing.assert_array_equal(tensor.numpy(), value)
     np.testing.assert_array_equal(as_array(tensor), value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("device", [HOST, PRIVATE])
+@pytest.mark.parametrize("shape", [(), (3, 5), (1024, 1024)])
+def test_lasting_copies_are_copies(shape, device, dtype):
+    native.load_library()
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    tensor = lasting(array, device)
+    assert tensor.device == device
+    assert tensor.data_ptr() % 64 == 0
+    np.testing.assert_array_equal(tensor.numpy(), array)
 
 
 def test_an_aligned_array_is_used_where_it_is():

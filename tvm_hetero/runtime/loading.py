@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tvm
 
 from tvm_hetero.discovery import missing_features
 from tvm_hetero.errors import ArtifactError, RunError
@@ -17,6 +16,7 @@ from tvm_hetero.runtime.inputs import device_of_slot
 from tvm_hetero.runtime.kernel_cache import load_library
 from tvm_hetero.runtime.native import NativeExecutor
 from tvm_hetero.runtime.plan import weight_name
+from tvm_hetero.runtime.tensors import lasting
 
 
 def check_processor(platform: Platform, libraries: Iterable[str]) -> None:
@@ -76,5 +76,5 @@ def set_constants(executor: NativeExecutor, weights: Mapping[str, Any]) -> None:
         value = weights[name]
         if isinstance(value, np.ndarray) or value.device != device:
             array = value if isinstance(value, np.ndarray) else value.numpy()
-            value = tvm.runtime.tensor(array, device)
+            value = lasting(array, device)
         executor.set_constant(i, value)

@@ -15,6 +15,8 @@ import numpy as np
 import tvm
 import tvm_ffi
 
+from tvm_hetero.errors import RunError
+
 ALIGNMENT = 64
 CPU = int(tvm_ffi.DLDeviceType.kDLCPU)
 _HOST = tvm.cpu()
@@ -55,12 +57,38 @@ def placed(value: Any, device: tvm.runtime.Device, copy: bool = False) -> Any:
     array = as_array(value)
     if not copy and device == _HOST and _wraps(array):
         return tvm.runtime.from_dlpack(array)
-    dtype = _type_name(array.dtype)
-    fresh = tvm.runtime.empty(_shape(array.shape), dtype, device)
-    if device.dlpack_device_type() == CPU and _numpy_knows(dtype):
-        np.copyto(np.from_dlpack(fresh), array)  # a third quicker than `copyfrom`
-        return fresh
-    return fresh.copyfrom(np.ascontiguousarray(array).reshape(array.shape))
+    return _filled(tvm.runtime.empty(*_type_of(array), device), array)
+
+
+def lasting(array: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Any:
+    """A copy on `device` of an array that is read again and again, as weights are.
+
+    It is in huge pages, if it is large and in main memory: reading it misses the TLB less.
+
+    Raises
+    ------
+    RunError
+        If there is no memory for it.
+    """
+    empty = tvm_ffi.get_global_func("tvm_hetero.empty")
+    shape, dtype = _type_of(array)
+    try:
+        fresh = empty(shape, tvm_ffi.dtype(dtype), device)
+    except RuntimeError as error:
+        raise RunError(f"no memory for {dtype}{list(array.shape)}: {error}") from error
+    return _filled(fresh, array)
+
+
+def _type_of(array: np.ndarray[Any, Any]) -> tuple[Any, str]:
+    return _shape(array.shape), _type_name(array.dtype)
+
+
+def _filled(tensor: Any, array: np.ndarray[Any, Any]) -> Any:
+    """A tensor with the elements of an array."""
+    if tensor.device.dlpack_device_type() == CPU and _numpy_knows(_type_name(array.dtype)):
+        np.copyto(np.from_dlpack(tensor), array)  # much quicker than `copyfrom`
+        return tensor
+    return tensor.copyfrom(np.ascontiguousarray(array).reshape(array.shape))
 
 
 def _of_tvm(value: Any) -> Any:
