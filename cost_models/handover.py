@@ -1,16 +1,19 @@
 """What it costs the executor to go on with a chain of kernels on another device.
 
-Two plans run the same chain of kernels that do next to nothing:
+Three plans run the same chain of kernels, each of which adds 1 to all numbers of a tensor:
 
     apart      each kernel is a step; the steps are on two workers, in turns
-    together   all of them are one step, on the first worker
+    stepwise   the same steps, all on the first worker
+    together   one step on the first worker, in its arena
 
-What the first takes longer, divided by the number of times that it changes the worker, is the time
-from the end of a segment here to the start of the next one there: ending a step, telling the other
-worker, its noticing (it spins), starting a step. Where the two places have memories of their own, a
-copy of a few bytes by a copying worker is part of it.
+With next to no data, ``apart - together`` divided by the number of times that the worker changes
+is the time from the end of a segment here to the start of the next one there: ending a step,
+telling the other worker, its noticing (it spins), starting a step (0.1 us of the 0.2 to 0.7 us that
+were measured). What ``apart - stepwise`` grows by with larger tensors is what it costs that these
+were written by another core, and that the memory that is written anew was read there: per byte,
+there and back. Where the places have memories of their own, copies are in it, by copying workers.
 
-Both are timed by the executor, many times, from the start of the first step to the end of the last
+All are timed by the executor, many times, from the start of the first step to the end of the last
 one: how long the caller takes to start a run is no part of it, and depends on which core the caller
 happens to be on. What else runs only adds, so the lower quartile counts. Wake-ups of workers that
 have waited for so long that they sleep (2 ms) are no part of it either.
@@ -25,14 +28,14 @@ from typing import Any
 
 import numpy as np
 
-# Kernels of a chain: the mean of so many hand-overs is one sample.
-CHAIN = 33
-SAMPLES = 200
+# Kernels of a chain.
+CHAIN = 17
+SAMPLES = 100
+# Bytes of a tensor: the least that there is in a plan, and activations of some networks.
+LEAST = 64
+SIZES = (64 * 1024, 256 * 1024, 1024 * 1024)
 # Runs for each sample, of which the last one counts.
 _RUNS = 3
-_KERNEL = "tiny"
-_SHAPE = [16]  # 64 bytes: the least that can be a tensor of a plan's arena
-_TENSOR = {"shape": _SHAPE, "dtype": "float32"}
 
 
 @dataclass(frozen=True)
@@ -43,30 +46,39 @@ class Place:
     memory: tuple[int, int] = (1, 0)
 
 
-def handover_seconds(src: Place, dst: Place) -> list[float]:
-    """Seconds of one hand-over between two places, in each of many samples.
+def measure_handover(src: Place, dst: Place) -> tuple[float, float]:
+    """Seconds of a hand-over between two places, and how many more each byte takes.
 
-    Measured both ways in turns, so it is the mean of there and back.
+    There and back are measured in turns, so both are means of the two ways.
     """
-    import tvm
+    library = _library()
 
-    library = tvm.tirx.build(_tiny(), target="llvm")
-    base = statistics.quantiles(_spans(together_plan(src), library), n=4)[0]
-    spans = _spans(apart_plan(src, dst), library)
-    return [(seconds - base) / (CHAIN - 1) for seconds in spans]
+    def seconds(plan: dict[str, Any], size: int) -> float:
+        spans = _spans(plan, library, size)
+        return statistics.quantiles(spans, n=4)[0] / (CHAIN - 1)
+
+    def difference(size: int) -> float:
+        return seconds(apart_plan(src, dst, size), size) - seconds(apart_plan(src, src, size), size)
+
+    least = difference(LEAST)
+    per_byte = statistics.median((difference(size) - least) / size for size in SIZES)
+    whole = seconds(together_plan(src, LEAST), LEAST)
+    return seconds(apart_plan(src, dst, LEAST), LEAST) - whole, per_byte
 
 
-def together_plan(place: Place) -> dict[str, Any]:
+def together_plan(place: Place, size: int) -> dict[str, Any]:
     """The chain as one step; what is passed on stands in two places of the arena, in turns."""
-    tensors = [{"in": 0}, *({"scratch": 64 * (i % 2)} for i in range(CHAIN - 1)), {"out": 0}]
-    calls = [_call(str(i), tensors[i], tensors[i + 1]) for i in range(CHAIN)]
-    step = {"name": "all", "kind": "kernels", "worker": 0, "ins": [0], "outs": [1], "scratch": 128}
-    return _plan([place.memory], [_worker(place, 0)], [0, 0], [{**step, "calls": calls}])
+    between = [{"scratch": size * (i % 2)} for i in range(CHAIN - 1)]
+    tensors = [{"in": 0}, *between, {"out": 0}]
+    calls = [_call(size, tensors[i], tensors[i + 1]) for i in range(CHAIN)]
+    step = {"name": "all", "kind": "kernels", "worker": 0, "ins": [0], "outs": [1]}
+    steps = [{**step, "scratch": 2 * size, "calls": calls}]
+    return _plan([place.memory], [_worker(place, 0)], [0, 0], steps, size)
 
 
-def apart_plan(src: Place, dst: Place) -> dict[str, Any]:
-    """The chain with a step for each kernel, in turns here and there."""
-    places = (src, dst)
+def apart_plan(src: Place, dst: Place, size: int) -> dict[str, Any]:
+    """The chain with a step for each kernel, in turns here and there (which may be here)."""
+    places = tuple(dict.fromkeys((src, dst)))
     memories = list(dict.fromkeys(place.memory for place in places))
     workers = [_worker(place, memories.index(place.memory)) for place in places]
     if len(memories) == 2:
@@ -74,14 +86,15 @@ def apart_plan(src: Place, dst: Place) -> dict[str, Any]:
         workers += [{"name": f"copy{i}", "device": 1, "cores": [], "role": "copy"} for i in (0, 1)]
     slots, steps = [0], []
     for i in range(CHAIN):
-        here = workers[i % 2]["device"]
+        turn = i % len(places)
+        here = workers[turn]["device"]
         if slots[-1] != here:
-            copy = {"kind": "copy", "worker": 2 + i % 2, "to_device": here}
+            copy = {"kind": "copy", "worker": 2 + turn, "to_device": here}
             steps.append({**copy, "name": f"copy {i}", **_through(slots, here)})
-        step = {"name": str(i), "kind": "kernels", "worker": i % 2, "scratch": 0}
-        calls = [_call(str(i), {"in": 0}, {"out": 0})]
+        step = {"name": str(i), "kind": "kernels", "worker": turn, "scratch": 0}
+        calls = [_call(size, {"in": 0}, {"out": 0})]
         steps.append({**step, "calls": calls, **_through(slots, here)})
-    return _plan(memories, workers, slots, steps)
+    return _plan(memories, workers, slots, steps, size)
 
 
 def _through(slots: list[int], device: int) -> dict[str, list[int]]:
@@ -91,13 +104,21 @@ def _through(slots: list[int], device: int) -> dict[str, list[int]]:
 
 
 def _worker(place: Place, device: int) -> dict[str, Any]:
-    name = f"core{place.core} of {device}"
+    name = f"core {place.core} of memory {device}"
     return {"name": name, "device": device, "cores": [place.core], "role": "compute"}
 
 
-def _call(task: str, read: dict[str, int], written: dict[str, int]) -> dict[str, Any]:
-    args = [{**read, **_TENSOR}, {**written, **_TENSOR}]
-    return {"kernel": _KERNEL, "task": task, "args": args, "written": 1}
+def _call(size: int, read: dict[str, int], written: dict[str, int]) -> dict[str, Any]:
+    args = [{**read, **_tensor(size)}, {**written, **_tensor(size)}]
+    return {"kernel": _kernel(size), "task": "add", "args": args, "written": 1}
+
+
+def _tensor(size: int) -> dict[str, Any]:
+    return {"shape": [size // 4], "dtype": "float32"}
+
+
+def _kernel(size: int) -> str:
+    return f"add_{size}"
 
 
 def _plan(
@@ -105,10 +126,9 @@ def _plan(
     workers: list[dict[str, Any]],
     slots: Sequence[int],
     steps: list[dict[str, Any]],
+    size: int,
 ) -> dict[str, Any]:
     """A plan whose first slot is its input and whose last one is its output."""
-    for i, worker in enumerate(workers):
-        worker["name"] = f"{i}: {worker['name']}"
     return {
         "format": "tvm-hetero/plan/2",
         "batch": 1,
@@ -117,15 +137,15 @@ def _plan(
             for i, (kind, number) in enumerate(memories)
         ],
         "workers": workers,
-        "slots": [{"name": str(i), "device": d, **_TENSOR} for i, d in enumerate(slots)],
-        "inputs": [{"name": "x", "slot": 0, **_TENSOR}],
+        "slots": [{"name": str(i), "device": d, **_tensor(size)} for i, d in enumerate(slots)],
+        "inputs": [{"name": "x", "slot": 0, **_tensor(size)}],
         "constants": [],
         "outputs": [{"name": "y", "slot": len(slots) - 1}],
         "steps": steps,
     }
 
 
-def _spans(plan: dict[str, Any], library: Any) -> list[float]:
+def _spans(plan: dict[str, Any], library: Any, size: int) -> list[float]:
     """Seconds from the start of the first step of a plan to the end of its last one."""
     import tvm
 
@@ -137,7 +157,7 @@ def _spans(plan: dict[str, Any], library: Any) -> list[float]:
             if worker["role"] == "compute":
                 executor.set_library(i, library)
         kind, number = (plan["devices"][0][key] for key in ("dl_type", "dl_id"))
-        zeros = np.zeros(_SHAPE, np.float32)
+        zeros = np.zeros(size // 4, np.float32)
         executor.set_input(0, tvm.runtime.tensor(zeros, tvm.runtime.device(kind, number)))
         spans = []
         for _ in range(SAMPLES):
@@ -149,17 +169,23 @@ def _spans(plan: dict[str, Any], library: Any) -> list[float]:
         executor.close()
 
 
-def _tiny() -> Any:
-    """The module with the kernel: it adds 1 to 16 numbers."""
+def _library() -> Any:
+    """The kernels, compiled for this CPU."""
     import tvm
-    from tvm.script import tirx as T
 
-    @T.prim_func(s_tir=True)
-    def tiny(a: T.Buffer((16,), "float32"), b: T.Buffer((16,), "float32")) -> None:  # type: ignore
-        T.func_attr({"tirx.noalias": True, "global_symbol": "tiny"})
-        for i in range(16):
-            with T.sblock("add"):
-                v = T.axis.spatial(16, i)
-                b[v] = a[v] + T.float32(1)
+    from tvm_hetero.discovery import native_mcpu
+    from tvm_hetero.machine import read_processor
 
-    return tvm.IRModule({_KERNEL: tiny})
+    mcpu = native_mcpu(read_processor())
+    target = {"kind": "llvm", **({} if mcpu is None else {"mcpu": mcpu})}
+    functions = {_kernel(size): _add(_kernel(size), size // 4) for size in (LEAST, *SIZES)}
+    return tvm.tirx.build(tvm.IRModule(functions), target=tvm.target.Target(target))
+
+
+def _add(name: str, count: int) -> Any:
+    """The kernel: it adds 1 to `count` numbers."""
+    from tvm import te
+
+    numbers = te.placeholder((count,), "float32", name="numbers")
+    added = te.compute((count,), lambda i: numbers[i] + 1.0, name="added")
+    return te.create_prim_func([numbers, added]).with_attr("global_symbol", name)

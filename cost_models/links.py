@@ -5,24 +5,27 @@ side is kept busy by it (``overlap: true`` is right for them). It is not free al
 
 latency
     What the executor needs from the end of a segment on one device to the start of the next one on
-    the other, measured on the executor itself (`tvm_hetero.cost_models.handover`); the lower
-    quartile of many, since what else runs only adds.
+    the other.
 bandwidth
-    The tensor lies in the writer's cache. The bandwidth is the inverse of the *additional* time
-    per byte that the reader takes for a tensor from the other core, compared with one of its
-    own; the least of several reads each, and the median over sizes from 64 KiB to 4 MiB. This is
-    time of the reader's kernel, but it is paid only for tensors that cross, so it is a link's.
+    What a tensor costs by the byte because another core has written it, or has read what was there
+    before. This is time of the kernels at both ends, but it is paid only for tensors that cross, so
+    it is a link's.
 
-Where the difference drowns in noise the bandwidth is taken as `MOST_BANDWIDTH`.
+Both are measured on the executor itself (`tvm_hetero.cost_models.handover`), as are the links of a
+private CPU device, with the copies that these need. Where a figure drowns in noise the bandwidth is
+taken as `MOST_BANDWIDTH`.
 
-Between a CPU and a device with memory of its own, the latency is the least time of a small copy
-(or, where that is a CPU too, of a hand-over with such a copy in it), and the bandwidth follows from
-what a large copy takes beyond a small one, from and to pageable memory, as the executor copies.
+On a virtual machine these are figures of a moment: where its processors are moved about among the
+cores of the host, two of them may share a cache now (0.2 us, and no time for bytes) and none a
+minute later (0.7 us, 12 GB/s).
+
+Between a CPU and a device of another kind, the latency is the least time of a small copy, and the
+bandwidth follows from what a large copy takes beyond it, from and to pageable memory, as the
+executor copies.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -35,7 +38,7 @@ from tvm_hetero.errors import ProfileError
 from tvm_hetero.machine import available_cores, read_processor
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.platform import Device, Link, Platform
-from tvm_hetero.targets import CPU, HOST_KINDS, dl_device
+from tvm_hetero.targets import HOST_KINDS, dl_device
 
 # Part of every key: raise it when the way of measuring changes, so that old figures are not used.
 METHOD = "links/3"
@@ -68,8 +71,8 @@ def measure_links(platform: Platform, store: CostStore | None = None) -> Platfor
         If a device's cores may not be used by this process, or the measurement fails.
     """
     store = CostStore() if store is None else store
-    links = [_link(a, b, store) for a, b in open_pairs(platform)]
-    links += [_copy_link(platform, a, b, store) for a, b in open_copies(platform)]
+    pairs = [*open_pairs(platform), *open_copies(platform)]
+    links = [_link(platform, a, b, store) for a, b in pairs]
     return replace(platform, links=(*platform.links, *links)) if links else platform
 
 
@@ -114,33 +117,16 @@ def _cores_known(device: Device) -> bool:
     return device.kind not in HOST_KINDS or bool(device.cores)
 
 
-def copy_figures(
-    copies: Mapping[str, Sequence[float]], handovers: Sequence[float] = ()
-) -> tuple[float, float]:
-    """Latency (s) and bandwidth (bytes/s) from the seconds of copies by size in bytes.
-
-    `handovers` are seconds of copies from kernel to kernel, where these were measured.
-    """
+def copy_figures(copies: Mapping[str, Sequence[float]]) -> tuple[float, float]:
+    """Latency (s) and bandwidth (bytes/s) from the seconds of copies by size in bytes."""
     least = {int(size): min(seconds) for size, seconds in copies.items()}
     small, large = min(least), max(least)
-    rest = least[large] - least[small]
-    bandwidth = (large - small) / rest if rest > 0 else MOST_BANDWIDTH
-    latency = statistics.quantiles(handovers, n=4)[0] if handovers else least[small]
-    return _bounded(latency, bandwidth)
+    return link_figures(least[small], (least[large] - least[small]) / (large - small))
 
 
-def link_figures(found: Mapping[str, Any]) -> tuple[float, float]:
-    """Latency (s) and bandwidth (bytes/s) from what the child answers.
-
-    `found` has the seconds of each hand-over under ``handovers``, and those of each read, by size
-    in bytes, under ``own`` and ``other``.
-    """
-    latency = statistics.quantiles(found["handovers"], n=4)[0]
-    per_byte = statistics.median(
-        (min(found["other"][size]) - min(found["own"][size])) / int(size) for size in found["own"]
-    )
-    bandwidth = 1 / per_byte if per_byte > 0 else MOST_BANDWIDTH
-    return _bounded(latency, bandwidth)
+def link_figures(latency: float, per_byte: float) -> tuple[float, float]:
+    """Latency (s) and bandwidth (bytes/s) from what was measured, without what is noise."""
+    return _bounded(latency, 1 / per_byte if per_byte > 0 else MOST_BANDWIDTH)
 
 
 def _bounded(latency: float, bandwidth: float) -> tuple[float, float]:
@@ -155,23 +141,8 @@ def _three_digits(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _link(src: Device, dst: Device, store: CostStore) -> Link:
-    """A link between CPUs that share a memory, from the first core of one to the other's."""
-    for device in (src, dst):
-        _require_cores(device)
-    key = canonical_json([METHOD, read_processor().identity, list(src.cores), list(dst.cores)])
-    known = store.find_link(key)
-    if known is None:
-        places = [{"core": device.cores[0], "memory": [CPU, 0]} for device in (src, dst)]
-        found = _answer(src, dst, {"ask": "link", "from": places[0], "to": places[1]})
-        known = link_figures(found)
-        store.add_link(key, *known)
-    latency, bandwidth = known
-    return Link(src.name, dst.name, bandwidth=bandwidth, latency=latency)
-
-
-def _copy_link(platform: Platform, src: Device, dst: Device, store: CostStore) -> Link:
-    """A link between a CPU and a device with memory of its own."""
+def _link(platform: Platform, src: Device, dst: Device, store: CostStore) -> Link:
+    """A link between two devices; at least one is a CPU, whose first core is measured."""
     places, others = [], []
     for device in (src, dst):
         on_cpu = device.kind in HOST_KINDS
@@ -181,12 +152,17 @@ def _copy_link(platform: Platform, src: Device, dst: Device, store: CostStore) -
             others.append(dict(device.target or {}))
         memory = list(dl_device(platform, device))
         places.append({"core": device.cores[0] if on_cpu else None, "memory": memory})
-    question = {"ask": "copy", "from": places[0], "to": places[1]}
+    if not others:
+        places.sort(key=canonical_json)  # measured both ways in turns: one figure for the two
+    question = {"from": places[0], "to": places[1]}
     key = canonical_json([METHOD, read_processor().identity, others, question])
     known = store.find_link(key)
     if known is None:
         found = _answer(src, dst, question)
-        known = copy_figures(found["copies"], found["handovers"])
+        copies = found.get("copies")
+        known = (
+            copy_figures(copies) if copies else link_figures(found["latency"], found["per_byte"])
+        )
         store.add_link(key, *known)
     latency, bandwidth = known
     return Link(src.name, dst.name, bandwidth=bandwidth, latency=latency)
