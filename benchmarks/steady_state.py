@@ -7,7 +7,7 @@
 
 Each light model with random weights, in one process and in turns, in rounds:
 
-- ``single``: one device, core 0, batches in a stream (what the others are to be measured by);
+- ``single``: the better device alone, batches in a stream (what others are measured by);
 - ``plan``: two devices, a core each, partitioned for throughput with two elements in a batch;
 - ``threads``: our build for one device that has both cores, so that each kernel is divided;
 - ``ort_threads``: ONNX Runtime with two threads, run after run; ``ort_batches``: the same with both

@@ -111,7 +111,7 @@ def _steady(document: Document) -> str:
         "## Two cores in the steady state", "",
         "Images per second, the median of "
         f"{document['rounds']} rounds of {document['seconds']:g} s in which all sides took turns. "
-        "*One device* is core 0 alone, batches in a stream; the *plan* has two devices of a core "
+        "*One device* is one core alone, batches in a stream; the *plan* has two devices of a core "
         f"each, {document['batch']} images in a batch; *two threads* is our build for one device "
         "of both cores; *ORT, batches* is ONNX Runtime with two threads that takes both images at "
         "once, *ORT, 2 processes* in two processes of one thread, each pinned to a core. *Others* "
