@@ -7,6 +7,7 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/reflection/registry.h>
 #include <tvm_hetero/plan.h>
 
 #include <cerrno>
@@ -240,6 +241,15 @@ bool ConfigureThreadPool(const std::vector<int>& cores) {
   for (int core : cores) names.push_back(ffi::String(std::to_string(core)));
   (*configure)(kOneCorePerThread, static_cast<int>(cores.size()), names);
   return true;
+}
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  namespace refl = tvm::ffi::reflection;
+  // For weights: TVM's own allocation is aligned too, but not in huge pages.
+  refl::GlobalDef().def("tvm_hetero.empty",
+                        [](const ffi::Shape& shape, DLDataType dtype, DLDevice device) {
+                          return Empty(shape, dtype, device);
+                        });
 }
 
 }  // namespace tvm_hetero

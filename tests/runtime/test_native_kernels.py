@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import time
+from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,7 @@ from tests.runtime.kernel_plans import (
     view,
 )
 from tvm_hetero.errors import NumericsError, RunError
+from tvm_hetero.runtime import native
 
 VALUES = np.arange(SIZE, dtype="float32")
 
@@ -302,6 +306,43 @@ def test_each_kernel_is_timed_on_request() -> None:
     with pytest.raises(NumericsError):
         executor.run()
     assert math.isnan(executor.kernel_times()[1])  # the second one was not reached
+
+
+def wait_for_idle(executor: native.NativeExecutor) -> None:
+    """Until no worker is at any request: only then can kernels be set."""
+    while True:
+        try:
+            return executor.set_library(0, library())
+        except RunError as error:
+            assert "in flight" in str(error)
+            time.sleep(1e-4)
+
+
+def test_a_cancelled_request_ends_between_two_kernels() -> None:
+    plan = KernelPlan()
+    x = plan.vector()
+    there = [("in", 0), *[("scratch", BYTES * (k % 2)) for k in range(9999)], ("out", 0)]
+    calls = [call("negate", view(*a), view(*b)) for a, b in itertools.pairwise(there)]
+    executor = plan.output(plan.kernels([x], calls, scratch=2 * BYTES)[0]).create()
+    executor.profile_kernels(True)
+    seen_in_the_middle = False
+    for attempt in range(500):
+        request = executor.submit([aligned(VALUES)], 0.0, -1.0, False)
+        time.sleep(attempt % 20 * 5e-5)
+        if executor.cancel(request):
+            with pytest.raises(CancelledError):
+                executor.take(request)
+        else:
+            executor.take(request)
+        wait_for_idle(executor)
+        times = executor.kernel_times()
+        seen_in_the_middle = not math.isnan(times[0]) and math.isnan(times[-1])
+        if seen_in_the_middle:
+            break
+    assert seen_in_the_middle
+    executor.set_input("x", aligned(VALUES))
+    executor.run()
+    np.testing.assert_array_equal(executor.get_output("y").numpy(), VALUES)
 
 
 # ------------------------------------------------------------------- a memory of one's own
