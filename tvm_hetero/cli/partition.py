@@ -43,7 +43,10 @@ def partition(
     ] = False,
     json_output: options.AsJson = False,
 ) -> None:
-    """Place a model on devices and compile it; what runs is decided by measuring."""
+    """Place a model on devices and compile it.
+
+    Plan and best single device are run; the quicker one is what the artifact runs.
+    """
     from tvm_hetero.report.plan import schedule_text
     from tvm_hetero.report.text import printable
 
