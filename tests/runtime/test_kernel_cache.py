@@ -32,9 +32,10 @@ BIG, LITTLE = two_cpus().devices
 
 
 def kernels_of(seed: int, device: Device) -> dict[str, tirx.PrimFunc]:
-    """All kernels of the small model that a device can run, from one of its placements."""
+    """Some kernels of the small model for a device, from one of its placements."""
     module = placed(seed)
-    return network_kernels(module, device, dict.fromkeys(read_main(module).task_ids, "rule"))
+    tasks = sorted(read_main(module).task_ids)[-4:]
+    return network_kernels(module, device, dict.fromkeys(tasks, "rule"))
 
 
 @pytest.fixture(scope="module")
