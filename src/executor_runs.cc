@@ -1,7 +1,6 @@
 // Runs on the inputs that are set, and what was measured of them. A run is a request like any other,
 // but not in the list: nobody else can find it.
 #include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
 #include <tvm_hetero/executor.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "executor_internal.h"
 #include "program.h"
 #include "request_desk.h"
+#include "request_sleep.h"
 #include "worker.h"
 
 namespace tvm_hetero {
@@ -58,12 +58,11 @@ class SignalWatch {
   void Look() {
     if (Clock::now() < next_) return;
     if (TVMFFIEnvCheckSignals() != 0) throw ffi::EnvErrorAlreadySet();
-    next_ = Clock::now() + kPeriod;
+    next_ = Clock::now() + kSignalPeriod;
   }
 
  private:
-  static constexpr std::chrono::milliseconds kPeriod{100};
-  Clock::time_point next_{Clock::now() + kPeriod};
+  Clock::time_point next_{Clock::now() + kSignalPeriod};
 };
 
 void RefuseCount(int64_t count, const char* what) {

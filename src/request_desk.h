@@ -102,9 +102,6 @@ class RequestDesk {
 
   Lock Acquire() const;
 
-  template <typename Ready>
-  bool Sleep(Lock* lock, std::condition_variable* changed, TimeLimit limit, Ready ready);
-
   // All of these need the lock.
   void RequireOpen() const;
   bool HasRoom() const { return !free_.empty() && dying_ == 0; }

@@ -16,6 +16,8 @@ namespace {
 
 constexpr double kNotIdle = std::numeric_limits<double>::quiet_NaN();
 
+bool HasThreadPool() { return ffi::Function::GetGlobal("runtime.config_threadpool").has_value(); }
+
 }  // namespace
 
 Worker::Worker(const Plan& plan, const Program& program, int index, Board* board,
@@ -169,7 +171,7 @@ int Worker::StepWithoutKernels() const {
 
 void Worker::Work() {
   do {
-    if (!pool_configured_) SetUpThread();  // until TVM is loaded, if that is after our start
+    if (!pool_configured_ && HasThreadPool()) SetUpThread();  // TVM was loaded after our start
     if (HasNews()) Accept();
     for (int job; (job = FirstReady()) >= 0;) {
       RunNext(static_cast<size_t>(job));

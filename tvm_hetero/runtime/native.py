@@ -7,44 +7,20 @@ loaded when the first executor is made. What a plan is stands in
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import functools
 import importlib
 import json
-import threading
-import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_hetero.errors import (
-    ArtifactError,
-    DeadlineError,
-    FormatError,
-    NumericsError,
-    PlatformError,
-    RunError,
-)
+from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunError
+from tvm_hetero.runtime.native_calls import EXECUTORS, call
 
 if TYPE_CHECKING:
     from tvm_ffi import Tensor
-
-# Executors that live, threads that are inside a call of one, and whether it is too late for another
-# call: for `_close_all`.
-_EXECUTORS: weakref.WeakSet[NativeExecutor] = weakref.WeakSet()
-_CALLERS: set[int] = set()
-_ENDING = threading.Event()
-
-# How the text of a request's error begins, where it is not a RunError (src/request_desk.cc).
-_KINDS: dict[str, type[Exception]] = {
-    "cancelled": CancelledError,
-    "deadline": DeadlineError,
-    "numerics": NumericsError,
-}
 
 _FUNCTIONS = (
     *("set_functions", "set_library", "set_constant", "check_numerics", "profile_kernels"),
@@ -143,10 +119,10 @@ class NativeExecutor:
         self._functions = {name: module[name] for name in _FUNCTIONS}
         self.frames = int(module["frames"]())
         self.stages = tuple(int(stage) for stage in module["stages"]())
-        _EXECUTORS.add(self)
+        EXECUTORS.add(self)
 
     def _do(self, name: str, *arguments: Any) -> Any:
-        return _call(self._functions[name], *arguments)
+        return call(self._functions[name], *arguments)
 
     # ------------------------------------------------------------------------ set once
 
@@ -392,11 +368,15 @@ class NativeExecutor:
         """
         self._functions["stop"]()
 
+    def join(self) -> None:
+        """`close`, and wait for the ends of the threads (in a step of ours: without the wait)."""
+        self._functions["shutdown"]()
+
     def __del__(self) -> None:
         # C++ joins the workers with the interpreter's lock held; a step in Python needs that lock.
         # So join them here: a call lets go of it.
         with contextlib.suppress(AttributeError, RuntimeError):
-            self._functions["shutdown"]()
+            self.join()
 
 
 def _indices(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -410,42 +390,3 @@ def _index(indices: Mapping[str, int], which: int | str, kind: str) -> int:
         known = ", ".join(repr(name) for name in indices) or "none"
         raise RunError(f"there is no {kind} {which!r}; the plan has: {known}")
     return indices[which]
-
-
-def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call into C++; what it throws becomes an error of ours (Ctrl-C stays what it is)."""
-    caller = threading.get_ident()
-    # A signal's handler may call an executor in the middle of a call of one.
-    is_outermost = caller not in _CALLERS
-    _CALLERS.add(caller)
-    try:
-        if _ENDING.is_set():
-            raise RunError("the interpreter is ending: no executor can be used any more")
-        return function(*arguments)
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        text = str(error)
-        kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
-        raise _KINDS.get(kind, RunError)(text) from error
-    finally:
-        if is_outermost:
-            _CALLERS.discard(caller)
-
-
-@atexit.register
-def _close_all(limit: float = 10.0) -> None:
-    """End the runs of daemon threads before the interpreter ends; wait ``limit`` seconds at most.
-
-    A thread that comes back from C++ to an interpreter that has ended is unwound by Python, and
-    tvm-ffi's wrapper of a call aborts the process on that (with executors or without).
-    """
-    _ENDING.set()
-    executors = list(_EXECUTORS)
-    for executor in executors:
-        executor.close()
-    end = time.monotonic() + limit
-    while _CALLERS - {threading.get_ident()} and time.monotonic() < end:
-        time.sleep(0.001)
-    # Workers may be inside a function of Python, of requests that nobody waits for.
-    for executor in executors:
-        with contextlib.suppress(RuntimeError):
-            executor._functions["shutdown"]()

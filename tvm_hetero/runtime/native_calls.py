@@ -1,0 +1,73 @@
+"""Calls from Python into the C++ executor: whose errors they raise, and how they end in time.
+
+tvm-ffi lets go of the interpreter's lock for the time of a call. What C++ throws is a built-in
+exception of Python's; the text's beginning says which of ours it is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any
+
+from tvm_hetero.errors import DeadlineError, NumericsError, RunError
+
+if TYPE_CHECKING:
+    from tvm_hetero.runtime.native import NativeExecutor
+
+# Executors that live, threads that are inside a call of one, and whether it is too late for another
+# call: for `_close_all`.
+EXECUTORS: weakref.WeakSet[NativeExecutor] = weakref.WeakSet()
+_CALLERS: set[int] = set()
+_ENDING = threading.Event()
+
+# How the text of a request's error begins, where it is not a RunError (src/request_desk.cc).
+_KINDS: dict[str, type[Exception]] = {
+    "cancelled": CancelledError,
+    "deadline": DeadlineError,
+    "numerics": NumericsError,
+}
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call into C++; what it throws becomes an error of ours (Ctrl-C stays what it is)."""
+    caller = threading.get_ident()
+    # A signal's handler may call an executor in the middle of a call of one.
+    is_outermost = caller not in _CALLERS
+    _CALLERS.add(caller)
+    try:
+        if _ENDING.is_set():
+            raise RunError("the interpreter is ending: no executor can be used any more")
+        return function(*arguments)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        text = str(error)
+        kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
+        raise _KINDS.get(kind, RunError)(text) from error
+    finally:
+        if is_outermost:
+            _CALLERS.discard(caller)
+
+
+@atexit.register
+def _close_all(limit: float = 10.0) -> None:
+    """End the runs of daemon threads before the interpreter ends; wait ``limit`` seconds at most.
+
+    A thread that comes back from C++ to an interpreter that has ended is unwound by Python, and
+    tvm-ffi's wrapper of a call aborts the process on that (with executors or without).
+    """
+    _ENDING.set()
+    executors = list(EXECUTORS)
+    for executor in executors:
+        executor.close()
+    end = time.monotonic() + limit
+    while _CALLERS - {threading.get_ident()} and time.monotonic() < end:
+        time.sleep(0.001)
+    # Workers may be inside a function of Python, of requests that nobody waits for.
+    for executor in executors:
+        with contextlib.suppress(RuntimeError):
+            executor.join()
