@@ -333,7 +333,7 @@ def test_names_of_devices_lead_nowhere(tmp_path, names):
 
 
 @pytest.mark.parametrize(
-    "names", [("gpu_0/data_0", "a@0"), ("é \U0001f600", "\n\"\\"), ("..", ""), ("x" * 3000, "\0")]
+    "names", [("gpu_0/data_0", "a@0"), ("é \U0001f600", '\n"\\'), ("..", ""), ("x" * 3000, "\0")]
 )
 def test_names_of_tensors_are_kept_whatever_they_are(tmp_path, names):
     build(times(2.0, names=names)).save(tmp_path / "net.hetero")
