@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 from benchmarks.documents import write_document
@@ -51,22 +52,19 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     limit = 1.0 if args.small else args.time_limit
     names = args.models.split(",") if args.models else [TINY] if args.small else MODELS
     batches = [2] if args.small else [int(batch) for batch in args.batches.split(",")]
-    platform = big_and_little()
-    rows = []
-    print(table([]))
-    for name in names:
-        for kind in KINDS:
-            for batch in batches:
-                case = Case(name, Objective(kind, batch=batch), args.small)
-                rows.append(compare(case, platform, limit))
-                print(line(rows[-1]), flush=True)
     everything = (list(names), batches) == (list(MODELS), list(BATCHES))
     output = args.output or (RESULTS if everything else None)
-    if output is not None:
-        write_document(output, "python -m benchmarks.big_little", map(asdict, rows),
-                       target=dict(platform.devices[0].target or {}), little=LITTLE,
-                       time_limit_s=limit)  # fmt: skip
-        print(f"written to {output}")
+    platform = big_and_little()
+    rows: list[Row] = []
+    print(table([]))
+    for name, kind, batch in product(names, KINDS, batches):
+        case = Case(name, Objective(kind, batch=batch), args.small)
+        rows.append(compare(case, platform, limit))
+        print(line(rows[-1]), flush=True)
+        if output is not None:  # each time: the next case may take long
+            write_document(output, "python -m benchmarks.big_little", map(asdict, rows),
+                           target=dict(platform.devices[0].target or {}), little=LITTLE,
+                           time_limit_s=limit)  # fmt: skip
     return rows
 
 

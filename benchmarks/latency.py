@@ -18,6 +18,7 @@ import argparse
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 from benchmarks.documents import write_document
@@ -49,22 +50,20 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     limit = 1.0 if args.small else args.time_limit
     names = args.models.split(",") if args.models else [TINY] if args.small else MODELS
     batches = [2] if args.small else [int(batch) for batch in args.batches.split(",")]
-    platform = two_devices()
-    rows = []
-    print(table([]))
-    for name in names:
-        for batch in batches:
-            case = Case(name, Objective("latency", batch=batch), args.small)
-            rows.append(compare(case, platform, limit))
-            print(line(rows[-1]), flush=True)
-    print(summary(rows))
     everything = (list(names), batches) == (list(MODELS), list(BATCHES))
     output = args.output or (RESULTS if everything else None)
-    if output is not None:
-        write_document(output, "python -m benchmarks.latency", map(asdict, rows),
-                       target=dict(platform.devices[0].target or {}),
-                       time_limit_s=limit)  # fmt: skip
-        print(f"written to {output}")
+    platform = two_devices()
+    rows: list[Row] = []
+    print(table([]))
+    for name, batch in product(names, batches):
+        case = Case(name, Objective("latency", batch=batch), args.small)
+        rows.append(compare(case, platform, limit))
+        print(line(rows[-1]), flush=True)
+        if output is not None:  # each time: the next case may take long
+            write_document(output, "python -m benchmarks.latency", map(asdict, rows),
+                           target=dict(platform.devices[0].target or {}),
+                           time_limit_s=limit)  # fmt: skip
+    print(summary(rows))
     return rows
 
 

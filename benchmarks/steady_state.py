@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import onnx
 
@@ -46,11 +47,13 @@ from benchmarks.execution.contenders import (
     rates_in_turns,
     stream_rate,
 )
+from benchmarks.execution.mode import Mode, in_one_mode
 from benchmarks.execution.pinned import PinnedProcesses
 from benchmarks.performance import write_page
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.cli.measure import OnnxRuntime
 from tvm_hetero.frontends.onnx import light_models
+from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
 from tvm_hetero.runtime.executable import PARTITION, SINGLE
 
@@ -79,6 +82,7 @@ class Row:
     difference: float
     others: float
     build_s: float
+    mode: Mode
 
     @property
     def over_single(self) -> float:
@@ -108,43 +112,52 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     names = args.models.split(",") if args.models else [TINY] if args.small else light_models()
     rounds, seconds = (1, 0.05) if args.small else (args.rounds, _SECONDS)
     print(_HEAD)
-    rows = []
-    for name in names:
-        rows.append(measure(name, rounds, seconds, limit))
-        print(_line(rows[-1]), flush=True)
-    print(summary(rows))
     output = args.output or (None if args.small or args.models else RESULTS)
-    if output is not None:
-        write_document(output, "python -m benchmarks.steady_state", map(asdict, rows),
-                       target=dict(two_devices().devices[0].target or {}),
-                       rounds=rounds, seconds=seconds, batch=BATCH)  # fmt: skip
-        print(f"written to {output}")
+    rows: list[Row] = []
+    for name in names:
+        rows.append(measure(name, rounds, seconds, limit, args.small))
+        print(_line(rows[-1]), flush=True)
+        if output is not None:  # each time: the next model may take long
+            write_document(output, "python -m benchmarks.steady_state", map(asdict, rows),
+                           target=dict(two_devices().devices[0].target or {}),
+                           rounds=rounds, seconds=seconds, batch=BATCH)  # fmt: skip
+    print(summary(rows))
     return rows
 
 
-def measure(name: str, rounds: int, seconds: float, time_limit: float) -> Row:
+def measure(name: str, rounds: int, seconds: float, time_limit: float, small: bool) -> Row:
     """Build one model for two devices and for one of two cores, and let all sides run in turns."""
+
+    def once(platform: Platform) -> dict[str, Any]:
+        return _measure(name, platform, rounds, seconds, time_limit)
+
+    figures, mode = in_one_mode(two_devices(), once, small)
+    return Row(model=name, **figures, mode=mode)
+
+
+def _measure(
+    name: str, platform: Platform, rounds: int, seconds: float, time_limit: float
+) -> dict[str, Any]:
     model = make_model(name)
     objective = Objective("throughput", batch=BATCH)
-    plan = build_plan(model, two_devices(), objective, time_limit)
+    plan = build_plan(model, platform, objective, time_limit)
     threads = build_plan(model, one_device(len(CORES)), objective, time_limit)
     with ExitStack() as stack:
         contenders, error = _contenders(stack, model, plan, threads)
         apart = frozenset({"ort_processes"})
         rates, others = rates_in_turns(contenders, rounds, seconds, apart)
     schedule = plan.placed.schedule
-    return Row(
-        model=name,
-        tasks=len(plan.placed.problem.tasks),
-        devices=len({execution.device for execution in schedule.executions}),
-        predicted=BATCH / schedule.value,
-        bound=BATCH / schedule.lower_bound,
-        median={side: statistics.median(rates[side]) for side in SIDES},
-        best={side: max(rates[side]) for side in SIDES},
-        difference=error,
-        others=others,
-        build_s=plan.build_s,
-    )
+    return {
+        "tasks": len(plan.placed.problem.tasks),
+        "devices": len({execution.device for execution in schedule.executions}),
+        "predicted": BATCH / schedule.value,
+        "bound": BATCH / schedule.lower_bound,
+        "median": {side: statistics.median(rates[side]) for side in SIDES},
+        "best": {side: max(rates[side]) for side in SIDES},
+        "difference": error,
+        "others": others,
+        "build_s": plan.build_s,
+    }
 
 
 def _contenders(
@@ -174,7 +187,7 @@ def _contenders(
 _HEAD = (
     f"images/s      {'single':>9}{'plan':>9}{'predict.':>9}{'threads':>9}{'ORT 2 th.':>10}"
     f"{'ORT b. 2':>10}{'ORT 2 pr.':>10}{'/single':>9}{'goal':>6}{'/rivals':>9}{'goal':>6}"
-    f"{'error':>8}{'others':>8}"
+    f"{'error':>8}{'others':>8}{'link us':>8}"
 )
 
 
@@ -185,7 +198,7 @@ def _line(row: Row) -> str:
         f"{rates['threads']:>9.2f}{rates['ort_threads']:>10.2f}{rates['ort_batches']:>10.2f}"
         f"{rates['ort_processes']:>10.2f}"
         f"{row.over_single:>9.2f}{page.STEADY_GOAL:>6}{row.over_rivals:>9.2f}{1:>6}"
-        f"{row.difference:>8.0e}{row.others:>8.1f}"
+        f"{row.difference:>8.0e}{row.others:>8.1f}{row.mode.text:>8}"
     )
 
 

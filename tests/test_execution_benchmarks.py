@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -28,8 +29,10 @@ def test_steady_state_small(capsys):
     assert "ORT 2 pr." in printed and "goal 1.9" in printed
 
 
-def test_latency_small(capsys):
-    (row,) = latency.main(["--small"])
+def test_latency_small(tmp_path, capsys):
+    (row,) = latency.main(["--small", "--output", str(tmp_path / "latency.json")])
+    (kept,) = json.loads((tmp_path / "latency.json").read_text(encoding="utf-8"))["rows"]
+    assert kept["mode"]["handover_s"] == pytest.approx(row.mode.handover_s, rel=1e-3)
     assert (row.model, row.objective, row.batch) == (TINY, "latency", 2)
     _plausible(row)
     assert "goal 5" in capsys.readouterr().out
@@ -94,6 +97,7 @@ def test_rates_are_those_of_the_window_in_which_all_work():
 HEAD = {
     "machine": "M", "cores": 2, "load": 0.0, "target": {"mcpu": "znver5"}, "versions": {"tvm": "1"},
 }  # fmt: skip
+MODE = {"handover_s": 2.5e-7, "crossing_bps": 1e10, "moved": False}
 RATES = {
     "single": 10.0, "plan": 19.5, "threads": 15.0, "ort_threads": 18.0, "ort_batches": 20.0,
     "ort_processes": 16.0,
@@ -101,11 +105,12 @@ RATES = {
 TIMES = {
     "bound_s": 1e-3, "predicted_s": 1.25e-3, "plan_median_s": 1.5e-3, "single_median_s": 2e-3,
     "ort_median_s": 3e-3, "others": 0.0, "model": "net", "batch": 8, "objective": "latency",
+    "mode": {**MODE, "moved": True},
 }  # fmt: skip
 FOUND = {
     "steady_state": {
         **HEAD, "rounds": 7, "seconds": 1.5, "batch": 2,
-        "rows": [{"model": "net", "median": RATES, "predicted": 20.0, "others": 0.0}],
+        "rows": [{"model": "net", "median": RATES, "predicted": 20.0, "others": 0.0, "mode": MODE}],
     },
     "latency": {**HEAD, "rows": [TIMES]},
     "big_little": {**HEAD, "little": "x86-64-v2", "rows": [TIMES]},
@@ -147,7 +152,7 @@ def test_every_goal_is_printed_beside_what_was_reached():
     ("name", "line"),
     [
         ("steady_state", "| net | 10.0 | 19.5 | 20.0 | 15.0 | 18.0 | 20.0 | 16.0 | 1.95 | 0.97 |"),
-        ("latency", "| net | 8 | 1.00 | 1.25 | 1.50 | +20.0 % | 1.50 | 2.00 | 1.33 | 3.00 | 0.0 |"),
+        ("latency", "| 1.25 | 1.50 | +20.0 % | 1.50 | 2.00 | 1.33 | 3.00 | 0.0 | 0.25 (changed) |"),
         ("big_little", "| net | latency | 8 | 2.00 | 1.00 | 1.25 | 1.50 | 1.33 | 2.00 | 3.00 |"),
         ("dispatch", "| kernel call | executor | 1 | 0.10 | 3.00 | 4.00 |"),
         ("soak", "90 done, 6 cancelled, 3 late; 0 wrong or out of order, 1 lost."),

@@ -22,6 +22,7 @@ from benchmarks.execution.contenders import (
     executors_of,
     peer_runner,
 )
+from benchmarks.execution.mode import Mode, in_one_mode
 from tvm_hetero.cli.measure import OnnxRuntime
 from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.platform import Platform
@@ -50,7 +51,7 @@ class Row:
 
     ``devices`` says which work in the plan, ``single_device`` which one was best alone;
     ``difference`` is the largest deviation from ONNX Runtime, relative; ``others`` the cores that
-    other programs kept busy.
+    other programs kept busy; ``mode`` which cores of the host we were on.
     """
 
     model: str
@@ -71,6 +72,7 @@ class Row:
     difference: float
     others: float
     build_s: float
+    mode: Mode
 
     @property
     def error(self) -> float:
@@ -99,17 +101,24 @@ def compare(case: Case, platform: Platform, time_limit: float) -> Row:
     ONNX Runtime has as many threads as the platform has cores, and takes the elements of a batch
     one after another or all at once, whichever is quicker.
     """
+
+    def measure(linked: Platform) -> dict[str, Any]:
+        return _compare(case, linked, time_limit)
+
+    figures, mode = in_one_mode(platform, measure, case.small)
+    objective = case.objective
+    return Row(case.model, objective.kind, objective.batch, **figures, mode=mode)
+
+
+def _compare(case: Case, platform: Platform, time_limit: float) -> dict[str, Any]:
     model = make_model(case.model)
     built = build_plan(model, platform, case.objective, time_limit)
     cores = sum(len(device.cores) for device in platform.devices)
-    return Row(
-        model=case.model,
-        objective=case.objective.kind,
-        batch=case.objective.batch,
+    return {
         **_said(built),
         **_measured(case, built, model, cores),
-        build_s=built.build_s,
-    )
+        "build_s": built.build_s,
+    }
 
 
 def _said(built: Built) -> dict[str, Any]:
@@ -170,7 +179,7 @@ def table(rows: Iterable[Row]) -> str:
 _HEAD = (
     f"{'model':<14}{'objective':<12}{'batch':>5}{'tasks':>6}{'bound ms':>10}{'predict.':>10}"
     f"{'measured':>10}{'error %':>9}{'/bound':>8}{'single':>10}{'speed-up':>10}{'possible':>10}"
-    f"{'ORT':>10}{'diff.':>8}{'others':>8}"
+    f"{'ORT':>10}{'diff.':>8}{'others':>8}{'link us':>8}"
 )
 
 
@@ -182,5 +191,5 @@ def line(row: Row) -> str:
         + "".join(f"{1e3 * seconds:>10.3f}" for seconds in times)
         + f"{100 * row.error:>9.1f}{row.over_bound:>8.2f}{1e3 * row.single_median_s:>10.3f}"
         f"{row.speed_up:>10.2f}{row.possible:>10.2f}{1e3 * row.ort_median_s:>10.3f}"
-        f"{row.difference:>8.0e}{row.others:>8.1f}"
+        f"{row.difference:>8.0e}{row.others:>8.1f}{row.mode.text:>8}"
     )

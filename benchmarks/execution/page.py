@@ -97,7 +97,7 @@ def _soak_goals(document: Document) -> list[list[str]]:
 def _steady(document: Document) -> str:
     heads = ["model", "one device", "**plan**", "predicted", "two threads", "ORT, 2 threads",
              "ORT, batches", "ORT, 2 processes", "plan / one device", "plan / best rival",
-             "others"]  # fmt: skip
+             "others", "link, µs"]  # fmt: skip
     lines = []
     for row in document["rows"]:
         rates = row["median"]
@@ -105,7 +105,7 @@ def _steady(document: Document) -> str:
         figures += [rates[side] for side in RIVALS[1:]]
         lines.append([
             row["model"], *(f"{figure:.1f}" for figure in figures),
-            f"{over_single(row):.2f}", f"{over_rivals(row):.2f}", f"{row['others']:.1f}",
+            f"{over_single(row):.2f}", f"{over_rivals(row):.2f}", *_circumstances(row),
         ])  # fmt: skip
     return "\n".join([
         "## Two cores in the steady state", "",
@@ -115,7 +115,9 @@ def _steady(document: Document) -> str:
         f"each, {document['batch']} images in a batch; *two threads* is our build for one device "
         "of both cores; *ORT, batches* is ONNX Runtime with two threads that takes both images at "
         "once, *ORT, 2 processes* in two processes of one thread, each pinned to a core. *Others* "
-        "says how many cores other programs kept busy.", "",
+        "says how many cores other programs kept busy, *link* what a hand-over between the two "
+        "cores took: one figure or another, as the processors of this virtual machine share a "
+        "cache of their host or not.", "",
         machine(document), "", table(heads, lines), "",
     ])  # fmt: skip
 
@@ -129,11 +131,12 @@ def _latency(document: Document) -> str:
         "once, whichever is quicker).", "",
         machine(document), "",
         table(["model", "batch", "bound", "predicted", "**measured**", "error",
-               "measured / bound", "one device", "speed-up", "ONNX Runtime", "others"],
+               "measured / bound", "one device", "speed-up", "ONNX Runtime", "others",
+               "link, µs"],
               [[row["model"], row["batch"], *_times(row), f"{100 * error(row):+.1f} %",
                 _over(row, "plan_median_s", "bound_s"), _ms(row["single_median_s"]),
                 _over(row, "single_median_s", "plan_median_s"), _ms(row["ort_median_s"]),
-                f"{row['others']:.1f}"] for row in document["rows"]]), "",
+                *_circumstances(row)] for row in document["rows"]]), "",
     ])  # fmt: skip
 
 
@@ -146,12 +149,18 @@ def _big_little(document: Document) -> str:
         "costs leave. ONNX Runtime has two threads at full width on both cores.", "",
         machine(document), "",
         table(["model", "objective", "batch", "fast core", "bound", "predicted", "**measured**",
-               "**speed-up**", "possible", "ONNX Runtime", "others"],
+               "**speed-up**", "possible", "ONNX Runtime", "others", "link, µs"],
               [[row["model"], row["objective"], row["batch"], _ms(row["single_median_s"]),
                 *_times(row), _over(row, "single_median_s", "plan_median_s"),
                 _over(row, "single_median_s", "bound_s"), _ms(row["ort_median_s"]),
-                f"{row['others']:.1f}"] for row in document["rows"]]), "",
+                *_circumstances(row)] for row in document["rows"]]), "",
     ])  # fmt: skip
+
+
+def _circumstances(row: Row) -> list[str]:
+    """Cores that others kept busy, and how long a hand-over took (`execution.mode`)."""
+    mark = " (changed)" if row["mode"]["moved"] else ""
+    return [f"{row['others']:.1f}", f"{1e6 * row['mode']['handover_s']:.2f}{mark}"]
 
 
 def _times(row: Row) -> list[str]:
