@@ -32,7 +32,7 @@ struct FloatKind {
   static std::optional<NonFinite> Find(const void* data, int64_t size) {
     const Bits* bits = static_cast<const Bits*>(data);
     int64_t count = 0;
-    for (int64_t i = 0; i < size; ++i) count += IsNonFinite(bits[i]);  // vectorized
+    for (int64_t i = 0; i < size; ++i) count += IsNonFinite(bits[i]);
     if (count == 0) return std::nullopt;
     int64_t first = 0;
     while (!IsNonFinite(bits[first])) ++first;
