@@ -58,7 +58,8 @@ class LoweredMain:
     `views` maps a view's variable to the expression that it is. ``task_ids[i]`` is the name of
     call i in a task graph: ``<position>.<kernel>``, unique because of the position, readable
     because of the kernel. An annotated module has other positions (its calls stand in the order
-    of a schedule), so it carries the ids in the attribute `TASK_IDS`.
+    of a schedule), so it carries the ids in the attribute `TASK_IDS`; in that of a batch they bear
+    the element (`tvm_hetero.passes.elements`).
     """
 
     function: relax.Function
@@ -68,6 +69,7 @@ class LoweredMain:
     result: Any
     task_ids: tuple[str, ...]
     _call_of: dict[Any, int] = field(repr=False)
+    _param_of: dict[Any, int] = field(repr=False)
 
     def root(self, expr: Any) -> Root | None:
         """The root that `expr` names; None for a constant, or a view of one.
@@ -97,9 +99,8 @@ class LoweredMain:
             return Root(self._call_of[expr], 0)
         if expr in self.views:
             return self._origin(self.views[expr])
-        for i, param in enumerate(self.params):
-            if param.same_as(expr):
-                return Root(None, i)
+        if expr in self._param_of:
+            return Root(None, self._param_of[expr])
         raise ModelError(f"{expr}: expected the name of one tensor; is the module lowered?")
 
     def _item_origin(self, expr: Any, index: int) -> Any:
@@ -202,6 +203,7 @@ def read_main(mod: tvm.IRModule) -> LoweredMain:
         result=function.body.body,
         task_ids=_task_ids(function, calls),
         _call_of={call.var: call.position for call in calls},
+        _param_of={param: i for i, param in enumerate(function.params)},
     )
 
 
@@ -269,7 +271,8 @@ def static_shape(ty: relax.TensorType, where: str) -> tuple[int, ...]:
     ModelError
         If a dimension is unknown.
     """
-    dims = None if ty.shape is None else getattr(ty.shape, "values", None)
+    values = None if ty.shape is None else getattr(ty.shape, "values", None)
+    dims = None if values is None else tuple(values)  # each item costs a call of TVM's
     if dims is None or not all(isinstance(d, tvm.tirx.IntImm) for d in dims):
         raise ModelError(
             f"{where} has the shape {ty.shape}; expected whole numbers: import the model with "

@@ -16,7 +16,7 @@ of batches of 4 on one core (Zen 5; ms, least of ten), and the largest sum of we
     bvlc_alexnet   11.22         11.04  10.98  11.63
     =============  ============  =====  =====  =======
 
-(ResNet-50, DenseNet, VGG and ZFNet differ by less than 2 %.)
+(On TVM's VM, beside other work. ResNet-50, DenseNet, VGG and ZFNet differ by less than 3 %.)
 
 No tensor gets later by it than the schedule says. The executions of a stretch are of the same
 elements and follow each other on their device, with no copy that it is busy with between them;
