@@ -35,8 +35,8 @@ class BufferPool {
    * \brief A tensor of this type on `device` that nobody else holds.
    *
    * The pool keeps a reference to everything that it hands out; a buffer is free again when that is
-   * the last one. So a caller who keeps an output of an earlier run keeps its contents too. A caller
-   * may keep any number of them: the pool lets go of the oldest, for which it would wait in vain.
+   * the last one. So a caller who keeps an output of an earlier run keeps its contents too. He may
+   * keep any number of them: the pool lets go of the oldest, for which it would wait in vain.
    */
   ffi::Tensor Take(ffi::ShapeView shape, DLDataType dtype, DLDevice device);
 

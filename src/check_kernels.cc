@@ -1,9 +1,8 @@
-// A kernel reads and writes where it is told to, without a look: a wrong offset in a plan would be a
-// wrong result or a crash. So before anything runs, each argument must be a view
+// A kernel reads and writes where it is told to, without a look: a wrong offset in a plan would be
+// a wrong result or a crash. So before anything runs, each argument must be a view
 //
-//   of a slot     that is there, and whose size in bytes it has, where this is known beforehand (the
-//                 bytes of constants and of results of foreign functions show when they are there:
-//                 KernelStep looks then);
+//   of a slot     that is there, and whose size in bytes it has, where this is known beforehand
+//                 (otherwise KernelStep looks at the tensor when it is there);
 //   of scratch    aligned, and within what the step asks for;
 //
 // and in the order of the calls

@@ -1,5 +1,5 @@
-// Checks of a plan, in the order of the functions below: names, indices, shapes, who fills each slot,
-// devices, the memory that kernels are given (check_kernels.cc), and deadlock.
+// Checks of a plan, in the order of the functions below: names, indices, shapes, who fills each
+// slot, devices, the memory that kernels are given (check_kernels.cc), and deadlock.
 //
 // Deadlock. A step waits for two kinds of other steps: the one before it on its worker, and those
 // that fill its in-slots. The executor gets stuck exactly when these 'waits for' edges have a
@@ -70,7 +70,7 @@ void CheckIndices(const Plan& plan) {
   }
 }
 
-/*! \brief Sizes from 0 on, and a size in bits below 2^63, as all that is computed with it relies on. */
+/*! \brief Sizes from 0 on, and a size in bits below 2^63, on which all that is computed relies. */
 void CheckShape(const std::string& row, const std::vector<int64_t>& shape, int64_t bits) {
   for (int64_t size : shape) {
     if (size < 0) {

@@ -7,8 +7,8 @@
  *   tvm_hetero.fault_count(kind)         how often points of that kind were passed since then
  *
  * kind is "kernel" (each kernel of a kernels step, each call step), "copy", "allocation" (of a
- * tensor or scratch) or "worker" (the loop of a worker's thread, outside of any step). A point costs
- * one load of a flag that nobody writes unless something is armed.
+ * tensor or scratch) or "worker" (the loop of a worker's thread, before each step). A point costs one
+ * load of a flag that nobody writes unless something is armed.
  */
 #ifndef TVM_HETERO_FAULTS_H_
 #define TVM_HETERO_FAULTS_H_

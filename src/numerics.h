@@ -22,8 +22,8 @@ struct NonFinite {
 /*!
  * \brief The values of a compact tensor that are NaN or infinite.
  *
- * float16, bfloat16, float32 and float64 are looked at; all other types are taken for finite. Memory
- * of a device is copied to the host first, after the thread's stream on it has been waited for.
+ * float16, bfloat16, float32 and float64 are looked at; all other types are taken for finite.
+ * Memory of a device is copied to the host first, after the thread's stream on it has been waited for.
  */
 std::optional<NonFinite> FindNonFinite(const DLTensor& tensor);
 

@@ -17,9 +17,9 @@
  * full. Every slot is filled by an input, a constant or exactly one step. All numbers that name
  * something (worker, device, slot) are indices into the lists above.
  *
- * A kernels step lists calls of compiled kernels that write into memory given to them ("destination
- * passing"). An argument is a view, of a shape of its own, of the bytes of an in-slot or out-slot of
- * the step (by its position in `ins` or `outs`), or of the worker's scratch arena (by its offset):
+ * A kernels step lists calls of compiled kernels that write into memory given to them
+ * ("destination passing"). An argument is a view, of a shape of its own, of the bytes of an in-slot
+ * or out-slot of the step (by its position in `ins` or `outs`), or of the worker's scratch arena (by its offset):
  * there live the tensors that nobody outside the step sees, where the storage planning of the
  * partitioner has put them. Arguments that a call reads stand first, those that it writes last.
  */
