@@ -18,9 +18,13 @@ it, and a guess would look like a fact. Two things are said though they are not 
 - Each CPU device may use *all* of the RAM. Every task runs on one device, and a tensor that two
   CPU devices share exists once, so the sum over the devices is what one device alone would need.
   (Giving each its share would refuse a model of 60 % of the RAM on any one device.)
-- CPU devices have ``overlap: true``. Handing a tensor over is passing a pointer, so neither side
-  is kept busy; what the reader pays for a tensor that lies in the other's cache is the link's
-  time (`tvm_hetero.cost_models.links` measures it). GPUs have copy engines.
+- CPU devices have ``overlap: false`` where there are no GPUs. Nothing is copied between them, but
+  what another core has written, or has read where something new is written, is fetched line by
+  line by the kernels at both ends, which keeps both cores busy. The link's time is that time
+  (`tvm_hetero.cost_models.links` measures it: nothing where cores share a cache, 0.1 ns a byte
+  where they do not). Inception v1 for one input on two cores that do not: predicted 10.6 ms,
+  measured 10.3 to 10.6; with ``overlap: true`` predicted 10.2, measured 10.8.
+- GPUs have copy engines, and the CPU beside them goes on computing: ``overlap: true`` for both.
 """
 
 from __future__ import annotations
@@ -182,7 +186,11 @@ def _cpu(i: int, cores: tuple[int, ...], mcpu: str | None, machine: Machine) -> 
         target["mcpu"] = mcpu
     target["num-cores"] = len(cores)
     return Device(
-        name=f"cpu{i}", target=target, cores=cores, memory=machine.memory, overlap=True
+        name=f"cpu{i}",
+        target=target,
+        cores=cores,
+        memory=machine.memory,
+        overlap=bool(machine.gpus),
     )
 
 

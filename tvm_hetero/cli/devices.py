@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,9 @@ from tvm_hetero.cli.console import Steps
 from tvm_hetero.cli.options import AsJson, check_writable
 from tvm_hetero.cli.partition import measure_links
 from tvm_hetero.errors import UsageError
-from tvm_hetero.platform import Platform
+
+if TYPE_CHECKING:
+    from tvm_hetero.platform import Platform
 
 
 def devices(

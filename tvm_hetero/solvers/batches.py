@@ -27,6 +27,7 @@ and GPT, 10 to 12 % for Inception v2 and 12 to 14 % for v1; at 64 elements 9 % f
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -165,7 +166,9 @@ def _halved(
     most = _MOST_ITEMS * len(search) * len(search.instance.names)
     work = min(_DIVIDE * options.time_limit * _ITEMS_PER_SECOND, most) / len(_HEATS)
     until = deadline - _TIME * options.time_limit
-    ranked: list[_Candidate] = []
+    # Annealing by delays may leave a start behind that is better by all rules: shares of whole
+    # networks, which copy nothing, where copies keep devices busy.
+    ranked = _valid(search, field)
     for r, heat in enumerate(_HEATS):
         # Where runs queue for cores, each gets its part of what is left on the clock.
         patience = max(0.0, until - time.monotonic()) * min(1.0, options.workers / len(field))
@@ -186,9 +189,23 @@ def _annealed(search: StreamSearch, start: Streams, effort: _Effort, seed: int) 
     found = search.anneal(
         start, work=effort.work, seed=seed, heat=effort.heat, deadline=effort.patience
     )
-    instance, placement, order = search.divided(found)
+    return _judged(search, found)
+
+
+def _valid(search: StreamSearch, starts: Sequence[Streams]) -> list[_Candidate]:
+    """Those starts that are divisions already; others tear a group of one colour apart."""
+    found = []
+    for start in starts:
+        with contextlib.suppress(SolverError):
+            found.append(_judged(search, start))
+    return found
+
+
+def _judged(search: StreamSearch, streams: Streams) -> _Candidate:
+    """A division and its times under all rules."""
+    instance, placement, order = search.divided(streams)
     decoded = NativeSearch(instance).decode(placement, order)
-    return _Candidate(found, instance, placement, order, (decoded.excess, decoded.value))
+    return _Candidate(streams, instance, placement, order, (decoded.excess, decoded.value))
 
 
 def _all(jobs: Sequence[Callable[[], T]], workers: int) -> list[T]:
