@@ -10,6 +10,7 @@ import typer
 
 from tvm_hetero.cli import options
 from tvm_hetero.cli.console import Steps, chart_width
+from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.cli.source import note_source
 from tvm_hetero.units import format_seconds
 
@@ -180,11 +181,15 @@ def decide_default(steps: Steps, executable: Executable) -> Executable:
     from tvm_hetero.runtime.decide import compare, with_decision
     from tvm_hetero.runtime.executable import SINGLE
 
+    neighbours = Neighbours()
     with steps.step("Decide by measuring") as step:
         decision = compare(executable)
         step.note = ", ".join(f"{k} {format_seconds(v)}" for k, v in decision.measured.items())
     colour = "yellow" if decision.chosen == SINGLE else None
     steps.say(printable(decision.text()), colour)
+    warning = neighbours.warning() if decision.measured else ""
+    if warning:
+        steps.say(warning, "yellow")
     return with_decision(executable, decision)
 
 
