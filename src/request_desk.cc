@@ -57,6 +57,8 @@ void RequestDesk::CallNext() {
 
 /*! \brief Wait until it is our turn and a frame is free; false if there was no room in time. */
 bool RequestDesk::AwaitTurn(Lock* lock, TimeLimit room, const Request& request) {
+  // A worker that dies is through in a moment: that the desk pauses is no lack of room.
+  buried_.wait(*lock, [this] { return dying_ == 0; });
   RequireOpen();
   if (tickets_.empty() && HasRoom()) return true;
   if (HasPassed(room)) return false;
@@ -225,6 +227,7 @@ void RequestDesk::Bury(int worker) {
   Lock lock(mutex_);
   --dying_;
   dead_.push_back(worker);
+  buried_.notify_all();
   CallNext();
 }
 

@@ -130,6 +130,7 @@ class RequestDesk {
   uint64_t deadlines_seen_{0};          //!< counts deadlines that NextDone has to look at
   int64_t last_id_{0};
   int dying_{0};                        //!< workers between FailAll and Bury
+  std::condition_variable buried_;
   std::vector<int> dead_;               //!< workers whose thread has ended
   Record last_record_;
   uint64_t record_only_{0};
