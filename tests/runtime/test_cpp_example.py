@@ -1,4 +1,4 @@
-"""examples/cpp: built, and run without Python, it computes to the bit what Python's executor does."""
+"""examples/cpp: built, and run without Python, it computes to the bit what Python does."""
 
 from __future__ import annotations
 
