@@ -47,6 +47,10 @@ bench: setup
 	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.models
 	$(BIN)/python -m benchmarks.partitions
+	$(BIN)/python -m benchmarks.steady_state
+	$(BIN)/python -m benchmarks.latency
+	$(BIN)/python -m benchmarks.big_little
+	$(BIN)/python -m benchmarks.dispatch
 
 clean:
 	rm -rf build demo $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
