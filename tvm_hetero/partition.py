@@ -33,6 +33,7 @@ from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Cost, Objective, Problem, check_objective
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import Options, check_name, solve
+from tvm_hetero.solvers.settle import settled
 from tvm_hetero.targets import device_target
 
 MODEL_NAME = "hetero_model_name"
@@ -140,7 +141,7 @@ def partition(
     prepared = make_problem(mod, platform, objective, cost_model, progress)
     seconds = dict(prepared.seconds)
     with _timed(seconds, "solve"):
-        schedule = solve(prepared.problem, solver, options)
+        schedule = settled(prepared.problem, solve(prepared.problem, solver, options))
     with _timed(seconds, "annotate"):
         module = annotate_devices(prepared.module, prepared.problem, schedule)
     return Partition(module, prepared.problem, schedule, prepared.kernels, seconds)

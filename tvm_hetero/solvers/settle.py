@@ -1,0 +1,124 @@
+"""Of throughput plans that are about as good, the one that hands over the least.
+
+The value of a throughput plan is the busy time of its busiest device (rule 7). A copy engine, and
+shared memory counts as one, moves tensors while its device computes (rule 4), so hand-overs between
+CPU devices cost a plan nothing, and a solver scatters tasks as it likes to gain a last thousandth.
+A real core pays for each tensor that comes from another core: it begins one more segment, and its
+kernel reads what lies in the other one's cache. That is just what the link between the two was
+measured to take. So plans are compared here by what devices pay,
+
+    paid(d) = busy(d) + sum of link.seconds(bytes) over the tensors that arrive at d over a link
+              between two devices that compute in one memory,
+
+and by the largest paid(d). The candidates are the solver's plan and two of a plain form:
+
+whole elements   every element of a batch on one device alone, each where the load grows least
+                 (Graham's list rule over elements): no hand-over at all
+stages           contiguous stages along one order (`linear_dp`): few hand-overs
+
+A plain plan takes the place of the solver's where it is paid less for. Its value by the rules may
+be larger than the solver's; the lower bound stays, so the gap tells by how much.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from tvm_hetero.check import verified
+from tvm_hetero.errors import HeteroError, SolverError
+from tvm_hetero.instance import instance_of
+from tvm_hetero.objective import loads
+from tvm_hetero.platform import HOST_KINDS, Link
+from tvm_hetero.problem import Problem
+from tvm_hetero.schedule import Execution, Schedule
+from tvm_hetero.solvers.linear_dp import linear_plan
+from tvm_hetero.solvers.options import make_schedule
+from tvm_hetero.solvers.period import write_period
+
+
+def settled(problem: Problem, schedule: Schedule) -> Schedule:
+    """The schedule, or a plainer one that devices pay less for (see the file's text).
+
+    Other objectives than throughput, and contiguous stages, stay as they are.
+    """
+    if schedule.kind != "throughput" or problem.objective.contiguous:
+        return schedule
+    plain = [found for found in (_elements(problem), _stages(problem)) if found is not None]
+    best = min([schedule, *plain], key=lambda each: paid(problem, each))  # ties: the solver's
+    if best is schedule:
+        return schedule
+    kept = replace(
+        best,
+        lower_bound=min(schedule.lower_bound, best.value),
+        best_single_device=schedule.best_single_device,
+        seed=schedule.seed,
+        seconds=schedule.seconds,
+    )
+    return verified(problem, kept)
+
+
+def paid(problem: Problem, schedule: Schedule) -> float:
+    """What the device that pays most pays for a batch, s."""
+    busy = dict(loads(problem, schedule.executions, schedule.copies))
+    for hop in schedule.copies:
+        link = problem.platform.link(hop.src, hop.dst)
+        if link is not None and _shared(problem, link):
+            nbytes = problem.graph.tensors[hop.tensor].bytes * len(hop.elements)
+            busy[hop.dst] = busy.get(hop.dst, 0.0) + link.seconds(nbytes)
+    return max(busy.values(), default=0.0)
+
+
+def _shared(problem: Problem, link: Link) -> bool:
+    """Whether a link joins devices that compute in one memory and are not kept busy by it."""
+    ends = [problem.platform.device(name) for name in (link.src, link.dst)]
+    return all(
+        device.kind in HOST_KINDS and not device.private and device.overlap for device in ends
+    )
+
+
+def _elements(problem: Problem) -> Schedule | None:
+    """Whole elements; None where no plan of them is valid."""
+    shares = _shares(problem)
+    if problem.batch < 2 or len(shares) < 2:
+        return None
+    executions = []
+    for device, elements in shares.items():
+        now = 0.0
+        for task in problem.graph.topological_order:
+            end = now + problem.seconds(task, device, len(elements))
+            executions.append(Execution(task, device, elements, now, end))
+            now = end
+    plan = make_schedule(problem, "whole-elements", executions, ())
+    with suppress(SolverError):  # colors, or memory for the weights on each device
+        return verified(problem, plan)
+    return None
+
+
+def _shares(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """The elements of each device that can run all tasks and gets some."""
+    able = [
+        device
+        for device in problem.platform.names
+        if all(device in problem.devices_for(task.id) for task in problem.tasks)
+    ]
+    taken: dict[str, list[int]] = {device: [] for device in able}
+
+    def load(device: str) -> float:
+        count = len(taken[device]) + 1
+        return sum(problem.seconds(task.id, device, count) for task in problem.tasks)
+
+    for element in range(problem.batch if able else 0):
+        taken[min(able, key=load)].append(element)
+    return {device: tuple(elements) for device, elements in taken.items() if elements}
+
+
+def _stages(problem: Problem) -> Schedule | None:
+    """Contiguous stages of whole batches; None where none are found or valid."""
+    instance = instance_of(problem)
+    with suppress(HeteroError):
+        plan = linear_plan(instance)
+        if plan is not None:
+            executions, copies = write_period(instance, plan)
+            return verified(problem, make_schedule(problem, "stages", executions, copies))
+    return None
