@@ -14,6 +14,7 @@ from tvm_hetero.runtime.artifact import load_artifact
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.decide import Decision, compare, decide, with_decision
 from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable
+from tvm_hetero.solvers import solve
 
 PLATFORM = two_cpus()
 
@@ -48,7 +49,12 @@ def test_what_is_not_judged_by_time_is_what_was_asked_for():
     assert (decision.chosen, decision.measured, decision.gain) == (PARTITION, {}, None)
     assert "energy" in decision.reason and "energy" in decision.text()
     only = {PARTITION: executable.variants[PARTITION]}
-    assert "single device" in compare(replace(executable, variants=only)).reason
+    alone = replace(executable, variants=only)
+    assert compare(alone).reason == "no device alone can run the model"
+    best = solve(alone.problem, "single")
+    assert compare(replace(alone, schedule=best)).reason == "the plan is on one device"
+    known = replace(alone.schedule, best_single_device=best.best_single_device)
+    assert compare(replace(alone, schedule=known)).reason == "the best single device was not built"
 
 
 def test_a_machine_that_is_not_here():

@@ -112,9 +112,14 @@ def compare(executable: Executable) -> Decision:
 
 def _obstacle(executable: Executable) -> str:
     """Why the variants are not to be compared; empty if they are."""
+    schedule = executable.schedule
     if SINGLE not in executable.variants:
-        return "the best single device is the plan itself, was not built, or cannot run the model"
-    kind = executable.schedule.kind
+        if len({e.device for e in schedule.executions if e.end > e.start}) == 1:
+            return "the plan is on one device"
+        if schedule.best_single_device is None:
+            return "no device alone can run the model"
+        return "the best single device was not built"
+    kind = schedule.kind
     if kind not in ("latency", "throughput"):
         return f"the objective is {kind}, which is not judged by time"
     return ""
