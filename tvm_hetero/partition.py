@@ -32,8 +32,8 @@ from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Cost, Objective, Problem, check_objective
 from tvm_hetero.schedule import Schedule
+from tvm_hetero.settle import settled
 from tvm_hetero.solvers import Options, check_name, solve
-from tvm_hetero.solvers.settle import settled
 from tvm_hetero.targets import device_target
 
 MODEL_NAME = "hetero_model_name"
