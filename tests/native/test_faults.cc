@@ -1,5 +1,7 @@
 // The n-th kernel, copy, allocation and step of a worker fails, for every n: the request that it
 // belongs to gets an error, all others their outputs, and the next one is served.
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,12 +86,49 @@ TEST(EveryAllocationFails) {
   CHECK(nth < kManyFaults);
 }
 
+TEST(AllocationsFailWhileOutputsAreHeld) {
+  Sample sample;
+  std::vector<ffi::Array<ffi::Tensor>> held;
+  for (int x = 0; x < 60; ++x) {
+    Fault fault("allocation", 1 + x % 3);
+    int64_t id = sample.Submit(Filled(static_cast<float>(x)));
+    sample.Wait(id);
+    try {
+      held.push_back(sample.Take(id));
+      Sample::CheckOutputs(held.back(), static_cast<float>(x));
+    } catch (const ffi::Error& error) {
+      CHECK_CONTAINS(error.what(), "injected fault");
+    }
+  }
+  CHECK(held.size() < 60);  // so many are not reserved
+  sample.CheckServes(1);
+}
+
+size_t CountThreads() {
+  auto tasks = std::filesystem::directory_iterator("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
 TEST(WorkersThatDieOftenAreStartedAgain) {
   Sample sample;
+  sample.CheckServes(1);
+  const size_t threads = CountThreads();
   for (int round = 0; round < 10; ++round) {
     FailedOf(&sample, 4, "worker", 1 + round % 5);
     sample.CheckServes(static_cast<float>(round));
   }
+  CHECK(CountThreads() == threads);
+}
+
+TEST(NothingIsLeftInSlotsAfterFailures) {
+  Sample sample;
+  for (const char* kind : {"kernel", "copy", "worker"}) {
+    for (int nth = 1; nth < 8; ++nth) FailedOf(&sample, 3, kind, nth);
+  }
+  sample.Call("set_input", 0, Filled(1));
+  sample.Call("run");
+  auto filled = sample.Call("filled_slots").cast<ffi::Array<int64_t>>();
+  for (int64_t slot : filled) CHECK(slot >= 7);  // those of the outputs alone
 }
 
 TEST(StoppedWithADeadWorker) {
