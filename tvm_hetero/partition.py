@@ -32,8 +32,8 @@ from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Cost, Objective, Problem, check_objective
 from tvm_hetero.schedule import Schedule
-from tvm_hetero.settle import settled
 from tvm_hetero.solvers import Options, check_name, solve
+from tvm_hetero.solvers.settle import settled
 from tvm_hetero.targets import device_target
 
 MODEL_NAME = "hetero_model_name"
@@ -117,7 +117,8 @@ def make_problem(
     )
     if isinstance(model, ProfiledCosts) and model.in_place:
         with _timed(seconds, "measure in place"):
-            problem = measure_in_place(mod, problem, model.store, progress).applied_to(problem)
+            found = measure_in_place(mod, problem, model.store, progress, again=model.again)
+            problem = found.applied_to(problem)
     return Prepared(mod, problem, len(tasks.kernels), seconds)
 
 

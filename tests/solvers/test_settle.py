@@ -15,9 +15,9 @@ from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.schedule import Execution
-from tvm_hetero.settle import paid, settled
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.options import make_schedule
+from tvm_hetero.solvers.settle import paid, settled
 
 LLVM = {"kind": "llvm"}
 CORES = tuple(Device(f"core{i}", target=LLVM, cores=(i,), overlap=True) for i in range(2))
