@@ -111,6 +111,8 @@ def measure_in_place(
     store: CostStore | None = None,
     progress: Progress | None = None,
     rounds: Rounds = Rounds(),
+    *,
+    again: bool = False,
 ) -> InPlace:
     """Run a whole network on each device of this machine, alone and with all others at it.
 
@@ -119,6 +121,7 @@ def measure_in_place(
     mod : the lowered module, with what was chosen for its kernels.
     problem : its problem, with the costs of the kernels alone.
     store : where results are looked for and kept; None: everything is measured.
+    again : measure also what is in the store: a machine that is not one's own may have changed.
 
     Notes
     -----
@@ -126,7 +129,7 @@ def measure_in_place(
     with a `ProfileWarning`. An interruption ends the executors.
     """
     key = _key(mod, problem)
-    known = None if store is None else store.find_network(key)
+    known = None if store is None or again else store.find_network(key)
     if known is not None:
         return InPlace(**known)
     found, quiet = InPlace({}, {}), True

@@ -57,16 +57,19 @@ class ProfiledCosts:
         effort: Effort = Effort(),
         schedule: Schedule | None = None,
         in_place: bool = True,
+        again: bool = False,
     ) -> None:
         """Measure into `store` (by default the user's), scheduling kernels with `schedule`
         (by default `tvm_hetero.kernels.schedule_kernel`).
 
         With `in_place`, who asks for the costs of a whole module goes on to measure them there
-        (`tvm_hetero.cost_models.in_place`); `costs` are those of kernels alone.
+        (`tvm_hetero.cost_models.in_place`), `again` though the store has them; `costs` are those of
+        kernels alone.
         """
         self.store = store if store is not None else CostStore()
         self.effort = effort
         self.in_place = in_place
+        self.again = again
         self._schedule = schedule
         self.runs = 0  # measurements that were really made, for those who want to know
         self.profile = Profile()  # of the last `costs`

@@ -71,6 +71,7 @@ def test_what_was_measured_is_found_again(
     found = measure_in_place(module, problem, store, rounds=FEW)
     # Measured again it would not be the same to the last bit.
     assert measure_in_place(module, problem, CostStore(store.path), rounds=FEW) == found
+    assert measure_in_place(module, problem, store, rounds=FEW, again=True) != found
     slower = {
         task: {name: replace(cost, implementation="default") for name, cost in row.items()}
         for task, row in problem.costs.items()
