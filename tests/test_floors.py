@@ -82,7 +82,8 @@ def test_below_the_line_nothing_of_tvm_and_nothing_from_above(name):
 @pytest.mark.parametrize("name", sorted(n for n in MODULES if n.startswith("solvers.")))
 def test_solvers_do_not_use_the_judge_and_the_judge_uses_no_solver(name):
     used = imports(MODULES[name], anywhere=True)
-    if name not in {"solvers.registry", "solvers.guard", "solvers.settle"}:  # to whom they hand answers
+    # These hand answers to the judge.
+    if name not in {"solvers.registry", "solvers.guard", "solvers.settle"}:
         assert not {"tvm_hetero.check", "tvm_hetero.rules", "tvm_hetero.case"} & used
     for judge in ("check", "rules", "case", "memory", "objective", "simulate"):
         assert not any("solvers" in m for m in imports(MODULES[judge], anywhere=True))
