@@ -90,8 +90,8 @@ def test_the_readmes_python_names_what_there_is() -> None:
 
 
 def test_the_files_that_the_architecture_names_are_there() -> None:
-    names = re.findall(r"\b(?:tvm_hetero|passes|cost_models|runtime|src|tests)/[\w/]*(?:\.py)?",
-                       ARCHITECTURE)
+    rooms = "include|tvm_hetero|passes|cost_models|runtime|src|tests"
+    names = re.findall(rf"\b(?:{rooms})/[\w/]*(?:\.(?:py|h|cc))?", ARCHITECTURE)
     assert len(names) > 10
     for name in names:
         assert (ROOT / name).exists() or (ROOT / "tvm_hetero" / name).exists(), name
