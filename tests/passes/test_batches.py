@@ -188,6 +188,14 @@ def test_a_placed_batch_can_be_placed_for_another_batch():
     assert tvm_ffi.structural_equal(again["main"], fresh["main"], map_free_vars=True)
 
 
+def test_saved_and_loaded_a_batch_is_the_same():
+    problem = unit_problem(Chain, PLATFORM, 2)
+    after = annotate_devices(Chain, problem, random_schedule(problem, 4))
+    loaded = tvm.ir.load_json(tvm.ir.save_json(after))
+    assert tvm_ffi.structural_equal(loaded, after)
+    assert tvm_ffi.structural_equal(strip_devices(loaded), strip_devices(Chain))
+
+
 def test_names_of_inputs_and_outputs_bear_the_element():
     problem = unit_problem(MODULE, PLATFORM, 2)
     after = annotate_devices(MODULE, problem, random_schedule(problem, 6))
