@@ -52,13 +52,15 @@ LEAST_LATENCY, MOST_LATENCY = 1e-7, 1e-3
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e9, 1e12
 
 
-def measure_links(platform: Platform, store: CostStore | None = None) -> Platform:
+def measure_links(
+    platform: Platform, store: CostStore | None = None, *, again: bool = False
+) -> Platform:
     """Fill in the links between devices of one node that the platform leaves open.
 
     Measured are pairs of CPU devices that name their cores, and pairs of such a one and a device
     with memory of its own that is present, which have no link, neither a row of their own nor a
-    fabric's, in that direction. Each direction is measured; what was measured before is found in
-    the store.
+    fabric's, in that direction. What was measured before is found in the store, unless it shall be
+    measured `again`.
 
     Returns
     -------
@@ -72,7 +74,10 @@ def measure_links(platform: Platform, store: CostStore | None = None) -> Platfor
     """
     store = CostStore() if store is None else store
     pairs = [*open_pairs(platform), *open_copies(platform)]
-    links = [_link(platform, a, b, store) for a, b in pairs]
+    known: dict[str, tuple[float, float]] = {}
+    links = [_link(platform, a, b, None if again else store, known) for a, b in pairs]
+    for key, figures in known.items():
+        store.add_link(key, *figures)
     return replace(platform, links=(*platform.links, *links)) if links else platform
 
 
@@ -141,8 +146,17 @@ def _three_digits(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _link(platform: Platform, src: Device, dst: Device, store: CostStore) -> Link:
-    """A link between two devices; at least one is a CPU, whose first core is measured."""
+def _link(
+    platform: Platform,
+    src: Device,
+    dst: Device,
+    store: CostStore | None,
+    measured: dict[str, tuple[float, float]],
+) -> Link:
+    """A link between two devices; at least one is a CPU, whose first core is measured.
+
+    What is neither in the store nor `measured` yet is measured, and noted there.
+    """
     places, others = [], []
     for device in (src, dst):
         on_cpu = device.kind in HOST_KINDS
@@ -156,14 +170,14 @@ def _link(platform: Platform, src: Device, dst: Device, store: CostStore) -> Lin
         places.sort(key=canonical_json)  # measured both ways in turns: one figure for the two
     question = {"from": places[0], "to": places[1]}
     key = canonical_json([METHOD, read_processor().identity, others, question])
-    known = store.find_link(key)
+    known = measured.get(key) or (None if store is None else store.find_link(key))
     if known is None:
         found = _answer(src, dst, question)
-        copies = found.get("copies")
-        known = (
-            copy_figures(copies) if copies else link_figures(found["latency"], found["per_byte"])
-        )
-        store.add_link(key, *known)
+        if others:
+            known = copy_figures(found["copies"])
+        else:
+            known = link_figures(found["latency"], found["per_byte"])
+        measured[key] = known
     latency, bandwidth = known
     return Link(src.name, dst.name, bandwidth=bandwidth, latency=latency)
 

@@ -42,3 +42,14 @@ def test_mcpu_without_split() -> None:
     result = tvm_hetero("devices", "--mcpu", "x86-64-v3")
     assert result.status == 2
     assert "--split" in result.err
+
+
+@several_cores
+def test_measures_links_and_interference(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    result = tvm_hetero("devices", "--split", "2", "--measure", "-o", path)
+    assert result.status == 0
+    assert "Measure links" in result.out and "Measure interference" in result.out
+    platform = Platform.load(path)
+    assert {(link.src, link.dst) for link in platform.links} == {("cpu0", "cpu1"), ("cpu1", "cpu0")}
+    assert all(device.interference >= 1 for device in platform.devices)

@@ -42,7 +42,11 @@ def test_both_directions_are_measured_once(tmp_path: Path) -> None:
     assert linked.links[0].latency == linked.links[1].latency  # measured there and back at once
     assert linked.devices == platform.devices
     # A second measurement would not give the same figures: they come from the store.
-    assert measure_links(platform, CostStore(tmp_path / "c.sqlite")) == linked
+    store = CostStore(tmp_path / "c.sqlite")
+    assert measure_links(platform, store) == linked
+    anew = measure_links(platform, store, again=True)
+    assert anew.names == linked.names and len(anew.links) == 2
+    assert measure_links(platform, store) == anew
     assert measure_links(linked) is linked
 
 

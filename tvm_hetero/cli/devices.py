@@ -57,7 +57,7 @@ def devices(
     names = [None if name == "native" else name for name in mcpu or []]
     platform = detect_platform(split, names)
     if measure:
-        platform = measure_interference(steps, measure_links(steps, platform))
+        platform = measure_interference(steps, measure_links(steps, platform, again=True))
     if output is not None:
         platform.save(output)
     if json_output:

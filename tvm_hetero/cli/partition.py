@@ -95,14 +95,14 @@ def load_platform(steps: Steps, path: Path | None, cost_model: str) -> Platform:
     return measure_links(steps, platform) if cost_model.startswith("profiled") else platform
 
 
-def measure_links(steps: Steps, platform: Platform) -> Platform:
+def measure_links(steps: Steps, platform: Platform, again: bool = False) -> Platform:
     """Step: measure the links that the platform leaves open; none, no step."""
     from tvm_hetero.cost_models import links
 
     if not links.open_pairs(platform) and not links.open_copies(platform):
         return platform
     with steps.step("Measure links") as step:
-        platform = links.measure_links(platform)
+        platform = links.measure_links(platform, again=again)
         known = ((k.src, k.dst, format_seconds(k.latency)) for k in platform.links)
         step.note = ", ".join(f"{src} → {dst} {latency}" for src, dst, latency in known)
     return platform
