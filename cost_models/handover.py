@@ -1,19 +1,19 @@
 """What it costs the executor to go on with a chain of kernels on another device.
 
-Three plans run the same chain of kernels, each of which adds 1 to all numbers of a tensor:
+Two plans run the same chain of kernels, each of which adds 1 to all numbers of a tensor:
 
     apart      each kernel is a step; the steps are on two workers, in turns
-    stepwise   the same steps, all on the first worker
-    together   one step on the first worker, in its arena
+    together   all are one step on the first worker, in its arena
 
-With next to no data, ``apart - together`` divided by the number of times that the worker changes
-is the time from the end of a segment here to the start of the next one there: ending a step,
-telling the other worker, its noticing (it spins), starting a step (0.1 us of the 0.2 to 0.7 us that
-were measured). What ``apart - stepwise`` grows by with larger tensors is what it costs that these
-were written by another core, and that the memory that is written anew was read there: per byte,
-there and back. Where the places have memories of their own, copies are in it, by copying workers.
+``apart - together``, divided by the number of times that the worker changes, is what it costs to
+change it. With next to no data that is the time from the end of a segment here to the start of the
+next one there: ending a step, telling the other worker, its noticing (it spins), starting a step
+(0.1 us of the 0.2 to 0.7 us that were measured). What it grows by with larger tensors is what each
+byte costs because another core has written it, because another core has read what was there
+before, and because it has a place of its own instead of one in the arena, which is in the cache.
+Where the two places have memories of their own, copies are in it, by copying workers.
 
-All are timed by the executor, many times, from the start of the first step to the end of the last
+Both are timed by the executor, many times, from the start of the first step to the end of the last
 one: how long the caller takes to start a run is no part of it, and depends on which core the caller
 happens to be on. What else runs only adds, so the lower quartile counts. Wake-ups of workers that
 have waited for so long that they sleep (2 ms) are no part of it either.
@@ -57,13 +57,12 @@ def measure_handover(src: Place, dst: Place) -> tuple[float, float]:
         spans = _spans(plan, library, size)
         return statistics.quantiles(spans, n=4)[0] / (CHAIN - 1)
 
-    def difference(size: int) -> float:
-        return seconds(apart_plan(src, dst, size), size) - seconds(apart_plan(src, src, size), size)
+    def change(size: int) -> float:
+        apart, together = apart_plan(src, dst, size), together_plan(src, size)
+        return seconds(apart, size) - seconds(together, size)
 
-    least = difference(LEAST)
-    per_byte = statistics.median((difference(size) - least) / size for size in SIZES)
-    whole = seconds(together_plan(src, LEAST), LEAST)
-    return seconds(apart_plan(src, dst, LEAST), LEAST) - whole, per_byte
+    latency = change(LEAST)
+    return latency, statistics.median((change(size) - latency) / size for size in SIZES)
 
 
 def together_plan(place: Place, size: int) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def together_plan(place: Place, size: int) -> dict[str, Any]:
 
 
 def apart_plan(src: Place, dst: Place, size: int) -> dict[str, Any]:
-    """The chain with a step for each kernel, in turns here and there (which may be here)."""
+    """The chain with a step for each kernel, in turns here and there; one core is one worker."""
     places = tuple(dict.fromkeys((src, dst)))
     memories = list(dict.fromkeys(place.memory for place in places))
     workers = [_worker(place, memories.index(place.memory)) for place in places]

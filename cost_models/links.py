@@ -1,23 +1,23 @@
 """Links between devices of one machine, measured.
 
-Two CPU devices of one node share memory, so a tensor is handed over by its address, and neither
-side is kept busy by it (``overlap: true`` is right for them). It is not free all the same:
+Two CPU devices of one node share memory, so a tensor is handed over by its address. It is not free
+all the same:
 
 latency
     What the executor needs from the end of a segment on one device to the start of the next one on
     the other.
 bandwidth
-    What a tensor costs by the byte because another core has written it, or has read what was there
-    before. This is time of the kernels at both ends, but it is paid only for tensors that cross, so
-    it is a link's.
+    What a tensor costs by the byte because another core has written it or reads it. This is time of
+    the kernels at both ends (so ``overlap: false`` is right for them), but it is paid only for
+    tensors that cross, so it is a link's.
 
 Both are measured on the executor itself (`tvm_hetero.cost_models.handover`), as are the links of a
 private CPU device, with the copies that these need. Where a figure drowns in noise the bandwidth is
 taken as `MOST_BANDWIDTH`.
 
 On a virtual machine these are figures of a moment: where its processors are moved about among the
-cores of the host, two of them may share a cache now (0.2 us, and no time for bytes) and none a
-minute later (0.7 us, 12 GB/s).
+cores of the host, two of them may share a cache now (0.18 us, 114 GB/s) and none a minute later
+(0.68 us, 10 GB/s).
 
 Between a CPU and a device of another kind, the latency is the least time of a small copy, and the
 bandwidth follows from what a large copy takes beyond it, from and to pageable memory, as the
@@ -41,7 +41,7 @@ from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.targets import HOST_KINDS, dl_device
 
 # Part of every key: raise it when the way of measuring changes, so that old figures are not used.
-METHOD = "links/3"
+METHOD = "links/4"
 _WORKER = "tvm_hetero.cost_models.link_worker"
 # It takes two seconds, most of them to load TVM; on a busy machine much longer.
 _SECONDS = 60.0
