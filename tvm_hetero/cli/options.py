@@ -39,7 +39,10 @@ Seed = Annotated[
     int, typer.Option("--seed", min=0, max=2**31 - 1, help="Of everything that is random.")
 ]
 CostModel = Annotated[
-    str, typer.Option("--cost-model", help="profiled, analytical or table:FILE.json.")
+    str,
+    typer.Option(
+        "--cost-model", help="profiled, profiled-alone, analytical or table:FILE.json."
+    ),
 ]
 Shapes = Annotated[
     list[str] | None,
