@@ -178,6 +178,9 @@ def stream(executor: native.NativeExecutor, batches: Iterable[Any]) -> Iterator[
                 executor.wait(waiting[0])
                 yield executor.take(waiting.popleft())
             waiting.append(request)
+            if len(waiting) > executor.frames:  # what has ended gives its frame back untaken
+                executor.wait(waiting[0])
+                yield executor.take(waiting.popleft())
         while waiting:
             executor.wait(waiting[0])
             yield executor.take(waiting.popleft())
