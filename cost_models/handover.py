@@ -8,8 +8,8 @@ Two plans run the same chain of kernels, each of which adds 1 to all numbers of 
 ``apart - together``, divided by the number of times that the worker changes, is what it costs to
 change it. With next to no data that is the time from the end of a segment here to the start of the
 next one there: ending a step, telling the other worker, its noticing (it spins), starting a step
-(0.1 us of the 0.2 to 0.7 us that were measured). What it grows by with larger tensors is what each
-byte costs because another core has written it, because another core has read what was there
+(`python -m benchmarks.dispatch` prints the parts). What it grows by with larger tensors is what
+each byte costs because another core has written it, because another core has read what was there
 before, and because it has a place of its own instead of one in the arena, which is in the cache.
 Where the two places have memories of their own, copies are in it, by copying workers.
 

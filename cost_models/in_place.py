@@ -2,18 +2,9 @@
 
 Why not the kernels' times alone? A kernel that is measured alone finds its inputs, its code and
 most of the core's predictors as the last repeat left them. In a network it finds what the kernel
-before it has left, and a tensor that was made forty kernels ago may be in no cache any more. Sums
-over the tasks of a network against the network itself, kernel after kernel on one Zen 5 core with
-its temporaries in one arena (ms, medians):
-
-    network        alone   in place   whole network   whole network, the other core at the same
-    squeezenet      3.24       3.20            3.22                                        3.30
-    inception_v1   12.53      13.08           13.16                                       13.10
-    densenet121    24.21      25.81           26.02                                       25.99
-    resnet50       35.42      36.83           37.22                                            -
-
-What is off is not spread evenly either: concatenations take half as long again in place, large
-convolutions next to nothing more. So once the contests have said how each kernel is computed,
+before it has left, and a tensor that was made forty kernels ago may be in no cache any more. It shows
+most in small kernels and in concatenations, least in large convolutions, so no factor repairs it.
+So once the contests have said how each kernel is computed,
 
     alone     the network is built for each device by itself and run there, kernel by kernel timed
     loaded    all devices of a node run it at once, each its own build of it
@@ -26,13 +17,12 @@ inputs are random, whole numbers 0, since they may be indices.
 
 The cost of a task is what it takes loaded: in a plan worth having the other devices are busy too.
 One device alone is faster than its costs say by its *interference*, which is measured on the way
-(loaded / alone) and noted in the problem's platform. Measured a minute later, single devices took
--3 to +4 % of what was predicted like that (squeezenet, inception v1 and v2, densenet121, batches of
-1 and 8), and plans for two cores -2 to +7 %, 2.5 % in the median: as much as this machine drifts.
+(loaded / alone) and noted in the problem's platform. How near plans come to what is predicted like
+that is what `python -m benchmarks.latency` measures (docs/performance.md).
 
 Of the rounds of a network, each call counts with the lower quartile of its times, since what else
-runs on the machine only adds. Quartiles of many calls do not fall into one round: their sum is 2 to
-2.5 % below the median round of the networks above. So all are stretched to the median round, but by
+runs on the machine only adds. Quartiles of many calls do not fall into one round: their sum is
+below the median round, always. So all are stretched to the median round, but by
 `MOST_STRETCH` at the most, for on a machine that others use that round is not a quiet one.
 
 Turns go on while the lower quarter of the rounds reaches further than `Rounds.noise` above the

@@ -4,20 +4,8 @@ A schedule says that a device runs task after task, each for several elements of
 literally (all elements of a task, then all of the next) what a task leaves behind for B elements
 has gone from the caches when the next one reads it; an element at a time through the whole model,
 weights have. Between the two: the executions of a device are cut into *stretches*, and within a
-stretch each element goes through all of its tasks before the next element does. Time per element
-of batches of 8 on one core with 1 MiB of second level cache (Zen 5; ms, the least of many runs in
-turns), and the largest sum of weights in a stretch:
-
-    ============  ============  =======  =====  =====  ========
-    model         task by task  0.5 MiB  1 MiB  4 MiB  no limit
-    ============  ============  =======  =====  =====  ========
-    bvlc_alexnet  11.21         11.04    11.05  11.15  11.61
-    densenet121   28.72         28.21    27.90  28.14  28.15
-    inception_v1  13.30         12.89    13.15  13.26  13.89
-    resnet50      42.05         44.68    40.21  40.50  40.52
-    shufflenet    1.69          1.68     1.68   1.62   1.62
-    squeezenet    3.71          3.38     3.39   3.42   3.44
-    ============  ============  =======  =====  =====  ========
+stretch each element goes through all of its tasks before the next element does. A
+stretch ends where its weights fill the second level cache of a core, or a model is one stretch.
 
 No tensor gets later by it than the schedule says. The executions of a stretch are of the same
 elements and follow each other on their device, with no copy that it is busy with between them;

@@ -27,12 +27,11 @@
  * Throughput. stages.h shows that with D = S + 2 frames the order of periods keeps the busiest worker
  * busy in the steady state, if every worker waits for its turn and steps always take the same. Here
  * nobody waits for a turn while another step of his is ready, so that a batch which is slow for once
- * delays the others only where they need it. That is not proven to reach the bound, and the order is
- * what counts: in 500 random plans (2 to 4 workers, up to 24 steps, D frames, simulated) the time
- * between two batches was above the largest load by 1.3 % at worst, in 2 % of plans by more than
- * 0.1 %; taking the oldest batch that is ready instead, by 14 % and in 16 % of plans. With steps whose
- * times vary by 20 % the two are alike. (That greed can cost something is old: R. L. Graham, "Bounds on
- * multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969, doi:10.1137/0117039.)
+ * delays the others only where they need it. That is not proven to reach the bound (greed can cost
+ * something: R. L. Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2),
+ * 1969, doi:10.1137/0117039), and the order is what counts: with the oldest batch first instead, a
+ * worker that feeds others late in the plan starves them. `python -m benchmarks.steady_state`
+ * measures how near whole plans come.
  *
  * The order of announcing. `ring[b mod D]` is batch b's frame. It is overwritten when batch b + D is
  * announced; at most D - 1 batches were in flight then, so one of b ... b + D - 1 had ended, and each

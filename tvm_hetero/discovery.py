@@ -21,9 +21,8 @@ it, and a guess would look like a fact. Two things are said though they are not 
 - CPU devices have ``overlap: false`` where there are no GPUs. Nothing is copied between them, but
   what another core has written, or has read where something new is written, is fetched line by
   line by the kernels at both ends, which keeps both cores busy. The link's time is that time
-  (`tvm_hetero.cost_models.links` measures it: nothing where cores share a cache, 0.1 ns a byte
-  where they do not). Inception v1 for one input on two cores that do not: predicted 10.6 ms,
-  measured 10.3 to 10.6; with ``overlap: true`` predicted 10.2, measured 10.8.
+  (`tvm_hetero.cost_models.links` measures it: next to nothing where cores share a cache). With
+  ``overlap: true`` a solver would scatter tasks, as hand-overs then keep nobody busy.
 - GPUs have copy engines, and the CPU beside them goes on computing: ``overlap: true`` for both.
 """
 

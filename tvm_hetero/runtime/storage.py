@@ -12,14 +12,7 @@ No arena can be smaller than the most bytes that are alive at one call (`least_b
 The method is greedy by breadth (Y. Pisarchyk and J. Lee, "Efficient memory management for deep
 neural net inference", arXiv:2001.03288): tensors of the fullest call first, of these the largest
 first; each at the lower end of the smallest gap that is wide enough between those that live with
-it. The fullest calls decide how large the arena is, so what they need chooses first. Arena over
-least bytes on the nine light models, each as one segment:
-
-    order                         DenseNet-121   ResNet-50   Inception v1   ShuffleNet   other five
-    by breadth                        1.06          1.00         1.00          1.00         1.00
-    by size alone                     1.11          1.00         1.00          1.00         1.00
-    by size times length of life      1.06          1.11         1.00          1.00         1.00
-    by time                           1.22          1.44         1.33          1.39         1.00
+it. The fullest calls decide how large the arena is, so what they need chooses first.
 
 All offsets and sizes are multiples of 64 bytes: a cache line, and what TVM's kernels expect.
 """
