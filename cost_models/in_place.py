@@ -2,9 +2,9 @@
 
 Why not the kernels' times alone? A kernel that is measured alone finds its inputs, its code and
 most of the core's predictors as the last repeat left them. In a network it finds what the kernel
-before it has left, and a tensor that was made forty kernels ago may be in no cache any more. It shows
-most in small kernels and in concatenations, least in large convolutions, so no factor repairs it.
-So once the contests have said how each kernel is computed,
+before it has left, and a tensor that was made forty kernels ago may be in no cache any more. That
+shows most in small kernels and in concatenations, least in large convolutions, so no factor repairs
+it. So once the contests have said how each kernel is computed,
 
     alone     the network is built for each device by itself and run there, kernel by kernel timed
     loaded    all devices of a node run it at once, each its own build of it

@@ -4,8 +4,8 @@ A schedule says that a device runs task after task, each for several elements of
 literally (all elements of a task, then all of the next) what a task leaves behind for B elements
 has gone from the caches when the next one reads it; an element at a time through the whole model,
 weights have. Between the two: the executions of a device are cut into *stretches*, and within a
-stretch each element goes through all of its tasks before the next element does. A
-stretch ends where its weights fill the second level cache of a core, or a model is one stretch.
+stretch each element goes through all of its tasks before the next element does. A stretch
+ends where its weights fill the second level cache of a core.
 
 No tensor gets later by it than the schedule says. The executions of a stretch are of the same
 elements and follow each other on their device, with no copy that it is busy with between them;
