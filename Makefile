@@ -46,7 +46,6 @@ fuzz: setup
 bench: setup
 	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.models
-	$(BIN)/python -m benchmarks.partitions
 	$(BIN)/python -m benchmarks.steady_state
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.big_little

@@ -1,7 +1,7 @@
 """The nine models of the onnx wheel: imported, placed, run on two unlike devices, and right.
 
 Costs come from the analytical model, so that the plans do not hang on the machine's load; plans
-from measured costs are in `benchmarks/partitions.py` and `tests/test_demo.py`.
+from measured costs are in `benchmarks/latency.py` and `tests/test_demo.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,71 @@
+"""The tables of the README, from benchmarks/results.
+
+    python -m benchmarks.readme
+
+prints them; the tests see to it that the README holds them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.execution.page import RIVALS, error, over_rivals, over_single
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def latency_table() -> str:
+    """Plans for latency, ms."""
+    heads = ["model", "batch", "one device", "plan", "predicted", "error", "bound", "speed-up",
+             "ONNX Runtime, 2 threads"]  # fmt: skip
+    lines = []
+    for row in _rows("latency"):
+        times = [row[key] for key in ("single_median_s", "plan_median_s", "predicted_s")]
+        lines.append([
+            row["model"], row["batch"], *(f"{1e3 * t:.2f}" for t in times),
+            f"{100 * error(row):+.1f} %", f"{1e3 * row['bound_s']:.2f}",
+            f"{row['single_median_s'] / row['plan_median_s']:.2f}",
+            f"{1e3 * row['ort_median_s']:.2f}",
+        ])  # fmt: skip
+    return _table(heads, lines)
+
+
+def steady_table() -> str:
+    """Plans for throughput, images per second."""
+    heads = ["model", "one device", "plan", "predicted", "plan / one device", "best rival",
+             "plan / rival"]  # fmt: skip
+    lines = []
+    for row in _rows("steady_state"):
+        rates = row["median"]
+        best = max(RIVALS, key=lambda rival: rates[rival])
+        lines.append([
+            row["model"], f"{rates['single']:.1f}", f"{rates['plan']:.1f}",
+            f"{row['predicted']:.1f}", f"{over_single(row):.2f}",
+            f"{rates[best]:.1f} ({_NAMES[best]})", f"{over_rivals(row):.2f}",
+        ])  # fmt: skip
+    return _table(heads, lines)
+
+
+_NAMES = {
+    "threads": "our build, 2 threads",
+    "ort_threads": "ONNX Runtime, 2 threads",
+    "ort_batches": "ONNX Runtime, batches",
+    "ort_processes": "ONNX Runtime, 2 processes",
+}
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    document = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    rows: list[dict[str, Any]] = document["rows"]
+    return rows
+
+
+def _table(heads: list[str], lines: list[list[Any]]) -> str:
+    rows = [heads, ["---"] * len(heads), *lines]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+
+
+if __name__ == "__main__":
+    print(latency_table(), steady_table(), sep="\n\n")
