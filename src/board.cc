@@ -17,7 +17,7 @@ Frame::Frame(size_t slot_count, size_t step_count, size_t call_count)
 
 Board::Board(const Plan& plan, const Program& program)
     : constants(plan.slots.size()), parkers(plan.workers.size()), epoch(Clock::now()) {
-  for (int i = 0; i < program.Frames(); ++i) {
+  for (int i = 0; i < program.frames; ++i) {
     frames.emplace_back(plan.slots.size(), plan.steps.size(), program.first_call.back());
   }
   ring.resize(frames.size(), nullptr);

@@ -221,7 +221,7 @@ std::vector<int64_t> Executor::Stages() const {
   return {program_->stages.begin(), program_->stages.end()};
 }
 
-int64_t Executor::Frames() const { return program_->Frames(); }
+int64_t Executor::Frames() const { return program_->frames; }
 
 int64_t Executor::Allocations() const {
   int64_t sum = 0;

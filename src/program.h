@@ -40,8 +40,9 @@ struct Program {
   std::vector<SlotUse> slots;
   std::vector<size_t> first_call;  //!< of each step, counted over the calls of kernels; and the end
 
-  /*! \brief How many batches may be in flight (stages.h). */
-  int Frames() const { return last_stage + 2; }
+  //! How many batches may be in flight: what keeps the busiest worker busy (stages.h), or fewer
+  //! where their tensors would fill the memory.
+  int frames{2};
 };
 
 /*! \brief Work out a checked plan. */
