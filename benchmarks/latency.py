@@ -14,55 +14,40 @@ from the bound, the best single device, and ONNX Runtime with two threads.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import product
-from pathlib import Path
 
 from benchmarks.documents import write_document
-from benchmarks.execution.cases import RANDWIRE, TINY, two_devices
+from benchmarks.execution.arguments import chosen
+from benchmarks.execution.cases import RANDWIRE, two_devices
 from benchmarks.execution.compare import Case, Row, compare, line, table
 from benchmarks.execution.page import ERROR_MEDIAN, ERROR_WORST
-from benchmarks.performance import write_page
 from tvm_hetero.problem import Objective
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "latency.json"
 MODELS = ("inception_v1", "inception_v2", RANDWIRE, "densenet121")
 BATCHES = (1, 8)
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and write; the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--small", action="store_true", help="a tiny model, few runs, no file")
-    parser.add_argument("--models", help="names with commas between")
-    parser.add_argument("--batches", default=",".join(map(str, BATCHES)))
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for each solve")
-    parser.add_argument("--output", type=Path, help=f"JSON file (everything: {RESULTS.name})")
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
-    args = parser.parse_args(arguments)
-    if args.show:
-        write_page(RESULTS.parent, ROOT / "docs")
+    asked = chosen(
+        __doc__, arguments, "latency.json", models=MODELS, batches=BATCHES, limit=60.0
+    )
+    if asked is None:
         return []
-    limit = 1.0 if args.small else args.time_limit
-    names = args.models.split(",") if args.models else [TINY] if args.small else MODELS
-    batches = [2] if args.small else [int(batch) for batch in args.batches.split(",")]
-    everything = (list(names), batches) == (list(MODELS), list(BATCHES))
-    output = args.output or (RESULTS if everything else None)
     platform = two_devices()
     rows: list[Row] = []
     print(table([]))
-    for name, batch in product(names, batches):
-        case = Case(name, Objective("latency", batch=batch), args.small)
-        rows.append(compare(case, platform, limit))
+    for name, batch in product(asked.models, asked.batches):
+        case = Case(name, Objective("latency", batch=batch), asked.small)
+        rows.append(compare(case, platform, asked.limit))
         print(line(rows[-1]), flush=True)
-        if output is not None:  # each time: the next case may take long
-            write_document(output, "python -m benchmarks.latency", map(asdict, rows),
+        if asked.output is not None:  # each time: the next case may take long
+            write_document(asked.output, "python -m benchmarks.latency", map(asdict, rows),
                            target=dict(platform.devices[0].target or {}),
-                           time_limit_s=limit)  # fmt: skip
+                           time_limit_s=asked.limit)  # fmt: skip
     print(summary(rows))
     return rows
 

@@ -22,7 +22,6 @@ reach since they share cache and memory, no plan can; ``ort_processes`` shows ho
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -35,7 +34,8 @@ import onnx
 
 from benchmarks.documents import write_document
 from benchmarks.execution import page
-from benchmarks.execution.cases import TINY, make_model, one_device, two_devices, with_batch
+from benchmarks.execution.arguments import chosen
+from benchmarks.execution.cases import make_model, one_device, two_devices, with_batch
 from benchmarks.execution.contenders import (
     Built,
     Rate,
@@ -49,7 +49,6 @@ from benchmarks.execution.contenders import (
 )
 from benchmarks.execution.mode import Mode, in_one_mode
 from benchmarks.execution.pinned import PinnedProcesses
-from benchmarks.performance import write_page
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.cli.measure import OnnxRuntime
 from tvm_hetero.frontends.onnx import light_models
@@ -57,8 +56,6 @@ from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
 from tvm_hetero.runtime.executable import PARTITION, SINGLE
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "steady_state.json"
 BATCH, CORES = 2, (0, 1)
 SIDES = ("single", "plan", *page.RIVALS)
 _ROUNDS, _SECONDS = 7, 1.5
@@ -97,30 +94,23 @@ class Row:
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and write; the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--small", action="store_true", help="a tiny model, one round, no file")
-    parser.add_argument("--models", help="names with commas between (default: all nine)")
-    parser.add_argument("--rounds", type=int, default=_ROUNDS)
-    parser.add_argument("--time-limit", type=float, default=30.0, help="seconds for each solve")
-    parser.add_argument("--output", type=Path, help=f"JSON file (all nine: {RESULTS.name})")
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
-    args = parser.parse_args(arguments)
-    if args.show:
-        write_page(RESULTS.parent, ROOT / "docs")
+    models = list(light_models())
+    asked = chosen(
+        __doc__, arguments, "steady_state.json",
+        models=models, batches=[BATCH], limit=30.0, rounds=_ROUNDS,
+    )  # fmt: skip
+    if asked is None:
         return []
-    limit = 1.0 if args.small else args.time_limit
-    names = args.models.split(",") if args.models else [TINY] if args.small else light_models()
-    rounds, seconds = (1, 0.05) if args.small else (args.rounds, _SECONDS)
+    seconds = 0.05 if asked.small else _SECONDS
     print(_HEAD)
-    output = args.output or (None if args.small or args.models else RESULTS)
     rows: list[Row] = []
-    for name in names:
-        rows.append(measure(name, rounds, seconds, limit, args.small))
+    for name in asked.models:
+        rows.append(measure(name, asked.rounds, seconds, asked.limit, asked.small))
         print(_line(rows[-1]), flush=True)
-        if output is not None:  # each time: the next model may take long
-            write_document(output, "python -m benchmarks.steady_state", map(asdict, rows),
+        if asked.output is not None:  # each time: the next model may take long
+            write_document(asked.output, "python -m benchmarks.steady_state", map(asdict, rows),
                            target=dict(two_devices().devices[0].target or {}),
-                           rounds=rounds, seconds=seconds, batch=BATCH)  # fmt: skip
+                           rounds=asked.rounds, seconds=seconds, batch=BATCH)  # fmt: skip
     print(summary(rows))
     return rows
 

@@ -46,6 +46,9 @@ class Gate:
         assert self.inside.acquire(timeout=WAIT)
 
 
+Gated = tuple[Executor, Gate]
+
+
 @contextmanager
 def gated(executable: Executable) -> Iterator[tuple[Executor, Gate]]:
     """An executor of y = 2x + 1 in two steps on two workers, and the gate of the first one.

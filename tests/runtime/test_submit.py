@@ -21,28 +21,11 @@ import numpy as np
 import pytest
 
 from tests.models import branchy_inputs
-from tests.runtime.gated import WAIT, Gate, gated, result, vector
+from tests.runtime.gated import WAIT, Gated, result, vector
 from tests.runtime.native_plans import run_python
 from tvm_hetero.errors import DeadlineError, FullError, RunError, UsageError
 from tvm_hetero.runtime.executable import Executable
 from tvm_hetero.runtime.executor import Executor
-
-Gated = tuple[Executor, Gate]
-
-
-@pytest.fixture
-def held(executable: Executable) -> Iterator[Gated]:
-    """An executor of y = 2x + 1 whose gate is shut."""
-    with gated(executable) as (executor, gate):
-        yield executor, gate
-
-
-@pytest.fixture
-def free(held: Gated) -> Executor:
-    """The same with its gate open."""
-    executor, gate = held
-    gate.open.set()
-    return executor
 
 
 def in_threads(count: int, body: Callable[[int], None]) -> None:

@@ -1,0 +1,76 @@
+"""What benchmarks of plans are told on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.execution.cases import TINY
+from benchmarks.performance import write_page
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What to measure.
+
+    Attributes
+    ----------
+    models, batches : in the order of the table; limit : seconds for each solve.
+    small : a tiny model, few runs; output : where rows are written, None: nowhere.
+    rounds : of turns, where a benchmark has them.
+    """
+
+    models: tuple[str, ...]
+    batches: tuple[int, ...]
+    limit: float
+    small: bool
+    output: Path | None
+    rounds: int
+
+
+def chosen(
+    text: str,
+    arguments: Sequence[str] | None,
+    result: str,
+    *,
+    models: Sequence[str],
+    batches: Sequence[int],
+    limit: float,
+    rounds: int = 1,
+) -> Chosen | None:
+    """Read the command line; None after ``--show``, which writes docs/performance.md.
+
+    Parameters
+    ----------
+    text : the benchmark's own, whose first paragraph is the help's.
+    result : the name of the file that everything is written to.
+    models, batches, limit, rounds : what is measured unless told otherwise.
+    """
+    parser = argparse.ArgumentParser(description=text.split("\n\n")[0])
+    parser.add_argument("--small", action="store_true", help="a tiny model, few runs, no file")
+    parser.add_argument("--models", help="names with commas between")
+    parser.add_argument("--batches", help="numbers with commas between")
+    parser.add_argument("--rounds", type=int, default=rounds, help="of turns, where there are any")
+    parser.add_argument("--time-limit", type=float, default=limit, help="seconds for each solve")
+    parser.add_argument("--output", type=Path, help=f"JSON file (everything: {result})")
+    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    args = parser.parse_args(arguments)
+    if args.show:
+        write_page(RESULTS, ROOT / "docs")
+        return None
+    everything = not (args.small or args.models or args.batches)
+    names = args.models.split(",") if args.models else [TINY] if args.small else models
+    numbers = map(int, args.batches.split(",")) if args.batches else [2] if args.small else batches
+    return Chosen(
+        tuple(names),
+        tuple(numbers),
+        1.0 if args.small else args.time_limit,
+        args.small,
+        args.output or (RESULTS / result if everything else None),
+        1 if args.small else args.rounds,
+    )
