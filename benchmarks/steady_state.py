@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     models = list(light_models())
     asked = chosen(
         __doc__, arguments, "steady_state.json",
-        models=models, batches=[BATCH], limit=30.0, rounds=_ROUNDS,
+        models=models, limit=30.0, rounds=_ROUNDS,
     )  # fmt: skip
     if asked is None:
         return []

@@ -39,9 +39,9 @@ def chosen(
     result: str,
     *,
     models: Sequence[str],
-    batches: Sequence[int],
     limit: float,
-    rounds: int = 1,
+    batches: Sequence[int] = (),
+    rounds: int = 0,
 ) -> Chosen | None:
     """Read the command line; None after ``--show``, which writes docs/performance.md.
 
@@ -49,13 +49,17 @@ def chosen(
     ----------
     text : the benchmark's own, whose first paragraph is the help's.
     result : the name of the file that everything is written to.
-    models, batches, limit, rounds : what is measured unless told otherwise.
+    models, limit, batches, rounds : what is measured unless told otherwise; a benchmark that names
+        no batches or rounds has no such option.
     """
     parser = argparse.ArgumentParser(description=text.split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="a tiny model, few runs, no file")
     parser.add_argument("--models", help="names with commas between")
-    parser.add_argument("--batches", help="numbers with commas between")
-    parser.add_argument("--rounds", type=int, default=rounds, help="of turns, where there are any")
+    if batches:
+        parser.add_argument("--batches", help="numbers with commas between")
+    if rounds:
+        parser.add_argument("--rounds", type=int, default=rounds, help="of turns")
+    parser.set_defaults(batches=None, **({} if rounds else {"rounds": 1}))
     parser.add_argument("--time-limit", type=float, default=limit, help="seconds for each solve")
     parser.add_argument("--output", type=Path, help=f"JSON file (everything: {result})")
     parser.add_argument("--show", action="store_true", help="write docs/performance.md")
