@@ -144,3 +144,21 @@ def test_nearest() -> None:
     assert nearest(5, ["b"]) == "; known: b"
     assert nearest("x", []) == ""
     assert nearest("?", [f"n{i:02}" for i in range(20)]).endswith("n11, ...")
+
+
+def test_what_is_no_file_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomic(pipe, "text")
+    assert os.read(reader, 100) == b"text" and stat.S_ISFIFO(pipe.stat().st_mode)
+    os.close(reader)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
+def test_a_full_device_is_an_error() -> None:
+    """Of the kernel's own making: every write fails for want of room."""
+    with pytest.raises(FormatError, match="/dev/full: cannot be written: No space left"):
+        write_atomic("/dev/full", "text")
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)

@@ -103,6 +103,9 @@ def is_yaml(path: str | os.PathLike[str]) -> bool:
 def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Write a file whole or not at all: to a temporary name beside it, then rename.
 
+    What is there and is no file (``/dev/stdout``, a pipe) is written to as it is: a rename would
+    put a file in its place.
+
     Raises
     ------
     FormatError
@@ -112,6 +115,10 @@ def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
     raw = data.encode("utf-8") if isinstance(data, str) else data
     temporary: str | None = None
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as file:
+                file.write(raw)
+            return
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(raw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,10 +113,21 @@ def check_writable(path: Path | None, option: str = "-o", *, folder: bool = Fals
     Raises
     ------
     UsageError
-        If the folder of `path` does not exist, or `path` is one itself and a file is to be
-        written (not: `folder`).
+        If the folder of `path` does not exist or takes no files, or `path` is one itself and a
+        file is to be written (not: `folder`).
     """
     if path is not None and path.is_dir() and not folder:
         raise UsageError(f"{option} {path}: is a folder; give the name of a file")
     if path is not None and not path.absolute().parent.is_dir():
         raise UsageError(f"{option} {path}: there is no folder {path.absolute().parent}; make it")
+    if path is not None and (path.is_file() or path.is_dir() or not path.exists()):
+        _try_to_write(path.absolute().parent, f"{option} {path}")
+
+
+def _try_to_write(folder: Path, what: str) -> None:
+    """Make a file in a folder, and take it away again; nothing else tells for sure."""
+    try:
+        with tempfile.NamedTemporaryFile(prefix=".tvm_hetero.", dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"{what}: {folder} takes no files: {error.strerror}") from None
