@@ -40,6 +40,6 @@ def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
         check_writable(tmp_path)
     with pytest.raises(UsageError, match="there is no folder"):
         check_writable(tmp_path / "none" / "x.json")
-    with pytest.raises(UsageError, match="-o /proc/x.json: /proc takes no files"):
+    with pytest.raises(UsageError, match=r"-o /proc/x\.json: /proc takes no files"):
         check_writable(Path("/proc/x.json"))
     assert not list(tmp_path.iterdir())

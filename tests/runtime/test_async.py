@@ -16,6 +16,15 @@ from tvm_hetero.runtime.executable import Executable
 from tvm_hetero.runtime.executor import Executor
 
 
+async def begin_many(executor: Executor, gate: Gate) -> list[asyncio.Future[Any]]:
+    """Three times as many requests as there is room for; the first has reached the gate."""
+    tasks: list[asyncio.Future[Any]] = [
+        asyncio.ensure_future(executor.run_async(x=vector(i))) for i in range(3 * executor.depth)
+    ]
+    await until(lambda: gate.seen)
+    return tasks
+
+
 def run(main: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine to its end, which must come."""
 
@@ -55,11 +64,7 @@ def test_the_loop_goes_on_while_the_pipeline_is_full(held: Gated) -> None:
     executor, gate = held
 
     async def main() -> list[Any]:
-        tasks = [
-            asyncio.ensure_future(executor.run_async(x=vector(i)))
-            for i in range(3 * executor.depth)
-        ]
-        await until(lambda: gate.seen)
+        tasks = await begin_many(executor, gate)
         for _ in range(20):  # as often as the loop likes
             await asyncio.sleep(0.001)
         assert not any(task.done() for task in tasks)
@@ -235,11 +240,7 @@ def test_closing_ends_those_that_wait_for_their_turn(held: Gated) -> None:
     executor, gate = held
 
     async def main() -> list[Any]:
-        tasks = [
-            asyncio.ensure_future(executor.run_async(x=vector(i)))
-            for i in range(3 * executor.depth)
-        ]
-        await until(lambda: gate.seen)
+        tasks = await begin_many(executor, gate)
         executor.close()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
