@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.models import branchy_inputs
-from tests.runtime.gated import WAIT, Gated, result, vector
+from tests.runtime.gated import WAIT, Gate, Gated, result, vector
 from tvm_hetero.errors import DeadlineError, RunError
 from tvm_hetero.runtime.executable import Executable
 from tvm_hetero.runtime.executor import Executor
