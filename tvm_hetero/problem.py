@@ -39,10 +39,15 @@ class Cost:
 
     `implementation` says which way of computing the task takes that long; nothing here hangs on
     it, and whoever builds the task must build that one.
+
+    `sizes` says for how many elements at once there is a kernel: rising, from 1. An execution of n
+    elements is built of the largest that fit, one after the other (`calls_of`); nothing else here
+    hangs on them, since `points` say what that takes.
     """
 
     points: tuple[tuple[int, float], ...]
     implementation: str = "rule"
+    sizes: tuple[int, ...] = (1,)
 
     def seconds(self, elements: int) -> float:
         """Seconds that one execution of `elements` >= 1 elements takes (never below 0)."""
@@ -54,6 +59,14 @@ class Cost:
         n0, s0 = points[i - 1] if i > 0 else (0, 0.0)
         n1, s1 = points[i]
         return max(0.0, s1 + (s1 - s0) / (n1 - n0) * (elements - n1))
+
+    def calls_of(self, elements: int) -> tuple[int, ...]:
+        """How many elements each call of a kernel computes in an execution of `elements`."""
+        calls: list[int] = []
+        for size in reversed(self.sizes):
+            count, elements = divmod(elements, size)
+            calls += [size] * count
+        return tuple(calls)
 
 
 @dataclass(frozen=True)
@@ -218,11 +231,24 @@ def _check_costs(problem: Problem) -> None:
                     f"{problem.platform.name!r} lacks{nearest(device, problem.platform.index)}"
                 )
             _check_points(row[device].points, f"task {task!r} on {device!r}")
+            check_sizes(row[device].sizes, f"task {task!r} on {device!r}")
             if row[device].implementation not in IMPLEMENTATIONS:
                 raise FormatError(
                     f"task {task!r} on {device!r}: unknown implementation "
                     f"{row[device].implementation!r:.80}; expected one of {IMPLEMENTATIONS}"
                 )
+
+
+def check_sizes(sizes: Sequence[int], where: str) -> None:
+    """Refuse `Cost.sizes` by which not every number of elements can be computed.
+
+    Raises
+    ------
+    FormatError
+        If they do not rise from 1.
+    """
+    if not sizes or sizes[0] != 1 or any(b <= a for a, b in pairwise(sizes)):
+        raise FormatError(f"{where}: sizes: expected rising numbers from 1, got {list(sizes)}")
 
 
 def _check_points(points: Sequence[tuple[int, float]], where: str) -> None:

@@ -13,7 +13,7 @@ from tvm_hetero.documents import check_format, check_keys, nearest, read_documen
 from tvm_hetero.errors import FormatError
 from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.platform_format import platform_from_dict, platform_to_dict
-from tvm_hetero.problem import IMPLEMENTATIONS, Cost, Objective, Problem
+from tvm_hetero.problem import IMPLEMENTATIONS, Cost, Objective, Problem, check_sizes
 from tvm_hetero.units import parse_bytes, parse_number
 
 FORMAT = "tvm-hetero/problem/1"
@@ -90,7 +90,7 @@ def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
 
 def _parse_task(data: object, where: str) -> tuple[Task, dict[str, Cost]]:
     sizes = ["weight_bytes", "output_bytes"]
-    others = ["op", "color", "flops", "bytes", "implementation", *sizes]
+    others = ["op", "color", "flops", "bytes", "implementation", "sizes", *sizes]
     row = check_keys(data, where, ["id", "cost"], others)
     name = _text(row["id"], f"{where}: id")
     where = f"{where} ({name})"
@@ -107,7 +107,8 @@ def _parse_task(data: object, where: str) -> tuple[Task, dict[str, Cost]]:
     if not isinstance(row["cost"], Mapping):
         raise FormatError(f"{where}: cost: expected {{device: seconds}}, got {row['cost']!r:.80}")
     costs = {d: parse_cost(c, f"{where}: cost on {d!r}") for d, c in row["cost"].items()}
-    return task, _with_implementations(costs, row.get("implementation", {}), where)
+    costs = _with_implementations(costs, row.get("implementation", {}), where)
+    return task, _with_sizes(costs, row.get("sizes", {}), where)
 
 
 def _with_implementations(costs: dict[str, Cost], data: object, where: str) -> dict[str, Cost]:
@@ -121,6 +122,21 @@ def _with_implementations(costs: dict[str, Cost], data: object, where: str) -> d
         if name not in IMPLEMENTATIONS:
             raise FormatError(f"{where}: expected one of {IMPLEMENTATIONS}, got {name!r:.80}")
         costs[device] = replace(costs[device], implementation=name)
+    return costs
+
+
+def _with_sizes(costs: dict[str, Cost], data: object, where: str) -> dict[str, Cost]:
+    """Costs with what `sizes` says of each device; the others' kernels compute one element."""
+    where = f"{where}: sizes"
+    if not isinstance(data, Mapping):
+        raise FormatError(f"{where}: expected {{device: [1, ...]}}, got {data!r:.80}")
+    for device, row in data.items():
+        if device not in costs:
+            raise FormatError(f"{where}: there is no cost on {device!r}{nearest(device, costs)}")
+        if not isinstance(row, list) or any(type(n) is not int for n in row):
+            raise FormatError(f"{where}: expected a list of whole numbers, got {row!r:.80}")
+        check_sizes(row, f"{where} on {device!r}")
+        costs[device] = replace(costs[device], sizes=tuple(row))
     return costs
 
 
@@ -173,6 +189,9 @@ def _task_row(task: Task, costs: Mapping[str, Cost]) -> dict[str, Any]:
     others = {d: c.implementation for d, c in costs.items() if c.implementation != "rule"}
     if others:
         row["implementation"] = others
+    batched = {d: list(c.sizes) for d, c in costs.items() if len(c.sizes) > 1}
+    if batched:
+        row["sizes"] = batched
     for key in ("weight_bytes", "output_bytes"):
         if getattr(task, key):
             row[key] = getattr(task, key)
