@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -42,6 +43,24 @@ def test_costs_pass_through_their_points(table: dict[int, float], elements: int)
     assert cost.seconds(elements) >= 0
     if elements <= max(table):
         assert cost.seconds(elements) <= max(table.values())
+
+
+@given(st.sets(st.integers(2, 9), max_size=4), st.integers(1, 40))
+def test_calls_take_the_largest_kernel_that_fits(others: set[int], elements: int) -> None:
+    cost = Cost(((1, 1.0),), sizes=(1, *sorted(others)))
+    calls = cost.calls_of(elements)
+    assert sum(calls) == elements
+    left = elements
+    for size in calls:
+        assert size == max(n for n in cost.sizes if n <= left)
+        left -= size
+
+
+def test_calls_by_example() -> None:
+    cost = Cost(((1, 1.0),), sizes=(1, 4, 8))
+    assert cost.calls_of(13) == (8, 4, 1) and cost.calls_of(7) == (4, 1, 1, 1)
+    assert cost.calls_of(16) == (8, 8) and Cost(((1, 1.0),)).calls_of(2) == (1, 1)
+    assert cost.seconds(13) == 13.0  # only points say what it takes
 
 
 def test_queries() -> None:
@@ -91,6 +110,12 @@ def test_refused_objectives(objective: Objective, message: str) -> None:
         ({"b": {"big": Cost(((3, -1.0),))}}, "expected a finite time of at least 0 for 3 elements"),
         ({"b": {"big": Cost(((1, math.nan),))}}, "expected a finite time"),
         ({"b": {"big": Cost(((1, math.inf),))}}, "expected a finite time"),
+        (
+            {"b": {"big": replace(ONE, sizes=(2, 4))}},
+            "'b' on 'big': sizes: expected rising numbers from 1, got [2, 4]",
+        ),
+        ({"b": {"big": replace(ONE, sizes=(1, 4, 4))}}, "rising numbers from 1, got [1, 4, 4]"),
+        ({"b": {"big": replace(ONE, sizes=())}}, "rising numbers from 1, got []"),
     ],
 )
 def test_refused_costs(changed: dict[str, dict[str, Cost]], message: str) -> None:

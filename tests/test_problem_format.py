@@ -67,6 +67,19 @@ def test_implementations_are_written_where_they_are_not_the_rule() -> None:
     assert problem_from_dict(written) == problem and problem.digest != plain.digest
 
 
+def test_sizes_are_written_where_kernels_compute_several_elements() -> None:
+    document = example()
+    plain = problem_from_dict(document)
+    assert "sizes" not in str(problem_to_dict(plain))
+    document["tasks"][0]["sizes"] = {"little": [1, 4], "big": [1]}
+    problem = problem_from_dict(document)
+    assert problem.costs["conv1"]["little"] == Cost(((1, 0.004), (4, 0.015)), sizes=(1, 4))
+    assert problem.costs["conv1"]["big"] == plain.costs["conv1"]["big"]
+    written = problem_to_dict(problem)
+    assert written["tasks"][0]["sizes"] == {"little": [1, 4]}
+    assert problem_from_dict(written) == problem and problem.digest != plain.digest
+
+
 @given(problems(kinds=KINDS, batch=3, memory=True, exact=False))
 def test_problems_come_back(problem: Problem) -> None:
     document = problem_to_dict(problem)
@@ -113,6 +126,12 @@ def test_whole_numbers_and_floats_are_one_problem() -> None:
         (["tasks", 1, "implementation"], 3, r"\(relu1\): implementation: expected \{device"),
         (["tasks", 1, "implementation"], {"little": "rule"}, "there is no cost on 'little'"),
         (["tasks", 1, "implementation"], {"big": "best"}, "expected one of .*got 'best'"),
+        (["tasks", 1, "sizes"], [1, 4], r"\(relu1\): sizes: expected \{device: \[1, ...\]\}"),
+        (["tasks", 1, "sizes"], {"little": [1]}, "sizes: there is no cost on 'little'"),
+        (["tasks", 1, "sizes"], {"big": 4}, "sizes: expected a list of whole numbers, got 4"),
+        (["tasks", 1, "sizes"], {"big": [1, True]}, "a list of whole numbers"),
+        (["tasks", 1, "sizes"], {"big": [4]}, r"on 'big': sizes: expected rising .* got \[4\]"),
+        (["tasks", 1, "sizes"], {"big": [1, 4, 2]}, r"rising numbers from 1, got \[1, 4, 2\]"),
         (["tasks", 1, "cost", "big"], -1, "cost on 'big': expected a finite number of at least 0"),
         (["tasks", 1, "cost", "big"], "fast", "cost on 'big': expected number"),
         (["tasks", 1, "cost", "big"], {}, "cost on 'big': the table is empty"),
