@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import tvm
 from tvm import s_tir, tirx
 
+from .batched import batch_of_kernel
+from .batched_schedule import schedule_batched
 from .facts import VectorUnit, cores, vector_unit
 from .gpu import schedule_gpu
 from .implementations import (
@@ -60,6 +62,8 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """
     if func.attrs is not None and func.attrs.get(SCHEDULED):
         return func
+    if batch_of_kernel(func) > 1:
+        return schedule_batched(func, target, schedule_kernel)
     how, trace = implementation_of(func), trace_of(func)
     func = without_implementation(func)
     on_cpu = str(target.kind.name) == "llvm"
