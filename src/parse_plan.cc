@@ -24,6 +24,12 @@ DevicePlan ParseDevice(JsonObject row) {
   device.name = row.String("name");
   device.device.device_type = static_cast<DLDeviceType>(Index(row, "dl_type"));
   device.device.device_id = Index(row, "dl_id");
+  if (row.Has("memory")) {
+    device.memory = row.Int("memory");
+    if (*device.memory < 0) {
+      row.Fail("memory", "is " + std::to_string(*device.memory) + ", expected bytes from 0 on");
+    }
+  }
   row.Finish();
   return device;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "frames.h"
 #include "stages.h"
 
 namespace tvm_hetero {
@@ -104,20 +105,6 @@ class Waits {
   std::vector<int> producer_;  //!< of each slot; -1 for none
 };
 
-// What the tensors of all batches in flight may take. A plan with many stages and large batches asks
-// for more batches than any memory holds, while a few of those keep the workers busy as well.
-constexpr int64_t kMostBytes = int64_t{2} << 30;
-
-int Frames(const Plan& plan, const Program& program) {
-  int64_t bytes = 0;  // of one batch
-  for (size_t slot = 0; slot < plan.slots.size(); ++slot) {
-    bool counts = program.slots[slot].made_by_step && plan.slots[slot].type.has_value();
-    if (counts) bytes += plan.slots[slot].type->Bytes();
-  }
-  const int64_t wanted = program.last_stage + 2;
-  return static_cast<int>(std::clamp<int64_t>(kMostBytes / std::max<int64_t>(bytes, 1), 2, wanted));
-}
-
 }  // namespace
 
 Program MakeProgram(const Plan& plan) {
@@ -129,7 +116,7 @@ Program MakeProgram(const Plan& plan) {
 
   for (int stage : program.stages) program.last_stage = std::max(program.last_stage, stage);
   for (const auto& worker : program.workers) program.busy_workers += worker.empty() ? 0 : 1;
-  program.frames = Frames(plan, program);
+  program.frames = Frames(plan, program.slots, program.last_stage);
   size_t calls = 0;
   for (const StepPlan& step : plan.steps) {
     program.first_call.push_back(calls);

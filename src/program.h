@@ -40,9 +40,7 @@ struct Program {
   std::vector<SlotUse> slots;
   std::vector<size_t> first_call;  //!< of each step, counted over the calls of kernels; and the end
 
-  //! How many batches may be in flight: what keeps the busiest worker busy (stages.h), or fewer
-  //! where their tensors would fill the memory.
-  int frames{2};
+  int frames{2};  //!< how many batches may be in flight (frames.h)
 };
 
 /*! \brief Work out a checked plan. */

@@ -38,7 +38,7 @@
  *    D = S + 2 (Program::Frames).
  *
  * Memory: a tensor made in stage a and last read in stage b is alive for up to b - a + 1 batches.
- * Where D batches' tensors would take more than program.cc allows, there are fewer frames.
+ * Where D batches' tensors would fill a memory, there are fewer frames (frames.h).
  */
 #ifndef TVM_HETERO_STAGES_H_
 #define TVM_HETERO_STAGES_H_

@@ -9,6 +9,7 @@
 
 #include "device_name.h"
 #include "faults.h"
+#include "frames.h"
 #include "worker_errors.h"
 
 namespace tvm_hetero {
@@ -139,8 +140,7 @@ void Worker::ReserveBuffers(int count) {
   for (size_t i = 0; i < pools_.size(); ++i) {
     const std::optional<TensorPlan>& type = plan_.slots[i].type;
     if (pools_[i] == nullptr || !type) continue;
-    // Callers hold outputs: one that waits to be taken, and one that is looked at.
-    int held = program_.slots[i].is_output ? 2 : 0;
+    int held = program_.slots[i].is_output ? kHeldOutputs : 0;
     pools_[i]->Reserve(count + held, ffi::ShapeView(type->shape.data(), type->shape.size()),
                        type->dtype, plan_.DeviceOfSlot(static_cast<int>(i)));
   }

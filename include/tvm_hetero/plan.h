@@ -5,7 +5,7 @@
  * A plan is the JSON document "tvm-hetero/plan/2":
  *
  *   batch      elements that one run works through; each has inputs and outputs of its own
- *   devices    places of memory and compute, as DLPack numbers them
+ *   devices    places of memory and compute, as DLPack numbers them, and how large the memory is
  *   workers    threads, each with a device, the cores that it is pinned to, and a role
  *   slots      one tensor at one place, of a type known beforehand where kernels fill it
  *   inputs     slots that the caller fills (shape and dtype are checked), kept until replaced
@@ -19,9 +19,9 @@
  *
  * A kernels step lists calls of compiled kernels that write into memory given to them
  * ("destination passing"). An argument is a view, of a shape of its own, of the bytes of an in-slot
- * or out-slot of the step (by its position in `ins` or `outs`), or of the worker's scratch arena (by its offset):
- * there live the tensors that nobody outside the step sees, where the storage planning of the
- * partitioner has put them. Arguments that a call reads stand first, those that it writes last.
+ * or out-slot of the step (by its position in `ins` or `outs`), or of the worker's scratch arena
+ * (by its offset): there live the tensors that nobody outside the step sees, where the storage
+ * planning of the partitioner has put them. Arguments that a call reads stand first, those that it writes last.
  */
 #ifndef TVM_HETERO_PLAN_H_
 #define TVM_HETERO_PLAN_H_
@@ -39,6 +39,7 @@ namespace tvm_hetero {
 struct DevicePlan {
   std::string name;
   DLDevice device;
+  std::optional<int64_t> memory{};  //!< its size, bytes; none: not known (src/frames.h)
 };
 
 enum class Role { kCompute, kCopy };

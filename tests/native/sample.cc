@@ -179,9 +179,17 @@ Fault::~Fault() {
   ffi::Function::GetGlobalRequired("tvm_hetero.inject_fault")(ffi::String(kind_), 0);
 }
 
-Sample::Sample()
+/*! \brief The plan with so much memory for the host; less than 0: it is not said. */
+std::string PlanWithMemory(int64_t memory) {
+  std::string plan = kSamplePlan;
+  const std::string place = "\"dl_id\": 0";
+  if (memory < 0) return plan;
+  return plan.insert(plan.find(place) + place.size(), ", \"memory\": " + std::to_string(memory));
+}
+
+Sample::Sample(int64_t memory)
     : module_(ffi::Function::GetGlobalRequired("tvm_hetero.create_executor")(
-                  ffi::String(kSamplePlan))
+                  ffi::String(PlanWithMemory(memory)))
                   .cast<ffi::Module>()) {
   ffi::Module library(ffi::make_object<KernelLibrary>());
   for (int worker : {0, 1, 2}) Call("set_library", worker, library);

@@ -76,7 +76,8 @@ class Fault {
 /*! \brief The executor's module with the sample plan, as any language would use it. */
 class Sample {
  public:
-  Sample();
+  /*! \brief With so many bytes of memory for the host; less than 0: as the plan does not say. */
+  explicit Sample(int64_t memory = -1);
 
   template <typename... Args>
   ffi::Any Call(const char* name, Args&&... args) const {

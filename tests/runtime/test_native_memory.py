@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import tvm_ffi
 
 from tests.runtime.kernel_plans import SIZE, KernelPlan, aligned, call, one_call, view
@@ -210,16 +209,3 @@ def test_nothing_is_allocated_in_steady_state() -> None:
     executor.run()
     np.testing.assert_array_equal(executor.get_output("y").numpy(), np.full(SIZE, 64))
     assert executor.allocations() == 0
-
-
-@pytest.mark.parametrize(("mebibytes", "frames"), [(1, 8), (85, 3), (5000, 2)])
-def test_batches_in_flight_are_fewer_where_their_tensors_are_large(
-    mebibytes: int, frames: int
-) -> None:
-    """A chain of 7 steps in 7 stages asks for 8 frames, of 2 GiB at most, but for 2 at least."""
-    builder = PlanBuilder(workers=2)
-    slot = builder.input()
-    for i in range(7):
-        [slot] = builder.call([slot], worker=i % 2, function=lambda x: x)
-        builder.plan["slots"][slot] |= {"shape": [mebibytes << 20], "dtype": "uint8"}
-    assert builder.output(slot).create().frames == frames

@@ -212,6 +212,28 @@ def test_a_private_device_has_a_memory_of_its_own():
     assert copied > 4
 
 
+def with_memory(platform: Platform, *sizes: int | None) -> Platform:
+    devices = zip(platform.devices, sizes, strict=True)
+    return replace(platform, devices=tuple(replace(d, memory=size) for d, size in devices))
+
+
+def test_a_plan_says_how_large_its_memories_are():
+    split, _, _ = split_on(two_cpus(), 1)
+    [host] = make_plan(split, with_memory(two_cpus(), 3 << 20, 5 << 20))["devices"]
+    assert host == {"name": "host", "dl_type": 1, "dl_id": 0, "memory": 8 << 20}
+    [host] = make_plan(split, with_memory(two_cpus(), 3 << 20, None))["devices"]
+    assert "memory" not in host
+    apart = with_memory(private_little(), 3 << 20, 5 << 20)
+    split, _, _ = split_on(apart, 1)
+    plan = make_plan(split, apart)
+    assert [row["memory"] for row in plan["devices"]] == [3 << 20, 5 << 20]
+    executor = native.create(plan)
+    assert executor.frames > 1
+    for row in plan["devices"]:
+        row["memory"] = 0
+    assert native.create(plan).frames == 1
+
+
 @pytest.mark.parametrize("platform", [two_cpus(), private_little()], ids=["shared", "private"])
 @pytest.mark.parametrize("seed", range(3))
 def test_run_step_by_step_it_is_the_model(platform, seed):

@@ -23,7 +23,7 @@ from typing import Any
 from tvm_hetero.passes.dataflow import KernelCall, Root, static_shape, tensor_bytes
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.split_segments import Copy, Segment, Split, input_signature
-from tvm_hetero.platform import Platform, check_cores
+from tvm_hetero.platform import Device, Platform, check_cores
 from tvm_hetero.runtime.storage import Lifetime, plan_storage
 from tvm_hetero.targets import CPU, dl_device
 
@@ -90,15 +90,17 @@ class _PlanMaker:
     _worker_of: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        own = [device for device in self.platform.devices if not is_host(device)]
+        devices = self.platform.devices
+        own = [device for device in devices if not is_host(device)]
         # The memories: main memory first, then each device that has its own.
-        self._spaces = [("host", CPU, 0), *((d.name, *dl_device(self.platform, d)) for d in own)]
-        numbers = {name: number for number, (name, _, _) in enumerate(self._spaces)}
+        self._spaces = [
+            _memory_row("host", (CPU, 0), [d for d in devices if is_host(d)]),
+            *(_memory_row(d.name, dl_device(self.platform, d), [d]) for d in own),
+        ]
+        numbers = {row["name"]: number for number, row in enumerate(self._spaces)}
         # The memory of each device, as a position in `_spaces`.
         self._space = [0 if is_host(d) else numbers[d.name] for d in self.platform.devices]
-        self._weight_of = {
-            value: _Weight(name) for name, value in self.split.constants.items()
-        }
+        self._weight_of = {value: _Weight(name) for name, value in self.split.constants.items()}
 
     def plan(self) -> dict[str, Any]:
         homes = self.split.input_home
@@ -114,10 +116,7 @@ class _PlanMaker:
         return {
             "format": FORMAT,
             "batch": self.split.batch,
-            "devices": [
-                {"name": name, "dl_type": dl_type, "dl_id": dl_id}
-                for name, dl_type, dl_id in self._spaces
-            ],
+            "devices": self._spaces,
             "workers": self._workers,
             "slots": self._slots,
             "inputs": inputs,
@@ -227,9 +226,7 @@ class _PlanMaker:
         ]
 
 
-def _place_temporaries(
-    split: Split, segment: Segment, places: dict[Any, dict[str, int]]
-) -> int:
+def _place_temporaries(split: Split, segment: Segment, places: dict[Any, dict[str, int]]) -> int:
     """Add the offsets of what a segment keeps to itself to `places`; returns the arena's bytes."""
     main = split.main
     lives: dict[Root, tuple[int, int]] = {}
@@ -245,6 +242,15 @@ def _place_temporaries(
     )
     places |= {root: {"scratch": o} for root, o in zip(lives, offsets, strict=True)}
     return scratch
+
+
+def _memory_row(name: str, place: tuple[int, int], devices: Sequence[Device]) -> dict[str, Any]:
+    """A memory that these devices work in, as large as all of them are allowed to fill."""
+    row = {"name": name, "dl_type": place[0], "dl_id": place[1]}
+    sizes = [device.memory for device in devices if device.memory is not None]
+    if sizes and len(sizes) == len(devices):
+        row["memory"] = sum(sizes)
+    return row
 
 
 def _type_row(ty: Any) -> dict[str, Any]:
