@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "device_name.h"
+
 namespace tvm_hetero {
 namespace {
 
-// What the slots of all batches in flight may take in a memory of unknown size. A plan with many
-// stages and large batches asks for more batches than any memory holds, while a few of those keep
-// the workers busy as well.
-constexpr int64_t kUnknownMemory = int64_t{2} << 30;
+// What the slots of all batches in flight may take in main memory, or in one of unknown size. A plan
+// with many stages and large batches asks for more batches than any memory holds, while a few of
+// those keep the workers busy as well.
+constexpr int64_t kMainMemory = int64_t{2} << 30;
 
 /*! \brief What a plan takes in one memory, bytes. */
 struct Need {
@@ -40,10 +42,12 @@ std::vector<Need> Needs(const Plan& plan, const std::vector<SlotUse>& slots) {
 }
 
 /*! \brief How many batches fit into a memory. */
-int64_t Fitting(const Need& need, std::optional<int64_t> memory) {
+int64_t Fitting(const Need& need, const DevicePlan& device) {
   const int64_t batch = std::max<int64_t>(need.batch, 1);
-  if (!memory) return std::max<int64_t>(kUnknownMemory / batch, 2);
-  return std::max<int64_t>((*memory - need.always) / batch, 1);
+  int64_t fitting = INT64_MAX;
+  if (device.memory) fitting = std::max<int64_t>((*device.memory - need.always) / batch, 1);
+  if (device.memory && !IsCpu(device.device)) return fitting;
+  return std::min(fitting, std::max<int64_t>(kMainMemory / batch, 2));
 }
 
 }  // namespace
@@ -52,7 +56,7 @@ int Frames(const Plan& plan, const std::vector<SlotUse>& slots, int last_stage) 
   int64_t frames = int64_t{last_stage} + 2;
   const std::vector<Need> needs = Needs(plan, slots);
   for (size_t i = 0; i < needs.size(); ++i) {
-    frames = std::min(frames, Fitting(needs[i], plan.devices[i].memory));
+    frames = std::min(frames, Fitting(needs[i], plan.devices[i]));
   }
   return static_cast<int>(frames);
 }

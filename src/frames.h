@@ -8,9 +8,13 @@
  *   weights + scratch arenas + outputs that callers hold + D * (all other slots)  <=  its size.
  *
  * So D is the smallest quotient of any memory, where the plan says how large that is, but at least
- * 1: a plan that does not fit at all is run all the same. Where it does not say, the slots of all D
- * batches may take 2 GiB, and there are at least 2, so that one comes in while the other is worked
- * on. With few frames workers wait for each other, but nothing gets stuck (board.h).
+ * 1: a plan that does not fit at all is run all the same. With few frames workers wait for each
+ * other, but nothing gets stuck (board.h).
+ *
+ * Where the plan does not say, and in a CPU's memory, the slots of all D batches may take 2 GiB: all
+ * of main memory is no measure there, as others use it, and a platform that was detected gives all
+ * of it to each CPU device. This alone never asks for less than 2 frames, so that one comes in while
+ * the other is worked on.
  */
 #ifndef TVM_HETERO_FRAMES_H_
 #define TVM_HETERO_FRAMES_H_

@@ -14,9 +14,10 @@ from tvm_hetero.runtime.stream import steady_seconds
 STEPS = 6
 
 
+@pytest.mark.parametrize("memory", [None, 1 << 50])  # a machine's memory is not all ours
 @pytest.mark.parametrize(("mebibytes", "frames"), [(1, 8), (85, 3), (5000, 2)])
 def test_batches_in_flight_are_fewer_where_their_tensors_are_large(
-    mebibytes: int, frames: int
+    mebibytes: int, frames: int, memory: int | None
 ) -> None:
     """A chain of 7 steps in 7 stages asks for 8 frames, of 2 GiB at most, but for 2 at least."""
     builder = PlanBuilder(workers=2)
@@ -24,6 +25,8 @@ def test_batches_in_flight_are_fewer_where_their_tensors_are_large(
     for i in range(7):
         [slot] = builder.call([slot], worker=i % 2, function=lambda x: x)
         builder.plan["slots"][slot] |= {"shape": [mebibytes << 20], "dtype": "uint8"}
+    if memory is not None:
+        builder.plan["devices"][0]["memory"] = memory
     assert builder.output(slot).create().frames == frames
 
 
