@@ -19,6 +19,7 @@ from tvm_hetero.cost_models.protocol import CostModel, Costs, Progress
 from tvm_hetero.cost_models.registry import by_name
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.graph import TaskGraph
+from tvm_hetero.instance import instance_of
 from tvm_hetero.passes.annotate_devices import (
     annotate_devices,
     is_annotated,
@@ -33,6 +34,7 @@ from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Cost, Objective, Problem, check_objective
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import Options, check_name, solve
+from tvm_hetero.solvers.feasibility import check_memory
 from tvm_hetero.solvers.settle import settled
 from tvm_hetero.targets import device_target
 
@@ -86,6 +88,8 @@ def make_problem(
         If the module cannot be lowered to kernels of fixed shapes.
     ProfileError
         If some kernel runs on no device.
+    InfeasibleError
+        If the devices' memory holds no placement at all.
     """
     check_objective(objective, platform)
     model = by_name(cost_model) if isinstance(cost_model, str) else cost_model
@@ -96,6 +100,8 @@ def make_problem(
         lower: tvm.transform.Pass = LowerToTasks(targets)
         mod = lower(mod)
         tasks = extract_tasks(mod)
+        graph = _with_io(tasks, platform)
+        _check_room(graph, platform, objective)
     with _timed(seconds, "measure"):
         if isinstance(model, ProfiledCosts):
             platform = measure_links(platform)
@@ -103,7 +109,6 @@ def make_problem(
         mod = _with_choices(mod, model)
     if isinstance(model, ProfiledCosts):
         costs = _under_load(costs, platform)
-    graph = _with_io(tasks, platform)
     table = {task: costs[kernel] for task, kernel in tasks.kernel_of.items()}
     for task, row in table.items():
         if not row:
@@ -146,6 +151,16 @@ def partition(
     with _timed(seconds, "annotate"):
         module = annotate_devices(prepared.module, prepared.problem, schedule)
     return Partition(module, prepared.problem, schedule, prepared.kernels, seconds)
+
+
+def _check_room(graph: TaskGraph, platform: Platform, objective: Objective) -> None:
+    """Refuse memory in which no placement fits, whatever the tasks may turn out to cost."""
+    if all(device.memory is None for device in platform.devices):
+        return
+    row = {device: Cost(((1, 1.0),)) for device in platform.names}
+    costs = dict.fromkeys(graph.index, row)
+    problem = Problem(graph, {**costs, **io_costs(graph, platform)}, platform, objective)
+    check_memory(instance_of(problem))
 
 
 def _under_load(costs: Costs, platform: Platform) -> Costs:
@@ -198,4 +213,3 @@ def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
     seconds[step] = time.perf_counter() - start
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ import tvm_hetero as th
 from tests.models import branchy, branchy_inputs, two_cpus
 from tvm_hetero import relax as our_relax
 from tvm_hetero import relay
+from tvm_hetero.cost_models.profiled import ProfiledCosts
+from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.errors import InfeasibleError, ProfileError, UsageError
+from tvm_hetero.partition import partition
 from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.problem import Objective
@@ -125,6 +129,24 @@ def test_the_module_is_not_changed():
     text = before.script(show_meta=True)
     analytical()(before)
     assert before.script(show_meta=True) == text
+
+
+@pytest.mark.parametrize(
+    ("memory", "kind", "message"),
+    [
+        (1000, "latency", r"task '.*' needs .* too little; add memory, or a device"),
+        (38_000, "throughput", r"weights and, in steady state.* too little"),
+    ],
+)
+def test_memory_in_which_nothing_fits_is_refused_before_anything_is_measured(
+    memory: int, kind: str, message: str, tmp_path: Path
+) -> None:
+    devices = tuple(replace(device, memory=memory) for device in PLATFORM.devices)
+    platform = replace(PLATFORM, devices=devices, links=())
+    model = ProfiledCosts(CostStore(tmp_path / "costs.sqlite"))
+    with pytest.raises(InfeasibleError, match=message):
+        partition(branchy(), platform, Objective(kind), cost_model=model)  # type: ignore[arg-type]
+    assert model.runs == 0 and not list(tmp_path.iterdir())
 
 
 def test_our_errors_come_through_the_pass_infrastructure_as_they_are():
