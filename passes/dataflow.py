@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tvm
@@ -21,6 +21,7 @@ import tvm_ffi
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.passes.elements import element_name, split_task
 
 # Attribute of `main`: the ids of the tasks, in the order of the calls.
 TASK_IDS = "hetero_tasks"
@@ -36,7 +37,11 @@ class Root:
 
 @dataclass(frozen=True)
 class KernelCall:
-    """One ``R.call_tir``: the `position`-th of the function."""
+    """One ``R.call_tir``: the `position`-th of the function.
+
+    It computes `elements` of the batch, mostly one. Arguments that are no constants are there for
+    each of them, one after the other; so is each output.
+    """
 
     position: int
     var: relax.Var
@@ -44,11 +49,17 @@ class KernelCall:
     kernel: tvm.ir.GlobalVar
     args: tuple[Any, ...]
     outputs: tuple[relax.TensorType, ...]
+    elements: tuple[int, ...] = (0,)
 
     @property
     def is_tuple(self) -> bool:
-        """Whether the kernel has several outputs, so that its value is a tuple."""
+        """Whether the call has several outputs, so that its value is a tuple."""
         return isinstance(self.expr.ty_args[0], relax.TupleType)
+
+    @property
+    def results(self) -> int:
+        """How many outputs there are of each element."""
+        return len(self.outputs) // len(self.elements)
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ class LoweredMain:
     call i in a task graph: ``<position>.<kernel>``, unique because of the position, readable
     because of the kernel. An annotated module has other positions (its calls stand in the order
     of a schedule), so it carries the ids in the attribute `TASK_IDS`; in that of a batch they bear
-    the element (`tvm_hetero.passes.elements`).
+    the elements (`tvm_hetero.passes.elements`).
     """
 
     function: relax.Function
@@ -86,6 +97,24 @@ class LoweredMain:
         """For each argument of a call the constant that it is (perhaps through views), or None."""
         origins = (self._origin(arg) for arg in call.args)
         return tuple(None if isinstance(origin, Root) else origin.value for origin in origins)
+
+    def arguments(self, call: KernelCall) -> list[tuple[tuple[Any, ...], Any | None]]:
+        """The arguments of a call as those of one element: for each the expressions that it is for
+        each of the call's elements, and None; or that of a constant, and its value.
+        """
+        found = []
+        args = list(zip(call.args, self.constants(call), strict=True))
+        while args:
+            value = args[0][1]
+            count = len(call.elements) if value is None else 1
+            found.append((tuple(arg for arg, _ in args[:count]), value))
+            del args[:count]
+        return found
+
+    def shared(self, call: KernelCall) -> tuple[int, ...]:
+        """Which arguments (as `arguments` counts them) are constants: the same for all elements."""
+        values = (value for _, value in self.arguments(call))
+        return tuple(k for k, value in enumerate(values) if value is not None)
 
     def _origin(self, expr: Any) -> Any:
         """The root or the constant that `expr` names."""
@@ -117,8 +146,12 @@ class LoweredMain:
         output k of a kernel with several outputs.
         """
         assert root.call is not None
-        suffix = f":{root.index}" if self.calls[root.call].is_tuple else ""
-        return self.task_ids[root.call] + suffix
+        call, name = self.calls[root.call], self.task_ids[root.call]
+        output, place = divmod(root.index, len(call.elements))
+        if len(call.elements) > 1:
+            name = element_name(split_task(name)[0], call.elements[place])
+        several = call.is_tuple and (call.results > 1 or len(call.elements) == 1)
+        return f"{name}:{output}" if several else name
 
     def type_of(self, root: Root) -> relax.TensorType:
         """The type of a root."""
@@ -195,13 +228,17 @@ def read_main(mod: tvm.IRModule) -> LoweredMain:
         if not isinstance(param.ty, relax.TensorType):
             raise ModelError(f"parameter {param.name!r}: expected a tensor, got {param.ty}")
         static_shape(param.ty, f"parameter {param.name!r}")
+    task_ids = _task_ids(function, calls)
+    if function.attrs and TASK_IDS in function.attrs:  # else no id is of a batch
+        own = [split_task(name)[1] for name in task_ids]
+        calls = [replace(call, elements=e) for call, e in zip(calls, own, strict=True)]
     return LoweredMain(
         function=function,
         params=tuple(function.params),
         calls=tuple(calls),
         views=views,
         result=function.body.body,
-        task_ids=_task_ids(function, calls),
+        task_ids=task_ids,
         _call_of={call.var: call.position for call in calls},
         _param_of={param: i for i, param in enumerate(function.params)},
     )

@@ -69,11 +69,23 @@ class Emitter:
         return self._reshaped[key]
 
     def call(
-        self, call: KernelCall, kernel: tvm.ir.GlobalVar, out_ty: Any, place: Place
+        self,
+        call: KernelCall,
+        kernel: tvm.ir.GlobalVar,
+        out_ty: Any,
+        device: int,
+        elements: Sequence[int],
     ) -> relax.Var:
-        """Write a call of `kernel` with the arguments of `call`."""
-        args = relax.Tuple([self.value(arg, place) for arg in call.args])
-        expr = relax.Call(call.expr.op, [kernel, args], call.expr.attrs, [out_ty])
+        """Write a call of `kernel` with the arguments of `call`, for some elements at once.
+
+        Where `call` itself is for several, `elements` is one of them.
+        """
+        args = []
+        for group, constant in self._main.arguments(call):
+            for element in elements if constant is None else elements[:1]:
+                source = group[call.elements.index(element)] if len(group) > 1 else group[0]
+                args.append(self.value(source, (device, element)))
+        expr = relax.Call(call.expr.op, [kernel, relax.Tuple(args)], call.expr.attrs, [out_ty])
         return self._builder.emit(expr, call.var.name)
 
 

@@ -2,21 +2,24 @@
 
 A library holds kernels of one network, each in the way in which its device computes it. A kernel
 may be computed in several ways (its tasks' costs may be those of different implementations), so
-its symbol is its name in the lowered module and, where that is not its rule, the implementation.
-Placements come and go, symbols stay: all plans of a network find their kernels in one library.
+its symbol is its name in the lowered module and, where that is not its rule, the implementation;
+for one that computes n elements at once ``__xn`` and the positions of its weights. Placements come and go, symbols stay: all plans of a network find their kernels in one library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.kernels.batched import batch_of_kernel, batched, shared_of
 from tvm_hetero.kernels.implementations import RULE, implementation_of
 from tvm_hetero.passes.annotate_devices import DEVICE, KERNEL, is_annotated, strip_devices
-from tvm_hetero.passes.dataflow import read_main
+from tvm_hetero.passes.dataflow import LoweredMain, read_main
 from tvm_hetero.passes.kernel_choices import implemented
 from tvm_hetero.platform import Device
+from tvm_hetero.problem import Cost
 
 if TYPE_CHECKING:
     import tvm
@@ -24,12 +27,12 @@ if TYPE_CHECKING:
 
 def kernel_symbol(func: tvm.tirx.PrimFunc) -> str:
     """The symbol of a kernel of an annotated module."""
-    return _symbol(str(func.attrs[KERNEL]), implementation_of(func))
+    return _symbol(str(func.attrs[KERNEL]), func)
 
 
-def kernel_name(symbol: str, implementation: str) -> str:
+def kernel_name(symbol: str, func: tvm.tirx.PrimFunc) -> str:
     """The name in the lowered module of the kernel that has this symbol."""
-    return symbol if implementation == RULE else symbol.removesuffix(f"__{implementation}")
+    return symbol.removesuffix(_suffix(func))
 
 
 def plain_kernel(func: tvm.tirx.PrimFunc) -> tvm.tirx.PrimFunc:
@@ -40,7 +43,7 @@ def plain_kernel(func: tvm.tirx.PrimFunc) -> tvm.tirx.PrimFunc:
 
 
 def network_kernels(
-    mod: tvm.IRModule, device: Device, implementations: Mapping[str, str]
+    mod: tvm.IRModule, device: Device, costs: Mapping[str, Cost]
 ) -> dict[str, tvm.tirx.PrimFunc]:
     """All kernels of a network that a device can run, by symbol; unscheduled.
 
@@ -48,7 +51,7 @@ def network_kernels(
     ----------
     mod : a lowered module, placed or not.
     device : where they are to run.
-    implementations : for each task that the device can run, how (``cost.implementation``).
+    costs : of each task that the device can run: they say how, and for how many elements at once.
 
     Raises
     ------
@@ -56,25 +59,57 @@ def network_kernels(
         If the names of two kernels make one symbol.
     """
     mod = strip_devices(mod) if is_annotated(mod) else mod
-    main = read_main(mod)
-    found: dict[str, tuple[str, str]] = {}
+    names: dict[str, str] = {}
     kernels: dict[str, tvm.tirx.PrimFunc] = {}
-    for call, task in zip(main.calls, main.task_ids, strict=True):
-        if task not in implementations:
-            continue
-        name, wanted = call.kernel.name_hint, implementations[task]
-        if (name, wanted) in found.values():
-            continue
-        func = implemented(mod, mod[call.kernel], name, device, wanted)
-        symbol = _symbol(name, implementation_of(func))
-        if found.setdefault(symbol, (name, wanted))[0] != name:
+    for kernel in _wanted(read_main(mod), costs):
+        func = mod[kernel.gvar]
+        if kernel.size == 1:
+            func = implemented(mod, func, kernel.gvar.name_hint, device, kernel.implementation)
+        else:
+            func = batched(func, kernel.size, kernel.shared)
+        name = kernel.gvar.name_hint
+        symbol = _symbol(name, func)
+        if names.setdefault(symbol, name) != name:
             raise ModelError(
-                f"kernels {found[symbol][0]!r} and {name!r} both are {symbol!r} in a library; "
+                f"kernels {names[symbol]!r} and {name!r} both are {symbol!r} in a library; "
                 "rename one of them"
             )
         kernels[symbol] = func
     return kernels
 
 
-def _symbol(kernel: str, implementation: str) -> str:
-    return kernel if implementation == RULE else f"{kernel}__{implementation}"
+@dataclass(frozen=True)
+class _Wanted:
+    """A kernel of the lowered module, and how it is to be computed for how many elements."""
+
+    gvar: tvm.ir.GlobalVar
+    implementation: str
+    size: int = 1
+    shared: tuple[int, ...] = ()
+
+
+def _wanted(main: LoweredMain, costs: Mapping[str, Cost]) -> list[_Wanted]:
+    """The kernels that the costs are those of, each once."""
+    found: dict[tuple[str, str, int, tuple[int, ...]], _Wanted] = {}
+    for call, task in zip(main.calls, main.task_ids, strict=True):
+        if task not in costs:
+            continue
+        kernels = [_Wanted(call.kernel, costs[task].implementation)]
+        kernels += [_Wanted(call.kernel, RULE, n, main.shared(call)) for n in costs[task].sizes[1:]]
+        for each in kernels:
+            key = (call.kernel.name_hint, each.implementation, each.size, each.shared)
+            found.setdefault(key, each)
+    return list(found.values())
+
+
+def _symbol(kernel: str, func: tvm.tirx.PrimFunc) -> str:
+    return kernel + _suffix(func)
+
+
+def _suffix(func: tvm.tirx.PrimFunc) -> str:
+    """What a kernel's symbol has behind its name: how it is computed, for how many elements."""
+    count = batch_of_kernel(func)
+    if count > 1:
+        return f"__x{count}_{'_'.join(map(str, shared_of(func)))}"
+    implementation = implementation_of(func)
+    return "" if implementation == RULE else f"__{implementation}"

@@ -2,10 +2,11 @@
 
 The analysis half of `tvm_hetero.passes.annotate_devices`: nothing is written here.
 
-A schedule's executions hold one or several elements of the batch; a plan runs them one by one,
+A schedule's executions hold one or several elements of the batch. A plan runs them one by one,
 each on the device of its execution, and a reader on another device may begin with the first of
 them before the last is through. In which order a device takes them is a matter of its own:
-`tvm_hetero.passes.stretches`.
+`tvm_hetero.passes.stretches`. Where the cost of the task is that of kernels for several elements at
+once (`Cost.sizes`), the execution is the calls of those.
 """
 
 from __future__ import annotations
@@ -16,19 +17,18 @@ from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.passes.dataflow import LoweredMain, Root, original_position
-from tvm_hetero.passes.elements import split_task
 from tvm_hetero.passes.io_tasks import host_device, input_task, output_task
 from tvm_hetero.passes.stretches import Portion, stretches
 from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.schedule import Execution, Schedule
 
 
 @dataclass(frozen=True)
 class Run:
-    """The call at position `call` of ``main``, for one element."""
+    """The call at position `call` of ``main``, for one element or several at once."""
 
     call: int
-    element: int
+    elements: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Layout:
     ----------
     batch : elements.
     items : calls and copies, in order.
-    device_of : device of each call.
+    device_of : device of each call (its position in ``main``) and element.
     input_home, output_home : for each element the device of each input and of each result
         (None: where it is made).
     source : where a copy comes from.
@@ -61,7 +61,7 @@ class Layout:
 
     batch: int
     items: tuple[Item, ...]
-    device_of: Mapping[Run, int]
+    device_of: Mapping[tuple[int, int], int]
     input_home: tuple[tuple[int, ...], ...]
     output_home: tuple[tuple[int | None, ...], ...]
     source: Mapping[Move, int]
@@ -70,7 +70,7 @@ class Layout:
         """The device where a root is made, or arrives."""
         if root.call is None:
             return self.input_home[element][root.index]
-        return self.device_of[Run(root.call, element)]
+        return self.device_of[root.call, element]
 
 
 def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> Layout:
@@ -89,14 +89,17 @@ def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> Layo
             f"the schedule is not of this module and problem (task {(missing or ['?'])[0]!r}); "
             "solve the problem that make_problem gave for this module"
         )
-    runs = [Run(call, element) for element in batch for call in range(len(main.calls))]
     moves = _moves(main, problem, schedule)
     host = (index[host_device(problem.platform)], 0.0)
     inputs, results = range(len(main.params)), range(len(main.results()))
     layout = Layout(
         batch=problem.batch,
         items=(),
-        device_of={run: places[main.task_ids[run.call], run.element][0] for run in runs},
+        device_of={
+            (call, element): places[task, element][0]
+            for element in batch
+            for call, task in enumerate(main.task_ids)
+        },
         input_home=tuple(
             tuple(places.get((input_task(i), element), host)[0] for i in inputs)
             for element in batch
@@ -151,9 +154,9 @@ def _used(main: LoweredMain, layout: Layout) -> set[Move]:
     """
     reads = [main.reads(call) for call in main.calls]
     wanted = [
-        Move(root, device, run.element)
-        for run, device in layout.device_of.items()
-        for root in reads[run.call]
+        Move(root, device, element)
+        for (call, element), device in layout.device_of.items()
+        for root in reads[call]
     ]
     for number, result in enumerate(main.results()):
         root = main.root(result)
@@ -175,7 +178,7 @@ def _turns(main: LoweredMain, problem: Problem, schedule: Schedule) -> dict[Run,
     call_of = {task: call for call, task in enumerate(main.task_ids)}
     index = problem.platform.index
     portions = [
-        Portion(call_of[e.task], index[e.device], e.elements, e.start)
+        Portion(call_of[e.task], index[e.device], e.elements, e.start, _calls(problem, e))
         for e in schedule.executions
         if e.task in call_of
     ]
@@ -190,9 +193,16 @@ def _turns(main: LoweredMain, problem: Problem, schedule: Schedule) -> dict[Run,
         first = stretch[0]
         begin = float(first.call) if steady else first.start
         for number, portion in enumerate(stretch):
-            for element in portion.elements:
-                turns[Run(portion.call, element)] = (begin, 0, first.call, element, number)
+            for elements in portion.together:
+                key = (begin, 0, first.call, elements[0], number)
+                turns[Run(portion.call, elements)] = key
     return turns
+
+
+def _calls(problem: Problem, execution: Execution) -> tuple[int, ...]:
+    """How many elements each call of an execution computes."""
+    cost = problem.costs[execution.task][execution.device]
+    return cost.calls_of(len(execution.elements))
 
 
 def _in_order(
@@ -237,31 +247,31 @@ def _needs(
 ) -> dict[Item, list[Item]]:
     """What must stand before each call and each copy."""
     makers = [[r.call for r in main.reads(call) if r.call is not None] for call in main.calls]
-    needs: dict[Item, list[Item]] = {
-        run: [Run(maker, run.element) for maker in makers[run.call]] for run in runs
-    }
+    run_of = {(run.call, element): run for run in runs for element in run.elements}
+    needs: dict[Item, list[Item]] = {}
+    for run in runs:
+        before_it = (run_of[maker, e] for maker in makers[run.call] for e in run.elements)
+        needs[run] = list(dict.fromkeys(before_it))
     for move, (near, _) in moves.items():
         before = Move(move.root, near, move.element)
         if before in moves:
             needs[move] = [before]
         else:
             call = move.root.call
-            needs[move] = [] if call is None else [Run(call, move.element)]
+            needs[move] = [] if call is None else [run_of[call, move.element]]
     return needs
 
 
 def original_layout(main: LoweredMain) -> Layout:
     """One element, everything on one device, in the model's own order."""
-    tasks = [split_task(task) for task in main.task_ids]
-    first = [Run(call, 0) for call, (_, element) in enumerate(tasks) if element == 0]
+    first = [Run(call.position, (0,)) for call in main.calls if 0 in call.elements]
     order = sorted(first, key=lambda run: original_position(main.task_ids[run.call]))
-    count = 1 + max((element for _, element in tasks), default=0)
+    count = 1 + max((max(call.elements) for call in main.calls), default=0)
     return Layout(
         batch=1,
         items=tuple(order),
-        device_of=dict.fromkeys(order, 0),
+        device_of={(run.call, 0): 0 for run in order},
         input_home=((0,) * (len(main.params) // count),),
         output_home=((0,) * (len(main.results()) // count),),
         source={},
     )
-

@@ -33,7 +33,7 @@ from tvm_hetero.passes.dataflow import (
     read_main,
     static_shape,
 )
-from tvm_hetero.passes.elements import plain_task, split_task
+from tvm_hetero.passes.elements import plain_task
 from tvm_hetero.passes.emit import device_position
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.io_tasks import is_host
@@ -285,13 +285,12 @@ def _constants(main: LoweredMain) -> dict[Any, str]:
     every element of a batch.
     """
 
-    def place(call: KernelCall) -> tuple[int, int]:
-        task = main.task_ids[call.position]
-        return original_position(task), split_task(task)[1]
+    def place(call: KernelCall) -> tuple[int, tuple[int, ...]]:
+        return original_position(main.task_ids[call.position]), call.elements
 
     names: dict[Any, str] = {}
     for call in sorted(main.calls, key=place):
-        for k, value in enumerate(main.constants(call)):
+        for k, (_, value) in enumerate(main.arguments(call)):
             if value is not None:
                 names.setdefault(value, f"{plain_task(main.task_ids[call.position])}/{k}")
     return names

@@ -13,7 +13,9 @@ only the first one reads what other devices make, and only what the last one mak
 others. So everything read from outside is there when the stretch begins, by the time of its first
 execution; the stretch does the same work as its executions; and all that leaves it does so before
 its last execution ends. In a steady state there is always another batch to work on, so what passes
-between devices does not end a stretch. Of one element there is nothing to put in order.
+between devices does not end a stretch. Of one element there is nothing to put in order. What is
+computed for several elements at once (`tvm_hetero.kernels.batched`) is a stretch by itself: its
+weights pass once for all of them, which is what an order could gain at best.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from tvm_hetero.passes.dataflow import LoweredMain, tensor_bytes
 
@@ -30,12 +33,28 @@ MOST_WEIGHTS = 1 << 20
 
 @dataclass(frozen=True)
 class Portion:
-    """An execution in terms of a function: a call, for some elements, on a device."""
+    """An execution in terms of a function: a call, for some elements, on a device.
+
+    `sizes` says how many elements are computed at once, one after the other; none: each by itself.
+    """
 
     call: int
     device: int
     elements: tuple[int, ...]
     start: float
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def together(self) -> list[tuple[int, ...]]:
+        """The elements that are computed at once, in order."""
+        sizes = self.sizes or (1,) * len(self.elements)
+        ends = list(accumulate(sizes))
+        return [self.elements[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+    @property
+    def batched(self) -> bool:
+        """Whether some elements are computed at once."""
+        return any(size > 1 for size in self.sizes)
 
 
 def stretches(
@@ -73,6 +92,8 @@ def _cut(own: Sequence[Portion], limits: _Limits, steady: bool) -> Iterator[list
         size = limits.weights[portion.call]
         if stretch and (
             len(portion.elements) == 1
+            or portion.batched
+            or stretch[-1].batched
             or portion.elements != stretch[-1].elements
             or (size > 0 and weights + size > limits.most_weights)
             or not (steady or limits.may_follow(stretch[-1], portion))

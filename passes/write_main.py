@@ -14,9 +14,10 @@ from typing import Any
 import tvm
 from tvm import relax
 
+from tvm_hetero.kernels.batched import batched, single
 from tvm_hetero.kernels.implementations import RULE, without_implementation
 from tvm_hetero.passes.dataflow import TASK_IDS, KernelCall, LoweredMain, Root, names_of
-from tvm_hetero.passes.elements import MARK, batch_of, element_name, element_names
+from tvm_hetero.passes.elements import MARK, batch_of, element_names, task_name
 from tvm_hetero.passes.emit import Emitter, Place, with_vdevice
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.kernel_choices import implemented
@@ -28,6 +29,33 @@ KERNEL = "hetero_kernel"
 DEVICE = "hetero_device"
 # Of the ``main`` of a batch, which returns a tuple: one element returns a tensor.
 ONE_RESULT = "hetero_one_result"
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A copy of a kernel: its name before, for which device, and how it is computed.
+
+    `shared` are its constants where it computes several elements at once.
+    """
+
+    name: str
+    device: int
+    implementation: str
+    elements: int
+    shared: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a call makes of an element, which is the call's `position`-th of `elements`."""
+
+    var: relax.Var
+    position: int
+    elements: int
+
+    def output(self, number: int) -> int:
+        """Where that output of the element stands among the call's."""
+        return number * self.elements + self.position
 
 
 @dataclass
@@ -47,8 +75,8 @@ class MainWriter:
     lifted: dict[tuple[Any, int], relax.Var] = field(default_factory=dict)
     _builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
     _env: dict[tuple[Root, Place], Any] = field(default_factory=dict)
-    _made: dict[Run, Any] = field(default_factory=dict)
-    _kernels: dict[tuple[Any, int, str], tvm.ir.GlobalVar] = field(default_factory=dict)
+    _made: dict[tuple[int, int], _Made] = field(default_factory=dict)
+    _kernels: dict[_Kernel, tvm.ir.GlobalVar] = field(default_factory=dict)
 
     def write(self) -> tvm.IRModule:
         """The module with the new ``main`` and the kernels that it calls."""
@@ -89,8 +117,8 @@ class MainWriter:
                 params.append(relax.Var(name, with_vdevice(old.ty, self._vdevice(home))))
                 self._env[Root(None, i), (home, element)] = params[-1]
         if self.lift:
-            for run, device in self.layout.device_of.items():
-                self._lift_constants(self.main.calls[run.call], device)
+            for (call, _), device in self.layout.device_of.items():
+                self._lift_constants(self.main.calls[call], device)
         return [*params, *self.lifted.values()]
 
     def _lift_constants(self, call: KernelCall, device: int) -> None:
@@ -109,7 +137,9 @@ class MainWriter:
             home = self.layout.home(root, element)
             if device == home:
                 assert root.call is not None  # every input is in `_env` from the start
-                expr = relax.TupleGetItem(self._made[Run(root.call, element)], root.index)
+                made = self._made[root.call, element]
+                number = root.index // len(self.main.calls[root.call].elements)
+                expr = relax.TupleGetItem(made.var, made.output(number))
             else:
                 near = self.layout.source.get(Move(root, device, element), home)
                 tensor = self._tensor(root, (near, element))
@@ -118,19 +148,29 @@ class MainWriter:
         return self._env[root, place]
 
     def _call(self, emitter: Emitter, run: Run) -> None:
-        call, device = self.main.calls[run.call], self.layout.device_of[run]
-        out_ty = with_vdevice(call.expr.ty_args[0], self._vdevice(device))
-        place = (device, run.element)
-        var = emitter.call(call, self._kernel(call, device), out_ty, place)
-        self._made[run] = var
-        if not call.is_tuple:
-            self._env[Root(run.call, 0), place] = var
+        call, elements = self.main.calls[run.call], run.elements
+        device = self.layout.device_of[run.call, elements[0]]
+        # Of a call for several elements, those of the first one stand at every so many outputs.
+        outputs = [
+            with_vdevice(ty, self._vdevice(device))
+            for ty in call.outputs[:: len(call.elements)]
+            for _ in elements
+        ]
+        is_tuple = len(outputs) > 1 or (call.is_tuple and len(call.elements) == 1)
+        out_ty = relax.TupleType(outputs) if is_tuple else outputs[0]
+        var = emitter.call(call, self._kernel(call, device, elements), out_ty, device, elements)
+        for position, element in enumerate(elements):
+            self._made[run.call, element] = _Made(var, position, len(elements))
+        if not is_tuple:
+            self._env[Root(run.call, 0), (device, elements[0])] = var
 
-    def _kernel(self, call: KernelCall, device: int) -> tvm.ir.GlobalVar:
+    def _kernel(self, call: KernelCall, device: int, elements: Sequence[int]) -> tvm.ir.GlobalVar:
         """The copy of a call's kernel that is for `device`."""
-        key = (self._kernel_name(call), device, self._implementation(call, device))
+        shared = self.main.shared(call) if len(elements) > 1 else ()
+        how = self._implementation(call, device) if len(elements) == 1 else RULE
+        key = _Kernel(self._kernel_name(call), device, how, len(elements), shared)
         if key not in self._kernels:
-            self._kernels[key] = self._add_kernel(call, *key)
+            self._kernels[key] = self._add_kernel(call, key)
         return self._kernels[key]
 
     def _kernel_name(self, call: KernelCall) -> str:
@@ -138,18 +178,21 @@ class MainWriter:
         func = self.mod[call.kernel]
         return str((func.attrs and func.attrs.get(KERNEL)) or call.kernel.name_hint)
 
-    def _add_kernel(self, call: KernelCall, name: str, device: int, how: str) -> tvm.ir.GlobalVar:
+    def _add_kernel(self, call: KernelCall, key: _Kernel) -> tvm.ir.GlobalVar:
         func = self.mod[call.kernel]
-        for key in (KERNEL, DEVICE, "target"):
-            func = func.without_attr(key)
-        func = without_implementation(func)
-        vdevice = self._vdevice(device)
+        for attribute in (KERNEL, DEVICE, "target"):
+            func = func.without_attr(attribute)
+        func = single(without_implementation(func))
+        vdevice = self._vdevice(key.device)
         if vdevice is None or self.problem is None:
-            return self._builder.add_func(func, name)
-        row = self.problem.platform.devices[device]
-        func = implemented(self.mod, func, name, row, how)
-        func = func.with_attr("target", vdevice.target).with_attr(KERNEL, name)
-        return self._builder.add_func(func.with_attr(DEVICE, row.name), f"d{device}_{name}")
+            return self._builder.add_func(func, key.name)
+        row, name = self.problem.platform.devices[key.device], f"d{key.device}_{key.name}"
+        if key.elements > 1:
+            func, name = batched(func, key.elements, key.shared), f"{name}_x{key.elements}"
+        else:
+            func = implemented(self.mod, func, key.name, row, key.implementation)
+        func = func.with_attr("target", vdevice.target).with_attr(KERNEL, key.name)
+        return self._builder.add_func(func.with_attr(DEVICE, row.name), name)
 
     def _implementation(self, call: KernelCall, device: int) -> str:
         """How a call's task is computed on `device`, as its cost there says."""
@@ -178,7 +221,7 @@ class MainWriter:
         if self.vdevices is not None:
             runs = [item for item in self.layout.items if isinstance(item, Run)]
             ids = self.main.task_ids
-            attrs[TASK_IDS] = [element_name(ids[run.call], run.element, batch) for run in runs]
+            attrs[TASK_IDS] = [task_name(ids[run.call], run.elements, batch) for run in runs]
         if self.lift:
             attrs["num_input"] = batch * len(self.main.params)
         if batch > 1:

@@ -151,7 +151,10 @@ def test_placed_it_is_well_formed_and_stripping_gives_one_element(batch, seed, n
     assert sorted(main.task_ids) == sorted(element_names(tuple(problem.graph.index), batch))
     homes = {(e.task, n): PLATFORM.index[e.device] for e in schedule.executions for n in e.elements}
     devices = [device for name, device in body(after) if name.startswith("d")]
-    assert devices == [homes[split_task(task)] for task in main.task_ids]
+    assert devices == [
+        homes[split_task(name)[0], *call.elements]
+        for name, call in zip(main.task_ids, main.calls, strict=True)
+    ]
     assert last_end(after) <= schedule.value + 1e-9
 
 
@@ -174,7 +177,7 @@ def test_shared_by_halves_each_device_takes_one_element_after_the_other():
     problem = unit_problem(MODULE, PLATFORM, 4)
     steps = [(task, *half) for task in problem.graph.topological_order for half in HALVES]
     after = annotate_devices(MODULE, problem, as_schedule(problem, steps))
-    elements = [split_task(task)[1] for task in after["main"].attrs[TASK_IDS]]
+    elements = [split_task(task)[1][0] for task in after["main"].attrs[TASK_IDS]]
     for half in ((0, 1), (2, 3)):
         own = [element for element in elements if element in half]
         assert own == sorted(own)
@@ -210,5 +213,5 @@ def test_the_best_single_device_of_a_batch_is_a_placement_like_any_other():
     after = annotate_devices(MODULE, problem, solve(problem, "single"))
     tasks = list(after["main"].attrs[TASK_IDS])
     half = len(tasks) // 2
-    assert {split_task(task)[1] for task in tasks[:half]} == {0}
+    assert {split_task(task)[1] for task in tasks[:half]} == {(0,)}
     assert [plain_task(task) for task in tasks[:half]] == [plain_task(t) for t in tasks[half:]]

@@ -207,9 +207,9 @@ def test_two_kernels_of_one_symbol_are_refused():
     module = annotate_devices(Alike, problem, as_schedule(problem, steps))
     with pytest.raises(ModelError, match=r"both are 'twice__default' in a library; rename"):
         split_segments(module)
-    how = {task: row["big"].implementation for task, row in costs.items()}
+    own = {task: row["big"] for task, row in costs.items()}
     with pytest.raises(ModelError, match=r"both are 'twice__default' in a library; rename"):
-        network_kernels(Alike, PLATFORM.device("big"), how)
+        network_kernels(Alike, PLATFORM.device("big"), own)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -25,6 +25,10 @@ class Step:
     kind: str
     tasks: tuple[str, ...]
 
+    @property
+    def calls(self) -> tuple[tuple[str, int], ...]:
+        return tuple((task, 1) for task in self.tasks)
+
 
 TRACE = [
     Step("a, b", "big", 0.0, 6e-3, "conv2d", ("a", "b")),

@@ -23,19 +23,21 @@ from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.dataflow import read_main
 from tvm_hetero.passes.kernel_symbols import network_kernels
 from tvm_hetero.platform import Device
+from tvm_hetero.problem import Cost
 from tvm_hetero.runtime import kernel_cache
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.kernel_cache import kernel_library, load_library
 from tvm_hetero.targets import device_target
 
 BIG, LITTLE = two_cpus().devices
+COST = Cost(((1, 1e-3),))
 
 
 def kernels_of(seed: int, device: Device) -> dict[str, tirx.PrimFunc]:
     """Some kernels of the small model for a device, from one of its placements."""
     module = placed(seed)
     tasks = sorted(read_main(module).task_ids)[-4:]
-    return network_kernels(module, device, dict.fromkeys(tasks, "rule"))
+    return network_kernels(module, device, dict.fromkeys(tasks, COST))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,7 @@ def test_what_was_compiled_to_measure_a_network_is_what_is_built(own_cache, comp
     tasks = read_main(module).task_ids
     before = {
         device.name: kernel_library(
-            network_kernels(module, device, dict.fromkeys(tasks, "rule")), device
+            network_kernels(module, device, dict.fromkeys(tasks, COST)), device
         )
         for device in (BIG, LITTLE)
     }
@@ -151,7 +153,9 @@ def test_an_interrupt_comes_through_and_leaves_nothing(own_cache, kernels, monke
 def test_each_way_to_compute_a_kernel_has_a_symbol_of_its_own():
     module = lowered(branchy(), two_cpus())
     tasks = read_main(module).task_ids
-    ways = dict(zip(tasks, ["rule", "default"] * len(tasks), strict=False))
+    ways = dict(
+        zip(tasks, [COST, replace(COST, implementation="default")] * len(tasks), strict=False)
+    )
     symbols = network_kernels(module, BIG, ways)
     assert len(symbols) == len(tasks)
     assert sum(symbol.endswith("__default") for symbol in symbols) == len(tasks) // 2

@@ -40,7 +40,9 @@ def alone_times(single: Executor, inputs: Arrays) -> dict[tuple[str, int, str], 
         for _ in range(_RUNS):
             single.run(inputs)
             for each in single.kernel_times():
-                samples.setdefault((each.task, each.element, each.device), []).append(each.seconds)
+                share = each.seconds / len(each.elements)
+                for element in each.elements:
+                    samples.setdefault((each.task, element, each.device), []).append(share)
     finally:
         single.profile_kernels = False
     return {key: statistics.median(seconds) for key, seconds in samples.items()}

@@ -30,6 +30,9 @@ class TracedTasks(Traced, Protocol):
     @property
     def tasks(self) -> tuple[str, ...]: ...
 
+    @property
+    def calls(self) -> tuple[tuple[str, int], ...]: ...
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -90,13 +93,10 @@ def segment_rows(trace: Iterable[TracedTasks], problem: Problem) -> list[list[st
 
 
 def _predicted(step: TracedTasks, problem: Problem) -> float | None:
-    """Seconds that the cost model says for the calls of a step; None if it has none.
-
-    A call is one task for one element.
-    """
-    costs = [problem.costs.get(task, {}).get(step.device) for task in step.tasks]
-    known = [cost.seconds(1) for cost in costs if cost is not None]
-    return math.fsum(known) if step.tasks and len(known) == len(costs) else None
+    """Seconds that the cost model says for the calls of a step; None if it has none."""
+    costs = [(problem.costs.get(task, {}).get(step.device), n) for task, n in step.calls]
+    known = [cost.seconds(n) for cost, n in costs if cost is not None]
+    return math.fsum(known) if step.calls and len(known) == len(costs) else None
 
 
 SEGMENT_HEADERS = ("segment", "tasks", "device", "predicted", "measured", "measured / predicted")

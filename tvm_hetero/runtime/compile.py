@@ -10,6 +10,7 @@ from typing import Any
 import tvm
 
 from tvm_hetero.choices import Choice
+from tvm_hetero.kernels.batched import batch_of_kernel
 from tvm_hetero.kernels.implementations import implementation_of
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.annotate_devices import (
@@ -21,7 +22,7 @@ from tvm_hetero.passes.kernel_choices import choices_of
 from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
 from tvm_hetero.passes.split_segments import Split, split_segments
 from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Problem
+from tvm_hetero.problem import Cost, Problem
 from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable, Variant
 from tvm_hetero.runtime.kernel_cache import Scheduled, compile_library, schedule_kernels
 from tvm_hetero.runtime.plan import make_plan
@@ -95,8 +96,8 @@ def _kernels(
             if device.name not in kernels:
                 kernels[device.name] = {}
                 if network is not None:
-                    how = _implementations(problem, device.name)
-                    kernels[device.name] = network_kernels(network, device, how)
+                    costs = _costs(problem, device.name)
+                    kernels[device.name] = network_kernels(network, device, costs)
             # Those that are called have the last word: a placed module says by itself how its
             # kernels are computed, whatever the store has learnt since.
             called = {g.name_hint: func for g, func in module.functions.items()}
@@ -104,13 +105,9 @@ def _kernels(
     return kernels
 
 
-def _implementations(problem: Problem, device: str) -> dict[str, str]:
-    """How each task that a device can run is computed there."""
-    return {
-        task: costs[device].implementation
-        for task, costs in problem.costs.items()
-        if device in costs
-    }
+def _costs(problem: Problem, device: str) -> dict[str, Cost]:
+    """The cost of each task that a device can run."""
+    return {task: row[device] for task, row in problem.costs.items() if device in row}
 
 
 def _libraries(
@@ -124,9 +121,10 @@ def _libraries(
         scheduled = schedule_kernels(functions, target, known.setdefault(str(target), {}))
         libraries[name] = compile_library(scheduled, target)
         for symbol, func in functions.items():
-            how = implementation_of(func)
-            kernel = kernel_name(symbol, how)
-            choice = Choice(kernel, name, rule_of(scheduled[symbol]), how)
+            if batch_of_kernel(func) > 1:
+                continue  # its kernel of one element speaks for it
+            kernel = kernel_name(symbol, func)
+            choice = Choice(kernel, name, rule_of(scheduled[symbol]), implementation_of(func))
             choices.setdefault((kernel, name), choice)
     return libraries
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_hetero.passes.elements import split_task
 from tvm_hetero.problem import Problem
 from tvm_hetero.report.intervals import COPY
-from tvm_hetero.runtime.batches import split_element
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,9 @@ class TracedStep:
     ----------
     name : its tasks, each once, or what is copied; device : of its worker.
     kind : the op of the task that takes most of its time, or `COPY`.
-    tasks : ids of its tasks in the order of its kernels, and `elements`, those of the batch.
+    tasks : ids of its tasks in the order of its kernels, and `elements`, those of the batch: one
+        each, so a kernel for several elements is there for each of them.
+    calls : the same by kernels: of which task each is, and how many elements it computes.
     waited : seconds for which its worker did nothing else before, since it was not ready.
     """
 
@@ -31,15 +33,19 @@ class TracedStep:
     kind: str
     tasks: tuple[str, ...]
     elements: tuple[int, ...] = ()
+    calls: tuple[tuple[str, int], ...] = ()
     waited: float = math.nan
 
 
 @dataclass(frozen=True)
 class KernelTime:
-    """Seconds that one kernel took in the last run; NaN if it was skipped."""
+    """Seconds that one kernel took in the last run; NaN if it was skipped.
+
+    `elements` of the batch are what it computed at once, mostly one.
+    """
 
     task: str
-    element: int
+    elements: tuple[int, ...]
     kernel: str
     device: str
     seconds: float
@@ -52,24 +58,23 @@ def traced_steps(
     waits: Sequence[float],
 ) -> list[TracedStep]:
     """The steps of a plan with their times."""
-    batch = int(plan.get("batch", 1))
     steps = []
     for step, (start, end), waited in zip(plan["steps"], spans, waits, strict=True):
-        of = [split_element(call["task"], batch) for call in step.get("calls", ())]
-        tasks = tuple(task for task, _ in of)
+        of = [split_task(call["task"]) for call in step.get("calls", ())]
+        tasks = tuple(task for task, own in of for _ in own)
+        elements = tuple(element for _, own in of for element in own)
+        calls = tuple((task, len(own)) for task, own in of)
         kind = COPY if step["kind"] == "copy" else _main_op(problem, tasks)
         name = ", ".join(dict.fromkeys(tasks)) if tasks else step["name"]
         worker = plan["workers"][step["worker"]]["name"]
-        elements = tuple(element for _, element in of)
-        steps.append(TracedStep(name, worker, start, end, kind, tasks, elements, waited))
+        steps.append(TracedStep(name, worker, start, end, kind, tasks, elements, calls, waited))
     return steps
 
 
 def kernel_times(plan: Mapping[str, Any], seconds: Sequence[float]) -> list[KernelTime]:
     """The kernels of a plan, in its order, with their times."""
-    batch = int(plan.get("batch", 1))
     return [
-        KernelTime(*split_element(call["task"], batch), call["kernel"], worker, value)
+        KernelTime(*split_task(call["task"]), call["kernel"], worker, value)
         for (worker, call), value in zip(_calls(plan), seconds, strict=True)
     ]
 
