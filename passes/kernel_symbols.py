@@ -3,7 +3,9 @@
 A library holds kernels of one network, each in the way in which its device computes it. A kernel
 may be computed in several ways (its tasks' costs may be those of different implementations), so
 its symbol is its name in the lowered module and, where that is not its rule, the implementation;
-for one that computes n elements at once ``__xn`` and the positions of its weights. Placements come and go, symbols stay: all plans of a network find their kernels in one library.
+for one that computes n elements at once ``__xn`` and the positions of its weights.
+
+Placements come and go, symbols stay: all plans of a network find their kernels in one library.
 """
 
 from __future__ import annotations

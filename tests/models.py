@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_hetero.kernels.batched import batched
 from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.dataflow import read_main
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES, extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Device, Link, Platform
@@ -95,6 +99,21 @@ def unit_problem(mod: tvm.IRModule, platform: Platform, batch: int = 1) -> Probl
     row = {device: Cost(((1, 1e-3),)) for device in platform.names}
     costs = {task: dict(row) for task in graph.index}
     return Problem(graph, costs, platform, Objective("latency", batch))
+
+
+def with_sizes(problem: Problem, mod: tvm.IRModule, seed: int) -> Problem:
+    """The problem with kernels for several elements at once, for about half of its tasks."""
+    rng = random.Random(seed)
+    main = read_main(mod)
+    costs = {task: dict(row) for task, row in problem.costs.items()}
+    for task, call in zip(main.task_ids, main.calls, strict=True):
+        for device, cost in costs[task].items():
+            sizes = rng.choice([(1,), (1,), (1, 2), (1, 3), (1, 2, 3)])
+            with suppress(ValueError):  # a kernel that cannot be had for several
+                for size in sizes[1:]:
+                    batched(mod[call.kernel], size, main.shared(call))
+                costs[task][device] = replace(cost, sizes=sizes)
+    return replace(problem, costs=costs)
 
 
 def random_schedule(problem: Problem, seed: int) -> Schedule:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import tvm
 import tvm_ffi
@@ -9,11 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
-from tests.models import as_schedule, branchy, lowered, random_schedule, two_cpus, unit_problem
+from tests.models import (
+    as_schedule,
+    branchy,
+    lowered,
+    random_schedule,
+    two_cpus,
+    unit_problem,
+    with_sizes,
+)
 from tests.passes.test_annotate_devices import Chain, body
 from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
 from tvm_hetero.passes.dataflow import TASK_IDS, read_main
-from tvm_hetero.passes.elements import batch_of, element_names, plain_task, split_task
+from tvm_hetero.passes.elements import batch_of, plain_task, split_task
 from tvm_hetero.problem import Objective
 from tvm_hetero.solvers import solve
 
@@ -34,6 +44,8 @@ def text(mod: tvm.IRModule) -> list[str]:
                     args = value.args[:1]
                 words = ", ".join(getattr(a, "name_hint", None) or a.name for a in args)
                 lines.append(f"{binding.var.name} = {name}({words})")
+            elif isinstance(value, relax.TupleGetItem):
+                lines.append(f"{binding.var.name} = {value.tuple_value.name}[{value.index}]")
             else:
                 lines.append(f"return {', '.join(field.name for field in value.fields)}")
     return lines
@@ -124,6 +136,35 @@ def test_but_not_where_another_device_waits_or_is_waited_for():
     assert own[4:] == [*rest, *(task.replace("#0", "#1") for task in rest)]
 
 
+def test_elements_that_are_computed_at_once():
+    """Four elements on one device, of which kernels take two at once, or one."""
+    problem = unit_problem(Chain, PLATFORM, 3)
+    costs = {task: dict(row) for task, row in problem.costs.items()}
+    costs["1.negative"]["big"] = replace(costs["1.negative"]["big"], sizes=(1, 2))
+    problem = replace(problem, costs=costs)
+    steps = [("0.twice", "big", (0, 1, 2)), ("1.negative", "big", (0, 1, 2))]
+    after = annotate_devices(Chain, problem, as_schedule(problem, steps))
+    assert text(after) == [
+        "lv = call_tir(d0_twice, x_0)",
+        "lv1 = call_tir(d0_twice, x_1)",
+        "lv2 = call_tir(d0_twice, x_2)",
+        "lv11 = reshape(lv)",
+        "lv12 = reshape(lv1)",
+        "gv = call_tir(d0_negative_x2, lv11, lv12)",
+        "lv13 = reshape(lv2)",
+        "gv1 = call_tir(d0_negative, lv13)",
+        "lv3 = gv[0]",
+        "lv4 = gv[1]",
+        "return lv3, lv4, gv1",
+    ]
+    assert list(after["main"].attrs[TASK_IDS])[3:] == ["1.negative#0,1", "1.negative#2"]
+    main = read_main(after)
+    assert [call.elements for call in main.calls] == [(0,), (1,), (2,), (0, 1), (2,)]
+    names = [main.tensor_name(main.root(result)) for result in main.results()]
+    assert names == ["1.negative#0", "1.negative#1", "1.negative#2"]
+    assert tvm_ffi.structural_equal(strip_devices(after), strip_devices(Chain))
+
+
 def last_end(mod: tvm.IRModule) -> float:
     """When the last call ends if each device takes its calls in turn, a millisecond each."""
     main = read_main(mod)
@@ -141,21 +182,26 @@ def last_end(mod: tvm.IRModule) -> float:
 @given(batch=st.integers(2, 4), seed=st.integers(0, 10**6), named=st.booleans())
 def test_placed_it_is_well_formed_and_stripping_gives_one_element(batch, seed, named):
     module = MODULE if named else Chain
-    problem = unit_problem(module, PLATFORM, batch)
+    problem = with_sizes(unit_problem(module, PLATFORM, batch), module, seed)
     schedule = random_schedule(problem, seed)
     after = annotate_devices(module, problem, schedule)
     relax.analysis.well_formed(after)  # raises if it is not
     assert tvm_ffi.structural_equal(strip_devices(after), strip_devices(module))
     main = read_main(after)
     assert batch_of(main.task_ids) == batch
-    assert sorted(main.task_ids) == sorted(element_names(tuple(problem.graph.index), batch))
+    ran = [(plain_task(name), call) for name, call in zip(main.task_ids, main.calls, strict=True)]
     homes = {(e.task, n): PLATFORM.index[e.device] for e in schedule.executions for n in e.elements}
+    assert sorted((task, e) for task, call in ran for e in call.elements) == sorted(homes)
     devices = [device for name, device in body(after) if name.startswith("d")]
-    assert devices == [
-        homes[split_task(name)[0], *call.elements]
-        for name, call in zip(main.task_ids, main.calls, strict=True)
+    assert [{homes[task, e] for e in call.elements} for task, call in ran] == [
+        {device} for device in devices
     ]
-    assert last_end(after) <= schedule.value + 1e-9
+    sizes = [
+        (e.task, size)
+        for e in schedule.executions
+        for size in problem.costs[e.task][e.device].calls_of(len(e.elements))
+    ]
+    assert sorted((task, len(call.elements)) for task, call in ran) == sorted(sizes)
 
 
 HALVES = (("big", (0, 1)), ("little", (2, 3)))

@@ -17,7 +17,7 @@ from tvm import relax
 
 import tvm_hetero as th
 from tests.frontends.onnx_models import two_branches
-from tests.models import lowered, random_schedule, two_cpus, unit_problem
+from tests.models import lowered, random_schedule, two_cpus, unit_problem, with_sizes
 from tests.random_models import Program, make_module, programs, random_inputs
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
@@ -37,10 +37,10 @@ APART = replace(PLATFORM, devices=(BIG, replace(LITTLE, private=True)))
 
 
 def place(module: tvm.IRModule, seed: int, batch: int = 1) -> tvm.IRModule:
-    """`module` lowered and placed at random, its batch divided at random."""
+    """`module` lowered and placed at random, its batch divided at random, some elements together."""
     platform = APART if seed % 3 == 0 else PLATFORM
     module = lowered(module, platform)
-    problem = unit_problem(module, platform, batch)
+    problem = with_sizes(unit_problem(module, platform, batch), module, seed)
     return annotate_devices(module, problem, random_schedule(problem, seed))
 
 
