@@ -53,6 +53,7 @@ _NAMES = {
     "ort_threads": "ONNX Runtime, 2 threads",
     "ort_batches": "ONNX Runtime, batches",
     "ort_processes": "ONNX Runtime, 2 processes",
+    "ort_process_batches": "ONNX Runtime, 2 processes with batches",
 }
 
 

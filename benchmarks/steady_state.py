@@ -8,12 +8,13 @@
 Each light model with random weights, in one process and in turns, in rounds:
 
 - ``single``: the better device alone, batches in a stream (what others are measured by);
-- ``plan``: two devices, a core each, partitioned for throughput with two elements in a batch;
+- ``plan``: two devices, a core each, partitioned for throughput with eight elements in a batch;
 - ``threads``: our build for one device that has both cores, so that each kernel is divided;
-- ``ort_threads``: ONNX Runtime with two threads, run after run; ``ort_batches``: the same with both
-  elements at once;
+- ``ort_threads``: ONNX Runtime with two threads, run after run; ``ort_batches``: the same with all
+  elements of a batch at once;
 - ``ort_processes``: ONNX Runtime in two processes of one thread, each pinned to a core, images per
-  second summed over the window in which both work.
+  second summed over the window in which both work; ``ort_process_batches``: the same with half a
+  batch at once in each.
 
 A figure is the median of the rounds, of a stream's steady state (`tvm_hetero.runtime.stream`).
 The goal: the plan does 1.9 times what one device does. What two whole networks on two cores cannot
@@ -56,7 +57,7 @@ from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
 from tvm_hetero.runtime.executable import PARTITION, SINGLE
 
-BATCH, CORES = 2, (0, 1)
+BATCH, CORES = 8, (0, 1)
 SIDES = ("single", "plan", *page.RIVALS)
 _ROUNDS, _SECONDS = 7, 1.5
 
@@ -134,7 +135,7 @@ def _measure(
     threads = build_plan(model, one_device(len(CORES)), objective, time_limit)
     with ExitStack() as stack:
         contenders, error = _contenders(stack, model, plan, threads)
-        apart = frozenset({"ort_processes"})
+        apart = frozenset({"ort_processes", "ort_process_batches"})
         rates, others = rates_in_turns(contenders, rounds, seconds, apart)
     schedule = plan.placed.schedule
     return {
@@ -170,14 +171,17 @@ def _contenders(
     whole = OnnxRuntime(with_batch(model, BATCH), len(CORES))
     rates["ort_batches"] = peer_rate(whole, inputs, BATCH)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    rates["ort_processes"] = stack.enter_context(PinnedProcesses(model, CORES, folder)).rate
+    for name, images in (("ort_processes", 1), ("ort_process_batches", BATCH // len(CORES))):
+        alike = with_batch(model, images) if images > 1 else model
+        children = stack.enter_context(PinnedProcesses(alike, CORES, folder, images))
+        rates[name] = children.rate
     return rates, error
 
 
 _HEAD = (
     f"images/s      {'single':>9}{'plan':>9}{'predict.':>9}{'threads':>9}{'ORT 2 th.':>10}"
-    f"{'ORT b. 2':>10}{'ORT 2 pr.':>10}{'/single':>9}{'goal':>6}{'/rivals':>9}{'goal':>6}"
-    f"{'error':>8}{'others':>8}{'link us':>8}"
+    f"{'ORT b.':>10}{'ORT 2 pr.':>10}{'2 pr. b.':>10}{'/single':>9}{'goal':>6}{'/rivals':>9}"
+    f"{'goal':>6}{'error':>8}{'others':>8}{'link us':>8}"
 )
 
 
@@ -186,7 +190,7 @@ def _line(row: Row) -> str:
     return (
         f"{row.model:<14}{rates['single']:>9.2f}{rates['plan']:>9.2f}{row.predicted:>9.2f}"
         f"{rates['threads']:>9.2f}{rates['ort_threads']:>10.2f}{rates['ort_batches']:>10.2f}"
-        f"{rates['ort_processes']:>10.2f}"
+        f"{rates['ort_processes']:>10.2f}{rates['ort_process_batches']:>10.2f}"
         f"{row.over_single:>9.2f}{page.STEADY_GOAL:>6}{row.over_rivals:>9.2f}{1:>6}"
         f"{row.difference:>8.0e}{row.others:>8.1f}{row.mode.text:>8}"
     )

@@ -16,7 +16,7 @@ STEADY_GOAL = 1.9
 ERROR_MEDIAN, ERROR_WORST = 0.05, 0.10
 SEGMENT_GOALS = {1: 2.0, 2: 5.0}
 GROWTH = 0.01
-RIVALS = ("threads", "ort_threads", "ort_batches", "ort_processes")
+RIVALS = ("threads", "ort_threads", "ort_batches", "ort_processes", "ort_process_batches")
 
 
 def over_single(row: Row) -> float:
@@ -96,8 +96,8 @@ def _soak_goals(document: Document) -> list[list[str]]:
 
 def _steady(document: Document) -> str:
     heads = ["model", "one device", "**plan**", "predicted", "two threads", "ORT, 2 threads",
-             "ORT, batches", "ORT, 2 processes", "plan / one device", "plan / best rival",
-             "others", "link, µs"]  # fmt: skip
+             "ORT, batches", "ORT, 2 processes", "ORT, 2 pr., batches", "plan / one device",
+             "plan / best rival", "others", "link, µs"]  # fmt: skip
     lines = []
     for row in document["rows"]:
         rates = row["median"]
@@ -113,8 +113,9 @@ def _steady(document: Document) -> str:
         f"{document['rounds']} rounds of {document['seconds']:g} s in which all sides took turns. "
         "*One device* is one core alone, batches in a stream; the *plan* has two devices of a core "
         f"each, {document['batch']} images in a batch; *two threads* is our build for one device "
-        "of both cores; *ORT, batches* is ONNX Runtime with two threads that takes both images at "
-        "once, *ORT, 2 processes* in two processes of one thread, each pinned to a core. *Others* "
+        "of both cores; *ORT, batches* is ONNX Runtime with two threads that takes a whole batch "
+        "at once, *ORT, 2 processes* in two processes of one thread, each pinned to a core, image "
+        "by image or with half a batch at once. *Others* "
         "says how many cores other programs kept busy, *link* what a hand-over between the two "
         "cores took: one figure or another, as the processors of this virtual machine share a "
         "cache of their host or not.", "",

@@ -30,10 +30,16 @@ _LEAST_RUNS, _NOTICE = 3, 0.02
 
 
 class PinnedProcesses:
-    """Children that wait for the word to run; a context manager that ends them."""
+    """Children that wait for the word to run; a context manager that ends them.
 
-    def __init__(self, model: onnx.ModelProto, cores: Sequence[int], folder: Path) -> None:
-        path = folder / "model.onnx"
+    A run of `model` takes `images` at once.
+    """
+
+    def __init__(
+        self, model: onnx.ModelProto, cores: Sequence[int], folder: Path, images: int = 1
+    ) -> None:
+        self._images = images
+        path = folder / f"batch{images}.onnx"
         path.write_bytes(model.SerializeToString())
         command = [sys.executable, "-m", "benchmarks.execution.pinned", str(path)]
         self._children = [
@@ -47,13 +53,14 @@ class PinnedProcesses:
             self._answer(child)
 
     def rate(self, seconds: float) -> float:
-        """Images per second of all together."""
+        """Images per second of all children together."""
         start = time.perf_counter() + _NOTICE
         for child in self._children:
             assert child.stdin is not None
             child.stdin.write(f"{start!r} {seconds!r}\n")
             child.stdin.flush()
-        return common_rate([json.loads(self._answer(child)) for child in self._children])
+        ends = [json.loads(self._answer(child)) for child in self._children]
+        return self._images * common_rate(ends)
 
     def _answer(self, child: subprocess.Popen[str]) -> str:
         assert child.stdout is not None
