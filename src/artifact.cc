@@ -7,17 +7,23 @@
 #include <climits>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "device_api.h"
 #include "device_name.h"
 #include "json_object.h"
+#include "manifest.h"
 #include "parse_json.h"
+#include "processor.h"
 
 namespace tvm_hetero {
 namespace {
 
-constexpr const char* kArtifactFormat = "tvm-hetero/artifact/2";
+constexpr const char* kProblem = "problem.json";
+
+/*! \brief "big.so" of "net.hetero/big.so". */
+std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 /*! \brief A name from a document that is to be the name of a file in the artifact's folder. */
 void RequirePlainName(const std::string& document, const std::string& name) {
@@ -25,17 +31,43 @@ void RequirePlainName(const std::string& document, const std::string& name) {
   TVM_FFI_THROW(ValueError) << document << ": '" << name << "' is no name of a file";
 }
 
-/*! \brief The variant to run: the one that is asked for, or the manifest's default. */
-std::string ChooseVariant(const std::string& path, std::string variant) {
-  JsonObject manifest(ParseJson(ReadText(path), path), "", path);
-  std::string format = manifest.String("format");
-  if (format != kArtifactFormat) {
-    manifest.Fail("format", "is \"" + format + "\", expected \"" + kArtifactFormat +
-                                "\": build the artifact again with this version");
+/*! \brief What each device's kernels were compiled for; devices without an `mcpu` are left out. */
+std::map<std::string, std::string> CompiledFor(const std::string& problem,
+                                               const std::string& path) {
+  std::map<std::string, std::string> mcpus;
+  JsonObject document(ParseJson(problem, path), "", path);
+  for (JsonObject& device : document.Object("platform").Objects("devices")) {
+    if (!device.Has("target")) continue;
+    JsonObject target = device.Object("target");
+    bool is_known = target.Has("mcpu") && target.String("kind") == "llvm";
+    if (is_known) mcpus.emplace(device.String("name"), target.String("mcpu"));
   }
-  if (variant.empty()) variant = manifest.String("default");
-  RequirePlainName(path, variant);
-  return variant;
+  return mcpus;
+}
+
+/*! \brief Refuse kernels with instructions that this CPU lacks. */
+void CheckProcessor(const Artifact& artifact) {
+  const std::set<std::string> flags = ProcessorFlags();
+  for (const auto& [device, mcpu] : artifact.mcpus) {
+    std::string lacking;
+    for (const std::string& feature : MissingFeatures(mcpu, flags)) {
+      lacking += (lacking.empty() ? "" : ", ") + feature;
+    }
+    if (lacking.empty()) continue;
+    TVM_FFI_THROW(RuntimeError) << "device '" << device << "' was compiled for " << mcpu
+                                << "; this CPU lacks " << lacking
+                                << "; build it again here, or for an older mcpu";
+  }
+}
+
+/*! \brief Refuse libraries and weights that are not those of the manifest. */
+void CheckFiles(const Artifact& artifact) {
+  std::set<std::string> names;
+  for (const std::string& library : artifact.libraries) {
+    if (!library.empty()) names.insert(NameOf(library));
+  }
+  if (!artifact.plan.constants.empty()) names.insert(NameOf(artifact.weights));
+  for (const std::string& name : names) CheckFile(artifact.folder, name, artifact.files);
 }
 
 void RequireTvmRuntime() {
@@ -53,9 +85,6 @@ void SetLibraries(const Artifact& artifact, Executor* executor) {
     if (path.empty()) continue;
     auto found = loaded.find(path);
     if (found == loaded.end()) {
-      if (access(path.c_str(), R_OK) != 0) {
-        TVM_FFI_THROW(RuntimeError) << path << ": is not there; build the artifact again";
-      }
       found = loaded.emplace(path, ffi::Module::LoadFromFile(ffi::String(path))).first;
     }
     executor->SetLibrary(static_cast<int64_t>(worker), found->second);
@@ -94,19 +123,28 @@ Artifact ReadArtifact(const std::string& folder, const std::string& variant) {
   }
   Artifact artifact;
   artifact.folder = resolved;
-  artifact.variant = ChooseVariant(artifact.folder + "/manifest.json", variant);
-  artifact.plan = ParsePlan(ReadText(artifact.folder + "/" + artifact.variant + "/plan.json"));
+  const Manifest manifest(artifact.folder);
+  artifact.files = manifest.files();
+  artifact.variant = variant.empty() ? manifest.default_variant() : variant;
+  artifact.plan = ParsePlan(
+      ReadChecked(artifact.folder, manifest.PlanOf(artifact.variant), artifact.files));
   artifact.weights = artifact.folder + "/weights.safetensors";
+  const auto mcpus = CompiledFor(ReadChecked(artifact.folder, kProblem, artifact.files),
+                                 artifact.folder + "/" + kProblem);
   for (const WorkerPlan& worker : artifact.plan.workers) {
     bool computes = worker.role == Role::kCompute;
     if (computes) RequirePlainName(artifact.folder, worker.name);
     artifact.libraries.push_back(computes ? artifact.folder + "/" + worker.name + ".so" : "");
+    auto mcpu = mcpus.find(worker.name);
+    if (computes && mcpu != mcpus.end()) artifact.mcpus.insert(*mcpu);
   }
   return artifact;
 }
 
 std::unique_ptr<Executor> MakeExecutor(const Artifact& artifact) {
   RequireTvmRuntime();
+  CheckProcessor(artifact);
+  CheckFiles(artifact);  // before any of them is loaded: libraries are code
   auto executor = std::make_unique<Executor>(artifact.plan);
   SetLibraries(artifact, executor.get());
   SetWeights(artifact, executor.get());

@@ -8,9 +8,9 @@
 namespace tvm_hetero {
 namespace {
 
-// What the slots of all batches in flight may take in main memory, or in one of unknown size. A plan
-// with many stages and large batches asks for more batches than any memory holds, while a few of
-// those keep the workers busy as well.
+// What the slots of all batches in flight may take in main memory, or in one of unknown size. A
+// plan with many stages and large batches asks for more batches than any memory holds, while a few
+// of those keep the workers busy as well.
 constexpr int64_t kMainMemory = int64_t{2} << 30;
 
 /*! \brief What a plan takes in one memory, bytes. */

@@ -11,10 +11,10 @@
  * 1: a plan that does not fit at all is run all the same. With few frames workers wait for each
  * other, but nothing gets stuck (board.h).
  *
- * Where the plan does not say, and in a CPU's memory, the slots of all D batches may take 2 GiB: all
- * of main memory is no measure there, as others use it, and a platform that was detected gives all
- * of it to each CPU device. This alone never asks for less than 2 frames, so that one comes in while
- * the other is worked on.
+ * Where the plan does not say, and in a CPU's memory, the slots of all D batches may take 2 GiB:
+ * all of main memory is no measure there, as others use it, and a platform that was detected gives
+ * all of it to each CPU device. This alone never asks for less than 2 frames, so that one comes in
+ * while the other is worked on.
  */
 #ifndef TVM_HETERO_FRAMES_H_
 #define TVM_HETERO_FRAMES_H_

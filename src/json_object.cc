@@ -77,6 +77,20 @@ std::vector<int64_t> JsonObject::Int64s(const std::string& key) {
   return numbers;
 }
 
+JsonObject JsonObject::Object(const std::string& key) {
+  return JsonObject(Take(key), Place(key), document_);
+}
+
+std::map<std::string, std::string> JsonObject::Strings(const std::string& key) {
+  JsonObject object = Object(key);
+  std::map<std::string, std::string> strings;
+  for (const auto& [name, value] : object.object_) {
+    std::string text(name.cast<ffi::String>());
+    strings.emplace(text, object.String(text));
+  }
+  return strings;
+}
+
 std::vector<JsonObject> JsonObject::Objects(const std::string& key) {
   std::vector<JsonObject> objects;
   for (const ffi::Any& item : List(key)) {

@@ -9,6 +9,7 @@
 #include <tvm/ffi/extra/json.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class JsonObject {
   int64_t Int(const std::string& key);
   std::vector<int> Ints(const std::string& key);
   std::vector<int64_t> Int64s(const std::string& key);
+  JsonObject Object(const std::string& key);
+  /*! \brief An object whose values are all strings. */
+  std::map<std::string, std::string> Strings(const std::string& key);
   /*! \brief The objects of a list, each knowing its place. */
   std::vector<JsonObject> Objects(const std::string& key);
   void Finish() const;

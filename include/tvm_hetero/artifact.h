@@ -2,14 +2,15 @@
  * \file tvm_hetero/artifact.h
  * \brief What `tvm-hetero partition` has written, read without Python.
  *
- *   net.hetero/manifest.json         the format, the variants and which of them is the default
+ *   net.hetero/manifest.json         the format, the variants, and the SHA-256 of all other files
+ *   net.hetero/problem.json          the platform, with what each device was compiled for
  *   net.hetero/<variant>/plan.json   a plan (tvm_hetero/plan.h)
  *   net.hetero/<device>.so           kernels of a device, for all variants
  *   net.hetero/weights.safetensors   the plan's constants
  *
- * Python's loader also compares each file's SHA-256 and asks whether the processor has the
- * instructions that the kernels use; this one leaves that to whoever deploys. Libraries are code:
- * load only artifacts that you trust.
+ * Before anything is loaded, each file's SHA-256 is compared with the manifest's, and kernels are
+ * refused that need more of the processor than it can do. That finds damage, not malice: libraries
+ * are code, and who changes one can change the manifest. Load only artifacts that you trust.
  */
 #ifndef TVM_HETERO_ARTIFACT_H_
 #define TVM_HETERO_ARTIFACT_H_
@@ -18,6 +19,7 @@
 #include <tvm_hetero/export.h>
 #include <tvm_hetero/plan.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,11 +33,13 @@ struct TVM_HETERO_API Artifact {
   Plan plan;
   std::vector<std::string> libraries;  //!< path for each worker; empty for copy engines
   std::string weights;                 //!< path
+  std::map<std::string, std::string> files;  //!< SHA-256 of each, by its name in the folder
+  std::map<std::string, std::string> mcpus;  //!< what a worker's kernels were compiled for
 };
 
 /*!
  * \brief Read the plan of a variant; the manifest's default if `variant` is empty.
- * \throws ValueError that names the file and says what is expected.
+ * \throws ValueError that names the file and says what is expected, or that it was changed.
  */
 TVM_HETERO_API Artifact ReadArtifact(const std::string& folder, const std::string& variant = "");
 
@@ -45,7 +49,8 @@ TVM_HETERO_API Artifact ReadArtifact(const std::string& folder, const std::strin
  * TVM's runtime must be in the process: link the program with libtvm_runtime.so, and for a plan with
  * a GPU libtvm_runtime_cuda.so, or dlopen them with RTLD_GLOBAL before.
  *
- * \throws RuntimeError where a library, device or core is not there; ValueError for bad weights.
+ * \throws RuntimeError where a device, a core or a feature of the processor is not there;
+ *         ValueError where a library or the weights are missing or changed.
  */
 TVM_HETERO_API std::unique_ptr<Executor> MakeExecutor(const Artifact& artifact);
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,8 +121,8 @@ def test_random_inputs_are_told_and_timed(program, saved):
     [
         ([], "name an artifact"),
         (["/nowhere"], "/nowhere: expected an artifact"),
-        (["{}", "--variant", "../../etc"], "'../../etc' is no name of a file"),
-        (["{}", "--variant", "other"], "other/plan.json: cannot be read"),
+        (["{}", "--variant", "../../etc"], "there is no variant '../../etc'"),
+        (["{}", "--variant", "other"], "no variant 'other', expected one of 'partition', 'single'"),
         (["{}", "--speed", "9"], "there is no option --speed 9"),
         (["{}", "--input", "z={}/manifest.json"], "there is no input z"),
         (["{}", "--input", "y={}/manifest.json"], "is no .npy file"),
@@ -139,37 +141,110 @@ def test_an_input_of_another_shape_is_refused(program, saved, tmp_path):
     assert "input 'y' is float32[2, 8], expected float32[1, 8]" in done.stderr
 
 
-def old_format(folder: Path) -> None:
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["format"] = "tvm-hetero/artifact/1"
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+Damage = Callable[[Path], object]
 
 
-def cut(name: str, length: int) -> Callable[[Path], None]:
+def in_document(name: str, change: Callable[[Any], object]) -> Damage:
+    def damage(folder: Path) -> None:
+        document = json.loads((folder / name).read_text())
+        change(document)
+        (folder / name).write_text(json.dumps(document))
+
+    return damage
+
+
+def cut(name: str, length: int) -> Damage:
     def damage(folder: Path) -> None:
         (folder / name).write_bytes((folder / name).read_bytes()[:length])
 
     return damage
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (old_format, 'expected "tvm-hetero/artifact/2": build the artifact again'),
-        (cut("manifest.json", 50), "manifest.json: not a JSON document"),
-        (cut("partition/plan.json", 100), "plan: not a JSON document"),
-        (cut("weights.safetensors", 1000), "weights.safetensors: "),
-        (lambda folder: (folder / "weights.safetensors").unlink(), "cannot be opened"),
-        (lambda folder: (folder / "big.so").unlink(), "big.so: is not there"),
-        (cut("big.so", 100), "big.so"),
-    ],
-)
-def test_damage_is_told(program, saved, damage, message, tmp_path):
-    copied = Path(shutil.copytree(saved, tmp_path / "net.hetero"))
+def flip(name: str, share: float) -> Damage:
+    """Change a bit that stands at a share of the file's length."""
+
+    def damage(folder: Path) -> None:
+        content = bytearray((folder / name).read_bytes())
+        content[int(share * (len(content) - 1))] ^= 1
+        (folder / name).write_bytes(content)
+
+    return damage
+
+
+def sealed(damage: Damage) -> Damage:
+    """Damage that the manifest knows of: what reads the file has to find it."""
+
+    def seal(folder: Path) -> None:
+        damage(folder)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        for name in manifest["files"]:
+            content = (folder / name).read_bytes()
+            manifest["files"][name] = hashlib.sha256(content).hexdigest()
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+
+    return seal
+
+
+def damaged(program: Path, saved: Path, damage: Damage, folder: Path) -> str:
+    """What the program says of an artifact after the damage."""
+    copied = Path(shutil.copytree(saved, folder / "net.hetero"))
     damage(copied)
     done = call(program, copied)
     assert done.returncode == 1
-    assert message in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            in_document("manifest.json", lambda m: m.update(format="tvm-hetero/artifact/1")),
+            'expected "tvm-hetero/artifact/2": build the artifact again',
+        ),
+        (
+            in_document("manifest.json", lambda m: m["files"].pop("big.so")),
+            "manifest.json does not list file 'big.so'",
+        ),
+        (
+            in_document("manifest.json", lambda m: m["files"].update({"big.so": 7})),
+            "manifest.json: files.big.so is 7, expected a string",
+        ),
+        (cut("manifest.json", 50), "manifest.json: not a JSON document"),
+        (lambda folder: (folder / "big.so").unlink(), "file 'big.so' is missing"),
+        (lambda folder: (folder / "weights.safetensors").unlink(), "is missing; build it again"),
+        (sealed(cut("partition/plan.json", 100)), "plan: not a JSON document"),
+        (sealed(cut("weights.safetensors", 1000)), "weights.safetensors: "),
+        (sealed(cut("big.so", 100)), "big.so"),
+    ],
+)
+def test_damage_is_told(program, saved, damage, message, tmp_path):
+    assert message in damaged(program, saved, damage, tmp_path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(
+    "name", ["big.so", "weights.safetensors", "partition/plan.json", "problem.json"]
+)
+def test_a_flipped_bit_is_found_before_anything_is_loaded(program, saved, name, share, tmp_path):
+    error = damaged(program, saved, flip(name, share), tmp_path)
+    assert f"file '{name}' was changed or damaged; build it again" in error
+
+
+OTHER_CPU = 'mount --bind "$0" /proc/cpuinfo && exec "$@"'
+
+
+def test_kernels_that_the_processor_cannot_run_are_refused(program, saved, tmp_path):
+    """In a namespace of its own, where /proc/cpuinfo tells of an old processor."""
+    (tmp_path / "cpuinfo").write_text("processor : 0\nflags : fpu sse2 pni\nbugs : none\n")
+    elsewhere = ["unshare", "-rm", "sh", "-c", OTHER_CPU, str(tmp_path / "cpuinfo")]
+    try:
+        subprocess.run([*elsewhere, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this system does not allow namespaces")
+    done = subprocess.run([*elsewhere, str(program), str(saved)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "device 'big' was compiled for x86-64-v3; this CPU lacks abm, avx, avx2" in done.stderr
+    assert "build it again here, or for an older mcpu" in done.stderr
 
 
 @pytest.mark.parametrize(

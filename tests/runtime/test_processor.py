@@ -1,0 +1,36 @@
+"""What C++ knows of processors is what Python knows."""
+
+from __future__ import annotations
+
+import tvm_ffi
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tvm_hetero.discovery import missing_features
+from tvm_hetero.machine import Processor, read_processor
+from tvm_hetero.runtime import native
+
+MCPUS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4", "znver5", "skylake", "")
+FEATURES = missing_features({"kind": "llvm", "mcpu": "znver5"}, Processor(flags=frozenset({"fpu"})))
+
+
+def test_flags_are_those_that_python_reads() -> None:
+    native.load_library()
+    flags = tvm_ffi.get_global_func("tvm_hetero.processor_flags")()
+    assert frozenset(flags) == read_processor().flags
+
+
+@given(st.sampled_from(MCPUS), st.sets(st.sampled_from(["fpu", *FEATURES])))
+@settings(max_examples=200, deadline=None)
+def test_the_same_is_missing(mcpu: str, flags: set[str]) -> None:
+    native.load_library()
+    missing = tvm_ffi.get_global_func("tvm_hetero.missing_features")(mcpu, sorted(flags))
+    processor = Processor(flags=frozenset(flags))
+    assert list(missing) == missing_features({"kind": "llvm", "mcpu": mcpu}, processor)
+
+
+def test_each_level_needs_all_of_the_one_before_it() -> None:
+    assert len(FEATURES) == 33
+    assert (
+        missing_features({"kind": "llvm", "mcpu": "skylake"}, Processor(flags=frozenset("a"))) == []
+    )
