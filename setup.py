@@ -113,11 +113,12 @@ setup(
     version=version(),
     description="Model partitioning over heterogeneous devices for Apache TVM",
     python_requires=">=3.11",
-    # tvm_hetero/passes and tvm_hetero/cost_models are links to the folders beside it.
+    # tvm_hetero/passes, cost_models, platforms and include are links to the folders beside it.
     packages=find_packages(include=["tvm_hetero", "tvm_hetero.*"]),
     package_data={
         "tvm_hetero": [
             "py.typed", "platforms/*.yaml", "report/*.html", "report/*.js", "zoo/data/*.json",
+            "include/tvm_hetero/*.h",
         ]
     },
     ext_modules=[Extension("tvm_hetero.runtime._lib.libtvm_hetero_runtime", sources=[])],
