@@ -1,4 +1,4 @@
-"""Run a whole network on each of several devices, alone and all at once, kernel by kernel timed.
+"""Run a whole network on each of several devices, by itself or all at once, every kernel timed.
 
 Why and what for: `tvm_hetero.cost_models.in_place`.
 """
@@ -8,18 +8,17 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tvm_hetero.cost_models.protocol import Progress, not_in_place
+from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.errors import HeteroError, RunError
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.platform import Device
-from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.simulate import simulate
 from tvm_hetero.solvers.options import make_schedule
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
     from tvm_hetero.runtime.executor import Executor
 
+# Told of a device, and why the network cannot be run there.
+Refused = Callable[[str, str], None]
 # What a clock of whole nanoseconds may show as nothing, s.
 _TICK = 1e-9
 # A round takes about so long at least (s): a tiny network is run several times for each look.
@@ -65,9 +66,23 @@ class Rounds:
         return totals[(len(totals) - 1) // 4] <= totals[0] * (1 + self.noise)
 
 
+@dataclass(frozen=True)
+class Load:
+    """How a network is run: on a device, with some elements, of which certain tasks compute all
+    at once (`tvm_hetero.kernels.batched`).
+    """
+
+    device: str
+    elements: int = 1
+    at_once: Collection[str] = ()
+
+
 @dataclass
 class Network:
-    """A network that is built for one device, and what its calls took there, round by round."""
+    """A network that is built for one device, and what its calls took there, round by round.
+
+    `tasks` names the task of each call: in a batch a task may have several.
+    """
 
     device: str
     executor: Executor
@@ -101,33 +116,50 @@ class Network:
 def networks(
     mod: tvm.IRModule,
     problem: Problem,
-    devices: Sequence[Device],
+    loads: Sequence[Load],
+    refused: Refused,
     progress: Progress | None,
 ) -> Iterator[list[Network]]:
-    """The network on each of the devices that can run it; the executors are closed at the end."""
+    """The network as each load has it; the executors are closed at the end.
+
+    One that cannot be run is left out, and `refused` is told its device and why.
+    """
     built = []
     with ExitStack() as stack:
-        for done, device in enumerate(devices):
+        for done, load in enumerate(loads):
             if progress is not None:
-                progress("build for measuring in place", done, len(devices))
+                progress("build for measuring in place", done, len(loads))
             try:
-                executor = stack.enter_context(_executor(mod, problem, device.name))
-                built.append(Network(device.name, executor))
+                executor = stack.enter_context(_executor(mod, problem, load))
+                built.append(Network(load.device, executor))
             except HeteroError as error:
-                not_in_place(device.name, str(error))
+                refused(load.device, str(error))
         yield built
 
 
-def _executor(mod: tvm.IRModule, problem: Problem, device: str) -> Executor:
-    """The network, with everything on `device` that can be there."""
+def _executor(mod: tvm.IRModule, problem: Problem, load: Load) -> Executor:
+    """The network, with everything on the load's device that can be there."""
     from tvm_hetero.runtime.compile import build
 
     # What a schedule may use of a memory is no matter here: nothing else is in it.
     devices = tuple(replace(row, memory=None) for row in problem.platform.devices)
-    platform = replace(problem.platform, devices=devices)
-    problem = replace(problem, platform=platform, objective=Objective())
-    placed = annotate_devices(mod, problem, _all_on(problem, device))
+    problem = replace(
+        problem,
+        costs={task: _costs(row, task, load) for task, row in problem.costs.items()},
+        platform=replace(problem.platform, devices=devices),
+        objective=Objective(batch=load.elements),
+    )
+    placed = annotate_devices(mod, problem, _all_on(problem, load.device))
     return build(placed, single=False).executor()
+
+
+def _costs(row: Mapping[str, Cost], task: str, load: Load) -> dict[str, Cost]:
+    """What a task costs, but for the elements that a kernel computes."""
+    sizes = (1, load.elements) if task in load.at_once else (1,)
+    return {
+        name: replace(cost, sizes=sizes if name == load.device else (1,))
+        for name, cost in row.items()
+    }
 
 
 def _all_on(problem: Problem, device: str) -> Schedule:
@@ -137,19 +169,21 @@ def _all_on(problem: Problem, device: str) -> Schedule:
         row = problem.costs[task]
         return device if device in row else min(row, key=lambda name: row[name].seconds(1))
 
-    timed = simulate(problem, [(task.id, place(task.id), (0,)) for task in problem.tasks])
+    elements = tuple(range(problem.batch))
+    timed = simulate(problem, [(task.id, place(task.id), elements) for task in problem.tasks])
     return make_schedule(problem, "in place", timed.executions, timed.copies)
 
 
-def run_in_turns(built: Sequence[Network], limits: Rounds, progress: Progress | None) -> bool:
-    """Run networks each alone and all at once, in turns; whether their times have settled."""
+def run_in_turns(
+    crews: Sequence[Sequence[Network]], limits: Rounds, progress: Progress | None
+) -> bool:
+    """Run crews of networks in turns, those of a crew at once; whether their times have settled."""
     for turn in range(max(limits.turns, limits.most_turns)):
         if progress is not None:
             progress("measure in place", turn, max(limits.turns, turn + 1))
-        for network in built:
-            _run_alone(network, limits)
-        if len(built) > 1:
-            _run_together(built, limits)
+        for crew in filter(None, crews):
+            _run_alone(crew[0], limits) if len(crew) == 1 else _run_together(crew, limits)
+        built = [network for crew in crews for network in crew]
         rounds = [each for network in built for each in (network.alone, network.loaded) if each]
         settled = all(limits.settled(each) for each in rounds)
         if settled and turn + 1 >= limits.turns:

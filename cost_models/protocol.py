@@ -91,6 +91,15 @@ def not_in_place(device: str, reason: str) -> None:
     warnings.warn(text, ProfileWarning, stacklevel=2)
 
 
+def not_at_once(elements: int, device: str, reason: str) -> None:
+    """Warn that kernels for several elements at once could not be tried on `device`."""
+    text = (
+        f"device {device!r}: kernels that compute {elements} elements at once are not used, since "
+        f"the network could not be run with them: {reason:.300}"
+    )
+    warnings.warn(text, ProfileWarning, stacklevel=2)
+
+
 def require_a_device(costs: Mapping[str, Mapping[str, Cost]], reasons: Mapping[str, str]) -> None:
     """Refuse costs in which some kernel has no device at all; `reasons` say why it has none."""
     for kernel, row in costs.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import random
 from contextlib import suppress
@@ -78,6 +80,23 @@ def branchy(seed: int = 0) -> tvm.IRModule:
             result = builder.emit(ops.nn.softmax(logits))
             features = builder.emit(ops.reshape(mixed, (16, 64)))
             out = builder.emit_output(relax.Tuple([result, features]))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def dense(*sizes: int) -> tvm.IRModule:
+    """Dense layers of these widths, one after the other."""
+    rng = np.random.default_rng(0)
+    x = relax.Var("x", relax.TensorType((1, sizes[0]), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            value = x
+            for rows, columns in itertools.pairwise(sizes):
+                weight = rng.standard_normal((rows, columns)).astype("float32") / math.sqrt(rows)
+                value = builder.emit(relax.op.matmul(value, relax.const(weight)))
+                value = builder.emit(relax.op.nn.relu(value))
+            out = builder.emit_output(value)
         builder.emit_func_output(out)
     return builder.get()
 

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 import tvm
 
-from tests.models import branchy, lowered, two_cpus, unit_problem
-from tvm_hetero.cost_models.in_place import MOST_STRETCH, InPlace, measure_in_place, typical
+from tests.models import branchy, dense, lowered, two_cpus, unit_problem
+from tvm_hetero.cost_models.in_batches import Together
+from tvm_hetero.cost_models.in_place import InPlace, measure_in_place
+from tvm_hetero.cost_models.in_place_bench import MOST_STRETCH, typical
 from tvm_hetero.cost_models.in_place_run import Rounds
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
@@ -182,6 +184,85 @@ def test_what_is_disturbed_is_not_kept(
     }
     other = measure_in_place(module, replace(problem, costs=idle), store, rounds=FEW)
     assert measure_in_place(module, problem, store, rounds=FEW) not in (found, other)
+
+
+@pytest.fixture(scope="module")
+def layers() -> tvm.IRModule:
+    """One task with many weights, and two with few."""
+    return lowered(dense(512, 256, 64, 8), PLATFORM)
+
+
+def test_a_batch_is_measured_with_several_elements(layers: tvm.IRModule) -> None:
+    problem = unit_problem(layers, PLATFORM, batch=5)
+    heavy = max(problem.tasks, key=lambda task: task.weight_bytes).id
+    found = measure_in_place(layers, problem, rounds=FEW)
+    assert list(found.batched) == [2, 4]
+    for together in found.batched.values():
+        for seconds in (together.at_once, together.apart):
+            assert set(seconds) == {heavy} and set(seconds[heavy]) == {"big", "little"}
+            assert all(0 < value < 1 for value in seconds[heavy].values())
+    for task, row in found.applied_to(problem).costs.items():
+        for device, cost in row.items():
+            assert cost.seconds(1) == found.loaded[task][device]
+            assert task == heavy or cost.points == ((1, found.loaded[task][device]),)
+            for size in cost.sizes[1:]:
+                assert cost.seconds(size) == found.batched[size].at_once[task][device]
+
+
+def test_without_candidates_nothing_more_is_run(module: tvm.IRModule) -> None:
+    steps = []
+
+    def progress(what: str, _done: int, total: int) -> None:
+        steps.append((what, total))
+
+    found = measure_in_place(
+        module, unit_problem(module, PLATFORM, batch=8), progress=progress, rounds=FEW
+    )
+    assert found.batched == {}
+    assert steps.count(("build for measuring in place", 2)) == 2
+
+
+def test_each_number_of_elements_is_kept_by_itself(layers: tvm.IRModule, tmp_path: Path) -> None:
+    store = CostStore(tmp_path / "c.sqlite")
+    quiet = replace(FEW, noise=math.inf)
+    slow = {  # so that any time is plausible
+        task: {name: replace(cost, points=((1, 1.0),)) for name, cost in row.items()}
+        for task, row in unit_problem(layers, PLATFORM).costs.items()
+    }
+    two, four = (
+        replace(unit_problem(layers, PLATFORM, batch=batch), costs=slow) for batch in (2, 4)
+    )
+    first = measure_in_place(layers, two, store, rounds=quiet)
+    second = measure_in_place(layers, four, store, rounds=quiet)
+    assert second.loaded == first.loaded and second.batched[2] == first.batched[2]
+    assert measure_in_place(layers, four, CostStore(store.path), rounds=quiet) == second
+    assert measure_in_place(layers, two, store, rounds=quiet) == first
+    again = measure_in_place(layers, two, store, rounds=quiet, again=True)
+    assert again.batched[2] != first.batched[2]
+
+
+def test_a_batch_on_one_device(layers: tvm.IRModule) -> None:
+    platform = Platform((PLATFORM.devices[0],))
+    found = measure_in_place(layers, unit_problem(layers, platform, batch=2), rounds=FEW)
+    assert not found.loaded and set(found.batched) == {2}
+
+
+def test_equal_devices_cost_the_same() -> None:
+    core = replace(PLATFORM.devices[0], name="other", cores=PLATFORM.devices[1].cores)
+    platform = Platform((PLATFORM.devices[0], core))
+    mod = lowered(dense(8, 4, 2), platform)
+    problem = unit_problem(mod, platform, batch=2)
+    a, b = problem.costs
+    loaded = {a: {"big": 1.0, "other": 1.02}, b: {"big": 1.0, "other": 0.99}}
+    at_once = {a: {"big": 1.0, "other": 1.1}}
+    apart = {a: {"big": 2.0, "other": 2.0}}
+    found = InPlace(loaded, loaded, {2: Together(at_once, apart)}).applied_to(problem)
+    assert found.costs[a]["big"] == found.costs[a]["other"]
+    assert found.costs[a]["big"].points == ((1, pytest.approx(1.01)), (2, pytest.approx(1.05)))
+    assert found.costs[a]["big"].sizes == (1, 2)
+    assert found.costs[b]["big"] == found.costs[b]["other"]
+    unlike = {a: {"big": 1.0, "other": 2.0}, b: loaded[b]}
+    assert InPlace(unlike, unlike).applied_to(problem).costs[a]["other"].seconds(1) == 2.0
 
 
 def test_interference_is_no_speedup() -> None:
