@@ -11,9 +11,6 @@ import numpy as np
 import pytest
 import tvm
 from tvm import relax
-from tvm.script import ir as I
-from tvm.script import relax as R
-from tvm.script import tirx as T
 
 from tests.models import (
     as_schedule,
@@ -26,6 +23,7 @@ from tests.models import (
     unit_problem,
 )
 from tests.runtime.interpreter import interpret
+from tests.sums import sums
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.partition import make_problem
 from tvm_hetero.passes.annotate_devices import annotate_devices
@@ -63,40 +61,14 @@ def split_on(platform: Platform, seed: int):
     return split, make_plan(split, platform), schedule
 
 
-@I.ir_module(s_tir=True)
-class Three:
-    """Three sums; a constant and a result that are views."""
-
-    @T.prim_func(private=True, s_tir=True)
-    def add(
-        a: T.Buffer((16,), "float32"), b: T.Buffer((16,), "float32"), c: T.Buffer((16,), "float32")
-    ):
-        for i in range(16):
-            with T.sblock("c"):
-                vi = T.axis.remap("S", [i])
-                c[vi] = a[vi] + b[vi]
-
-    @R.function
-    def main(x: R.Tensor((16,), "float32"), k: R.Tensor((4, 4), "float32")) -> R.Tensor(
-        (2, 8), "float32"
-    ):
-        cls = Three
-        with R.dataflow():
-            twice = R.call_tir(cls.add, (x, x), out_ty=R.Tensor((16,), "float32"))
-            flat = R.reshape(k, R.shape([16]))
-            more = R.call_tir(cls.add, (twice, flat), out_ty=R.Tensor((16,), "float32"))
-            last = R.call_tir(cls.add, (more, x), out_ty=R.Tensor((16,), "float32"))
-            gv = R.reshape(last, R.shape([2, 8]))
-            R.output(gv)
-        return gv
-
-
+# Three sums; a constant and a result that are views.
+THREE = sums(lambda add, x, k: relax.op.reshape(add(add(add(x, x), k), x), (2, 8)))
 CONSTANT = np.arange(16, dtype="float32").reshape(4, 4)
 
 
 def three(batch: int, *steps: tuple[str, str, tuple[int, ...]]) -> tvm.IRModule:
-    """`Three` for a batch, placed."""
-    module = relax.transform.BindParams("main", {"k": CONSTANT})(Three)
+    """`THREE` for a batch, placed."""
+    module = relax.transform.BindParams("main", {"k": CONSTANT})(THREE)
     problem = replace(unit_problem(module, two_cpus()), objective=Objective("latency", batch))
     return annotate_devices(module, problem, as_schedule(problem, list(steps)))
 
