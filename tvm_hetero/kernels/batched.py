@@ -62,10 +62,10 @@ def repeated(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.Pri
         for i, first in enumerate(func.params)
     ]
     roots = [element.body.block for element in elements]
-    statements = [statement for root in roots for statement in _statements(root.body)]
+    statements = [statement for root in roots for statement in statements_of(root.body)]
     buffers = [buffer for root in roots for buffer in root.alloc_buffers]
     attribute = {"count": count, "shared": list(shared)}
-    body = _with_root(func.body, tirx.SeqStmt(statements), buffers)
+    body = with_root(func.body, tirx.SeqStmt(statements), buffers)
     made = tirx.PrimFunc(list(chain(*params)), body, func.ret_type, func.attrs, func.span)
     return made.with_attr(BATCHED_ATTR, attribute)
 
@@ -84,11 +84,11 @@ def single(func: tirx.PrimFunc) -> tirx.PrimFunc:
     if _is_scheduled(func):
         raise ValueError("the kernel is scheduled: its elements may be one nest of loops now")
     root = func.body.block
-    statements = _statements(root.body)
+    statements = statements_of(root.body)
     first = statements[: len(statements) // count]
     buffers = list(root.alloc_buffers)
     inner = first[0] if len(first) == 1 else tirx.SeqStmt(first)
-    body = _with_root(func.body, inner, buffers[: len(buffers) // count])
+    body = with_root(func.body, inner, buffers[: len(buffers) // count])
     params = [func.params[positions[0]] for positions in params_of(func)]
     made = tirx.PrimFunc(params, body, func.ret_type, func.attrs, func.span)
     return made.without_attr(BATCHED_ATTR)
@@ -189,11 +189,12 @@ def _renamed(block: s_tir.SBlock, name: str) -> s_tir.SBlock:
     )  # fmt: skip
 
 
-def _statements(body: tirx.Stmt) -> list[tirx.Stmt]:
+def statements_of(body: tirx.Stmt) -> list[tirx.Stmt]:
+    """The statements of a sequence, or the only one."""
     return list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
 
 
-def _with_root(
+def with_root(
     realize: s_tir.SBlockRealize, body: tirx.Stmt, buffers: Sequence[tirx.Buffer]
 ) -> s_tir.SBlockRealize:
     """The root block with another body and other buffers."""

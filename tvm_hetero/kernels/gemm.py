@@ -3,6 +3,8 @@
 Loop order, from the outside: matrices, parts of a block of columns, tiles of rows, [reduction],
 tile. The columns of one part stay in the first two caches while all rows pass; accumulators
 stay in registers for the whole reduction; what was fused behind happens when a tile is stored.
+Where several matrices meet the same constants, one part of these is used for several of them
+before the next one is read (`weights_once`).
 
     the tile                         `product_tiles.product_tile`, from the target's facts
     a constant block wider than it   `_split_blocks`
@@ -15,7 +17,9 @@ stay in registers for the whole reduction; what was fused behind happens when a 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
@@ -26,6 +30,7 @@ from .prefetch import prefetch
 from .product import MATRICES
 from .product_tiles import STACK, Extents, ProductTile, product_tile
 from .roles import LEFT, PRODUCT, RIGHT, find_role
+from .weights_once import weights_once
 
 if TYPE_CHECKING:
     from tvm.s_tir.schedule import LoopRV, SBlockRV
@@ -67,13 +72,14 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     _split_blocks(sch, acc, tile.vectors * unit.lanes)
     z, part, m, i, k = sch.get_loops(acc)
     at, rows = sch.split(m, [None, tile.rows])
-    passes = extent_of(sch, at)
+    matrices, passes = extent_of(sch, z), extent_of(sch, at)
     vectors, lanes = sch.split(i, [None, unit.lanes])
     sch.reorder(z, part, at, k, rows, vectors, lanes)
     sch.vectorize(lanes)
     sch.unroll(vectors)
     sch.unroll(rows)
-    at = _parallel(sch, [z, part, at], right, tile, unit, cores)
+    outer = [z, part, at] if right is not None else _order_outer(sch, acc, [z, part, at], unit)
+    at = _parallel(sch, outer, matrices, right, tile, unit, cores)
     sch.decompose_reduction(acc, k)
     _store(sch, last, at, tile, unit)
     if right is None and passes == 1:
@@ -125,6 +131,21 @@ def _split_blocks(sch: s_tir.Schedule, acc: SBlockRV, part: int) -> None:
     sch.transform_layout(acc, ("write", 0), index_map(4, regroup))
 
 
+def _order_outer(
+    sch: s_tir.Schedule, acc: SBlockRV, outer: list[LoopRV], unit: VectorUnit
+) -> list[LoopRV]:
+    """The loops over matrices, parts and tiles where the matrices share their right side."""
+    right = _right_of(sch, acc)
+    matrix, own = sch.get(acc).iter_vars[0].var, sch.get(acc).writes[0].source
+    weights = _bytes(right.source) * math.prod(int(e) for e in right.source.shape)
+    if weights <= unit.l2 // 2 or any(uses(x.min, matrix) for x in right.region):
+        return outer
+    reads = [r.source for r in sch.get(acc).reads]
+    left = next(b for b in reads if not b.same_as(own) and not b.same_as(right.source))
+    data = _bytes(left) * math.prod(int(e) for e in left.shape)
+    return weights_once(sch, outer, data, weights, unit)
+
+
 def _pack_left(sch: s_tir.Schedule, left: SBlockRV, rows: int, cores: int) -> None:
     """A panel [k, rows] for each tile of rows, read in the order in which the source stands."""
 
@@ -169,6 +190,7 @@ def _collide(sch: s_tir.Schedule, right: SBlockRV) -> bool:
 def _parallel(
     sch: s_tir.Schedule,
     loops: list[LoopRV],
+    matrices: int,
     right: SBlockRV | None,
     tile: ProductTile,
     unit: VectorUnit,
@@ -179,20 +201,17 @@ def _parallel(
     As few loops as make enough grains: matrices, parts, tiles of rows. One core packs a panel
     when it begins a part; where the rows of one part are shared, all panels are packed before.
     """
-    z, part, at = loops
     counts = [extent_of(sch, loop) for loop in loops]
-    cores = cores if counts[0] * tile.cycles >= WORTH_SHARING else 1
-    shared = next((n for n in (1, 2, 3) if math.prod(counts[:n]) >= _GRAINS * cores), 3)
-    if cores > 1 and shared == 1:
-        sch.parallel(z)
-    elif cores > 1 and shared == 2:
-        part = sch.fuse(z, part)
-        sch.parallel(part)
-    elif cores > 1:
-        at = sch.fuse(z, part, at)
-        sch.parallel(at)
+    cores = cores if matrices * tile.cycles >= WORTH_SHARING else 1
+    grains = accumulate(counts, operator.mul)
+    shared = next((n for n, g in enumerate(grains, 1) if g >= _GRAINS * cores), len(loops))
+    if cores > 1:
+        loop = loops[0] if shared == 1 else sch.fuse(*loops[:shared])
+        sch.parallel(loop)
+        loops = [loop] * shared + loops[shared:]
+    _, part, *_, at = loops
     if right is not None:
-        if shared < 3 or cores == 1:
+        if shared < len(loops) or cores == 1:
             sch.compute_at(right, part)
         else:
             sch.parallel(sch.fuse(*sch.get_loops(right)[:2]))

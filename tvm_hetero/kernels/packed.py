@@ -5,7 +5,8 @@ points, [reduction], tile. The weights of one part stay in the cache while all r
 accumulators of a tile stay in registers for the whole reduction, and everything that was fused
 behind (bias, residual, relu) happens when a tile is stored. Where all weights fit the
 second-level cache and the data do not, rows (or tiles, where rows are joined) are outside of the
-blocks (`_nearest_last`).
+blocks (`_nearest_last`). Where there are several images and the weights fit no cache, a block's
+weights are used for several images before the next block's are read (`weights_once`).
 
     which loop is lanes, how large a tile      `tiling.plan_tile`, from the target's vector unit
     padding, gathering of strided columns      `_schedule_stage`
@@ -30,6 +31,7 @@ from .overlap import overlap_tiles
 from .parallel import share_longest
 from .roles import ACCUMULATE, GATHER, PAD, blocks_of, find_role, role_of
 from .tiling import Tile, plan_tile
+from .weights_once import weights_once
 
 if TYPE_CHECKING:
     from tvm.s_tir.schedule import LoopRV, SBlockRV
@@ -72,7 +74,7 @@ def schedule_packed(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     points = extent_of(sch, _nest(sch, acc).points)
     arrange = _tile_channels if tile.lanes == "channels" else _tile_points
     nest, at = arrange(sch, acc, tile, unit)
-    outer = _nearest_last(sch, [*nest.outer, at], acc, unit)
+    outer = _order_outer(sch, [*nest.outer, at], acc, unit)
     share_longest(sch, outer, cores)
     sch.decompose_reduction(acc, _unroll(sch, nest.reduction))
     _attach_epilogue(sch, last, outer[-1], tile, unit, points)
@@ -182,8 +184,18 @@ def _order(
     sch.unroll(scalars)
 
 
-def _nearest_last(
+def _order_outer(
     sch: s_tir.Schedule, outer: list[LoopRV], acc: SBlockRV, unit: VectorUnit
+) -> list[LoopRV]:
+    """The outer loops in the order that moves the least to the second-level cache."""
+    data, weights = (_bytes(region.source) for region in sch.get(acc).reads[-2:])
+    if weights <= unit.l2 / 2:
+        return _nearest_last(sch, outer, data, unit)
+    return weights_once(sch, outer, data, weights, unit)
+
+
+def _nearest_last(
+    sch: s_tir.Schedule, outer: list[LoopRV], data: int, unit: VectorUnit
 ) -> list[LoopRV]:
     """Take the blocks of channels inside the loop over rows (or tiles) where that saves traffic.
 
@@ -191,8 +203,7 @@ def _nearest_last(
     and the data do not, the data had better pass once: 256 to 128 1x1 at 56x56 264 GFLOP/s
     instead of 220 to 256, 512 to 256 1x1 at 28x28 263 instead of 238.
     """
-    data, weights = (_bytes(region.source) for region in sch.get(acc).reads[-2:])
-    if weights > unit.l2 / 2 or data < unit.l2 / 2:
+    if data < unit.l2 / 2:
         return outer
     image, block, first, *rest = outer
     order = [image, first, block, *rest]
