@@ -15,33 +15,29 @@ import math
 import os
 import time
 import weakref
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from functools import partial
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import DeadlineError, FullError, UsageError
-from tvm_hetero.problem import Problem
-from tvm_hetero.runtime import native, spans
 from tvm_hetero.runtime.artifact import load_artifact
 from tvm_hetero.runtime.awaiting import Gates, map_in_order, run_in_turn
 from tvm_hetero.runtime.batches import join_outputs, make_stacks
 from tvm_hetero.runtime.executable import Executable
-from tvm_hetero.runtime.inputs import InputReader, Request, merge_inputs
+from tvm_hetero.runtime.inputs import Request, merge_inputs
 from tvm_hetero.runtime.inputs import TensorInfo as TensorInfo
 from tvm_hetero.runtime.inputs import identifier as identifier
 from tvm_hetero.runtime.loading import check_processor, set_constants, set_libraries
+from tvm_hetero.runtime.measured import Inputs as Inputs
+from tvm_hetero.runtime.measured import Measured
 from tvm_hetero.runtime.pending import Completions, Pending
 from tvm_hetero.runtime.spans import KernelTime as KernelTime
 from tvm_hetero.runtime.spans import TracedStep as TracedStep
-from tvm_hetero.runtime.stream import FOR_EVER, NO_DEADLINE, steady_seconds, stream
+from tvm_hetero.runtime.stream import FOR_EVER, NO_DEADLINE, stream
 from tvm_hetero.schedule import Schedule
 
-# Inputs by name, or for a batch also a mapping for each element.
-Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 # How long `close` waits for callbacks that run.
 _CLOSING = 10.0
 
@@ -57,7 +53,7 @@ def load(path: str | os.PathLike[str], variant: str | None = None) -> Executor:
     return Executor(load_artifact(path), variant)
 
 
-class Executor:
+class Executor(Measured):
     """Runs a model on all of its devices at once.
 
     >>> ex = tvm_hetero.load("net.hetero")                           # doctest: +SKIP
@@ -66,8 +62,9 @@ class Executor:
     >>> pending = ex.submit(data_0=x, deadline=0.1)                  # doctest: +SKIP
     >>> out = await ex.run_async(data_0=x)                           # doctest: +SKIP
 
-    Any number of threads may run, submit and map; `benchmark`, `throughput`, `trace` and
-    `kernel_times` are for one thread while no other runs. A request that fails fails alone.
+    Any number of threads may run, submit and map; what measures (`tvm_hetero.runtime.measured`:
+    `benchmark`, `throughput`, `trace`, `kernel_times`) is for one thread while no other runs. A
+    request that fails fails alone.
 
     Attributes
     ----------
@@ -85,19 +82,14 @@ class Executor:
                 f"{nearest(self.variant, executable.variants)}"
             )
         chosen = executable.variants[self.variant]
-        self.problem: Problem = executable.problem
         self.schedule: Schedule = executable.schedule
-        self.plan = chosen.plan
-        check_processor(self.problem.platform, chosen.libraries)
-        self._native = native.create(self.plan)  # checks the plan: what follows may trust it
-        self._reader = InputReader(self.plan)
+        check_processor(executable.problem.platform, chosen.libraries)
+        super().__init__(executable.problem, chosen.plan)
         self.batch = self._reader.batch
-        self.inputs = self._reader.infos
         self._stacks = make_stacks([row["name"] for row in self.plan["outputs"]], self.batch)
         self.outputs = tuple(stack.name for stack in self._stacks)
         set_libraries(self._native, chosen.libraries)
         set_constants(self._native, executable.weights)
-        self._check_numerics = self._profile_kernels = False
         self._completions = Completions(self._native)
         self._gates = Gates(self.depth)
         # For who forgets to close: ends the completing thread, which knows nothing of this object.
@@ -213,72 +205,6 @@ class Executor:
     def depth(self) -> int:
         """How many requests are in flight at most: that many keep every device busy."""
         return self._native.frames
-
-    @property
-    def allocations(self) -> int:
-        """How many tensors were allocated for steps since loading: none in the steady state."""
-        return self._native.allocations()
-
-    @property
-    def check_numerics(self) -> bool:
-        """Whether each kernel's outputs are looked at: values that are not finite are errors."""
-        return self._check_numerics
-
-    @check_numerics.setter
-    def check_numerics(self, on: bool) -> None:
-        self._native.check_numerics(bool(on))
-        self._check_numerics = bool(on)
-
-    @property
-    def profile_kernels(self) -> bool:
-        """Whether each kernel is timed, for `kernel_times`."""
-        return self._profile_kernels
-
-    @profile_kernels.setter
-    def profile_kernels(self, on: bool) -> None:
-        self._native.profile_kernels(bool(on))
-        self._profile_kernels = bool(on)
-
-    def kernel_times(self) -> list[KernelTime]:
-        """What each kernel took in the last run while `profile_kernels` was on."""
-        return spans.kernel_times(self.plan, self._native.kernel_times())
-
-    def trace(self) -> list[TracedStep]:
-        """When each step of the last run (or of a batch of `throughput`) began and ended."""
-        return spans.traced_steps(
-            self.plan, self.problem, self._native.trace(), self._native.waits()
-        )
-
-    def set_inputs(self, values: Inputs) -> None:
-        """Set the inputs of `benchmark` and `throughput` (see `run`), until the next call."""
-        for i, tensor in enumerate(self._reader.read(values, copy=True).tensors):
-            self._native.set_input(i, tensor)
-
-    def benchmark(self, values: Inputs, repeat: int = 50, warmup: int = 5) -> list[float]:
-        """Seconds of `repeat` runs in a row, after `warmup` that do not count."""
-        self.set_inputs(values)
-        self._native.run_repeated(warmup)
-        return self._native.run_repeated(repeat)
-
-    def throughput(self, values: Inputs, batches: int = 50) -> float:
-        """Seconds between two requests in the steady state of a pipeline.
-
-        What comes before and after the steady state does not count: `batches` do (see
-        `tvm_hetero.runtime.stream`). All run on the same inputs. Afterwards `trace` tells of one.
-        """
-        self.set_inputs(values)
-        return steady_seconds(self._native, batches)
-
-    def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-        """Seeded standard-normal inputs (whole numbers from 0 to 9 for integer types)."""
-        rng = np.random.default_rng(seed)
-        values = {}
-        for info in self.inputs:
-            if "float" in info.dtype:  # bfloat16 too, whose kind is not numpy's "f"
-                values[info.name] = rng.standard_normal(info.shape).astype(info.dtype)
-            else:
-                values[info.name] = rng.integers(0, 10, info.shape).astype(info.dtype)
-        return values
 
     def close(self) -> None:
         """Stop the worker threads: what is in flight fails, and nothing can be run any more."""
