@@ -18,7 +18,10 @@
     pool        poolings, rows then columns             pool_schedule  their schedule
     rows        softmax, norms, sums, row by row        softmax   of any length
     transpose   transpositions in tiles                 lrn       windows over channels
-    batched     several elements in one call            batched_schedule  their schedule
+    batched     several elements in one call            batched_schedule  their schedule:
+    stacked     one nest for all elements               stacked_rows      elements as rows
+    nests       unscheduled statements, taken apart     pointers          each element's tensors
+    weights_once   images or blocks of weights outside
     math        exp, erf ... without library calls      parallel  loops shared among cores
     blocks      what a kernel's blocks read and write
     implementations   how a kernel says that it is not to be scheduled by its rule

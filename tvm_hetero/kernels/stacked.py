@@ -23,22 +23,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad, TensorRegion
 
 from .batched import statements_of, with_root
+from .nests import INDEX, Nest, around, loop_over, nest_of, range_of, tensor_like
 from .product import MATRICES
-from .roles import ACCUMULATE, LEFT, PRODUCT, ROLE, role
+from .roles import ACCUMULATE, LEFT, PRODUCT
+from .stacked_rows import ROW, with_left
 
 if TYPE_CHECKING:
     Expr = Any
-
-_INDEX = "int64"
-# Where the rows are: of accumulators [matrix, block of columns, row, column], and of the stage
-# `left`, [matrix, step, row].
-_ROW = 2
 
 
 @dataclass(frozen=True)
@@ -69,26 +65,11 @@ class _Stack:
         shape = [int(e) for e in buffer.ty.shape]
         instead = len(shape) > axis and shape[axis] == 1
         extents = [*shape[:axis], self.count, *shape[axis + int(instead) :]]
-        self.tensors[buffer] = _Tensor(_tensor(extents, buffer, buffer.name), axis, instead)
+        self.tensors[buffer] = _Tensor(tensor_like(extents, buffer, buffer.name), axis, instead)
 
     def of(self, buffer: tirx.Var) -> tirx.Var:
         """The tensor as it is now."""
         return self.tensors[buffer].buffer if buffer in self.tensors else buffer
-
-
-@dataclass(frozen=True)
-class _Nest:
-    """One statement of a kernel that is not scheduled: loops, and the block inside of them."""
-
-    loops: list[tirx.For]
-    values: list[Any]
-    block: s_tir.SBlock
-
-    @property
-    def role(self) -> str | None:
-        """What the block is for (`roles`)."""
-        value = self.block.annotations.get(ROLE)
-        return None if value is None else str(value)
 
 
 def stacked(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.PrimFunc:
@@ -110,11 +91,11 @@ def stacked(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.Prim
         rules would not know when it is stacked.
     """
     root = func.body.block
-    nests = [_nest(statement) for statement in statements_of(root.body)]
-    (rows,) = _layouts(nests)
+    nests = [nest_of(statement) for statement in statements_of(root.body)]
+    rows = _one_row(nests)
     buffers = list(root.alloc_buffers)
     if rows:
-        nests, left = _with_left(nests, {p for i, p in enumerate(func.params) if i in shared})
+        nests, left = with_left(nests, {p for i, p in enumerate(func.params) if i in shared})
         buffers.append(left)
     stack = _Stack(count, rows)
     for i, param in enumerate(func.params):
@@ -126,26 +107,8 @@ def stacked(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.Prim
     return tirx.PrimFunc(params, body, func.ret_type, func.attrs, func.span)
 
 
-def _nest(statement: tirx.Stmt) -> _Nest:
-    loops: list[tirx.For] = []
-    while isinstance(statement, tirx.For):
-        loops.append(statement)
-        statement = statement.body
-    if not isinstance(statement, s_tir.SBlockRealize) or _is_nested(statement.block):
-        raise ValueError("the kernel is no sequence of blocks, each in loops of its own")
-    if not (isinstance(statement.predicate, tirx.IntImm) and int(statement.predicate)):
-        raise ValueError(f"the block {statement.block.name_hint} has a condition")
-    return _Nest(loops, list(statement.iter_values), statement.block)
-
-
-def _is_nested(block: s_tir.SBlock) -> bool:
-    found: list[s_tir.SBlock] = []
-    tvm_ffi.structural_walk(block.body, (s_tir.SBlock, found.append))
-    return bool(found or list(block.match_buffers) or list(block.alloc_buffers))
-
-
-def _layouts(nests: Sequence[_Nest]) -> list[bool]:
-    """For each convolution or product, of which there must be one: whether it has one row.
+def _one_row(nests: Sequence[Nest]) -> bool:
+    """True for a product of one row whose left side is read as it stands.
 
     Raises
     ------
@@ -160,96 +123,29 @@ def _layouts(nests: Sequence[_Nest]) -> list[bool]:
     if shape[0] != 1 or int(block.annotations.get(MATRICES, 0)):
         raise ValueError(f"accumulators {shape}: expected one image, or one matrix")
     tall = any(nest.role == LEFT for nest in nests)
-    return [main[0].role == PRODUCT and shape[_ROW] == 1 and not tall]
+    return main[0].role == PRODUCT and shape[ROW] == 1 and not tall
 
 
-def _with_left(nests: Sequence[_Nest], constants: set[tirx.Var]) -> tuple[list[_Nest], tirx.Var]:
-    """A product of one row with the stage that copies its left side, and that stage's tensor."""
-    at = next(i for i, nest in enumerate(nests) if nest.role == PRODUCT)
-    block = nests[at].block
-    reads = [r for r in block.reads if r.source not in constants]
-    own = block.writes[0]
-    (read,) = (r for r in reads if not r.source.same_as(own.source))
-    (k,) = (v for v in block.iter_vars if v.iter_type == tirx.IterVar.CommReduce)
-    left = _tensor([1, int(k.dom.extent), 1], read.source, "left")
-    place = [tirx.const(0, _INDEX), k.var, own.region[_ROW].min]
-
-    def load(node: TensorLoad) -> Expr:
-        return tirx.BufferLoad(left, place) if node.source.same_as(read.source) else node
-
-    product = s_tir.SBlock(
-        block.iter_vars,
-        [_point(left, place) if r.same_as(read) else r for r in block.reads],
-        block.writes,
-        block.name_hint,
-        tvm_ffi.structural_map(block.body, (TensorLoad, load)),
-        block.init,
-        annotations=block.annotations,
-    )
-    changed = _Nest(nests[at].loops, nests[at].values, product)
-    copy = _copy_of(read, left, k)
-    return [*nests[:at], copy, changed, *nests[at + 1 :]], left
-
-
-def _copy_of(read: TensorRegion, left: tirx.Var, k: tirx.IterVar) -> _Nest:
-    """The stage ``left`` of a product of one row: a copy of what the product reads."""
-    extents = [int(e) for e in left.ty.shape]
-    loops = [tirx.Var(name, _INDEX) for name in "zkm"]
-    iters = [tirx.Var(f"v_{name}", _INDEX) for name in "zkm"]
-    source = tirx.IndexMap([k.var], [r.min for r in read.region], None).map_indices([iters[1]])
-    block = s_tir.SBlock(
-        [
-            tirx.IterVar(_range(0, extent), v, tirx.IterVar.DataPar)
-            for v, extent in zip(iters, extents, strict=True)
-        ],
-        [_point(read.source, list(source))],
-        [_point(left, iters)],
-        "left",
-        tirx.BufferStore(left, tirx.BufferLoad(read.source, list(source)), iters),
-        annotations=role(LEFT),
-    )
-    fors = [
-        tirx.For(v, tirx.const(0, _INDEX), tirx.const(e, _INDEX), tirx.ForKind.SERIAL, _NOTHING)
-        for v, e in zip(loops, extents, strict=True)
-    ]
-    return _Nest(fors, loops, block)
-
-
-def _stack_nest(nest: _Nest, stack: _Stack) -> tirx.Stmt:
+def _stack_nest(nest: Nest, stack: _Stack) -> tirx.Stmt:
     """The nest for all elements."""
     regions = [*nest.block.reads, *nest.block.writes]
     if not any(region.source in stack.tensors for region in regions):
-        return _around(nest.loops, nest.values, nest.block)
+        return around(nest.loops, nest.values, nest.block)
     by_rows = stack.rows and nest.role in (LEFT, PRODUCT)
     for region in nest.block.writes:
-        stack.add(region.source, _ROW if by_rows else 0)
+        stack.add(region.source, ROW if by_rows else 0)
     old = _replaced(nest, stack)
-    element = tirx.Var("element", _INDEX)
+    element = tirx.Var("element", INDEX)
     block = _stack_block(nest.block, stack, element, old)
     if old is None:
-        loop = tirx.Var("element", _INDEX)
-        first = tirx.For(loop, _zero(), _zero(), tirx.ForKind.SERIAL, _NOTHING)
-        return _around([first, *nest.loops], [loop, *nest.values], block, loop, stack.count)
+        loop = tirx.Var("element", INDEX)
+        first = loop_over(loop, stack.count)
+        return around([first, *nest.loops], [loop, *nest.values], block)
     at = next(i for i, v in enumerate(nest.block.iter_vars) if v.var.same_as(old))
-    return _around(nest.loops, nest.values, block, nest.values[at], stack.count)
+    return around(nest.loops, nest.values, block, nest.values[at], stack.count)
 
 
-def _around(
-    loops: Sequence[tirx.For],
-    values: Sequence[Any],
-    block: s_tir.SBlock,
-    changed: tirx.Var | None = None,
-    count: int = 1,
-) -> tirx.Stmt:
-    """The block in its loops, of which one may have another extent."""
-    body: tirx.Stmt = s_tir.SBlockRealize(list(values), tirx.const(True, "bool"), block)
-    for loop in reversed(loops):
-        extent = loop.extent if not loop.loop_var.same_as(changed) else tirx.const(count, _INDEX)
-        body = tirx.For(loop.loop_var, loop.min, extent, loop.kind, body)
-    return body
-
-
-def _replaced(nest: _Nest, stack: _Stack) -> tirx.Var | None:
+def _replaced(nest: Nest, stack: _Stack) -> tirx.Var | None:
     """The block's variable, of one value only, that the elements replace; None without one."""
     region = nest.block.writes[0]
     tensor = stack.tensors[region.source]
@@ -266,7 +162,7 @@ def _stack_block(
     block: s_tir.SBlock, stack: _Stack, element: tirx.Var, old: tirx.Var | None
 ) -> s_tir.SBlock:
     """The block for that element, whose variable replaces ``old``, if any."""
-    mine = tirx.IterVar(_range(0, stack.count), element, tirx.IterVar.DataPar)
+    mine = tirx.IterVar(range_of(0, stack.count), element, tirx.IterVar.DataPar)
     iters = [mine if v.var.same_as(old) else v for v in block.iter_vars]
     change = _changes(stack.tensors, element, old)
     annotations = dict(block.annotations)
@@ -293,21 +189,22 @@ def _changes(
 
     def load(node: TensorLoad) -> Expr:
         tensor = tensors.get(node.source)
-        indices = list(node.indices)
-        return tirx.BufferLoad(tensor.buffer, tensor.at(element, indices)) if tensor else node
+        if tensor is None:
+            return node
+        return tirx.BufferLoad(tensor.buffer, tensor.at(element, list(node.indices)))
 
     def store(node: tirx.BufferStore) -> tirx.Stmt:
-        tensor, value = tensors.get(node.buffer), node.value
-        indices = list(node.indices)
-        return (
-            tirx.BufferStore(tensor.buffer, value, tensor.at(element, indices)) if tensor else node
-        )
+        tensor = tensors.get(node.buffer)
+        if tensor is None:
+            return node
+        place = tensor.at(element, list(node.indices))
+        return tirx.BufferStore(tensor.buffer, node.value, place)
 
     def region(node: TensorRegion) -> Expr:
         tensor = tensors.get(node.source)
         if tensor is None:
             return node
-        return tirx.BufferRegion(tensor.buffer, tensor.at(_range(element, 1), list(node.region)))
+        return tirx.BufferRegion(tensor.buffer, tensor.at(range_of(element, 1), list(node.region)))
 
     rules = [
         (tirx.Var, variable),
@@ -316,24 +213,3 @@ def _changes(
         (TensorRegion, region),
     ]
     return lambda node: tvm_ffi.structural_map(node, rules)
-
-
-def _tensor(extents: Sequence[int], like: tirx.Var, name: str) -> tirx.Var:
-    shape = [tirx.const(extent, _INDEX) for extent in extents]
-    return tirx.decl_buffer(shape, str(like.dtype), name, scope=like.ty.storage_scope)
-
-
-def _range(first: Any, extent: int) -> tvm.ir.Range:
-    low = tirx.const(first, _INDEX) if isinstance(first, int) else first
-    return tvm.ir.Range.from_min_extent(low, tirx.const(extent, _INDEX))
-
-
-def _point(buffer: tirx.Var, indices: Sequence[Any]) -> TensorRegion:
-    return tirx.BufferRegion(buffer, [_range(i, 1) for i in indices])
-
-
-def _zero() -> Expr:
-    return tirx.const(0, _INDEX)
-
-
-_NOTHING = tirx.Evaluate(0)
