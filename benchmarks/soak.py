@@ -7,19 +7,22 @@
 
 SqueezeNet as a pipeline of two devices. What the threads do, and how they check it, stands in
 `benchmarks.execution.callers`. Every few seconds the main thread notes resident memory, threads and
-allocated tensors. A warm-up goes before it, in which buffers and the allocator's arenas reach
-their size. It must hold that
+allocated tensors; now and then it lets all of them pause and notes what of the memory is in use. A
+warm-up goes before it, in which buffers reach their size. It must hold that
 
 - each request is done, cancelled or late: none is lost, no output is wrong or out of order;
 - no tensor is allocated after the warm-up, however many are in flight;
-- memory is flat (mean of the last third against that of the first), and so is the number of threads
+- what is in use is the same after each request: of the heap less than a byte is left behind on
+  average, of Python's blocks less than a hundredth (last third against first, over the requests
+  between). Why resident memory creeps all the same stands in `benchmarks.execution.usage`;
+- resident memory is nearly flat (last third against first), and the number of threads is flat
   (medians: importing ONNX Runtime 1.31 makes it start threads of its own for milliseconds).
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import gc
 import statistics
 import time
 from collections import Counter
@@ -30,10 +33,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.documents import write_document
-from benchmarks.execution.callers import COUNTS, Caller
+from benchmarks.execution.callers import COUNTS, Caller, at_rest
 from benchmarks.execution.cases import TINY, make_model, two_devices
 from benchmarks.execution.contenders import build_plan
-from benchmarks.execution.page import GROWTH
+from benchmarks.execution.page import GROWTH, LEFT_BLOCKS, LEFT_BYTES
+from benchmarks.execution.usage import in_use, resident_bytes, start_exactly, thread_count
 from benchmarks.performance import write_page
 from tvm_hetero.problem import Objective
 from tvm_hetero.runtime.executable import PARTITION
@@ -42,8 +46,8 @@ from tvm_hetero.runtime.executor import Executor
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "soak.json"
 CALLERS, INPUTS = 8, 16
-_SAMPLES, _LIMIT = 120, 5.0
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+# Of the samples every tenth is also one of all at rest.
+_SAMPLES, _REST, _LIMIT = 120, 10, 5.0
 
 
 @dataclass(frozen=True)
@@ -58,19 +62,32 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Rest:
+    """What was in use when `finished` requests had ended and none was in flight."""
+
+    finished: int
+    heap_bytes: int
+    python_blocks: int
+
+
+@dataclass(frozen=True)
 class Soak:
     """What came of it.
 
-    ``growth`` is the share by which memory grew, ``more_threads`` by how many threads there were
-    more at the end, ``allocations`` counts tensors after the warm-up.
+    ``growth`` is the share by which resident memory grew, ``heap_growth`` and ``block_growth`` what
+    a request has left behind on average (bytes in use, blocks of Python's), ``more_threads`` by how
+    many threads there were more at the end, ``allocations`` counts tensors after the warm-up.
     """
 
     samples: list[Sample]
+    rests: list[Rest]
     counts: dict[str, int]
     submitted: int
     wrong: int
     lost: int
     growth: float
+    heap_growth: float
+    block_growth: float
     more_threads: float
     allocations: int
     errors: list[str]
@@ -87,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
     args = parser.parse_args(arguments)
     if args.show:
         write_page(RESULTS.parent, ROOT / "docs")
-        return Soak([], {}, 0, 0, 0, 0.0, 0.0, 0, [])
+        return Soak([], [], {}, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, [])
     model = args.model or (TINY if args.small else "squeezenet")
     seconds = args.seconds or (3.0 if args.small else 600.0)
     platform = two_devices()
@@ -115,12 +132,12 @@ def soak(executor: Executor, seconds: float) -> Soak:
     for caller in callers:
         caller.start()
     time.sleep(seconds / 10)
-    samples = _watch(executor, callers, seconds)
+    samples, rests = _watch(executor, callers, seconds)
     for caller in callers:
         caller.end()
     for caller in callers:
         caller.join(timeout=120.0)
-    return _settled(callers, samples)
+    return _settled(callers, samples, rests)
 
 
 def _fill_pools(executor: Executor, inputs: Sequence[dict[str, np.ndarray]]) -> None:
@@ -131,22 +148,38 @@ def _fill_pools(executor: Executor, inputs: Sequence[dict[str, np.ndarray]]) -> 
         pending.result()
 
 
-def _watch(executor: Executor, callers: Sequence[Caller], seconds: float) -> list[Sample]:
+def _watch(
+    executor: Executor, callers: Sequence[Caller], seconds: float
+) -> tuple[list[Sample], list[Rest]]:
     """Samples at equal distances; ends early if all callers have."""
-    start, samples = time.perf_counter(), []
+    # Arrays that are there beforehand: what is noted must not count as left behind.
+    samples, rests = np.zeros((_SAMPLES + 1, 5)), np.zeros((_SAMPLES // _REST + 1, 3))
+    rested = 0
+    gc.collect()
+    gc.freeze()  # what is there now stays: looking through it would take a second each time
+    start = time.perf_counter()
     for i in range(_SAMPLES + 1):
         time.sleep(max(0.0, start + i * seconds / _SAMPLES - time.perf_counter()))
-        rss = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
-        threads = len(os.listdir("/proc/self/task"))
-        ended = sum(caller.counts[what] for caller in callers for what in (*COUNTS, "wrong"))
-        elapsed = time.perf_counter() - start
-        samples.append(Sample(elapsed, rss, threads, executor.allocations, ended))
+        held = resident_bytes(), thread_count(), executor.allocations
+        samples[i] = time.perf_counter() - start, *held, _ended(callers)
         if not any(caller.is_alive() for caller in callers):
             break
-    return samples
+        if i % _REST == 0:
+            with at_rest(callers):
+                rests[rested] = _ended(callers), *in_use()
+                rested += 1
+    gc.unfreeze()
+    return (
+        [Sample(row[0], *map(int, row[1:])) for row in samples[: i + 1].tolist()],
+        [Rest(*map(int, row)) for row in rests[:rested].tolist()],
+    )
 
 
-def _settled(callers: Sequence[Caller], samples: list[Sample]) -> Soak:
+def _ended(callers: Sequence[Caller]) -> int:
+    return sum(caller.requests for caller in callers)
+
+
+def _settled(callers: Sequence[Caller], samples: list[Sample], rests: list[Rest]) -> Soak:
     """All books together; a request of which no book tells is lost."""
     books: Counter[str] = sum((caller.counts for caller in callers), Counter())
     counts = {what: books[what] for what in COUNTS}
@@ -158,15 +191,31 @@ def _settled(callers: Sequence[Caller], samples: list[Sample]) -> Soak:
     errors += [f"{caller.name} still waits" for caller in callers if caller.is_alive()]
     return Soak(
         samples=samples,
+        rests=rests,
         counts=counts,
         submitted=books["submitted"],
         wrong=books["wrong"],
         lost=books["submitted"] - sum(counts.values()) - books["wrong"],
         growth=memory[1] / memory[0] - 1,
+        heap_growth=growth_per_request([(rest.finished, rest.heap_bytes) for rest in rests]),
+        block_growth=growth_per_request([(rest.finished, rest.python_blocks) for rest in rests]),
         more_threads=threads[1] - threads[0],
         allocations=samples[-1].allocations - samples[0].allocations,
         errors=errors,
     )
+
+
+def growth_per_request(rests: Sequence[tuple[int, int]]) -> float:
+    """By how much something grew from the first third to the last, for each request between them.
+
+    `rests` are (requests that had ended, how much there was then).
+    """
+    third = max(1, len(rests) // 3)
+    (before, less), (after, more) = (
+        (statistics.mean(r[0] for r in part), statistics.mean(r[1] for r in part))
+        for part in (rests[:third], rests[-third:])
+    )
+    return (more - less) / max(1.0, after - before)
 
 
 def summary(found: Soak, seconds: float) -> str:
@@ -177,8 +226,10 @@ def summary(found: Soak, seconds: float) -> str:
     lines = [
         f"{found.submitted} requests of {CALLERS} threads in {seconds:g} s: {counts}",
         f"wrong or out of order: {found.wrong}, lost: {found.lost} (goal 0 and 0)",
-        f"memory {min(memory):.1f} to {max(memory):.1f} MiB, growth {100 * found.growth:+.2f} % "
-        f"(goal {100 * GROWTH:g} %)",
+        f"left behind by a request: {found.heap_growth:+.2f} bytes (goal {LEFT_BYTES:g}), "
+        f"{found.block_growth:+.4f} blocks of Python's (goal {LEFT_BLOCKS:g})",
+        f"resident memory {min(memory):.1f} to {max(memory):.1f} MiB, growth "
+        f"{100 * found.growth:+.2f} % (goal {100 * GROWTH:g} %)",
         f"tensors allocated after the warm-up: {found.allocations} (goal 0); threads: {threads:g}, "
         f"{found.more_threads:+g} at the end (goal 0)",
     ]
@@ -186,4 +237,5 @@ def summary(found: Soak, seconds: float) -> str:
 
 
 if __name__ == "__main__":
+    start_exactly("benchmarks.soak")
     main()

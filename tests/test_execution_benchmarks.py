@@ -14,6 +14,7 @@ from benchmarks.execution import page
 from benchmarks.execution.cases import TINY, make_model, with_batch
 from benchmarks.execution.compare import Row
 from benchmarks.execution.pinned import common_rate
+from benchmarks.execution.usage import in_use
 from tvm_hetero.cli.measure import OnnxRuntime
 
 
@@ -64,9 +65,26 @@ def test_soak_small(tmp_path, capsys):
     assert found.counts["done"] > 0 and found.counts["cancelled"] > 0
     assert found.allocations == 0
     assert found.more_threads == 0
+    assert len(found.rests) > 5
+    assert found.heap_growth < 100  # in seconds threads have not yet filled their stores
+    assert found.block_growth < 0.1
     assert found.samples[0].finished < found.samples[-1].finished <= found.submitted
     assert "lost: 0" in capsys.readouterr().out
     assert '"callers": 8' in (tmp_path / "soak.json").read_text(encoding="utf-8")
+
+
+def test_what_requests_leave_behind_is_seen():
+    before, kept = in_use(), []
+    for i in range(1000):
+        kept += [bytearray(4096), [i]]
+    after = in_use()
+    assert 4096 * 1000 <= after.heap_bytes - before.heap_bytes < 5000 * 1000
+    assert 3000 <= after.python_blocks - before.python_blocks < 5000
+    kept.clear()
+    assert in_use().heap_bytes - before.heap_bytes < 100_000
+    rests = [(10 * i, 500 + 30 * i) for i in range(9)]
+    assert soak.growth_per_request(rests) == 3.0
+    assert soak.growth_per_request([(10, 5), (10, 5)]) == 0.0
 
 
 def test_a_randomly_wired_network_keeps_the_size_of_its_activations():
@@ -130,6 +148,8 @@ FOUND = {
         "lost": 1, "growth": 0.002, "allocations": 0, "more_threads": 0.0,
         "counts": {"done": 90, "cancelled": 6, "late": 3},
         "rows": [{"rss_bytes": 2**20 * size, "threads": 13} for size in (300, 301)],
+        "rests": [{"heap_bytes": 2**20 * size} for size in (70, 71)],
+        "heap_growth": 0.25, "block_growth": 0.5,
     },
 }  # fmt: skip
 
@@ -144,6 +164,8 @@ def test_every_goal_is_printed_beside_what_was_reached():
         ("< 5 µs", "6.00 µs", "**no**"),
         ("0", "1", "**no**"),
         ("0", "0", "yes"),
+        ("< 1", "+0.25", "yes"),
+        ("< 0.01", "+0.5000", "**no**"),
         ("≤ 1 %", "+0.20 %", "yes"),
     ]
 

@@ -12,9 +12,10 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ _LOST = 60.0
 # where six callers have a request each and two a map.
 _MAPPED, _MAPS = 4, threading.BoundedSemaphore(2)
 Outputs = list[np.ndarray[Any, Any]]
+# How long the workers may take to leave what was cancelled last, seconds.
+_LEAVING = 0.05
 
 
 class Caller(threading.Thread):
@@ -56,19 +59,35 @@ class Caller(threading.Thread):
         self._latency = latency
         self._random = random.Random(seed)
         self._ended = threading.Event()
+        self._may_go_on = threading.Event()
+        self._may_go_on.set()
+        self._rests = threading.Event()
 
     def end(self) -> None:
         """Ask it to end after the request at hand."""
         self._ended.set()
+
+    @property
+    def requests(self) -> int:
+        """How many requests of its have ended."""
+        return sum(self.counts[what] for what in (*COUNTS, "wrong"))
 
     def run(self) -> None:
         """Requests without a pause, until `end`."""
         ways = [self._wait, self._cancel, self._hurry, self._map, self._run]
         try:
             while not self._ended.is_set():
+                self._rest()
                 self._random.choices(ways, weights=(4, 3, 3, 1, 1))[0]()
         except BaseException as error:
             self.error = error
+        finally:
+            self._rests.set()
+
+    def _rest(self) -> None:
+        if not self._may_go_on.is_set():
+            self._rests.set()
+            self._may_go_on.wait()
 
     def _wait(self) -> None:
         which = self._pick()
@@ -126,3 +145,20 @@ class Caller(threading.Thread):
             for mine, wanted in zip(outputs, self._expected[which], strict=True)
         )
         self.counts["done" if right else "wrong"] += 1
+
+
+@contextmanager
+def at_rest(callers: Sequence[Caller]) -> Iterator[None]:
+    """While it lasts no caller has a request, nor has the executor one of theirs."""
+    for caller in callers:
+        caller._rests.clear()
+        caller._may_go_on.clear()
+    try:
+        for caller in callers:
+            while caller.is_alive() and not caller._rests.wait(0.1):
+                pass
+        time.sleep(_LEAVING)
+        yield
+    finally:
+        for caller in callers:
+            caller._may_go_on.set()

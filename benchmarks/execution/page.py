@@ -11,11 +11,12 @@ from benchmarks.scheduling.page import table
 from benchmarks.scheduling.runner import geometric_mean
 
 # What is meant to be reached: the plan's rate over one device's; shares by which a prediction may
-# be off; microseconds of a segment on one worker and on two; growth of the soak's memory.
+# be off; microseconds of a segment on one worker and on two; growth of the soak's resident memory,
+# and what a request of it leaves behind: bytes in use, blocks of Python's.
 STEADY_GOAL = 1.9
 ERROR_MEDIAN, ERROR_WORST = 0.05, 0.10
 SEGMENT_GOALS = {1: 2.0, 2: 5.0}
-GROWTH = 0.01
+GROWTH, LEFT_BYTES, LEFT_BLOCKS = 0.01, 1.0, 0.01
 RIVALS = ("threads", "ort_threads", "ort_batches", "ort_processes", "ort_process_batches")
 
 
@@ -89,8 +90,21 @@ def _soak_goals(document: Document) -> list[list[str]]:
         goal("soak: requests lost, wrong or out of order", "0", str(wrong), wrong == 0),
         goal("soak: tensors allocated after the warm-up", "0", str(document["allocations"]),
              document["allocations"] == 0),
-        goal("soak: growth of memory, last third over first", f"≤ {100 * GROWTH:g} %",
+        *_leak_goals(document),
+        goal("soak: growth of resident memory, last third over first", f"≤ {100 * GROWTH:g} %",
              f"{100 * growth:+.2f} %", growth <= GROWTH),
+    ]  # fmt: skip
+
+
+def _leak_goals(document: Document) -> list[list[str]]:
+    if "rests" not in document:  # results from before it was measured
+        return []
+    heap, blocks = document["heap_growth"], document["block_growth"]
+    return [
+        goal("soak: bytes that a request leaves in use", f"< {LEFT_BYTES:g}", f"{heap:+.2f}",
+             heap < LEFT_BYTES),
+        goal("soak: blocks of Python's that a request leaves in use", f"< {LEFT_BLOCKS:g}",
+             f"{blocks:+.4f}", blocks < LEFT_BLOCKS),
     ]  # fmt: skip
 
 
@@ -202,11 +216,25 @@ def _soak(document: Document) -> str:
         + ", ".join(f"{count} {what}" for what, count in counts.items())
         + f"; {document['wrong']} wrong or out of order, {document['lost']} lost. Resident memory "
         f"{min(memory):.0f} to {max(memory):.0f} MiB, growth from the first third to the last "
-        f"{100 * document['growth']:+.2f} %; threads of the process: {threads:g}, "
+        f"{100 * document['growth']:+.2f} %"
+        + _left_behind(document)
+        + f"; threads of the process: {threads:g}, "
         f"{document['more_threads']:+g} at the end; tensors allocated after the warm-up: "
         f"{document['allocations']}.", "",
         machine(document), "",
     ])  # fmt: skip
+
+
+def _left_behind(document: Document) -> str:
+    """What was in use between requests; glibc's arenas are what else is resident."""
+    if "rests" not in document:
+        return ""
+    heap = [rest["heap_bytes"] / 2**20 for rest in document["rests"]]
+    return (
+        f" (freed memory stays in glibc's arenas, whose records make it grow); in use while no "
+        f"request was in flight: {min(heap):.2f} to {max(heap):.2f} MiB of the heap, "
+        f"{document['heap_growth']:+.2f} bytes a request"
+    )
 
 
 _GOALS: dict[str, Callable[[Document], list[list[str]]]] = {
