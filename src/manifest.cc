@@ -48,7 +48,8 @@ Manifest::Manifest(const std::string& folder) : path_(folder + "/manifest.json")
 
 std::string Manifest::PlanOf(const std::string& variant) const {
   std::string plan = variant + "/plan.json", known;
-  if (variant.find('/') == std::string::npos && files_.count(plan) != 0) return plan;
+  const bool is_inside = variant.find('/') == std::string::npos && variant.rfind('.', 0) != 0;
+  if (is_inside && files_.count(plan) != 0) return plan;
   for (const auto& [name, hash] : files_) {
     const size_t slash = name.find('/');
     if (slash == std::string::npos || name.substr(slash) != "/plan.json") continue;

@@ -209,6 +209,13 @@ def damaged(program: Path, saved: Path, damage: Damage, folder: Path) -> str:
             in_document("manifest.json", lambda m: m["files"].update({"big.so": 7})),
             "manifest.json: files.big.so is 7, expected a string",
         ),
+        (
+            in_document(
+                "manifest.json",
+                lambda m: m.update(default="..", files=m["files"] | {"../plan.json": ""}),
+            ),
+            "there is no variant '..'",
+        ),
         (cut("manifest.json", 50), "manifest.json: not a JSON document"),
         (lambda folder: (folder / "big.so").unlink(), "file 'big.so' is missing"),
         (lambda folder: (folder / "weights.safetensors").unlink(), "is missing; build it again"),
