@@ -37,7 +37,7 @@ APART = replace(PLATFORM, devices=(BIG, replace(LITTLE, private=True)))
 
 
 def place(module: tvm.IRModule, seed: int, batch: int = 1) -> tvm.IRModule:
-    """`module` lowered and placed at random, its batch divided at random, some elements together."""
+    """`module` lowered and placed at random, its batch divided at random, some of it at once."""
     platform = APART if seed % 3 == 0 else PLATFORM
     module = lowered(module, platform)
     problem = with_sizes(unit_problem(module, platform, batch), module, seed)

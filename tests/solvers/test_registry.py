@@ -22,7 +22,7 @@ from tvm_hetero.solvers import registry as registry_module
 SOLVERS = ("auto", "cpsat", "heft", "single")
 OTHERS = tuple(sorted(set(names()) - set(SOLVERS)))
 # What each of them answers; the rest of the objectives it refuses with a reason.
-_STAGES = ("ideals-dp", "linear-dp", "stages", "throughput")
+_STAGES = ("elements", "ideals-dp", "linear-dp", "stages", "throughput")
 QUICK = Options(time_limit=5.0)
 
 
@@ -37,7 +37,14 @@ def test_unknown_solver_suggests_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [{"time_limit": 0.0}, {"seed": -1}, {"workers": 0}, {"backend": "x"}, {"symmetry": "y"}],
+    [
+        {"time_limit": 0.0},
+        {"seed": -1},
+        {"workers": 0},
+        {"backend": "x"},
+        {"symmetry": "y"},
+        {"gap": 1.0},
+    ],
 )
 def test_options_refuse_nonsense(bad: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="expected"):

@@ -57,7 +57,7 @@ def test_noise_between_equal_devices_is_not_worth_a_hand_over() -> None:
     scattered = solve(problem, "throughput", Options(time_limit=2))
     assert scattered.value == pytest.approx(8.0) and len(scattered.copies) >= 7
     plain = settled(problem, scattered)
-    assert plain.solver == "whole-elements" and plain.copies == ()
+    assert plain.solver == "elements" and plain.copies == ()
     assert plain.value == pytest.approx(8.004)
     assert plain.lower_bound == scattered.lower_bound
     assert paid(problem, plain) < paid(problem, scattered)
@@ -71,7 +71,7 @@ def test_noise_is_not_worth_a_hand_over_that_costs_next_to_nothing() -> None:
     scattered = solve(problem, "throughput", Options(time_limit=2))
     plain = settled(problem, scattered)
     assert paid(problem, scattered) < paid(problem, plain)
-    assert plain.solver == "whole-elements" and plain.value == pytest.approx(8.02)
+    assert plain.solver == "elements" and plain.value == pytest.approx(8.02)
 
 
 def test_a_real_gain_is_worth_its_hand_overs() -> None:
@@ -125,7 +125,7 @@ def test_a_device_that_cannot_run_everything_gets_no_element() -> None:
     problem = chain([(1.0, 1.0)] * 2, batch=2)
     problem = replace(problem, costs={**problem.costs, "t1": {"core0": Cost(((1, 1.0),))}})
     found = solve(problem, "throughput", Options(time_limit=2))
-    assert settled(problem, found).solver != "whole-elements"
+    assert settled(problem, found).solver != "elements"
 
 
 def test_other_objectives_stay() -> None:

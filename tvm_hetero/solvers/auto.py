@@ -1,17 +1,18 @@
 """The default: what suits the problem, the quickest first, each from the best that is known.
 
 A *line-up* is a sequence of solvers, each with its share of the time limit. They run one after the
-other; each is told the best schedule so far as its start. As soon as value and bound meet, the rest
-are not asked. Which line-up a problem gets depends on its features alone, never on the clock, so
-that the same problem gets the same answer.
+other; each is told the best schedule so far as its start. As soon as value and bound meet (within
+`Options.gap`), the rest are not asked. Which line-up a problem gets depends on its features alone,
+never on the clock, so that the same problem gets the same answer.
 
     latency         heuristics, milp-split for as long as easy problems take, hill climbing on
                     large graphs, annealing, then milp-split again; where memory binds, count-dp
                     on many devices, annealing, memory and cpsat
     ... batches     heuristics on whole batches, then batches, which divides them
-    throughput      throughput (all rungs of its own), then annealing for free placements; with
-                    many devices, count-dp before both. Where modules can be listed and no memory
-                    binds, milp-split comes first, shortly, and again between the two
+    throughput      whole elements of a batch; throughput (all rungs of its own), then annealing for
+                    free placements; with many devices, count-dp before both. Where modules can be
+                    listed and no memory binds, milp-split comes first, shortly, and again between
+                    the two
     energy, cost    heuristics, milp-split, annealing, then one exact model
 
 A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
@@ -26,7 +27,7 @@ from dataclasses import dataclass, replace
 from tvm_hetero.errors import HeteroError, SolverError, SolverFault
 from tvm_hetero.instance import instance_of
 from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
+from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import split
 from tvm_hetero.solvers.guard import attempt, believable_bound, warn
 from tvm_hetero.solvers.options import BOUND_SHARE, Options
@@ -61,7 +62,8 @@ _ALONE = Stage("annealing", 1.0, alone=True)
 def line_up(problem: Problem) -> list[Stage]:
     """Who is asked, in turn."""
     if problem.objective.kind == "throughput":
-        return [Stage("single", _QUICK), *_for_throughput(problem)]
+        plain = ["single", "elements"] if problem.batch > 1 else ["single"]
+        return [*(Stage(name, _QUICK) for name in plain), *_for_throughput(problem)]
     if len(problem.tasks) > LARGE:
         return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
     quick = [Stage(name, _QUICK) for name in _HEURISTICS]
@@ -123,7 +125,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     aside = _ASIDE * options.time_limit if len(problem.platform.devices) > _HUNDREDS else 0.0
     for stage in line_up(problem):
         left = began + options.time_limit - aside - time.monotonic()
-        if left <= 0 or (best is not None and best.value - bound <= OPTIMAL_GAP * best.value):
+        if left <= 0 or (best is not None and options.closes(best.value, bound)):
             break
         share = _share(stage, options, best, left)
         try:
@@ -137,7 +139,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
             best = answer
     if best is None:
         raise reason
-    if best.value - bound > OPTIMAL_GAP * best.value:
+    if not options.closes(best.value, bound):
         bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))

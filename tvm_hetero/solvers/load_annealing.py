@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from tvm_hetero.errors import SolverError
 from tvm_hetero.instance import Instance
-from tvm_hetero.schedule import OPTIMAL_GAP
 from tvm_hetero.solvers.balance import improve
 from tvm_hetero.solvers.loads import Loads, exact_value
 from tvm_hetero.solvers.options import Options
@@ -51,7 +50,7 @@ def annealed_cut(
         return annealed(instance, cut, bound, options, seconds)
     for i in range(runs):
         left = until - time.monotonic()
-        if left <= 0 or least - bound <= OPTIMAL_GAP * least:
+        if left <= 0 or options.closes(least, bound):
             break
         run = search.anneal_loads(
             cut,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Copy, Execution, Schedule
+from tvm_hetero.schedule import OPTIMAL_GAP, Copy, Execution, Schedule
 from tvm_hetero.solvers.score import value_of
 
 # The part of a time limit that goes to the ladder of lower bounds, if it is asked.
@@ -29,6 +29,9 @@ class Options:
     start : a valid schedule to begin from.
     clock : wall seconds after which the search is cut, where that is sooner than the time limit
         which its work is counted from: what is left of a larger search.
+    gap : a search may end where its best answer is proven to be within this share of the least
+        value: measured costs are not known to better than a percent. Solvers that look at no
+        bound on the way do not care.
     workers : cores that independent subproblems may use; the answer does not depend on it.
     backend : of solver milp: "auto", "highs", "scip" or "gurobi".
     symmetry : by what interchangeable devices and nodes are ordered in the exact models: "time"
@@ -39,6 +42,7 @@ class Options:
     seed: int = 0
     start: Schedule | None = None
     clock: float | None = None
+    gap: float = OPTIMAL_GAP
     workers: int = 1
     backend: str = "auto"
     symmetry: str = "time"
@@ -48,11 +52,17 @@ class Options:
         """Wall seconds after which the search is cut."""
         return self.time_limit if self.clock is None else min(self.clock, self.time_limit)
 
+    def closes(self, value: float, bound: float) -> bool:
+        """Whether a value is near enough to a bound for a search to end."""
+        return value - bound <= max(self.gap, OPTIMAL_GAP) * value
+
     def __post_init__(self) -> None:
         if not self.time_limit > 0:
             raise UsageError(f"time limit: expected seconds above 0, got {self.time_limit}")
         if not 0 <= self.seed < 2**31:
             raise UsageError(f"seed: expected a number from 0 to 2^31 - 1, got {self.seed}")
+        if not 0 <= self.gap < 1:
+            raise UsageError(f"gap: expected a share from 0 to below 1, got {self.gap}")
         if self.workers < 1:
             raise UsageError(f"workers: expected at least 1, got {self.workers}")
         for what, given, known in (

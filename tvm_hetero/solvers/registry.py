@@ -40,6 +40,7 @@ _OURS = {
     "count-dp": "tvm_hetero.solvers.count_dp",
     "cpop": "tvm_hetero.solvers.cpop",
     "cpsat": "tvm_hetero.solvers.cpsat",
+    "elements": "tvm_hetero.solvers.elements",
     "exhaustive": "tvm_hetero.solvers.exhaustive",
     "genetic": "tvm_hetero.solvers.genetic",
     "greedy": "tvm_hetero.solvers.greedy",

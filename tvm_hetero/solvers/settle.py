@@ -12,8 +12,7 @@ measured to take. So plans are compared here by what devices pay,
 
 and by the largest paid(d). The candidates are the solver's plan and two of a plain form:
 
-whole elements   every element of a batch on one device alone, each where the load grows least
-                 (Graham's list rule over elements): no hand-over at all
+whole elements   every element of a batch on one device alone (`elements`): no hand-over at all
 stages           contiguous stages along one order (`linear_dp`): few hand-overs
 
 A plain plan takes the place of the solver's where it is paid up to `TOLERANCE` more for than the
@@ -33,14 +32,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tvm_hetero.check import verified
-from tvm_hetero.errors import HeteroError, SolverError
+from tvm_hetero.errors import HeteroError
 from tvm_hetero.instance import instance_of
 from tvm_hetero.objective import loads
 from tvm_hetero.platform import HOST_KINDS, Link
 from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Execution, Schedule
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.solvers import elements
 from tvm_hetero.solvers.linear_dp import linear_plan
-from tvm_hetero.solvers.options import make_schedule
+from tvm_hetero.solvers.options import Options, make_schedule
 from tvm_hetero.solvers.period import write_period
 
 # What costs in place differ by from turn to turn, though nothing has changed.
@@ -97,38 +97,10 @@ def _shared(problem: Problem, link: Link) -> bool:
 
 def _elements(problem: Problem) -> Schedule | None:
     """Whole elements; None where no plan of them is valid."""
-    shares = _shares(problem)
-    if problem.batch < 2 or len(shares) < 2:
-        return None
-    executions = []
-    for device, elements in shares.items():
-        now = 0.0
-        for task in problem.graph.topological_order:
-            end = now + problem.seconds(task, device, len(elements))
-            executions.append(Execution(task, device, elements, now, end))
-            now = end
-    plan = make_schedule(problem, "whole-elements", executions, ())
-    with suppress(SolverError):  # colors, or memory for the weights on each device
-        return verified(problem, plan)
+    if problem.batch > 1:
+        with suppress(HeteroError):  # colors, or memory for the weights on each device
+            return verified(problem, elements.solve(problem, Options()))
     return None
-
-
-def _shares(problem: Problem) -> dict[str, tuple[int, ...]]:
-    """The elements of each device that can run all tasks and gets some."""
-    able = [
-        device
-        for device in problem.platform.names
-        if all(device in problem.devices_for(task.id) for task in problem.tasks)
-    ]
-    taken: dict[str, list[int]] = {device: [] for device in able}
-
-    def load(device: str) -> float:
-        count = len(taken[device]) + 1
-        return sum(problem.seconds(task.id, device, count) for task in problem.tasks)
-
-    for element in range(problem.batch if able else 0):
-        taken[min(able, key=load)].append(element)
-    return {device: tuple(elements) for device, elements in taken.items() if elements}
 
 
 def _stages(problem: Problem) -> Schedule | None:

@@ -34,7 +34,7 @@ from tvm_hetero.class_shares import shares_of
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.instance import Division, Instance, instance_of
 from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import OPTIMAL_GAP, Schedule
+from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import cpsat_throughput, stages
 from tvm_hetero.solvers.balance import balanced
 from tvm_hetero.solvers.cpsat_run import Budget
@@ -94,20 +94,16 @@ def solve(problem: Problem, options: Options) -> Schedule:
         if len(instance) <= options.time_limit * _MOVED_A_SECOND:
             cut = share_cut(instance, shares)
     best = _search(instance, options.start, bound, options, budget, cut)
-    if best is not None and problem.batch > 1 and not _closed(best, bound):
+    if best is not None and problem.batch > 1 and not options.closes(best.value, bound):
         best = _search_parts(problem, best, bound, options, budget)
-    if best is not None and instance.contended and not _closed(best, bound):
+    if best is not None and instance.contended and not options.closes(best.value, bound):
         bound = max(bound, chain_bound(instance, best.value, weights))
         most = min(MOST, int(options.time_limit * _LISTED_A_SECOND))
         bound = max(bound, run_bound(instance, best.value, weights, most))
         bound = max(bound, hub_bound(instance, bound, rows))
-    if best is None or (not _closed(best, bound) and places(instance) <= MOST_PLACES):
+    if best is None or (not options.closes(best.value, bound) and places(instance) <= MOST_PLACES):
         best = _close(problem, best, options, budget)
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
-
-
-def _closed(best: Schedule, bound: float) -> bool:
-    return best.value - bound <= OPTIMAL_GAP * best.value
 
 
 def _starts(instance: Instance, options: Options) -> list[list[int]]:
@@ -162,7 +158,7 @@ def _search(
     valued = sorted(((exact_value(instance, plan), plan) for plan in starts), key=itemgetter(0))
     starts = [plan for value, plan in valued if value <= _FAR * valued[0][0]][:_MOST_STARTS]
     for i, plan in enumerate(starts):
-        if best is not None and _closed(best, bound):
+        if best is not None and options.closes(best.value, bound):
             break
         share = 0.7 * (budget.deadline - time.monotonic()) / (len(starts) - i)
         anneal = annealed_cut if plan is cut else annealed
