@@ -2,17 +2,17 @@
 
 An execution of n elements of a task may be n calls of its kernel, each of which reads the task's
 weights, or fewer calls of kernels that compute several elements and read weights once
-(`tvm_hetero.kernels.batched`). The second is worth it where weights are what takes the time, and
-loses elsewhere: the activations of several elements leave the caches. So it is measured, in place
-(`tvm_hetero.cost_models.in_place`): the whole network is run with n elements, once with every
+(`tvm_hetero.kernels.batched`). The second is worth it where reading weights is what takes the time,
+and loses elsewhere: the activations of several elements leave the caches. So it is measured, in
+place (`tvm_hetero.cost_models.in_place`): the whole network is run with n elements, once with every
 *candidate* computing n at once (`at_once`), and in turns with that with every task an element a
-time (`apart`). The second says what the candidate has to beat, for its weights may still be in a
-cache when the next element comes.
+time (`apart`). The second says what there is to beat: weights that one element has read are often
+in some cache still when the next one comes, and the kernel of one element is what tuning was for.
 
 candidates    tasks with `LEAST_WEIGHTS` on a CPU device whose kernel `batched` can do it for
-sizes         `SIZES`, up to the batch
-kept          a size whose call beats by more than `MARGIN` the calls of smaller sizes that are
-              kept, and the same elements apart
+sizes         `SIZES` up to the batch, the largest first: what does not pay there by more than
+              `MARGIN`, on no device, is not tried with fewer elements
+kept          of the sizes that pay, those whose call also beats the calls of smaller ones
 table         seconds(n) = sum of the calls of n elements: the largest that fit, one after the other
               (`Cost.calls_of`). Sizes are powers of two and each beats what it is composed of, so
               no other way to divide n takes less.
@@ -25,13 +25,14 @@ Tables fall here and there: with kernels for 1 and 4 elements, 3 may take longer
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.alike import Seconds
 from tvm_hetero.passes.extract_tasks import extract_tasks
+from tvm_hetero.passes.stretches import MOST_WEIGHTS
 from tvm_hetero.problem import Cost, Problem
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from tvm_hetero.cost_models.protocol import Kernel
 
 SIZES = (2, 4, 8)
-LEAST_WEIGHTS = 256 << 10
+# Fewer stay in a core's second level cache from one element to the next.
+LEAST_WEIGHTS = MOST_WEIGHTS
 MARGIN = 0.02
 EXACT = 16
 
@@ -58,28 +60,50 @@ class Together:
             return None
         return self.at_once[task][device], self.apart[task][device]
 
+    @property
+    def paying(self) -> frozenset[str]:
+        """The tasks that gain on some device by being computed at once."""
+        return frozenset(
+            task
+            for task, row in self.at_once.items()
+            if any(_pays(seconds, self.apart[task][device]) for device, seconds in row.items())
+        )
 
-def candidates(mod: tvm.IRModule, problem: Problem, size: int) -> dict[str, frozenset[str]]:
-    """For every CPU device the tasks of a lowered module that may compute `size` at once."""
+
+def candidates(mod: tvm.IRModule, problem: Problem) -> frozenset[str]:
+    """The tasks of a lowered module that may compute several elements at once."""
+    devices = _cpus(problem)
     tasks = extract_tasks(mod)
-    heavy = [task.id for task in tasks.graph.tasks if task.weight_bytes >= LEAST_WEIGHTS]
+    heavy = [
+        task.id
+        for task in tasks.graph.tasks
+        if task.weight_bytes >= LEAST_WEIGHTS and not devices.isdisjoint(problem.costs[task.id])
+    ]
     kernels = {kernel.name: kernel for kernel in tasks.kernels}
     names = {tasks.kernel_of[task] for task in heavy}
-    able = {name for name in names if _can_be_batched(kernels[name], size)}
-    found = [task for task in heavy if tasks.kernel_of[task] in able]
+    able = {name for name in names if _can_be_batched(kernels[name])}
+    return frozenset(task for task in heavy if tasks.kernel_of[task] in able)
+
+
+def on_devices(tasks: Collection[str], problem: Problem) -> dict[str, frozenset[str]]:
+    """For every CPU device those of the tasks that it can run."""
     return {
-        device.name: frozenset(task for task in found if device.name in problem.costs[task])
-        for device in problem.platform.devices
-        if device.kind == "llvm"
+        device: frozenset(task for task in tasks if device in problem.costs[task])
+        for device in problem.platform.names
+        if device in _cpus(problem)
     }
 
 
-def _can_be_batched(kernel: Kernel, size: int) -> bool:
-    """Whether there is a kernel for `size` elements of this one."""
+def _cpus(problem: Problem) -> frozenset[str]:
+    return frozenset(row.name for row in problem.platform.devices if row.kind == "llvm")
+
+
+def _can_be_batched(kernel: Kernel) -> bool:
+    """Whether there is a kernel for several elements of this one."""
     from tvm_hetero.kernels.batched import batched
 
     try:
-        batched(kernel.func, size, kernel.constants)
+        batched(kernel.func, SIZES[0], kernel.constants)
     except ValueError:
         return False
     return True
@@ -98,12 +122,10 @@ def with_sizes(
         apart.
     """
     calls = {1: single}
-    for size in sorted(size for size in measured if size <= batch):
-        at_once, apart = measured[size]
+    for size in _paying_sizes(single, measured, batch):
         smaller = replace(cost, sizes=tuple(calls)).calls_of(size)
-        others = math.fsum(calls[each] for each in smaller)
-        if at_once * (1 + MARGIN) < min(others, apart):
-            calls[size] = at_once
+        if _pays(measured[size][0], math.fsum(calls[each] for each in smaller)):
+            calls[size] = measured[size][0]
     cost = replace(cost, sizes=tuple(calls))
     if len(calls) == 1:
         return replace(cost, points=((1, single),))
@@ -112,6 +134,19 @@ def with_sizes(
         for n in _numbers(max(calls), batch)
     ]
     return replace(cost, points=_thinned(table))
+
+
+def _paying_sizes(
+    single: float, measured: Mapping[int, tuple[float, float]], batch: int
+) -> list[int]:
+    """The sizes that beat single calls, each with all larger ones that were tried; rising."""
+    tried = sorted((size for size in measured if size <= batch), reverse=True)
+    found = takewhile(lambda n: _pays(measured[n][0], min(measured[n][1], n * single)), tried)
+    return sorted(found)
+
+
+def _pays(seconds: float, others: float) -> bool:
+    return seconds * (1 + MARGIN) < others
 
 
 def _numbers(largest: int, batch: int) -> list[int]:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.alike import Seconds, alike, evened
-from tvm_hetero.cost_models.in_batches import SIZES, Together, with_sizes
+from tvm_hetero.cost_models.in_batches import Together, with_sizes
 from tvm_hetero.cost_models.in_place_bench import Bench
 from tvm_hetero.cost_models.in_place_run import Rounds
 from tvm_hetero.cost_models.protocol import Progress
@@ -127,5 +127,4 @@ def measure_in_place(
     bench = Bench(mod, problem, store, progress, rounds, again)
     alone, loaded = bench.one_element()
     able = {device for row in alone.values() for device in row}
-    batched = {size: bench.together(size, able) for size in SIZES if size <= problem.batch}
-    return InPlace(alone, loaded, {size: each for size, each in batched.items() if each.at_once})
+    return InPlace(alone, loaded, bench.batches(able))

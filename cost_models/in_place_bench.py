@@ -15,7 +15,8 @@ Turns go on while the lower quarter of the rounds reaches further than `Rounds.n
 fastest one, for a while. What has settled is kept in the store beside the kernels' times: a network
 that comes again has the very same costs, hence the same plan. What has not is used, but not kept,
 nor is what takes `IMPLAUSIBLE` times as long as the kernels alone: the machine was busy all along.
-Each number of elements is an entry of its own, so that a larger batch measures only what is new.
+Each number of elements is an entry of its own. Several elements take longer and are run less often:
+what there is to gain by computing them at once is more than noise.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ import tvm_ffi
 
 from tvm_hetero.cost_models.alike import Seconds
 from tvm_hetero.cost_models.identity import place_of
-from tvm_hetero.cost_models.in_batches import Together, candidates
+from tvm_hetero.cost_models.in_batches import SIZES, Together, candidates, on_devices
 from tvm_hetero.cost_models.in_place_run import (
     Load,
     Network,
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 METHOD = "in-place/4"
 MOST_STRETCH = 1.03
 IMPLAUSIBLE = 1.3
+# Limits of what is run with several elements: of the rounds in a turn, and of the turns.
+_LEAST, _TURNS = 2, 4
 
 
 @dataclass(frozen=True)
@@ -84,44 +87,54 @@ class Bench:
                     _add(alone, network, network.alone)
                     _add(loaded, network, network.loaded)
         if quiet and _plausible(alone, self.problem):
-            self._keep(1, {"alone": alone, "loaded": loaded})
+            self._keep({"alone": alone, "loaded": loaded}, 1)
         return alone, loaded
 
-    def together(self, size: int, able: Collection[str]) -> Together:
-        """What candidates take for so many elements, on devices that are able to run the network.
+    def batches(self, able: Collection[str]) -> dict[int, Together]:
+        """What candidates take for each number of elements that was tried, if there are any.
 
-        Nothing where there are no candidates.
+        `able` are the devices that can run the network.
         """
-        tasks = candidates(self.mod, self.problem, size)
-        tasks = {device: own for device, own in tasks.items() if own and device in able}
-        if not tasks:
-            return Together({}, {})
-        if (known := self._find(size)) is not None:
+        found: dict[int, Together] = {}
+        tasks = candidates(self.mod, self.problem) if self.problem.batch > 1 else frozenset()
+        for size in reversed(SIZES):
+            if size <= self.problem.batch and tasks:
+                found[size] = self._together(size, tasks, able)
+                tasks = found[size].paying
+        return found
+
+    def _together(self, size: int, tasks: Collection[str], able: Collection[str]) -> Together:
+        """What some tasks take for so many elements."""
+        if (known := self._find(size, sorted(tasks))) is not None:
             return Together(**known)
+        own = on_devices(tasks, self.problem)
         at_once: Seconds = {}
         apart: Seconds = {}
         quiet = True
         for names in _by_node(self.problem.platform):
-            own = {name: tasks.get(name, frozenset()) for name in names if name in able}
-            if any(own.values()):
-                quiet &= self._run_both(size, own, at_once, apart)
+            here = {name: own.get(name, frozenset()) for name in names if name in able}
+            if any(here.values()):
+                quiet &= self._run_both(size, here, at_once, apart)
         quiet = quiet and _plausible(apart, self.problem, size)
-        found = Together(_only(at_once, tasks), _only(apart, tasks))
+        found = Together(_only(at_once, own), _only(apart, own))
         if quiet:
-            self._keep(size, {"at_once": found.at_once, "apart": found.apart})
+            entry = {"at_once": found.at_once, "apart": found.apart}
+            self._keep(entry, size, sorted(tasks))
         return found
 
     def _run_both(
         self, size: int, tasks: Mapping[str, Collection[str]], at_once: Seconds, apart: Seconds
     ) -> bool:
         """Run some elements on devices of one node; whether the machine was quiet."""
+        most, least = min(self.rounds.most_turns, _TURNS), min(self.rounds.least, _LEAST)
+        rounds = replace(self.rounds, least=least, most_turns=most)
         together = [Load(name, size, own) for name, own in tasks.items()]
         failed = partial(not_at_once, size)
         with (
             self._networks(together, failed) as batched,
             self._networks([Load(each.device, size) for each in batched], failed) as plain,
         ):
-            quiet = run_in_turns([batched, plain], self.rounds, self.progress)
+            quiet = run_in_turns([batched, plain], rounds, self.progress)
             for networks, seconds in ((batched, at_once), (plain, apart)):
                 for network in networks:
                     _add(seconds, network, network.loaded or network.alone)
@@ -132,17 +145,18 @@ class Bench:
     ) -> AbstractContextManager[list[Network]]:
         return networks(self.mod, self.problem, loads, refused, self.progress)
 
-    def _find(self, size: int) -> dict[str, Any] | None:
+    def _find(self, *what: Any) -> dict[str, Any] | None:
+        """What is in the store of so many elements (and such tasks at once)."""
         if self.store is None or self.again:
             return None
-        return self.store.find_network(self._key(size))
+        return self.store.find_network(self._key(*what))
 
-    def _keep(self, size: int, seconds: Mapping[str, Any]) -> None:
+    def _keep(self, seconds: Mapping[str, Any], *what: Any) -> None:
         if self.store is not None:
-            self.store.add_network(self._key(size), seconds)
+            self.store.add_network(self._key(*what), seconds)
 
-    def _key(self, size: int) -> str:
-        return canonical_json([METHOD, size, *self._what_and_where])
+    def _key(self, *what: Any) -> str:
+        return canonical_json([METHOD, *what, *self._what_and_where])
 
     @cached_property
     def _what_and_where(self) -> list[Any]:

@@ -10,9 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.models import branchy, dense, lowered, two_cpus, unit_problem
-from tvm_hetero.cost_models.in_batches import LEAST_WEIGHTS, MARGIN, SIZES, candidates, with_sizes
+from tvm_hetero.cost_models.in_batches import (
+    LEAST_WEIGHTS,
+    MARGIN,
+    SIZES,
+    Together,
+    candidates,
+    on_devices,
+    with_sizes,
+)
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.problem import Cost
+from tvm_hetero.problem import Cost, Problem
 
 RULE = Cost(((1, 9.0),))
 
@@ -29,6 +37,13 @@ def test_a_size_must_beat_what_smaller_ones_make_of_it() -> None:
     cost = with_sizes(RULE, 1.0, measured, 8)
     assert cost.sizes == (1, 4)  # 2 and 8 gain less than the margin
     assert cost.points == ((1, 1.0), (3, 3.0), (4, 2.0), (7, 5.0), (8, 4.0))
+
+
+def test_a_size_counts_where_all_larger_ones_pay() -> None:
+    """Of eight elements, the later ones find weights in a cache: one by one they take less."""
+    measured = {2: (1.6, 2.0), 4: (3.0, 3.2), 8: (6.4, 6.0)}
+    assert with_sizes(RULE, 1.0, measured, 8).sizes == (1,)
+    assert with_sizes(RULE, 1.0, measured, 7).sizes == (1, 2, 4)
 
 
 def test_a_size_must_beat_its_elements_apart() -> None:
@@ -64,8 +79,12 @@ def test_tables_are_what_calls_take(gains: list[float], apart: list[float], batc
         if n <= 8:
             assert seconds == pytest.approx(_least(n, {size: call[size] for size in cost.sizes}))
     for size in cost.sizes[1:]:
-        assert call[size] * (1 + MARGIN) < measured[size][1]
+        assert all(_pays(*measured[n]) for n in SIZES if size <= n <= batch)
     assert len(cost.points) <= 19
+
+
+def _pays(at_once: float, apart: float) -> bool:
+    return at_once * (1 + MARGIN) < apart
 
 
 def _least(n: int, calls: dict[int, float]) -> float:
@@ -79,25 +98,35 @@ def _least(n: int, calls: dict[int, float]) -> float:
     )
 
 
+def test_what_pays_on_some_device() -> None:
+    at_once = {"a": {"x": 1.0, "y": 1.0}, "b": {"x": 1.0, "y": 1.0}}
+    apart = {"a": {"x": 1.01, "y": 1.1}, "b": {"x": 0.9, "y": 1.01}}
+    together = Together(at_once, apart)
+    assert together.paying == {"a"}
+    assert together.of("a", "y") == (1.0, 1.1) and together.of("c", "y") is None
+
+
 def test_candidates_have_many_weights() -> None:
     platform = two_cpus()
-    mod = lowered(dense(256, 256, 128, 8), platform)
+    mod = lowered(dense(512, 512, 256, 8), platform)
     problem = unit_problem(mod, platform)
     sizes = {task.id: task.weight_bytes for task in problem.tasks}
     heavy = {task for task, nbytes in sizes.items() if nbytes >= LEAST_WEIGHTS}
     assert len(heavy) == 1 and len(sizes) == 3
-    assert candidates(mod, problem, 4) == {"big": heavy, "little": heavy}
+    assert candidates(mod, problem) == heavy
+    assert on_devices(heavy, problem) == {"big": heavy, "little": heavy}
     mod = lowered(branchy(), platform)
-    assert not any(candidates(mod, unit_problem(mod, platform), 4).values())
+    assert not candidates(mod, unit_problem(mod, platform))
 
 
 def test_candidates_are_of_cpu_devices_that_run_the_task() -> None:
     platform = two_cpus()
-    mod = lowered(dense(256, 256), platform)
+    mod = lowered(dense(512, 512), platform)
     problem = unit_problem(mod, platform)
     (task,) = problem.costs
     gpu = Device("gpu", target={"kind": "cuda"})
     wider = Platform((*platform.devices, gpu), platform.links)
-    costs = {task: {"little": RULE, "gpu": RULE}}
-    found = candidates(mod, type(problem)(problem.graph, costs, wider), 2)
-    assert found == {"big": frozenset(), "little": {task}}
+    mixed = Problem(problem.graph, {task: {"little": RULE, "gpu": RULE}}, wider)
+    assert candidates(mod, mixed) == {task}
+    assert on_devices({task}, mixed) == {"big": frozenset(), "little": {task}}
+    assert not candidates(mod, Problem(problem.graph, {task: {"gpu": RULE}}, wider))

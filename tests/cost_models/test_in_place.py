@@ -189,14 +189,15 @@ def test_what_is_disturbed_is_not_kept(
 @pytest.fixture(scope="module")
 def layers() -> tvm.IRModule:
     """One task with many weights, and two with few."""
-    return lowered(dense(512, 256, 64, 8), PLATFORM)
+    return lowered(dense(1024, 256, 64, 8), PLATFORM)
 
 
 def test_a_batch_is_measured_with_several_elements(layers: tvm.IRModule) -> None:
     problem = unit_problem(layers, PLATFORM, batch=5)
     heavy = max(problem.tasks, key=lambda task: task.weight_bytes).id
     found = measure_in_place(layers, problem, rounds=FEW)
-    assert list(found.batched) == [2, 4]
+    assert set(found.batched) in ({4}, {2, 4})  # fewer, where four at once pay
+    assert found.batched[4].paying == ({heavy} if 2 in found.batched else set())
     for together in found.batched.values():
         for seconds in (together.at_once, together.apart):
             assert set(seconds) == {heavy} and set(seconds[heavy]) == {"big", "little"}
@@ -234,7 +235,8 @@ def test_each_number_of_elements_is_kept_by_itself(layers: tvm.IRModule, tmp_pat
     )
     first = measure_in_place(layers, two, store, rounds=quiet)
     second = measure_in_place(layers, four, store, rounds=quiet)
-    assert second.loaded == first.loaded and second.batched[2] == first.batched[2]
+    assert second.loaded == first.loaded and set(first.batched) == {2}
+    assert second.batched.get(2, first.batched[2]) == first.batched[2]
     assert measure_in_place(layers, four, CostStore(store.path), rounds=quiet) == second
     assert measure_in_place(layers, two, store, rounds=quiet) == first
     again = measure_in_place(layers, two, store, rounds=quiet, again=True)
