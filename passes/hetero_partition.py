@@ -26,6 +26,7 @@ class HeteroPartition:
     solver : the name of a solver (``tvm_hetero.solvers.names()``).
     batch : elements per batch.
     time_limit : seconds for the solver.
+    gap : it may end where its plan is proven to be within this share of the best.
     seed : of the solver.
     cost_model : a cost model or the name of one.
     """
@@ -39,6 +40,7 @@ class HeteroPartition:
         time_limit: float = 60.0,
         seed: int = 0,
         cost_model: str | CostModel = "profiled",
+        gap: float = 1e-3,
     ) -> None:
         self.platform = platform
         self.objective = (
@@ -47,6 +49,7 @@ class HeteroPartition:
         self.solver = solver
         self.time_limit = time_limit
         self.seed = seed
+        self.gap = gap
         self.cost_model = cost_model
 
     def transform_module(
@@ -63,5 +66,6 @@ class HeteroPartition:
             self.time_limit,
             self.seed,
             self.cost_model,
+            gap=self.gap,
         )
         return result.module

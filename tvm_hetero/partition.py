@@ -39,6 +39,8 @@ from tvm_hetero.solvers.settle import settled
 from tvm_hetero.targets import device_target
 
 MODEL_NAME = "hetero_model_name"
+# A search ends within this share of the least value: costs are not measured more exactly.
+MEASURED_GAP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -136,14 +138,16 @@ def partition(
     seed: int = 0,
     cost_model: str | CostModel = "profiled",
     progress: Progress | None = None,
+    gap: float = MEASURED_GAP,
 ) -> Partition:
     """Decide where and when each task of a module runs, and write that into the module.
 
-    See `make_problem` for the arguments and errors, `tvm_hetero.solvers.solve` for the solvers.
+    See `make_problem` for the arguments and errors, `tvm_hetero.solvers` for the solvers and what
+    `time_limit`, `seed` and `gap` are to them.
     """
     # What can be refused is refused before kernels are measured, not after.
     check_name(solver)
-    options = Options(time_limit=time_limit, seed=seed)
+    options = Options(time_limit=time_limit, seed=seed, gap=gap)
     prepared = make_problem(mod, platform, objective, cost_model, progress)
     seconds = dict(prepared.seconds)
     with _timed(seconds, "solve"):

@@ -28,6 +28,14 @@ def test_finds_the_optimum(files: Path) -> None:
     assert Schedule.load(out).value == pytest.approx(5e-3)
 
 
+def test_a_wide_gap_is_met_by_what_comes_first(files: Path) -> None:
+    out = files / "out.json"
+    assert tvm_hetero("schedule", files / "problem.json", "--gap", "0.99", "-o", out).status == 0
+    found = Schedule.load(out)
+    assert found.solver == "auto:heft" and 0 < found.gap <= 0.99
+    assert tvm_hetero("schedule", files / "problem.json", "--gap", "1").status == 2
+
+
 def test_json_is_the_schedule_alone(files: Path) -> None:
     result = tvm_hetero("schedule", files / "problem.json", "--solver", "heft", "--json")
     assert result.status == 0

@@ -36,6 +36,10 @@ Solver = Annotated[
 TimeLimit = Annotated[
     float, typer.Option("--time-limit", help="Seconds that the solver may take.")
 ]
+Gap = Annotated[
+    float,
+    typer.Option("--gap", min=0, help="End when the plan is proven within this share of the best."),
+]
 Seed = Annotated[
     int, typer.Option("--seed", min=0, max=2**31 - 1, help="Of everything that is random.")
 ]

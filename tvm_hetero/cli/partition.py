@@ -32,6 +32,7 @@ def partition(
     batch: options.Batch = 1,
     solver: options.Solver = "auto",
     time_limit: options.TimeLimit = 60.0,
+    gap: options.Gap = 1e-3,
     seed: options.Seed = 0,
     cost_model: options.CostModel = "profiled",
     shape: options.Shapes = None,
@@ -58,8 +59,9 @@ def partition(
     place = load_platform(steps, platform, cost_model)
     module = import_model(steps, model, shapes, random_weights)
     result = partition_module(
-        steps, module, place, goal, solver, time_limit=time_limit, seed=seed, costs=cost_model
-    )
+        steps, module, place, goal, solver,
+        time_limit=time_limit, gap=gap, seed=seed, costs=cost_model,
+    )  # fmt: skip
     executable = compile_artifact(steps, result, output, measure=not no_measure)
     if json_output:
         typer.echo(json.dumps(partition_json(result, executable, steps.seconds, output)))
@@ -134,6 +136,7 @@ def partition_module(
     solver: str = "auto",
     *,
     time_limit: float = 60.0,
+    gap: float = 1e-3,
     seed: int = 0,
     costs: str = "profiled",
 ) -> Partition:
@@ -147,6 +150,7 @@ def partition_module(
             objective,
             solver=solver,
             time_limit=time_limit,
+            gap=gap,
             seed=seed,
             cost_model=costs,
             progress=live.progress,

@@ -28,6 +28,7 @@ def schedule(
     ] = None,
     solver: options.Solver = "auto",
     time_limit: options.TimeLimit = 60.0,
+    gap: options.Gap = 0.0,
     seed: options.Seed = 0,
     start: Annotated[
         Path | None,
@@ -80,6 +81,7 @@ def schedule(
 
         chosen = Options(
             time_limit=time_limit,
+            gap=gap,
             seed=seed,
             start=begin,
             workers=workers or len(os.sched_getaffinity(0)),
