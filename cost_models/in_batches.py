@@ -9,7 +9,9 @@ place (`tvm_hetero.cost_models.in_place`): the whole network is run with n eleme
 time (`apart`). The second says what there is to beat: weights that one element has read are often
 in some cache still when the next one comes, and the kernel of one element is what tuning was for.
 
-candidates    tasks with `LEAST_WEIGHTS` on a CPU device whose kernel `batched` can do it for
+candidates    tasks with `LEAST_WEIGHTS` on a CPU device that read them fast (a tenth of what the
+              fastest of them does, `SHARE`: else reading cannot be what takes their time), and
+              whose kernel `batched` can do it for
 sizes         `SIZES` up to the batch, the largest first: what does not pay there by more than
               `MARGIN`, on no device, is not tried with fewer elements
 kept          of the sizes that pay, those whose call also beats the calls of smaller ones
@@ -31,6 +33,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.alike import Seconds
+from tvm_hetero.graph import Task
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.stretches import MOST_WEIGHTS
 from tvm_hetero.problem import Cost, Problem
@@ -43,8 +46,11 @@ if TYPE_CHECKING:
 SIZES = (2, 4, 8)
 # Fewer stay in a core's second level cache from one element to the next.
 LEAST_WEIGHTS = MOST_WEIGHTS
+SHARE = 0.1
 MARGIN = 0.02
 EXACT = 16
+# No task takes less, s.
+_TICK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -72,17 +78,23 @@ class Together:
 
 def candidates(mod: tvm.IRModule, problem: Problem) -> frozenset[str]:
     """The tasks of a lowered module that may compute several elements at once."""
-    devices = _cpus(problem)
     tasks = extract_tasks(mod)
-    heavy = [
-        task.id
-        for task in tasks.graph.tasks
-        if task.weight_bytes >= LEAST_WEIGHTS and not devices.isdisjoint(problem.costs[task.id])
-    ]
+    speeds = {task.id: _speed(task, problem) for task in tasks.graph.tasks}
+    least = SHARE * max(speeds.values())
+    heavy = [task for task, speed in speeds.items() if speed > 0 and speed >= least]
     kernels = {kernel.name: kernel for kernel in tasks.kernels}
     names = {tasks.kernel_of[task] for task in heavy}
     able = {name for name in names if _can_be_batched(kernels[name])}
     return frozenset(task for task in heavy if tasks.kernel_of[task] in able)
+
+
+def _speed(task: Task, problem: Problem) -> float:
+    """Bytes of weights that a task reads in a second on a CPU device; 0 if it has few."""
+    costs = problem.costs[task.id]
+    seconds = [costs[name].seconds(1) for name in _cpus(problem) if name in costs]
+    if task.weight_bytes < LEAST_WEIGHTS or not seconds:
+        return 0.0
+    return task.weight_bytes / max(min(seconds), _TICK)
 
 
 def on_devices(tasks: Collection[str], problem: Problem) -> dict[str, frozenset[str]]:

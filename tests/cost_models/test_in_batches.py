@@ -119,6 +119,17 @@ def test_candidates_have_many_weights() -> None:
     assert not candidates(mod, unit_problem(mod, platform))
 
 
+def test_candidates_read_their_weights_fast() -> None:
+    """What takes ten times as long for as many bytes does not take it for reading them."""
+    platform = two_cpus()
+    mod = lowered(dense(512, 512, 1024), platform)
+    problem = unit_problem(mod, platform)
+    first, second = problem.costs
+    assert candidates(mod, problem) == {first, second}
+    slow = {**problem.costs, first: {"big": Cost(((1, 1e-2),)), "little": RULE}}
+    assert candidates(mod, Problem(problem.graph, slow, platform)) == {second}
+
+
 def test_candidates_are_of_cpu_devices_that_run_the_task() -> None:
     platform = two_cpus()
     mod = lowered(dense(512, 512), platform)
