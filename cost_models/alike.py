@@ -6,9 +6,10 @@ be quicker, and predicts what never comes true. So devices that are alike get on
 the mean over them.
 
 Devices are alike where they are in one node, compile for equal targets, have equally many cores,
-and where the same tasks take about as long on both, all together: within `NEAR`. That last
-condition is what tells P from E cores, which may well share a target. It is asked of the whole
-network, where noise averages out, and never of one task, where it is what is to be removed.
+and where the same tasks take about as long on both, all together: within `NEAR`, be it alone or
+loaded. That last condition is what tells P from E cores, which may well share a target. It is asked
+of the whole network, where noise averages out, and never of one task, where it is what is to be
+removed.
 
 A task that is computed in different ways on two devices costs what it does on each.
 """

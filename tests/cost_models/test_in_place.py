@@ -265,6 +265,8 @@ def test_equal_devices_cost_the_same() -> None:
     assert found.costs[b]["big"] == found.costs[b]["other"]
     unlike = {a: {"big": 1.0, "other": 2.0}, b: loaded[b]}
     assert InPlace(unlike, unlike).applied_to(problem).costs[a]["other"].seconds(1) == 2.0
+    disturbed = InPlace(loaded, unlike).applied_to(problem)
+    assert disturbed.costs[a]["other"].seconds(1) == pytest.approx(1.5)
 
 
 def test_interference_is_no_speedup() -> None:
