@@ -139,6 +139,12 @@ StepPlan ParseStep(JsonObject row) {
       for (const JsonObject& call : row.Objects("calls")) {
         step.calls.push_back(ParseKernelCall(call));
       }
+      if (row.Has("joined")) {  // for people: tasks of which nothing is left to do
+        for (JsonObject& joined : row.Objects("joined")) {
+          joined.String("task");
+          joined.Finish();
+        }
+      }
       break;
     case StepKind::kCall:
       step.function = row.String("function");

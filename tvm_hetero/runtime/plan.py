@@ -8,7 +8,9 @@ argument of a call is a view, in the shape that the kernel sees, of
 
 - ``in``: what the step reads from slots (tensors made elsewhere, inputs of the model, weights),
 - ``out``: what others read, in slots too, or
-- ``scratch``: what nobody else reads; `tvm_hetero.runtime.storage` gives it an offset.
+- ``scratch``: what nobody else reads; `tvm_hetero.runtime.storage` gives it an offset. Parts of a
+  concatenation may be made where they belong (`tvm_hetero.runtime.joined`): its task is in the list
+  ``joined`` of the step then, and is not called.
 
 Every call names its task, so that a plan is readable by itself.
 """
@@ -20,10 +22,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tvm_hetero.kernels.joins import join_starts
 from tvm_hetero.passes.dataflow import KernelCall, Root, static_shape, tensor_bytes
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.split_segments import Copy, Segment, Split, input_signature
 from tvm_hetero.platform import Device, Platform, check_cores
+from tvm_hetero.runtime.joined import Joined, find_joined
 from tvm_hetero.runtime.storage import Lifetime, plan_storage
 from tvm_hetero.targets import CPU, dl_device
 
@@ -43,12 +47,22 @@ def make_plan(split: Split, platform: Platform) -> dict[str, Any]:
 
 
 def tasks_of_step(step: Mapping[str, Any]) -> tuple[str, ...]:
-    """The ids of the tasks that a step of a plan runs, in order; none for a copy."""
-    return tuple(call["task"] for call in step.get("calls", ()))
+    """The ids of the tasks that a step of a plan runs; none for a copy."""
+    return tuple(row["task"] for row in (*step.get("calls", ()), *step.get("joined", ())))
 
 
 # Lists of a plan that are written with a row a line.
-_LISTS = ("devices", "workers", "slots", "inputs", "constants", "outputs", "steps", "calls")
+_LISTS = (
+    "devices",
+    "workers",
+    "slots",
+    "inputs",
+    "constants",
+    "outputs",
+    "steps",
+    "calls",
+    "joined",
+)
 
 
 def plan_text(plan: Mapping[str, Any], indent: str = "\n ") -> str:
@@ -88,6 +102,7 @@ class _PlanMaker:
     _slot_of: dict[tuple[Root | _Weight, int], int] = field(default_factory=dict)
     _workers: list[dict[str, Any]] = field(default_factory=list)
     _worker_of: dict[str, int] = field(default_factory=dict)
+    _starts: dict[tuple[int, str], tuple[int, ...] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         devices = self.platform.devices
@@ -172,16 +187,36 @@ class _PlanMaker:
         reads: list[Root | _Weight] = [*segment.ins, *weights]
         places: dict[Any, dict[str, int]] = {what: {"in": i} for i, what in enumerate(reads)}
         places |= {root: {"out": i} for i, root in enumerate(segment.outs)}
-        scratch = _place_temporaries(self.split, segment, places)
-        return {
+        joined = self._joined(segment, places)
+        scratch = _place_temporaries(self.split, segment, places, joined)
+        called = [call for call in segment.calls if call not in joined.calls]
+        row = {
             "kind": "kernels",
             "name": f"{self.platform.names[device]}/{segment.name}",
             "worker": self._computing(device),
             "ins": [self._slot(what, device) for what in reads],
             "outs": [self._slot(root, device) for root in segment.outs],
             "scratch": scratch,
-            "calls": [self._call(self.split.main.calls[i], places) for i in segment.calls],
+            "calls": [self._call(self.split.main.calls[i], places) for i in called],
         }
+        if joined.calls:
+            row["joined"] = [{"task": self.split.main.task_ids[i]} for i in joined.calls]
+        return row
+
+    def _joined(self, segment: Segment, places: Mapping[Any, object]) -> Joined:
+        """The concatenations of a segment that need no call; `places` are not its own."""
+        main = self.split.main
+        kernels = self.split.modules[segment.device]
+        starts = {}
+        for i in segment.calls:
+            key = (segment.device, self.split.symbols[i])
+            if key not in self._starts:
+                self._starts[key] = join_starts(kernels[self.split.symbols[i]])
+            found = self._starts[key]
+            if found is not None:
+                starts[i] = found
+        made = {Root(i, k) for i in segment.calls for k in range(len(main.calls[i].outputs))}
+        return find_joined(main, segment.calls, made.difference(places), starts)
 
     def _call(self, call: KernelCall, places: Mapping[Any, Mapping[str, int]]) -> dict[str, Any]:
         main = self.split.main
@@ -226,21 +261,29 @@ class _PlanMaker:
         ]
 
 
-def _place_temporaries(split: Split, segment: Segment, places: dict[Any, dict[str, int]]) -> int:
+def _place_temporaries(
+    split: Split, segment: Segment, places: dict[Any, dict[str, int]], joined: Joined
+) -> int:
     """Add the offsets of what a segment keeps to itself to `places`; returns the arena's bytes."""
     main = split.main
-    lives: dict[Root, tuple[int, int]] = {}
+    own: list[Root] = []
+    lives: dict[Root, tuple[int, int]] = {}  # of what is no piece of something else
     for number, position in enumerate(segment.calls):
         call = main.calls[position]
-        for root in main.reads(call):
-            if root in lives:
-                lives[root] = lives[root][0], number
-        made = (Root(position, k) for k in range(len(call.outputs)))
-        lives |= {root: (number, number) for root in made if root not in places}
+        made = [Root(position, k) for k in range(len(call.outputs))]
+        made = [root for root in made if root not in places]
+        own += made
+        for root in (*main.reads(call), *made):
+            whole, _ = joined.place(root)
+            if root in made or whole in lives:
+                lives[whole] = lives.get(whole, (number, number))[0], number
     offsets, scratch = plan_storage(
         [Lifetime(tensor_bytes(main.type_of(r)), *life) for r, life in lives.items()]
     )
-    places |= {root: {"scratch": o} for root, o in zip(lives, offsets, strict=True)}
+    start_of = dict(zip(lives, offsets, strict=True))
+    for root in own:
+        whole, offset = joined.place(root)
+        places[root] = {"scratch": start_of[whole] + offset}
     return scratch
 
 

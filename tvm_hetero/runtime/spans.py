@@ -10,6 +10,7 @@ from typing import Any
 from tvm_hetero.passes.elements import split_task
 from tvm_hetero.problem import Problem
 from tvm_hetero.report.intervals import COPY
+from tvm_hetero.runtime.plan import tasks_of_step
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def traced_steps(
     """The steps of a plan with their times."""
     steps = []
     for step, (start, end), waited in zip(plan["steps"], spans, waits, strict=True):
-        of = [split_task(call["task"]) for call in step.get("calls", ())]
+        of = [split_task(name) for name in tasks_of_step(step)]
         tasks = tuple(task for task, own in of for _ in own)
         elements = tuple(element for _, own in of for element in own)
         calls = tuple((task, len(own)) for task, own in of)
@@ -72,18 +73,25 @@ def traced_steps(
 
 
 def kernel_times(plan: Mapping[str, Any], seconds: Sequence[float]) -> list[KernelTime]:
-    """The kernels of a plan, in its order, with their times."""
-    return [
+    """The kernels of a plan, in its order, with their times; behind them the tasks that needed no
+    kernel, which took none.
+    """
+    called = [
         KernelTime(*split_task(call["task"]), call["kernel"], worker, value)
-        for (worker, call), value in zip(_calls(plan), seconds, strict=True)
+        for (worker, call), value in zip(_rows(plan, "calls"), seconds, strict=True)
     ]
+    joined = [
+        KernelTime(*split_task(row["task"]), "", worker, 0.0)
+        for worker, row in _rows(plan, "joined")
+    ]
+    return called + joined
 
 
-def _calls(plan: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """All calls of kernels, each with its worker's name."""
+def _rows(plan: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """All rows of a list that steps have, each with its worker's name."""
     for step in plan["steps"]:
-        for call in step.get("calls", ()):
-            yield plan["workers"][step["worker"]]["name"], call
+        for row in step.get(key, ()):
+            yield plan["workers"][step["worker"]]["name"], row
 
 
 def _main_op(problem: Problem, tasks: Sequence[str]) -> str:
