@@ -160,7 +160,11 @@ class Bench:
 
     @cached_property
     def _what_and_where(self) -> list[Any]:
-        """Everything that the times depend on: the network, how it is computed, and where."""
+        """Everything that the times depend on: the network, how it is computed, and where.
+
+        A schedule is known by what its kernel takes alone: kernels here are not scheduled, and a
+        time that is kept is kept for the scheduled text.
+        """
         main = read_main(self.mod)
         kernels = {call.kernel.name_hint: call.kernel for call in main.calls}
         hashes = {name: tvm_ffi.structural_hash(self.mod[gvar]) for name, gvar in kernels.items()}
@@ -228,4 +232,4 @@ def _by_node(platform: Platform) -> list[list[str]]:
 
 
 def _ways(row: Mapping[str, Cost]) -> dict[str, Any]:
-    return {device: cost.implementation for device, cost in row.items()}
+    return {device: [cost.implementation, cost.points] for device, cost in row.items()}

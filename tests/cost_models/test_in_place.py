@@ -79,6 +79,8 @@ def test_what_was_measured_is_found_again(
         for task, row in problem.costs.items()
     }
     assert measure_in_place(module, replace(problem, costs=slower), store, rounds=FEW) != found
+    # Another schedule takes another time alone.
+    assert measure_in_place(module, _with_seconds(problem, 2e-3), store, rounds=FEW) != found
 
 
 def test_a_device_that_cannot_run_a_task(module: tvm.IRModule, problem: Problem) -> None:
@@ -177,13 +179,20 @@ def test_what_is_disturbed_is_not_kept(
     noisy = replace(FEW, noise=-1.0)  # no two rounds are that close
     found = measure_in_place(module, problem, store, rounds=noisy)
     assert set(found.loaded) == set(problem.costs)
+    assert measure_in_place(module, problem, store, rounds=FEW) != found
     # Kernels that took a nanosecond each alone: the machine was busy.
-    idle = {
-        task: {name: replace(cost, points=((1, 1e-9),)) for name, cost in row.items()}
+    idle = _with_seconds(problem, 1e-9)
+    other = measure_in_place(module, idle, store, rounds=FEW)
+    assert measure_in_place(module, idle, store, rounds=FEW) != other
+
+
+def _with_seconds(problem: Problem, seconds: float) -> Problem:
+    """The problem with another time for all kernels alone."""
+    costs = {
+        task: {name: replace(cost, points=((1, seconds),)) for name, cost in row.items()}
         for task, row in problem.costs.items()
     }
-    other = measure_in_place(module, replace(problem, costs=idle), store, rounds=FEW)
-    assert measure_in_place(module, problem, store, rounds=FEW) not in (found, other)
+    return replace(problem, costs=costs)
 
 
 @pytest.fixture(scope="module")
@@ -226,12 +235,9 @@ def test_without_candidates_nothing_more_is_run(module: tvm.IRModule) -> None:
 def test_each_number_of_elements_is_kept_by_itself(layers: tvm.IRModule, tmp_path: Path) -> None:
     store = CostStore(tmp_path / "c.sqlite")
     quiet = replace(FEW, noise=math.inf)
-    slow = {  # so that any time is plausible
-        task: {name: replace(cost, points=((1, 1.0),)) for name, cost in row.items()}
-        for task, row in unit_problem(layers, PLATFORM).costs.items()
-    }
     two, four = (
-        replace(unit_problem(layers, PLATFORM, batch=batch), costs=slow) for batch in (2, 4)
+        _with_seconds(unit_problem(layers, PLATFORM, batch), 1.0)  # so that any time is plausible
+        for batch in (2, 4)
     )
     first = measure_in_place(layers, two, store, rounds=quiet)
     second = measure_in_place(layers, four, store, rounds=quiet)
