@@ -21,7 +21,7 @@
     batched     several elements in one call            batched_schedule  their schedule:
     stacked     one nest for all elements               stacked_rows      elements as rows
     nests       unscheduled statements, taken apart     pointers          each element's tensors
-    weights_once   images or blocks of weights outside
+    weights_once   images or blocks of weights outside  prefetch_blocks   the next block's weights
     math        exp, erf ... without library calls      parallel  loops shared among cores
     blocks      what a kernel's blocks read and write
     implementations   how a kernel says that it is not to be scheduled by its rule

@@ -11,7 +11,7 @@ before the next one is read (`weights_once`).
     packing at run time              `_pack_left` before everything, `_pack_right` for each part
     unpacking and epilogue           `_join_epilogue`, `_store`
     several cores                    `_parallel`
-    weights from main memory         `prefetch`
+    weights from main memory         `prefetch`, `prefetch_blocks`
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tvm import s_tir, tirx
 
 from .blocks import extent_of, index_map, inline_epilogue, uses
 from .prefetch import prefetch
+from .prefetch_blocks import prefetch_next_block
 from .product import MATRICES
 from .product_tiles import STACK, Extents, ProductTile, product_tile
 from .roles import LEFT, PRODUCT, RIGHT, find_role
@@ -82,8 +83,12 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     at = _parallel(sch, outer, matrices, right, tile, unit, cores)
     sch.decompose_reduction(acc, k)
     _store(sch, last, at, tile, unit)
-    if right is None and passes == 1:
-        _prefetch_right(sch, acc, k, tile, unit, cores)
+    if right is None and _weights(sch, acc) > unit.l2 // 2:
+        read = _index_of_right(sch, acc)
+        if passes == 1:
+            _prefetch_right(sch, acc, read, k, tile, unit, cores)
+        elif cores == 1:  # else loops over blocks are joined with others
+            prefetch_next_block(sch, acc, k, read, axis=1)
     return True
 
 
@@ -135,9 +140,8 @@ def _order_outer(
     sch: s_tir.Schedule, acc: SBlockRV, outer: list[LoopRV], unit: VectorUnit
 ) -> list[LoopRV]:
     """The loops over matrices, parts and tiles where the matrices share their right side."""
-    right = _right_of(sch, acc)
+    right, weights = _right_of(sch, acc), _weights(sch, acc)
     matrix, own = sch.get(acc).iter_vars[0].var, sch.get(acc).writes[0].source
-    weights = _bytes(right.source) * math.prod(int(e) for e in right.source.shape)
     if weights <= unit.l2 // 2 or any(uses(x.min, matrix) for x in right.region):
         return outer
     reads = [r.source for r in sch.get(acc).reads]
@@ -238,26 +242,24 @@ def _store(
 def _prefetch_right(
     sch: s_tir.Schedule,
     acc: SBlockRV,
+    read: int,
     k: LoopRV,
     tile: ProductTile,
     unit: VectorUnit,
     cores: int,
 ) -> None:
     """Where one tile of rows reads every weight once, ask for the weights in time."""
-    region = _right_of(sch, acc)
-    index = next(n for n, r in enumerate(sch.get(acc).reads) if r.same_as(region))
-    each = _bytes(region.source)
-    if math.prod(int(e) for e in region.source.shape) * each <= unit.l2 // 2:
-        return
+    source = sch.get(acc).reads[read].source
+    each = _bytes(source)
     stored = cores > 1 and tile.vectors * tile.rows * unit.bits // 8 >= STACK
     most = _STEPS_TOGETHER if stored else 1
     steps = max(d for d in range(1, most + 1) if extent_of(sch, k) % d == 0)
     outer, inner = sch.split(k, [None, steps])
     run = tile.vectors * unit.lanes * each
-    if int(region.source.shape[-1]) * each == run:
-        prefetch(sch, outer, acc, index, run * steps)
+    if int(source.shape[-1]) * each == run:
+        prefetch(sch, outer, acc, read, run * steps)
     else:
-        prefetch(sch, outer, acc, index, run, inner)
+        prefetch(sch, outer, acc, read, run, inner)
 
 
 def _right_of(sch: s_tir.Schedule, acc: SBlockRV) -> Any:
@@ -269,6 +271,17 @@ def _right_of(sch: s_tir.Schedule, acc: SBlockRV) -> Any:
         for r in block.reads
         if not r.source.same_as(own) and any(uses(x.min, column) for x in r.region)
     )
+
+
+def _index_of_right(sch: s_tir.Schedule, acc: SBlockRV) -> int:
+    right = _right_of(sch, acc)
+    return next(n for n, r in enumerate(sch.get(acc).reads) if r.same_as(right))
+
+
+def _weights(sch: s_tir.Schedule, acc: SBlockRV) -> int:
+    """Bytes of the right side."""
+    source = _right_of(sch, acc).source
+    return math.prod(int(e) for e in source.shape) * _bytes(source)
 
 
 def _bytes(buffer: Any) -> int:

@@ -14,6 +14,7 @@ weights are used for several images before the next block's are read (`weights_o
     tiles that do not come out even            `overlap`
     unpacking and epilogue                     `_join_epilogue`, `_attach_epilogue`
     several cores                              `parallel.share_longest`
+    weights that fit no cache                  `weights_once`, `prefetch_blocks`
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tvm import s_tir, tirx
 from .blocks import extent_of, inline_epilogue
 from .overlap import overlap_tiles
 from .parallel import share_longest
+from .prefetch_blocks import prefetch_next_block
 from .roles import ACCUMULATE, GATHER, PAD, blocks_of, find_role, role_of
 from .tiling import Tile, plan_tile
 from .weights_once import weights_once
@@ -76,9 +78,12 @@ def schedule_packed(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     nest, at = arrange(sch, acc, tile, unit)
     outer = _order_outer(sch, [*nest.outer, at], acc, unit)
     share_longest(sch, outer, cores)
-    sch.decompose_reduction(acc, _unroll(sch, nest.reduction))
+    steps = _unroll(sch, nest.reduction)
+    sch.decompose_reduction(acc, steps)
     _attach_epilogue(sch, last, outer[-1], tile, unit, points)
     sch.set_scope(acc, 0, "local")
+    if _bytes(sch.get(acc).reads[-1].source) > unit.l2 / 2:
+        prefetch_next_block(sch, acc, steps, -1)
     overlap_tiles(sch, at, points, tile.points(unit))
     return True
 

@@ -13,6 +13,7 @@ TVM has no schedule primitive for it: the loop is replaced in the schedule's sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 DISTANCE = 8192
-_LINE = 64
-# Arguments of llvm.prefetch: for reading, into all caches, data rather than instructions.
-_FLAGS = (0, 3, 1)
+LINE = 64
+# Into which caches: all of them; all but those that are near, for what is not used soon.
+ALL, OUTER = 3, 1
 
 
 def prefetch(
@@ -55,16 +56,22 @@ def prefetch(
     runs
         The loop below that goes over several such runs, where there are several.
     """
-    node, region = sch.get(loop), sch.get(block).reads[read]
+    region = sch.get(block).reads[read]
     bits = tvm_ffi.dtype(str(region.source.dtype)).bits
     count = 1 if runs is None else int(sch.get(runs).extent)
     steps = max(1, DISTANCE // (run * count))
     lines = [
-        _ask(region.source, [*first[:-1], first[-1] + 8 * line // bits])
+        ask(region.source, [*first[:-1], first[-1] + 8 * line // bits])
         for first in _first_indices(sch, loop, block, [r.min for r in region.region], runs, steps)
-        for line in range(0, run, _LINE)
+        for line in range(0, run, LINE)
     ]
-    body = tirx.SeqStmt([*lines, node.body])
+    begin_with(sch, loop, lines)
+
+
+def begin_with(sch: Schedule, loop: LoopRV, statements: Sequence[tirx.Stmt]) -> None:
+    """Put statements in front of what each step of a loop does."""
+    node = sch.get(loop)
+    body = tirx.SeqStmt([*statements, node.body])
     sch.state.replace(
         sch.get_sref(loop),
         tirx.For(node.loop_var, node.min, node.extent, node.kind, body, None, node.annotations),
@@ -109,7 +116,9 @@ def _realize_of(sch: Schedule, loop: LoopRV, block: SBlockRV) -> s_tir.SBlockRea
     return found[0]
 
 
-def _ask(buffer: tirx.Buffer, indices: list[Any]) -> tirx.Stmt:
+def ask(buffer: tirx.Buffer, indices: list[Any], caches: int = ALL) -> tirx.Stmt:
+    """Ask for the line of the cache that a value stands in."""
     address = tirx.address_of(tirx.BufferLoad(buffer, indices))
-    flags = [tirx.const(flag, "int32") for flag in _FLAGS]
+    # For reading, into these caches, data rather than instructions.
+    flags = [tirx.const(flag, "int32") for flag in (0, caches, 1)]
     return tirx.Evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *flags))
