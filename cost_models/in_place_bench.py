@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 METHOD = "in-place/5"
 MOST_STRETCH = 1.03
 IMPLAUSIBLE = 1.3
-# Limits of what is run with several elements: of the rounds in a turn, and of the turns.
-_LEAST, _TURNS = 2, 4
+# With several elements a turn takes longer, by this factor, but may be of one round; most turns.
+_LONGER, _TURNS = 2.5, 3
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,7 @@ class Bench:
         self, size: int, tasks: Mapping[str, Collection[str]], at_once: Seconds, apart: Seconds
     ) -> bool:
         """Run some elements on devices of one node; whether the machine was quiet."""
-        most, least = min(self.rounds.most_turns, _TURNS), min(self.rounds.least, _LEAST)
-        rounds = replace(self.rounds, least=least, most_turns=most)
+        rounds = self._shorter
         together = [Load(name, size, own) for name, own in tasks.items()]
         failed = partial(not_at_once, size)
         with (
@@ -139,6 +138,12 @@ class Bench:
                 for network in networks:
                     _add(seconds, network, network.loaded or network.alone)
         return quiet
+
+    @property
+    def _shorter(self) -> Rounds:
+        """Rounds of several elements, which take that many times as long."""
+        budget, most = _LONGER * self.rounds.budget, min(self.rounds.most_turns, _TURNS)
+        return replace(self.rounds, least=1, budget=budget, most_turns=most)
 
     def _networks(
         self, loads: Sequence[Load], refused: Refused
