@@ -20,7 +20,8 @@ Memory
     waits and the others find them in the caches: work + bytes / memory. Hence few rows are one
     tall tile (C loops, 16 x 4096 x 4032: 1 x 16 packed and asked for ahead 232, 2 x 8 160 GFLOP/s).
 
-Constraint as in `tiling`: v t + v + t <= R + folded.
+Constraint as in `tiling`: v t + v + t <= R + folded; but a few rows of constants that come from
+memory may take all registers, so that a tile takes whole blocks (`_hidden`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ STACK = 1024
 # value of the left side (a guess).
 _MEMORY = 10.0
 _PACK = 1.0
+# Weights of which a tile takes a part of each block come so much slower from memory, and a step
+# whose accumulators do not all stay in registers takes so much longer (1 to 8 rows by 4096 x 4096,
+# ms: 4 x 1 1.51; 2 x 4 1.90, 4 x 4 1.59; 1 x 8 2.03, 2 x 8 1.96, 4 x 8 1.71; Zen 5).
+_PARTLY, _SPILLS = 1.2, 1.5
 # Share of ``stream`` that a panel of columns comes with, from the second-level cache (C loops:
 # tiles of 3 x 4 and 4 x 4 got 23 to 26 bytes a cycle) and from beyond (a guess).
 _PANEL_NEAR, _PANEL_FAR = 0.75, 0.5
@@ -81,22 +86,36 @@ def product_tile(block: int, points: int, extents: Extents, unit: VectorUnit) ->
     """The cheapest tile that divides ``block`` columns and ``points`` rows, None without one."""
     if block % unit.lanes:
         return None
-    columns = -(-extents.columns // block) * block
     tiles = [
-        ProductTile(v, t, _cycles(v, t, columns, points, extents, unit))
+        ProductTile(v, t, _cycles(v, t, block, points, extents, unit))
         for v in range(1, block // unit.lanes + 1)
         for t in range(1, min(points, unit.registers) + 1)
         if block // unit.lanes % v == 0
         and points % t == 0
         and (t <= _ROWS or points <= _MOST_POINTS_IN_A_PANEL)
-        and v * t + v + t <= unit.registers + unit.folded
+        and (
+            v * t + v + t <= unit.registers + unit.folded
+            or _hidden(v, t, block, points, extents, unit)
+        )
     ]
     return min(tiles, key=lambda tile: (round(tile.cycles), -tile.vectors * tile.rows, tile.rows))
 
 
+def _hidden(
+    vectors: int, rows: int, block: int, points: int, extents: Extents, unit: VectorUnit
+) -> bool:
+    """True where accumulators may spill: a few rows of a whole block, which wait for memory."""
+    whole = vectors * unit.lanes == block and rows == points <= _ROWS
+    step = max(vectors * rows / unit.fmas, unit.latency)
+    arrives = block * extents.bytes_each / _MEMORY
+    large = extents.columns * extents.depth * extents.bytes_each > unit.l2
+    return whole and large and vectors * rows <= unit.registers and _SPILLS * step <= arrives
+
+
 def _cycles(
-    vectors: int, rows: int, columns: int, points: int, extents: Extents, unit: VectorUnit
+    vectors: int, rows: int, block: int, points: int, extents: Extents, unit: VectorUnit
 ) -> float:
+    columns = -(-extents.columns // block) * block
     panel = extents.depth * vectors * unit.bits // 8
     stream = unit.stream * (_PANEL_NEAR if panel <= unit.l2 // 2 else _PANEL_FAR)
     step = max(
@@ -113,6 +132,7 @@ def _cycles(
         store += unit.store_vector * columns * points
     weights = extents.columns * extents.depth * extents.bytes_each
     memory = weights / _MEMORY if weights > unit.l2 else 0.0
+    memory *= 1.0 if vectors * unit.lanes == block else _PARTLY
     packing = _PACK * points * extents.depth if rows > _ROWS else 0.0
     waiting = max(each, memory) if passes == 1 else each + memory
     return each * (passes - 1) + waiting + store + packing
