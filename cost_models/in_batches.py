@@ -8,6 +8,8 @@ place (`tvm_hetero.cost_models.in_place`): the whole network is run with n eleme
 *candidate* computing n at once (`at_once`), and in turns with that with every task an element a
 time (`apart`). The second says what there is to beat: weights that one element has read are often
 in some cache still when the next one comes, and the kernel of one element is what tuning was for.
+With fewer elements than the most that were tried, `apart` is not run but taken from there: the
+first element reads its weights from memory, all later ones take equally long.
 
 candidates    tasks with `LEAST_WEIGHTS` on a CPU device that read them fast (a tenth of what the
               fastest of them does, `SHARE`: else reading cannot be what takes their time), and
@@ -61,18 +63,31 @@ class Together:
     apart: Seconds
 
     def of(self, task: str, device: str) -> tuple[float, float] | None:
-        """Both for one task on one device, None where it is no candidate there."""
-        if device not in self.at_once.get(task, {}):
+        """Both for one task on one device, None where they were not measured."""
+        rows = [seconds.get(task, {}) for seconds in (self.at_once, self.apart)]
+        if not all(device in row for row in rows):
             return None
-        return self.at_once[task][device], self.apart[task][device]
+        return rows[0][device], rows[1][device]
+
+    def apart_with(self, size: int, most: int, single: Seconds) -> Seconds:
+        """What `size` elements take apart if these are of `most`, and one takes `single`."""
+        share = (size - 1) / (most - 1)
+        return {
+            task: {
+                device: single[task][device] + (seconds - single[task][device]) * share
+                for device, seconds in row.items()
+            }
+            for task, row in self.apart.items()
+        }
 
     @property
     def paying(self) -> frozenset[str]:
         """The tasks that gain on some device by being computed at once."""
+        pairs = {
+            task: [self.of(task, device) for device in row] for task, row in self.at_once.items()
+        }
         return frozenset(
-            task
-            for task, row in self.at_once.items()
-            if any(_pays(seconds, self.apart[task][device]) for device, seconds in row.items())
+            task for task, own in pairs.items() if any(pair and _pays(*pair) for pair in own)
         )
 
 

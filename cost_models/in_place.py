@@ -128,5 +128,5 @@ def measure_in_place(
     """
     bench = Bench(mod, problem, store, progress, rounds, again)
     alone, loaded = bench.one_element()
-    able = {device for row in alone.values() for device in row}
-    return InPlace(alone, loaded, bench.batches(able))
+    single = {task: row | loaded.get(task, {}) for task, row in alone.items()}
+    return InPlace(alone, loaded, bench.batches(single))

@@ -25,7 +25,7 @@ import hashlib
 import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -90,52 +90,64 @@ class Bench:
             self._keep({"alone": alone, "loaded": loaded}, 1)
         return alone, loaded
 
-    def batches(self, able: Collection[str]) -> dict[int, Together]:
+    def batches(self, single: Seconds) -> dict[int, Together]:
         """What candidates take for each number of elements that was tried, if there are any.
 
-        `able` are the devices that can run the network.
+        `single` is what one element takes, on the devices that can run the network.
         """
         found: dict[int, Together] = {}
         tasks = candidates(self.mod, self.problem) if self.problem.batch > 1 else frozenset()
         for size in reversed(SIZES):
             if size <= self.problem.batch and tasks:
-                found[size] = self._together(size, tasks, able)
+                most = max(found, default=size)
+                apart = found[most].apart_with(size, most, single) if found else None
+                found[size] = self._together(size, tasks, single, apart)
                 tasks = found[size].paying
         return found
 
-    def _together(self, size: int, tasks: Collection[str], able: Collection[str]) -> Together:
-        """What some tasks take for so many elements."""
-        if (known := self._find(size, sorted(tasks))) is not None:
-            return Together(**known)
+    def _together(
+        self, size: int, tasks: Collection[str], single: Seconds, apart: Seconds | None
+    ) -> Together:
+        """What some tasks take for so many elements; apart, too, if that is not known."""
+        if (known := self._find(size, sorted(tasks), apart is None)) is not None:
+            return Together(known["at_once"], apart or known["apart"])
         own = on_devices(tasks, self.problem)
+        able = {device for row in single.values() for device in row}
         at_once: Seconds = {}
-        apart: Seconds = {}
+        plain: Seconds = {}
         quiet = True
         for names in _by_node(self.problem.platform):
             here = {name: own.get(name, frozenset()) for name in names if name in able}
             if any(here.values()):
-                quiet &= self._run_both(size, here, at_once, apart)
-        quiet = quiet and _plausible(apart, self.problem, size)
-        found = Together(_only(at_once, own), _only(apart, own))
+                quiet &= self._run_batch(size, here, at_once, plain, both=apart is None)
+        quiet = quiet and _plausible(plain or at_once, self.problem, size)
+        found = Together(_only(at_once, own), apart or _only(plain, own))
         if quiet:
             entry = {"at_once": found.at_once, "apart": found.apart}
-            self._keep(entry, size, sorted(tasks))
+            self._keep(entry, size, sorted(tasks), apart is None)
         return found
 
-    def _run_both(
-        self, size: int, tasks: Mapping[str, Collection[str]], at_once: Seconds, apart: Seconds
+    def _run_batch(
+        self,
+        size: int,
+        tasks: Mapping[str, Collection[str]],
+        at_once: Seconds,
+        apart: Seconds,
+        *,
+        both: bool,
     ) -> bool:
-        """Run some elements on devices of one node; whether the machine was quiet."""
-        rounds = self._shorter
+        """Run some elements on devices of one node, apart only with `both`; whether the machine
+        was quiet.
+        """
         together = [Load(name, size, own) for name, own in tasks.items()]
         failed = partial(not_at_once, size)
-        with (
-            self._networks(together, failed) as batched,
-            self._networks([Load(each.device, size) for each in batched], failed) as plain,
-        ):
-            quiet = run_in_turns([batched, plain], rounds, self.progress)
-            for networks, seconds in ((batched, at_once), (plain, apart)):
-                for network in networks:
+        with ExitStack() as stack:
+            batched = stack.enter_context(self._networks(together, failed))
+            loads = [Load(each.device, size) for each in batched if both]
+            plain = stack.enter_context(self._networks(loads, failed))
+            quiet = run_in_turns([batched, plain], self._shorter, self.progress)
+            for seconds, crew in ((at_once, batched), (apart, plain)):
+                for network in crew:
                     _add(seconds, network, network.loaded or network.alone)
         return quiet
 

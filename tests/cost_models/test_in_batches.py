@@ -104,6 +104,17 @@ def test_what_pays_on_some_device() -> None:
     together = Together(at_once, apart)
     assert together.paying == {"a"}
     assert together.of("a", "y") == (1.0, 1.1) and together.of("c", "y") is None
+    assert Together(at_once, {"a": {"x": 2.0}}).paying == {"a"}
+    assert Together(at_once, {"a": {"x": 2.0}}).of("a", "y") is None
+
+
+def test_fewer_elements_apart() -> None:
+    """The first one takes what it takes by itself, all others the same."""
+    apart = Together({}, {"a": {"x": 4.0 + 7 * 3.0}})
+    single = {"a": {"x": 4.0, "y": 9.0}, "b": {"x": 1.0}}
+    assert apart.apart_with(2, 8, single) == {"a": {"x": pytest.approx(7.0)}}
+    assert apart.apart_with(4, 8, single) == {"a": {"x": pytest.approx(13.0)}}
+    assert apart.apart_with(8, 8, single) == apart.apart
 
 
 def test_candidates_have_many_weights() -> None:
