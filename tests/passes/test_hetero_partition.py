@@ -13,7 +13,7 @@ from tvm import relax
 from tvm.ir.instrument import PassTimingInstrument
 
 import tvm_hetero as th
-from tests.models import branchy, branchy_inputs, two_cpus
+from tests.models import branchy, branchy_inputs, dense, two_cpus
 from tvm_hetero import relax as our_relax
 from tvm_hetero import relay
 from tvm_hetero.cost_models.profiled import ProfiledCosts
@@ -147,6 +147,25 @@ def test_memory_in_which_nothing_fits_is_refused_before_anything_is_measured(
     with pytest.raises(InfeasibleError, match=message):
         partition(branchy(), platform, Objective(kind), cost_model=model)  # type: ignore[arg-type]
     assert model.runs == 0 and not list(tmp_path.iterdir())
+
+
+def test_a_batch_whose_weights_are_read_once_where_that_was_measured_to_pay():
+    mod = relay.transform.HeteroPartition(PLATFORM, batch=4, time_limit=5)(dense(1024, 512, 16))
+    problem, schedule = problem_and_schedule(mod)
+    assert th.check.check_schedule(problem, schedule) == []
+    x = np.random.default_rng(0).standard_normal((4, 1024)).astype("float32")
+    with th.build(mod).executor() as executor:
+        (y,) = executor.run({executor.inputs[0].name: x})
+        calls = [row for row in executor.kernel_times() if row.task.startswith("0.")]
+    for execution in schedule.executions:
+        if execution.task.startswith("0."):
+            cost = problem.costs[execution.task][execution.device]
+            own = [row for row in calls if set(row.elements) <= set(execution.elements)]
+            sizes = tuple(sorted((len(row.elements) for row in own), reverse=True))
+            assert sizes == cost.calls_of(len(execution.elements))
+    with th.build(analytical()(dense(1024, 512, 16))).executor() as one:
+        alone = [one.run({one.inputs[0].name: x[i : i + 1]})[0].numpy() for i in range(4)]
+    np.testing.assert_allclose(y.numpy(), np.concatenate(alone), rtol=1e-4, atol=1e-4)
 
 
 def test_our_errors_come_through_the_pass_infrastructure_as_they_are():
