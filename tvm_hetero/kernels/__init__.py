@@ -22,6 +22,7 @@
     stacked     one nest for all elements               stacked_rows      elements as rows
     nests       unscheduled statements, taken apart     pointers          each element's tensors
     weights_once   images or blocks of weights outside  prefetch_blocks   the next block's weights
+    joins       which kernels only put tensors one behind the other
     math        exp, erf ... without library calls      parallel  loops shared among cores
     blocks      what a kernel's blocks read and write
     implementations   how a kernel says that it is not to be scheduled by its rule
