@@ -37,7 +37,7 @@ def alike(platform: Platform, seconds: Seconds) -> list[tuple[str, ...]]:
     for task, row in seconds.items():
         for name, value in row.items():
             own.setdefault(name, {})[task] = value
-    totals = {name: math.fsum(values.values()) for name, values in own.items()}
+    totals = _totals(seconds)
     kinds: dict[str, list[str]] = {}
     for device in platform.devices:
         if device.name in own and not device.private:
@@ -52,17 +52,32 @@ def evened(
     groups: Sequence[Sequence[str]],
     costs: Mapping[str, Mapping[str, Cost]],
 ) -> Seconds:
-    """The same times, but the mean over each group; `costs` say how tasks are computed."""
+    """The same times, but one for each group (see above); `costs` say how tasks are computed."""
+    totals = _totals(seconds)
     result = {task: dict(row) for task, row in seconds.items()}
-    for task, row in result.items():
-        for group in groups:
+    for group in groups:
+        here = [device for device in group if device in totals]
+        if not here:
+            continue
+        undisturbed = _near(here, totals)[0]
+        for task, row in result.items():
             ways: dict[str, list[str]] = {}
-            for device in group:
+            for device in here:
                 if device in row:
                     ways.setdefault(costs[task][device].implementation, []).append(device)
             for devices in ways.values():
-                row |= dict.fromkeys(devices, statistics.fmean(row[name] for name in devices))
+                of = [name for name in devices if name in undisturbed] or devices
+                row |= dict.fromkeys(devices, statistics.fmean(row[name] for name in of))
     return result
+
+
+def _totals(seconds: Seconds) -> dict[str, float]:
+    """What all tasks take on each device."""
+    own: dict[str, list[float]] = {}
+    for row in seconds.values():
+        for name, value in row.items():
+            own.setdefault(name, []).append(value)
+    return {name: math.fsum(values) for name, values in own.items()}
 
 
 def _kind(device: Device) -> list[object]:

@@ -37,7 +37,6 @@ from typing import TYPE_CHECKING
 from tvm_hetero.cost_models.alike import Seconds
 from tvm_hetero.graph import Task
 from tvm_hetero.passes.extract_tasks import extract_tasks
-from tvm_hetero.passes.stretches import MOST_WEIGHTS
 from tvm_hetero.problem import Cost, Problem
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 SIZES = (2, 4, 8)
 # Fewer stay in a core's second level cache from one element to the next.
-LEAST_WEIGHTS = MOST_WEIGHTS
+LEAST_WEIGHTS = 1 << 20
 SHARE = 0.1
 MARGIN = 0.02
 EXACT = 16

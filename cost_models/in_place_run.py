@@ -203,14 +203,14 @@ def _run_together(built: Sequence[Network], limits: Rounds) -> None:
     """Some rounds of all networks at once, until the slowest has enough."""
     crew = _Crew(built, limits)
     threads = [threading.Thread(target=crew.work, args=(each,), daemon=True) for each in built]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         for thread in threads:
             while thread.is_alive():  # so that Ctrl-C is heard
                 thread.join(0.05)
     finally:
-        crew.over.set()
+        crew.end()
     if crew.errors:
         raise crew.errors[0]
 
@@ -224,6 +224,11 @@ class _Crew:
         self.errors: list[Exception] = []
         self._counts = {network.device: 0 for network in built}
         self._line = threading.Barrier(len(built))
+
+    def end(self) -> None:
+        """Send all home, also one that waits for others whom an interruption kept from coming."""
+        self.over.set()
+        self._line.abort()
 
     def work(self, network: Network) -> None:
         """One thread's part. A round that ends after the others have stopped does not count."""

@@ -4,8 +4,10 @@ A schedule says that a device runs task after task, each for several elements of
 literally (all elements of a task, then all of the next) what a task leaves behind for B elements
 has gone from the caches when the next one reads it; an element at a time through the whole model,
 weights have. Between the two: the executions of a device are cut into *stretches*, and within a
-stretch each element goes through all of its tasks before the next element does. A stretch
-ends where its weights fill the second level cache of a core.
+stretch each element goes through all of its tasks before the next element does. Kernels ask for
+their weights ahead (`tvm_hetero.kernels.prefetch_blocks`), so weights that have to come from afar
+cost less than activations, and stretches are long: they end where the weights are some times what
+the second level cache of a core holds.
 
 No tensor gets later by it than the schedule says. The executions of a stretch are of the same
 elements and follow each other on their device, with no copy that it is busy with between them;
@@ -27,8 +29,8 @@ from itertools import accumulate
 
 from tvm_hetero.passes.dataflow import LoweredMain, tensor_bytes
 
-# Bytes of weights (see above): about what the second level cache of a core holds.
-MOST_WEIGHTS = 1 << 20
+# Bytes of weights (see above).
+MOST_WEIGHTS = 4 << 20
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,12 @@ def test_devices_that_are_unlike_by_what_the_network_takes() -> None:
     assert groups == [("one", "third"), ("two", "fourth")]
 
 
+def test_what_was_disturbed_does_not_count() -> None:
+    busy = {"a": {"one": 1.0, "two": 1.5}, "b": {"one": 2.0, "two": 1.9}}
+    even = evened(busy, [("one", "two")], COSTS)
+    assert even == {"a": {"one": 1.0, "two": 1.0}, "b": {"one": 2.0, "two": 2.0}}
+
+
 def test_devices_that_do_not_run_the_same_tasks() -> None:
     assert alike(Platform((ONE, TWO)), {**SECONDS, "c": {"one": 1e-9}}) == []
     assert alike(Platform((ONE, TWO)), {"a": {"one": 1.0}}) == []
