@@ -23,7 +23,7 @@ from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.partition import make_problem
 from tvm_hetero.platform import Device, Link, Platform
-from tvm_hetero.problem import Problem
+from tvm_hetero.problem import Cost, Problem
 
 FEW = Rounds(budget=0.02, most=5, most_turns=2, noise=math.inf)
 PLATFORM = two_cpus()
