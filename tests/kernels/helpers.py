@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import tvm
-from tvm import relax, tirx
+from tvm import relax, s_tir, tirx
 
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.facts import vector_unit
@@ -80,3 +80,18 @@ def check(
             actual = run(scheduled(lowered, target), target, *inputs)
             np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4 * spread)
     return lowered
+
+
+def walk(
+    node: tirx.Stmt, meet: Callable[[tirx.Stmt, list[tirx.For]], None], *around: tirx.For
+) -> None:
+    """Tell of every block and other statement below, each with the loops around it."""
+    if isinstance(node, tirx.SeqStmt):
+        for child in node.seq:
+            walk(child, meet, *around)
+    elif isinstance(node, tirx.For):
+        walk(node.body, meet, *around, node)
+    else:
+        meet(node, list(around))
+        if isinstance(node, s_tir.SBlockRealize):
+            walk(node.block.body, meet, *around)

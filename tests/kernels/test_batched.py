@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 from tvm import relax, s_tir, tirx
 from tvm.target import codegen
 
-from tests.kernels.helpers import AVX2, AVX512, CUDA, SSE, TWO_CORES, model, random, runs_here
+from tests.kernels.helpers import (
+    AVX2,
+    AVX512,
+    CUDA,
+    SSE,
+    TWO_CORES,
+    model,
+    random,
+    runs_here,
+    walk,
+)
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.batched import batch_of_kernel, batched, params_of, single
 from tvm_hetero.kernels.blocks import uses
@@ -176,33 +186,27 @@ def _loops_of_weights(func: tirx.PrimFunc, weight: tirx.Var) -> tuple[list[int],
     Those of more than one step, around the block that reads weights. Its accumulators have the
     elements first, or as rows where there is only one matrix.
     """
-    loops: list[tirx.For] = []
     found: list[tuple[list[int], list[int]]] = []
 
-    def deciding(realize: s_tir.SBlockRealize, index: tirx.PrimExpr) -> list[int]:
+    def deciding(
+        realize: s_tir.SBlockRealize, loops: list[tirx.For], index: tirx.PrimExpr
+    ) -> list[int]:
         iters = [v.var for v in realize.block.iter_vars]
         (value,) = tirx.IndexMap(iters, [index], None).map_indices(list(realize.iter_values))
         long = [(i, loop.loop_var) for i, loop in enumerate(loops) if int(loop.extent) > 1]
         return [i for i, var in long if uses(value, var)]
 
-    def visit(node: tirx.Stmt) -> None:
-        if isinstance(node, tirx.SeqStmt):
-            for child in node.seq:
-                visit(child)
-        elif isinstance(node, tirx.For):
-            loops.append(node)
-            visit(node.body)
-            loops.pop()
-        elif isinstance(node, s_tir.SBlockRealize):
-            for region in node.block.reads:
-                if region.source.same_as(weight):
-                    read = [i for r in region.region for i in deciding(node, r.min)]
-                    written = node.block.writes[0]
-                    axis = 0 if int(written.source.ty.shape[0]) > 1 else 2
-                    found.append((read, deciding(node, written.region[axis].min)))
-            visit(node.block.body)
+    def meet(node: tirx.Stmt, loops: list[tirx.For]) -> None:
+        if not isinstance(node, s_tir.SBlockRealize):
+            return
+        for region in node.block.reads:
+            if region.source.same_as(weight):
+                read = [i for r in region.region for i in deciding(node, loops, r.min)]
+                written = node.block.writes[0]
+                axis = 0 if int(written.source.ty.shape[0]) > 1 else 2
+                found.append((read, deciding(node, loops, written.region[axis].min)))
 
-    visit(func.body)
+    walk(func.body, meet)
     ((weights, elements),) = found
     return weights, elements
 

@@ -9,9 +9,9 @@ from math import prod
 import pytest
 import tvm
 import tvm_ffi
-from tvm import relax, s_tir, tirx
+from tvm import relax, tirx
 
-from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, model, random
+from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, model, random, walk
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.kernels.prefetch import LINE
@@ -33,25 +33,15 @@ def _convolution(channels: int, size: int, width: int, images: int = 1) -> tirx.
 
 def _asked(func: tirx.PrimFunc) -> list[Asked]:
     """What a kernel asks for, with the loops around it."""
-    loops: list[tirx.For] = []
     found: list[Asked] = []
 
-    def visit(node: tirx.Stmt) -> None:
-        if isinstance(node, tirx.SeqStmt):
-            for child in node.seq:
-                visit(child)
-        elif isinstance(node, tirx.For):
-            loops.append(node)
-            visit(node.body)
-            loops.pop()
-        elif isinstance(node, s_tir.SBlockRealize):
-            visit(node.block.body)
-        elif isinstance(node, tirx.Evaluate):
+    def meet(node: tirx.Stmt, loops: list[tirx.For]) -> None:
+        if isinstance(node, tirx.Evaluate):
             loads: list[tirx.BufferLoad] = []
             tvm_ffi.structural_walk(node, (tvm.ir.expr.TensorLoad, loads.append))
-            found.extend((load, list(loops)) for load in loads)
+            found.extend((load, loops) for load in loads)
 
-    visit(func.body)
+    walk(func.body, meet)
     return found
 
 
