@@ -97,8 +97,6 @@ def _soak_goals(document: Document) -> list[list[str]]:
 
 
 def _leak_goals(document: Document) -> list[list[str]]:
-    if "rests" not in document:  # results from before it was measured
-        return []
     heap, blocks = document["heap_growth"], document["block_growth"]
     return [
         goal("soak: bytes that a request leaves in use", f"< {LEFT_BYTES:g}", f"{heap:+.2f}",
@@ -227,8 +225,6 @@ def _soak(document: Document) -> str:
 
 def _left_behind(document: Document) -> str:
     """What was in use between requests; glibc's arenas are what else is resident."""
-    if "rests" not in document:
-        return ""
     heap = [rest["heap_bytes"] / 2**20 for rest in document["rests"]]
     return (
         f" (freed memory stays in glibc's arenas, whose records make it grow); in use while no "
