@@ -36,7 +36,7 @@ from tvm_hetero.kernels.implementations import (
 )
 from tvm_hetero.targets import device_target
 
-HASTY = Effort(budget=0.001, rounds=1, time_limit=3.0)
+HASTY = Effort(budget=0.001, rounds=1, time_limit=6.0)
 SLOW, QUICK = sleeping("slow", 3000), sleeping("quick", 0)
 PLATFORM = here()
 TARGET = str(device_target(PLATFORM.devices[0]))
@@ -107,7 +107,7 @@ BAD = [
     (aborting, "SIGABRT"),
     (segfaulting, "SIGSEGV"),
     (unbuildable, "cannot be compiled"),
-    (hanging, "did not end within 3 s"),
+    (hanging, "did not end within 6 s"),
 ]
 
 
