@@ -17,6 +17,8 @@ import tvm
 
 from tvm_hetero.choices import Choice, choices_from_dict, choices_to_dict
 from tvm_hetero.documents import canonical_json, parse_document
+from tvm_hetero.errors import UsageError
+from tvm_hetero.kernels.batched import batched
 from tvm_hetero.kernels.implementations import RULE, TUNED, with_implementation
 from tvm_hetero.platform import Device
 from tvm_hetero.targets import device_target
@@ -47,9 +49,32 @@ def choices_of(mod: tvm.IRModule) -> tuple[Choice, ...]:
 
 
 def implemented(
-    mod: tvm.IRModule, func: tvm.tirx.PrimFunc, kernel: str, device: Device, implementation: str
+    mod: tvm.IRModule,
+    func: tvm.tirx.PrimFunc,
+    kernel: str,
+    device: Device,
+    implementation: str,
+    elements: int = 1,
+    shared: Sequence[int] = (),
 ) -> tvm.tirx.PrimFunc:
-    """A kernel of `mod`, to be computed on `device` in the way that its cost is that of."""
+    """A kernel of `mod`, to be computed on `device` in the way that its cost is that of.
+
+    One for several elements at once, with `shared` for its constants, is computed by its rule.
+
+    Raises
+    ------
+    UsageError
+        If there is no kernel for several elements of this one.
+    """
+    if elements > 1:
+        try:
+            return batched(func, elements, shared)
+        except ValueError as error:
+            raise UsageError(
+                f"kernel {kernel!r} on device {device.name!r}: the cost is that of a kernel for "
+                f"{elements} elements at once, which cannot be made ({error}); take {elements} out "
+                "of the task's sizes in the problem"
+            ) from None
     if implementation != TUNED:
         return with_implementation(func, implementation)
     trace = _traces(mod).get(kernel, {}).get(device.name) or _stored_trace(func, device)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.batched import batch_of_kernel, batched, shared_of
+from tvm_hetero.kernels.batched import batch_of_kernel, shared_of
 from tvm_hetero.kernels.implementations import RULE, implementation_of
 from tvm_hetero.passes.annotate_devices import DEVICE, KERNEL, is_annotated, strip_devices
 from tvm_hetero.passes.dataflow import LoweredMain, read_main
@@ -64,12 +64,8 @@ def network_kernels(
     names: dict[str, str] = {}
     kernels: dict[str, tvm.tirx.PrimFunc] = {}
     for kernel in _wanted(read_main(mod), costs):
-        func = mod[kernel.gvar]
-        if kernel.size == 1:
-            func = implemented(mod, func, kernel.gvar.name_hint, device, kernel.implementation)
-        else:
-            func = batched(func, kernel.size, kernel.shared)
-        name = kernel.gvar.name_hint
+        name, how = kernel.gvar.name_hint, (kernel.implementation, kernel.size, kernel.shared)
+        func = implemented(mod, mod[kernel.gvar], name, device, *how)
         symbol = _symbol(name, func)
         if names.setdefault(symbol, name) != name:
             raise ModelError(
@@ -112,6 +108,6 @@ def _suffix(func: tvm.tirx.PrimFunc) -> str:
     """What a kernel's symbol has behind its name: how it is computed, for how many elements."""
     count = batch_of_kernel(func)
     if count > 1:
-        return f"__x{count}_{'_'.join(map(str, shared_of(func)))}"
+        return f"__x{count}" + "".join(f"_{position}" for position in shared_of(func))
     implementation = implementation_of(func)
     return "" if implementation == RULE else f"__{implementation}"

@@ -14,7 +14,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_hetero.kernels.batched import batched, single
+from tvm_hetero.kernels.batched import single
 from tvm_hetero.kernels.implementations import RULE, without_implementation
 from tvm_hetero.passes.dataflow import TASK_IDS, KernelCall, LoweredMain, Root, names_of
 from tvm_hetero.passes.elements import MARK, batch_of, element_names, task_name
@@ -186,11 +186,11 @@ class MainWriter:
         vdevice = self._vdevice(key.device)
         if vdevice is None or self.problem is None:
             return self._builder.add_func(func, key.name)
-        row, name = self.problem.platform.devices[key.device], f"d{key.device}_{key.name}"
-        if key.elements > 1:
-            func, name = batched(func, key.elements, key.shared), f"{name}_x{key.elements}"
-        else:
-            func = implemented(self.mod, func, key.name, row, key.implementation)
+        row = self.problem.platform.devices[key.device]
+        how = (key.implementation, key.elements, key.shared)
+        func = implemented(self.mod, func, key.name, row, *how)
+        several = f"_x{key.elements}" if key.elements > 1 else ""
+        name = f"d{key.device}_{key.name}{several}"
         func = func.with_attr("target", vdevice.target).with_attr(KERNEL, key.name)
         return self._builder.add_func(func.with_attr(DEVICE, row.name), name)
 

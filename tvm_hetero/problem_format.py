@@ -37,9 +37,7 @@ def load_problem(path: str | os.PathLike[str]) -> Problem:
 def problem_from_dict(data: object, where: str = "problem") -> Problem:
     """Make a problem of a parsed document (see `load_problem`)."""
     check_format(data, FORMAT, where)
-    row = check_keys(
-        data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"]
-    )
+    row = check_keys(data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"])
     tasks = [_parse_task(t, f"{where}: task {i}") for i, t in enumerate(_rows(row, "tasks", where))]
     edges = [_parse_edge(e, f"{where}: edge {i}") for i, e in enumerate(_rows(row, "edges", where))]
     try:
@@ -114,11 +112,7 @@ def _parse_task(data: object, where: str) -> tuple[Task, dict[str, Cost]]:
 def _with_implementations(costs: dict[str, Cost], data: object, where: str) -> dict[str, Cost]:
     """Costs with what `implementation` says of each device; the others are of the rule."""
     where = f"{where}: implementation"
-    if not isinstance(data, Mapping):
-        raise FormatError(f"{where}: expected {{device: name}}, got {data!r:.80}")
-    for device, name in data.items():
-        if device not in costs:
-            raise FormatError(f"{where}: there is no cost on {device!r}{nearest(device, costs)}")
+    for device, name in _by_device(data, costs, "name", where).items():
         if name not in IMPLEMENTATIONS:
             raise FormatError(f"{where}: expected one of {IMPLEMENTATIONS}, got {name!r:.80}")
         costs[device] = replace(costs[device], implementation=name)
@@ -128,16 +122,22 @@ def _with_implementations(costs: dict[str, Cost], data: object, where: str) -> d
 def _with_sizes(costs: dict[str, Cost], data: object, where: str) -> dict[str, Cost]:
     """Costs with what `sizes` says of each device; the others' kernels compute one element."""
     where = f"{where}: sizes"
-    if not isinstance(data, Mapping):
-        raise FormatError(f"{where}: expected {{device: [1, ...]}}, got {data!r:.80}")
-    for device, row in data.items():
-        if device not in costs:
-            raise FormatError(f"{where}: there is no cost on {device!r}{nearest(device, costs)}")
+    for device, row in _by_device(data, costs, "[1, ...]", where).items():
         if not isinstance(row, list) or any(type(n) is not int for n in row):
             raise FormatError(f"{where}: expected a list of whole numbers, got {row!r:.80}")
         check_sizes(row, f"{where} on {device!r}")
         costs[device] = replace(costs[device], sizes=tuple(row))
     return costs
+
+
+def _by_device(data: object, costs: Mapping[str, Cost], what: str, where: str) -> Mapping[str, Any]:
+    """A row that says something of some of the devices that a task has a cost on."""
+    if not isinstance(data, Mapping):
+        raise FormatError(f"{where}: expected {{device: {what}}}, got {data!r:.80}")
+    for device in data:
+        if device not in costs:
+            raise FormatError(f"{where}: there is no cost on {device!r}{nearest(device, costs)}")
+    return data
 
 
 def parse_cost(data: object, where: str) -> Cost:

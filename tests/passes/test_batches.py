@@ -21,10 +21,13 @@ from tests.models import (
     with_sizes,
 )
 from tests.passes.test_annotate_devices import Chain, body
+from tvm_hetero.errors import UsageError
 from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
 from tvm_hetero.passes.dataflow import TASK_IDS, read_main
 from tvm_hetero.passes.elements import batch_of, plain_task, split_task
-from tvm_hetero.problem import Objective
+from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.runtime.compile import build
+from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import solve
 
 PLATFORM = two_cpus()
@@ -163,6 +166,34 @@ def test_elements_that_are_computed_at_once():
     names = [main.tensor_name(main.root(result)) for result in main.results()]
     assert names == ["1.negative#0", "1.negative#1", "1.negative#2"]
     assert tvm_ffi.structural_equal(strip_devices(after), strip_devices(Chain))
+
+
+def with_twos(mod: tvm.IRModule, *sizes: int) -> tuple[Problem, Schedule]:
+    """Two elements on the big core, and a cost of its first task for so many at once."""
+    problem = unit_problem(mod, PLATFORM, 2)
+    costs = {task: dict(row) for task, row in problem.costs.items()}
+    costs["0.twice"]["big"] = replace(costs["0.twice"]["big"], sizes=(1, *sizes))
+    problem = replace(problem, costs=costs)
+    steps = [(task, "big", (0, 1)) for task in ("0.twice", "1.negative")]
+    return problem, as_schedule(problem, steps)
+
+
+def test_a_kernel_that_cannot_be_had_for_several_elements_is_named():
+    (twice,) = [gv for gv in Chain.get_global_vars() if gv.name_hint == "twice"]
+    mod = tvm.IRModule(dict(Chain.functions.items()))
+    mod[twice] = mod[twice].with_attr("tirx.is_scheduled", True)
+    with pytest.raises(UsageError, match=r"'twice' on device 'big'.* 2 elements at once.*sizes"):
+        annotate_devices(mod, *with_twos(mod, 2))
+
+
+def test_kernels_for_more_elements_than_a_batch_has_are_not_built():
+    executable = build(annotate_devices(Chain, *with_twos(Chain, 2, 1_000_000)))
+    kernels = {
+        call["kernel"]
+        for step in executable.variants["partition"].plan["steps"]
+        for call in step["calls"]
+    }
+    assert kernels == {"twice__x2", "negative"}
 
 
 def last_end(mod: tvm.IRModule) -> float:

@@ -3,8 +3,7 @@
 Problem
     Tiles read a block of weights one after the other, from the second-level cache all but the
     first. That one reads it from beyond, and a core's own prefetcher does not follow it at the
-    pace of the arithmetic: of a 1x1 convolution of 2048 channels at 7x7 that took a third of the
-    time, of a product of 32 rows by 768 x 3072 a fifth.
+    pace of the arithmetic: where a block meets few tiles, that is much of the time.
 
 Answer
     Each step of the reduction asks for a line or some of the *next* block; the tiles of a block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,12 @@ def _kernels(
 
 
 def _costs(problem: Problem, device: str) -> dict[str, Cost]:
-    """The cost of each task that a device can run."""
-    return {task: row[device] for task, row in problem.costs.items() if device in row}
+    """The cost of each task that a device can run, without sizes that no batch is of."""
+    own = {task: row[device] for task, row in problem.costs.items() if device in row}
+    return {
+        task: replace(cost, sizes=tuple(n for n in cost.sizes if n <= problem.batch))
+        for task, cost in own.items()
+    }
 
 
 def _libraries(
