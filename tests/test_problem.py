@@ -112,7 +112,7 @@ def test_refused_objectives(objective: Objective, message: str) -> None:
         ({"b": {"big": Cost(((1, math.inf),))}}, "expected a finite time"),
         (
             {"b": {"big": replace(ONE, sizes=(2, 4))}},
-            "'b' on 'big': sizes: expected rising numbers from 1, got [2, 4]",
+            "sizes of task 'b' on 'big': expected rising numbers from 1, got [2, 4]",
         ),
         ({"b": {"big": replace(ONE, sizes=(1, 4, 4))}}, "rising numbers from 1, got [1, 4, 4]"),
         ({"b": {"big": replace(ONE, sizes=())}}, "rising numbers from 1, got []"),

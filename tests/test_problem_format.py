@@ -130,7 +130,7 @@ def test_whole_numbers_and_floats_are_one_problem() -> None:
         (["tasks", 1, "sizes"], {"little": [1]}, "sizes: there is no cost on 'little'"),
         (["tasks", 1, "sizes"], {"big": 4}, "sizes: expected a list of whole numbers, got 4"),
         (["tasks", 1, "sizes"], {"big": [1, True]}, "a list of whole numbers"),
-        (["tasks", 1, "sizes"], {"big": [4]}, r"on 'big': sizes: expected rising .* got \[4\]"),
+        (["tasks", 1, "sizes"], {"big": [4]}, r"sizes on 'big': expected rising .* got \[4\]"),
         (["tasks", 1, "sizes"], {"big": [1, 4, 2]}, r"rising numbers from 1, got \[1, 4, 2\]"),
         (["tasks", 1, "cost", "big"], -1, "cost on 'big': expected a finite number of at least 0"),
         (["tasks", 1, "cost", "big"], "fast", "cost on 'big': expected number"),

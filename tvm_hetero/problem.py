@@ -231,7 +231,7 @@ def _check_costs(problem: Problem) -> None:
                     f"{problem.platform.name!r} lacks{nearest(device, problem.platform.index)}"
                 )
             _check_points(row[device].points, f"task {task!r} on {device!r}")
-            check_sizes(row[device].sizes, f"task {task!r} on {device!r}")
+            check_sizes(row[device].sizes, f"sizes of task {task!r} on {device!r}")
             if row[device].implementation not in IMPLEMENTATIONS:
                 raise FormatError(
                     f"task {task!r} on {device!r}: unknown implementation "
@@ -248,7 +248,7 @@ def check_sizes(sizes: Sequence[int], where: str) -> None:
         If they do not rise from 1.
     """
     if not sizes or sizes[0] != 1 or any(b <= a for a, b in pairwise(sizes)):
-        raise FormatError(f"{where}: sizes: expected rising numbers from 1, got {list(sizes)}")
+        raise FormatError(f"{where}: expected rising numbers from 1, got {list(sizes)}")
 
 
 def _check_points(points: Sequence[tuple[int, float]], where: str) -> None:
