@@ -89,3 +89,7 @@ class SolverFault(SolverError):
 
 class SolverWarning(UserWarning):
     """A solver failed and another one's answer was given; the text names both."""
+
+
+class NodeLost(RunError):
+    """A machine of a cluster died or stalled, and its state is gone: recover, and begin again."""

@@ -1,0 +1,1 @@
+"""Tokens out of a decoder: sampling, sequences, continuous batching. Nothing here needs TVM."""
