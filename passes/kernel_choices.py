@@ -77,7 +77,7 @@ def implemented(
             ) from None
     if implementation != TUNED:
         return with_implementation(func, implementation)
-    trace = _traces(mod).get(kernel, {}).get(device.name) or _stored_trace(func, device)
+    trace = traces_of(mod).get(kernel, {}).get(device.name) or _stored_trace(func, device)
     if trace is not None:
         return with_implementation(func, TUNED, trace)
     warnings.warn(
@@ -88,7 +88,8 @@ def implemented(
     return with_implementation(func, RULE)
 
 
-def _traces(mod: tvm.IRModule) -> dict[str, Any]:
+def traces_of(mod: tvm.IRModule) -> dict[str, Any]:
+    """The traces of tuned schedules that a module carries: kernel -> device -> trace."""
     text = mod.attrs.get(TRACES) if mod.attrs is not None else None
     return {} if text is None else dict(json.loads(str(text)))
 
