@@ -1,0 +1,178 @@
+"""Attention over a cache, beside the same in NumPy's float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import tvm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.helpers import AVX2, AVX512, SSE, random, runs_here
+from tvm_hetero.errors import ModelError
+from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.attention import attend, attention_of
+
+PLAIN = tvm.target.Target("llvm")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What `attend` takes."""
+
+    heads: int
+    kv_heads: int
+    size: int
+    length: int
+    rows: int = 1
+    scale: float | None = None
+    rotary: int = 0
+    dtype: str = "float32"
+
+    def kernel(self):
+        return attend(**vars(self))
+
+    def inputs(self, position):
+        """Arguments of the kernel: what was never written is no number."""
+        kv, cache = self.kv_heads * self.size, (self.kv_heads, self.length, self.size)
+        first = min(max(position, 0), self.length - 1)
+        caches = [random(seed, *cache) for seed in (3, 4)]
+        for tensor in caches:
+            tensor[:, first:] = np.nan
+        angles = random(5, self.length, self.rotary // 2)
+        return [
+            random(0, self.rows, self.heads * self.size),
+            random(1, self.rows, kv),
+            random(2, self.rows, kv),
+            np.array([position], np.int32),
+            *(stored(tensor, self.dtype) for tensor in caches),
+            *([np.hstack([np.cos(angles), np.sin(angles)])] if self.rotary else []),
+            np.full((self.rows, self.heads * self.size), np.nan, np.float32),
+        ]
+
+
+def stored(values, dtype):
+    import ml_dtypes
+
+    kind = {"bfloat16": ml_dtypes.bfloat16}.get(dtype, dtype)
+    return np.ascontiguousarray(values.astype(kind))
+
+
+def turned(s, numbers, angles):
+    """Heads [heads, size], their first numbers turned by (cosines, sines)."""
+    half, result = s.rotary // 2, numbers.copy()
+    cosine, sine = angles[:half], angles[half:]
+    first, second = numbers[:, :half], numbers[:, half : s.rotary]
+    result[:, :half] = first * cosine - second * sine
+    result[:, half : s.rotary] = second * cosine + first * sine
+    return result
+
+
+def expected(s, arguments):
+    """The caches and the result, computed in float64 (caches rounded to their type)."""
+    q, k, v, position, keys, values, *table, _ = arguments
+    dtype, first = keys.dtype, min(max(int(position[0]), 0), s.length - 1)
+    keys, values, out = keys.astype(np.float64), values.astype(np.float64), []
+    scale = s.size**-0.5 if s.scale is None else s.scale
+    for i in range(s.rows):
+        row = first + i
+        if row < s.length:
+            key = k[i].reshape(s.kv_heads, s.size).astype(np.float64)
+            if table:
+                key = turned(s, key, table[0][row])
+            keys[:, row] = key.astype(np.float32).astype(dtype)
+            values[:, row] = v[i].reshape(s.kv_heads, s.size).astype(dtype)
+        row = min(row, s.length - 1)
+        query = q[i].reshape(s.heads, s.size).astype(np.float64)
+        if table:
+            query = turned(s, query, table[0][row])
+        group = s.heads // s.kv_heads
+        for h in range(s.heads):
+            seen = slice(0, row + 1)
+            w = scale * keys[h // group, seen] @ query[h]
+            w = np.exp(w - w.max())
+            out.append(w / w.sum() @ values[h // group, seen])
+    return keys, values, np.array(out).reshape(s.rows, -1)
+
+
+def called(func, target, arguments):
+    """What a kernel leaves in its arguments."""
+    mod = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
+    tensors = [tvm.runtime.tensor(a) for a in arguments]
+    tvm.runtime.Executable(tvm.tirx.build(mod, target=target)).jit()["main"](*tensors)
+    return [t.numpy() for t in tensors]
+
+
+def check(s, positions, targets=(AVX512, AVX2, SSE), tolerance=2e-5):
+    functions = [(s.kernel(), PLAIN)]
+    functions += [(schedule_kernel(s.kernel(), t), t) for t in targets if runs_here(t)]
+    for position in positions:
+        arguments = s.inputs(position)
+        keys, values, out = expected(s, arguments)
+        for func, target in functions:
+            got = called(func, target, arguments)
+            # A key is turned in float32: half a unit of the cache's type more or less.
+            close = 1e-6 if s.dtype == "float32" else 0.01
+            np.testing.assert_allclose(got[4].astype(float), keys, rtol=close, atol=close)
+            np.testing.assert_array_equal(got[5].astype(float), values)
+            np.testing.assert_allclose(got[-1], out, rtol=tolerance, atol=tolerance)
+
+
+def test_one_token():
+    check(Sizes(4, 4, 16, 40), [0, 1, 15, 16, 39])
+
+
+def test_shared_keys_and_turned_heads():
+    check(Sizes(8, 2, 32, 33, rotary=32), [0, 7, 32])
+    check(Sizes(2, 1, 16, 20, rotary=8, scale=0.7), [3, 19])
+
+
+def test_a_chunk_and_its_padding():
+    check(Sizes(2, 2, 16, 24, rows=7, rotary=16), [0, 10, 17, 20, 23])
+
+
+@pytest.mark.parametrize("position", [-5, 1000])
+def test_position_is_clamped(position):
+    check(Sizes(2, 1, 8, 12, rows=2), [position])
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_caches(dtype):
+    check(Sizes(4, 2, 32, 24, rows=2, dtype=dtype, rotary=32), [0, 11, 23], tolerance=0.02)
+
+
+@settings(max_examples=8)
+@given(data=st.data())
+def test_any_sizes(data):
+    kv_heads, size = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 40))
+    length = data.draw(st.integers(1, 50))
+    s = Sizes(
+        kv_heads * data.draw(st.integers(1, 4)),
+        kv_heads,
+        size,
+        length,
+        data.draw(st.integers(1, 9)),
+        rotary=2 * data.draw(st.integers(0, size // 2)),
+    )
+    check(s, [data.draw(st.integers(0, length - 1))], [AVX512])
+
+
+def test_the_kernel_says_what_it_is():
+    func = Sizes(8, 2, 32, 100, rows=3, rotary=16).kernel()
+    assert func.attrs["hetero.flops"] == 4 * 3 * 8 * 32 * 100 / 2
+    assert int(func.attrs["op_pattern"]) == 8
+    again = tvm.ir.load_json(tvm.ir.save_json(func))
+    assert attention_of(again) == attention_of(func)
+    assert attention_of(func).scale == pytest.approx(32**-0.5)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [Sizes(3, 2, 8, 10), Sizes(0, 1, 8, 10), Sizes(2, 2, 8, 10, rotary=3),
+     Sizes(2, 2, 8, 10, rotary=10), Sizes(2, 2, 8, 10, dtype="int8")],
+)  # fmt: skip
+def test_no_such_kernel(sizes):
+    with pytest.raises(ModelError, match="expected"):
+        sizes.kernel()

@@ -1,0 +1,133 @@
+"""What all kernels of attention share: parameters, tensors, the turning of a head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tvm import tirx
+
+from .nests import INDEX
+from .statements import bound, load, loop, tensor, vectors, whole
+
+if TYPE_CHECKING:
+    Expr = Any
+    # The number j of a head; what stores one.
+    Read = Callable[[Expr], Expr]
+    Write = Callable[[Expr, Expr], tirx.Stmt]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The parameters of an attention kernel; see `attention.attend`."""
+
+    heads: int
+    kv_heads: int
+    size: int
+    length: int
+    rows: int
+    scale: float
+    rotary: int
+    dtype: str
+
+    @property
+    def group(self) -> int:
+        """Heads that read the same keys."""
+        return self.heads // self.kv_heads
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The parameters of the function, in their order; ``table`` only where ``rotary``."""
+
+    q: tirx.Var
+    k: tirx.Var
+    v: tirx.Var
+    position: tirx.Var
+    keys: tirx.Var
+    values: tirx.Var
+    table: tirx.Var | None
+    out: tirx.Var
+
+    @property
+    def params(self) -> list[tirx.Var]:
+        """All of them."""
+        table = [] if self.table is None else [self.table]
+        new = [self.q, self.k, self.v, self.position]
+        return [*new, self.keys, self.values, *table, self.out]
+
+    @property
+    def written(self) -> list[tirx.Var]:
+        """Those that the kernel writes."""
+        return [self.keys, self.values, self.out]
+
+
+def tensors_of(a: Attention) -> Tensors:
+    """Fresh parameters."""
+    cache = [a.kv_heads, a.length, a.size]
+    return Tensors(
+        tensor("q", [a.rows, a.heads * a.size]),
+        tensor("k", [a.rows, a.kv_heads * a.size]),
+        tensor("v", [a.rows, a.kv_heads * a.size]),
+        tensor("position", [1], "int32"),
+        tensor("keys", cache, a.dtype),
+        tensor("values", cache, a.dtype),
+        tensor("table", [a.length, a.rotary]) if a.rotary else None,
+        tensor("out", [a.rows, a.heads * a.size]),
+    )
+
+
+def first_row(a: Attention, tensors: Tensors) -> tuple[Expr, tirx.Stmt]:
+    """The row of the first token, clamped, and the statement that finds it."""
+    given = tirx.Cast(INDEX, load(tensors.position, 0))
+    return bound("first", tirx.max(tirx.min(given, whole(a.length - 1)), whole(0)))
+
+
+def row_of(a: Attention, first: Expr, i: Expr) -> Expr:
+    """The last row that token ``i`` reads: its own, or the last one of the cache."""
+    return tirx.min(first + i, whole(a.length - 1))
+
+
+def cast(value: Expr, dtype: str) -> Expr:
+    """The value in another type, where it is of another."""
+    return value if str(value.ty.dtype) == dtype else tirx.Cast(dtype, value)
+
+
+def turned(
+    a: Attention, tensors: Tensors, row: Expr, read: Read, write: Write, lanes: int = 1
+) -> list[tirx.Stmt]:
+    """A head's numbers, turned by the angles of a row, written one by one or in vectors."""
+    half, table = a.rotary // 2, tensors.table
+    if table is None:
+        return [vectors("j", a.size, lanes, lambda j: write(j, read(j)))]
+
+    def pair(j: Expr) -> list[tirx.Stmt]:
+        cosine, sine = load(table, row, j), load(table, row, j + half)
+        one, other = read(j), read(j + half)
+        return [
+            write(j, one * cosine - other * sine),
+            write(j + half, other * cosine + one * sine),
+        ]
+
+    rest = a.size - a.rotary
+    kept = [loop("j", rest, lambda j: write(j + a.rotary, read(j + a.rotary)))] if rest else []
+    return [vectors("j", half, lanes, pair), *kept]
+
+
+def written(
+    a: Attention, tensors: Tensors, first: Expr, i: Expr, g: Expr, lanes: int = 1
+) -> tirx.Stmt:
+    """A token's key and value of some head, into the caches."""
+    row = first + i
+
+    def key(j: Expr, value: Expr) -> tirx.Stmt:
+        return tirx.BufferStore(tensors.keys, cast(value, a.dtype), [g, row, j])
+
+    def value(j: Expr) -> tirx.Stmt:
+        given = load(tensors.v, i, g * a.size + j)
+        return tirx.BufferStore(tensors.values, cast(given, a.dtype), [g, row, j])
+
+    turn = turned(a, tensors, row, lambda j: load(tensors.k, i, g * a.size + j), key, lanes)
+    copy = vectors("j", a.size, lanes, value)
+    return tirx.IfThenElse(row < a.length, tirx.SeqStmt([*turn, copy]), None)
