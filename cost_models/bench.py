@@ -17,6 +17,7 @@ from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.store import KernelKey
 from tvm_hetero.cost_models.worker import Worker, WorkerLost
 from tvm_hetero.errors import ProfileError
+from tvm_hetero.kernels.values import values_of
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.targets import dl_device
 
@@ -173,20 +174,23 @@ class Bench:
 
 
 def parameters(func: PrimFunc) -> list[dict[str, Any]]:
-    """Shape and type of each tensor that a function takes.
+    """Shape and type of each tensor that a function takes, and what fills it if it says so.
 
     Raises
     ------
     NotMeasured
         If a parameter is no tensor of a fixed shape: there is no data to run it on.
     """
-    result = []
+    result: list[dict[str, Any]] = []
+    values = values_of(func)
     for i, parameter in enumerate(func.params):
         try:
             shape = [int(extent) for extent in parameter.ty.shape]
             result.append({"shape": shape, "dtype": str(parameter.ty.dtype)})
         except (AttributeError, TypeError):
             raise NotMeasured(f"parameter {i} is no tensor of a fixed shape") from None
+        if i in values:
+            result[-1]["value"] = values[i]
     return result
 
 

@@ -173,10 +173,11 @@ class Session:
     def _arguments(self, run: Run, draw: Draw = sample) -> list[Any]:
         import tvm
 
-        return [
-            tvm.runtime.tensor(draw(i, p["shape"], p["dtype"]), self.device)
-            for i, p in enumerate(run.parameters)
-        ]
+        arrays = [draw(i, p["shape"], p["dtype"]) for i, p in enumerate(run.parameters)]
+        for array, parameter in zip(arrays, run.parameters, strict=True):
+            if "value" in parameter:
+                array.fill(parameter["value"])
+        return [tvm.runtime.tensor(array, self.device) for array in arrays]
 
     def _first_call(self, run: Run) -> Call:
         """Call a function once; all arguments afterwards: which are outputs need not be known."""

@@ -25,6 +25,9 @@ from tvm_hetero.passes.elements import element_name, split_task
 
 # Attribute of `main`: the ids of the tasks, in the order of the calls.
 TASK_IDS = "hetero_tasks"
+# And those that a front end sets and every pass keeps.
+INPUT_NAMES = "hetero_input_names"
+OUTPUT_NAMES = "hetero_output_names"
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,11 @@ class LoweredMain:
         return fields
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return tuple(kept_names(self.function, INPUT_NAMES, len(self.params), "input"))
+
+    @property
     def returns_tuple(self) -> bool:
         """Whether the function returns a tuple (perhaps of one tensor)."""
         return isinstance(self.function.ret_ty, relax.TupleType)
@@ -337,8 +345,12 @@ def tensor_bytes(ty: relax.TensorType) -> int:
 
 def names_of(mod: tvm.IRModule, attribute: str, count: int, stem: str) -> Sequence[str]:
     """Names kept in an attribute of ``main``, or `stem`0, `stem`1, ... where there are none."""
-    attrs = mod["main"].attrs
-    kept = attrs.get(attribute) if attrs else None
+    return kept_names(mod["main"], attribute, count, stem)
+
+
+def kept_names(function: relax.Function, attribute: str, count: int, stem: str) -> Sequence[str]:
+    """As `names_of`, for the function itself."""
+    kept = function.attrs.get(attribute) if function.attrs else None
     if kept is not None and len(kept) == count:
         return [str(name) for name in kept]
     return [f"{stem}{i}" for i in range(count)]

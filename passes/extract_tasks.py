@@ -14,6 +14,8 @@ import tvm
 from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.errors import ModelError
 from tvm_hetero.graph import Edge, Task, TaskGraph
+from tvm_hetero.passes.dataflow import INPUT_NAMES as INPUT_NAMES
+from tvm_hetero.passes.dataflow import OUTPUT_NAMES as OUTPUT_NAMES
 from tvm_hetero.passes.dataflow import (
     KernelCall,
     LoweredMain,
@@ -22,10 +24,10 @@ from tvm_hetero.passes.dataflow import (
     read_main,
     tensor_bytes,
 )
+from tvm_hetero.passes.states import state_bytes, state_sets, states_of
 
-# Attributes of `main` that a front end sets and every pass keeps.
-INPUT_NAMES = "hetero_input_names"
-OUTPUT_NAMES = "hetero_output_names"
+# Attribute of a kernel: its arithmetic.
+FLOPS = "hetero.flops"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class ExtractedTasks:
     kernel_of : the name of each task's kernel.
     inputs, outputs : names of the model's inputs and outputs, in order.
     input_readers : for each input, the tasks that read it; output_roots : what is returned.
+    states : which inputs are states (`tvm_hetero.passes.states`), by position.
+    state_bytes : of the states that a task keeps for one element, where it keeps any.
+    state_sets : how many sets of states there are room for.
     """
 
     main: LoweredMain
@@ -50,6 +55,9 @@ class ExtractedTasks:
     outputs: tuple[str, ...]
     input_readers: tuple[tuple[str, ...], ...]
     output_roots: tuple[Root | None, ...]
+    states: tuple[int, ...]
+    state_bytes: dict[str, int]
+    state_sets: int
 
 
 def extract_tasks(mod: tvm.IRModule) -> ExtractedTasks:
@@ -72,10 +80,13 @@ def extract_tasks(mod: tvm.IRModule) -> ExtractedTasks:
         graph=TaskGraph(tasks, _edges(main, ids)),
         kernels=tuple(kernels.values()),
         kernel_of={ids[call.position]: call.kernel.name_hint for call in main.calls},
-        inputs=tuple(names_of(mod, INPUT_NAMES, len(main.params), "input")),
+        inputs=main.inputs,
         outputs=tuple(names_of(mod, OUTPUT_NAMES, len(results), "output")),
         input_readers=_input_readers(main, ids),
         output_roots=tuple(main.root(result) for result in results),
+        states=states_of(main),
+        state_bytes=state_bytes(main),
+        state_sets=state_sets(main),
     )
 
 
@@ -85,10 +96,17 @@ def _distinct_kernels(mod: tvm.IRModule, main: LoweredMain) -> dict[str, Kernel]
         name = call.kernel.name_hint
         if name not in kernels:
             func = mod[call.kernel]
-            flops = float(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({name: func})))
+            flops = _flops(name, func)
             weights = tuple(i for i, c in enumerate(main.constants(call)) if c is not None)
             kernels[name] = Kernel(name, func, max(0.0, flops), _traffic(call), weights)
     return kernels
+
+
+def _flops(name: str, func: tvm.tirx.PrimFunc) -> float:
+    """Arithmetic of a kernel; it says so itself where that hangs on what it reads."""
+    if func.attrs is not None and FLOPS in func.attrs:
+        return float(func.attrs[FLOPS])
+    return float(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({name: func})))
 
 
 def _traffic(call: KernelCall) -> float:

@@ -63,22 +63,22 @@ def needs_io_tasks(platform: Platform) -> bool:
 
 def add_io_tasks(
     graph: TaskGraph,
-    inputs: Sequence[tuple[int, Sequence[str]]],
+    inputs: Sequence[tuple[int, Sequence[str]] | None],
     outputs: Sequence[tuple[str, str, int] | None],
 ) -> TaskGraph:
     """Add a task for every input and output.
 
     Parameters
     ----------
-    inputs : for each input its bytes and the tasks that read it.
+    inputs : for each input its bytes and the tasks that read it; None for a state, which is where
+        its reader is.
     outputs : for each output the task that makes it, its tensor and the tensor's bytes; None
         if no task makes it.
     """
-    tasks = [Task(input_task(i), INPUT_OP, output_bytes=size) for i, (size, _) in enumerate(inputs)]
+    given = [(i, *row) for i, row in enumerate(inputs) if row is not None]
+    tasks = [Task(input_task(i), INPUT_OP, output_bytes=size) for i, size, _ in given]
     edges = [
-        Edge(input_task(i), reader, size)
-        for i, (size, readers) in enumerate(inputs)
-        for reader in readers
+        Edge(input_task(i), reader, size) for i, size, readers in given for reader in readers
     ]
     ends = []
     for i, output in enumerate(outputs):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.passes.dataflow import LoweredMain, Root, original_position
 from tvm_hetero.passes.io_tasks import host_device, input_task, output_task
+from tvm_hetero.passes.states import state_readers
 from tvm_hetero.passes.stretches import Portion, stretches
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Execution, Schedule
@@ -90,6 +91,7 @@ def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> Layo
             "solve the problem that make_problem gave for this module"
         )
     moves = _moves(main, problem, schedule)
+    keepers = state_readers(main)
     host = (index[host_device(problem.platform)], 0.0)
     inputs, results = range(len(main.params)), range(len(main.results()))
     layout = Layout(
@@ -101,7 +103,12 @@ def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> Layo
             for call, task in enumerate(main.task_ids)
         },
         input_home=tuple(
-            tuple(places.get((input_task(i), element), host)[0] for i in inputs)
+            tuple(
+                places[main.task_ids[keepers[i]], element][0]
+                if i in keepers
+                else places.get((input_task(i), element), host)[0]
+                for i in inputs
+            )
             for element in batch
         ),
         output_home=tuple(

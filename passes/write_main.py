@@ -22,6 +22,7 @@ from tvm_hetero.passes.emit import Emitter, Place, with_vdevice
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.kernel_choices import implemented
 from tvm_hetero.passes.layout import Layout, Move, Run
+from tvm_hetero.passes.states import STATES, states_of
 from tvm_hetero.problem import Problem
 
 # Attributes of a kernel: its name before annotation, and the device that it is for.
@@ -235,9 +236,11 @@ class MainWriter:
     def _names_of_elements(self, batch: int) -> dict[str, list[str]]:
         inputs = names_of(self.mod, INPUT_NAMES, len(self.main.params), "input")
         outputs = names_of(self.mod, OUTPUT_NAMES, len(self.main.results()), "output")
+        states = [inputs[i] for i in states_of(self.main)]
         return {
             INPUT_NAMES: element_names(inputs, batch),
             OUTPUT_NAMES: element_names(outputs, batch),
+            **({STATES: element_names(states, batch)} if states else {}),
         }
 
 
@@ -250,4 +253,7 @@ def _with_plain_names(attrs: dict[str, Any], batch: int) -> dict[str, Any]:
         names = names[: len(names) // batch]
         if names != [f"{stem}{i}" for i in range(len(names))]:
             attrs[key] = names
+    if STATES in attrs:
+        names = [str(name).rpartition(MARK)[0] for name in attrs.pop(STATES)]
+        attrs[STATES] = names[: len(names) // batch]
     return attrs

@@ -153,6 +153,38 @@ void CheckFilled(const Plan& plan) {
   }
 }
 
+/*! \brief How many calls of kernels are given a step's `in`-th slot. */
+int CallsThatRead(const StepPlan& step, size_t in) {
+  int calls = 0;
+  for (const KernelCall& call : step.calls) {
+    calls += std::any_of(call.args.begin(), call.args.end(), [&](const ArgPlan& arg) {
+      return arg.kind == ArgKind::kIn && arg.where == static_cast<int64_t>(in);
+    });
+  }
+  return calls;
+}
+
+/*! \brief A state is written by the call that reads it, so there may be no other reader. */
+void CheckStates(const Plan& plan) {
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    const InputPlan& input = plan.inputs[i];
+    if (!input.is_state) continue;
+    int readers = 0;
+    for (const StepPlan& step : plan.steps) {
+      for (size_t in = 0; in < step.ins.size(); ++in) {
+        if (step.ins[in] != input.slot) continue;
+        readers += step.kind == StepKind::kKernels ? CallsThatRead(step, in) : 2;
+      }
+    }
+    for (const OutputPlan& output : plan.outputs) readers += output.slot == input.slot;
+    if (readers != 1) {
+      TVM_FFI_THROW(ValueError) << "plan: " << Quoted("inputs", i, input.name)
+                                << " is a state, expected exactly one call of a kernel to read it "
+                                << "(and write it), and no copy and no output";
+    }
+  }
+}
+
 void CheckSlotDevice(const Plan& plan, size_t step, int slot, DLDevice expected) {
   DLDevice actual = plan.DeviceOfSlot(slot);
   if (SameDevice(actual, expected)) return;
@@ -257,6 +289,7 @@ void CheckPlan(const Plan& plan) {
   CheckIndices(plan);
   CheckShapes(plan);
   CheckFilled(plan);
+  CheckStates(plan);
   CheckDevices(plan);
   CheckKernels(plan);
   CheckNoDeadlock(plan);

@@ -59,6 +59,14 @@ std::string JsonObject::String(const std::string& key) {
 
 int64_t JsonObject::Int(const std::string& key) { return AsInt(Take(key), document_, Place(key)); }
 
+bool JsonObject::Bool(const std::string& key) {
+  ffi::Any value = Take(key);
+  if (value.type_index() != ffi::TypeIndex::kTVMFFIBool) {
+    Fail(key, "is " + Shown(value) + ", expected true or false");
+  }
+  return value.cast<bool>();
+}
+
 std::vector<int> JsonObject::Ints(const std::string& key) {
   std::vector<int> numbers;
   for (const ffi::Any& item : List(key)) {

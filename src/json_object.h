@@ -31,6 +31,7 @@ class JsonObject {
   bool Has(const std::string& key) const;
   std::string String(const std::string& key);
   int64_t Int(const std::string& key);
+  bool Bool(const std::string& key);
   std::vector<int> Ints(const std::string& key);
   std::vector<int64_t> Int64s(const std::string& key);
   JsonObject Object(const std::string& key);

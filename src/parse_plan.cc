@@ -76,6 +76,13 @@ InputPlan ParseInput(JsonObject row) {
   input.slot = Index(row, "slot");
   input.shape = row.Int64s("shape");
   input.dtype = ParseType(row);
+  input.is_state = row.Has("state") && row.Bool("state");
+  if (row.Has("range")) {  // for who makes inputs up
+    std::vector<int64_t> range = row.Int64s("range");
+    if (range.size() != 2 || range[0] > range[1]) {
+      row.Fail("range", "is not the least and the largest number that the input may be");
+    }
+  }
   row.Finish();
   return input;
 }

@@ -18,7 +18,7 @@ from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import CostModel, Costs, Progress
 from tvm_hetero.cost_models.registry import by_name
 from tvm_hetero.errors import ProfileError
-from tvm_hetero.graph import TaskGraph
+from tvm_hetero.graph import Task, TaskGraph
 from tvm_hetero.instance import instance_of
 from tvm_hetero.passes.annotate_devices import (
     annotate_devices,
@@ -102,7 +102,7 @@ def make_problem(
         lower: tvm.transform.Pass = LowerToTasks(targets)
         mod = lower(mod)
         tasks = extract_tasks(mod)
-        graph = _with_io(tasks, platform)
+        graph = task_graph(tasks, platform, objective.batch)
         _check_room(graph, platform, objective)
     with _timed(seconds, "measure"):
         if isinstance(model, ProfiledCosts):
@@ -182,14 +182,21 @@ def _under_load(costs: Costs, platform: Platform) -> Costs:
     }
 
 
+def task_graph(tasks: ExtractedTasks, platform: Platform, batch: int) -> TaskGraph:
+    """The graph of a module's tasks, with those for inputs and outputs where some device has its
+    own memory, and with the states of a batch.
+    """
+    return _with_states(_with_io(tasks, platform), tasks, batch)
+
+
 def _with_io(tasks: ExtractedTasks, platform: Platform) -> TaskGraph:
     """The task graph, with tasks for inputs and outputs if some device has its own memory."""
     if not needs_io_tasks(platform):
         return tasks.graph
     main = tasks.main
     inputs = [
-        (tensor_bytes(param.ty), readers)
-        for param, readers in zip(main.params, tasks.input_readers, strict=True)
+        None if i in tasks.states else (tensor_bytes(param.ty), readers)
+        for i, (param, readers) in enumerate(zip(main.params, tasks.input_readers, strict=True))
     ]
     outputs = [
         None
@@ -198,6 +205,18 @@ def _with_io(tasks: ExtractedTasks, platform: Platform) -> TaskGraph:
         for root in tasks.output_roots
     ]
     return add_io_tasks(tasks.graph, inputs, outputs)
+
+
+def _with_states(graph: TaskGraph, tasks: ExtractedTasks, batch: int) -> TaskGraph:
+    """The task graph, with the states of a whole batch as memory of the tasks that keep them."""
+    if not tasks.state_bytes:
+        return graph
+
+    def keeping(task: Task) -> Task:
+        own = batch * tasks.state_sets * tasks.state_bytes.get(task.id, 0)
+        return replace(task, weight_bytes=task.weight_bytes + own)
+
+    return TaskGraph([keeping(task) for task in graph.tasks], graph.edges)
 
 
 def _with_choices(mod: tvm.IRModule, model: CostModel) -> tvm.IRModule:

@@ -8,7 +8,8 @@
  *   devices    places of memory and compute, as DLPack numbers them, and how large the memory is
  *   workers    threads, each with a device, the cores that it is pinned to, and a role
  *   slots      one tensor at one place, of a type known beforehand where kernels fill it
- *   inputs     slots that the caller fills (shape and dtype are checked), kept until replaced
+ *   inputs     slots that the caller fills (shape and dtype are checked), kept until replaced;
+ *              a state is one that the kernel which reads it writes in place
  *   constants  slots that the caller fills once
  *   outputs    slots that the caller reads after a run, in a shape of their own if they have one
  *   steps      kernels one after the other, calls of a function, and copies between devices
@@ -71,6 +72,9 @@ struct InputPlan {
   int slot;
   std::vector<int64_t> shape;
   DLDataType dtype;
+  //! Whether the kernel that reads it writes it in place: two requests in flight must not have it
+  //! in common, which is the caller's business.
+  bool is_state{false};
 };
 
 struct ConstantPlan {

@@ -57,6 +57,18 @@ BROKEN: dict[str, tuple[Change, list[str]]] = {
         ['"jump"', '"kernels", "call" or "copy"'],
     ),
     "dtype": (lambda p: p["inputs"][0].update(dtype="float99x"), ["inputs[0].dtype", "float32"]),
+    "number for a truth": (
+        lambda p: p["inputs"][0].update(state=1),
+        ["inputs[0].state is 1", "true or false"],
+    ),
+    "range that is none": (
+        lambda p: p["inputs"][0].update(range=[3, 2]),
+        ["inputs[0].range", "the least and the largest"],
+    ),
+    "state that many read": (
+        lambda p: p["inputs"][0].update(state=True),
+        ["inputs[0]", "is a state", "exactly one call"],
+    ),
     "no dtype at all": (lambda p: p["inputs"][0].update(dtype=""), ["inputs[0].dtype", "float32"]),
     "shape without dtype": (
         lambda p: p["slots"][1].update(shape=[2]),

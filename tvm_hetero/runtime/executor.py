@@ -16,6 +16,7 @@ import os
 import time
 import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -35,6 +36,7 @@ from tvm_hetero.runtime.measured import Measured
 from tvm_hetero.runtime.pending import Completions, Pending
 from tvm_hetero.runtime.spans import KernelTime as KernelTime
 from tvm_hetero.runtime.spans import TracedStep as TracedStep
+from tvm_hetero.runtime.state import State as State
 from tvm_hetero.runtime.stream import FOR_EVER, NO_DEADLINE, stream
 from tvm_hetero.schedule import Schedule
 
@@ -70,6 +72,7 @@ class Executor(Measured):
     ----------
     inputs : names, shapes and types; outputs : names, in the model's order.
     batch : how many elements a request has.
+    states : names of what the model keeps from one request to the next (`new_state`); mostly none.
     problem, schedule : what was solved to get this plan.
     variant : which plan of the executable runs.
     """
@@ -96,7 +99,13 @@ class Executor(Measured):
         weakref.finalize(self, self._native.close).atexit = False
 
     def run(
-        self, inputs: Inputs | None = None, /, *, deadline: float | None = None, **named: Any
+        self,
+        inputs: Inputs | None = None,
+        /,
+        *,
+        deadline: float | None = None,
+        state: State | None = None,
+        **named: Any,
     ) -> list[Any]:
         """Run the model once.
 
@@ -107,6 +116,8 @@ class Executor(Measured):
             and ``deadline``) goes into the mapping, or is written with underscores.
         deadline
             Seconds from now until it must be done.
+        state
+            Of a model that keeps one: what `new_state` gave, and no request in flight uses.
 
         Returns
         -------
@@ -120,14 +131,15 @@ class Executor(Measured):
         DeadlineError
             If it was not done in time.
         """
-        request = self._reader.read(merge_inputs(inputs, named))
-        ticket = self._submit(request, deadline, None, notify=False)
-        try:
-            self._native.wait(ticket, FOR_EVER)
-        except BaseException:  # Ctrl-C
-            self._native.forget(ticket)
-            raise
-        return join_outputs(self._stacks, request.merged, self._native.take(ticket))
+        request = self._request(merge_inputs(inputs, named), state)
+        with _holding(state):
+            ticket = self._submit(request, deadline, None, notify=False)
+            try:
+                self._native.wait(ticket, FOR_EVER)
+            except BaseException:  # Ctrl-C
+                self._give_up(ticket, state)
+                raise
+            return join_outputs(self._stacks, request.merged, self._native.take(ticket))
 
     def submit(
         self,
@@ -136,13 +148,14 @@ class Executor(Measured):
         *,
         deadline: float | None = None,
         timeout: float | None = None,
+        state: State | None = None,
         **named: Any,
     ) -> Pending:
         """Begin a run; returns as soon as there is room for it in the pipeline.
 
         Parameters
         ----------
-        inputs, deadline, named
+        inputs, deadline, state, named
             As in `run`. The arrays must not be changed until the request is done: they may be used
             where they are.
         timeout
@@ -161,8 +174,8 @@ class Executor(Measured):
         FullError
             If there was no room in time.
         """
-        request = self._reader.read(merge_inputs(inputs, named))
-        return self._submit_pending(request, deadline, timeout)
+        request = self._request(merge_inputs(inputs, named), state)
+        return self._submit_pending(request, deadline, timeout, state)
 
     def map(self, batches: Iterable[Inputs]) -> Iterator[list[Any]]:
         """Run the model on many inputs, in a pipeline: every device works on another of them.
@@ -182,20 +195,26 @@ class Executor(Measured):
         RunError
             As in `run`, in the place of the outputs that failed; what is in flight is cancelled.
         """
-        requests = (self._reader.read(inputs, copy=True) for inputs in batches)
+        requests = (self._request(inputs, None, copy=True) for inputs in batches)
         for request, outputs in stream(self._native, requests):
             yield join_outputs(self._stacks, request.merged, outputs)
 
     async def run_async(
-        self, inputs: Inputs | None = None, /, *, deadline: float | None = None, **named: Any
+        self,
+        inputs: Inputs | None = None,
+        /,
+        *,
+        deadline: float | None = None,
+        state: State | None = None,
+        **named: Any,
     ) -> list[Any]:
         """Run the model once; the event loop goes on meanwhile.
 
         Parameters and errors are those of `run`. Cancelling the task cancels the request.
         """
         end = None if deadline is None else time.monotonic() + _checked(deadline)
-        request = self._reader.read(merge_inputs(inputs, named))
-        return await run_in_turn(self._gates, partial(self._try_submit, request), end)
+        request = self._request(merge_inputs(inputs, named), state)
+        return await run_in_turn(self._gates, partial(self._try_submit, request, state), end)
 
     def amap(self, batches: AsyncIterable[Inputs] | Iterable[Inputs]) -> AsyncIterator[list[Any]]:
         """`map` for event loops: ``async for out in ex.amap(images)``."""
@@ -228,6 +247,17 @@ class Executor(Measured):
             "load that where it is needed"
         )
 
+    def _request(self, inputs: Any, state: State | None, copy: bool = False) -> Request:
+        request = self._reader.read(inputs, copy)
+        self._state_rows.place(request.tensors, state)
+        return request
+
+    def _give_up(self, ticket: int, state: State | None) -> None:
+        """Forget a request; one with a state only when none of its kernels runs any more."""
+        if state is not None and self._native.cancel(ticket):
+            self._native.wait(ticket, _CLOSING)
+        self._native.forget(ticket)
+
     def _submit(
         self, request: Request, deadline: float | None, timeout: float | None, notify: bool
     ) -> int:
@@ -247,22 +277,48 @@ class Executor(Measured):
         )
 
     def _submit_pending(
-        self, request: Request, deadline: float | None, timeout: float | None
+        self,
+        request: Request,
+        deadline: float | None,
+        timeout: float | None,
+        state: State | None,
     ) -> Pending:
         self._completions.start()
         finish = partial(join_outputs, self._stacks, request.merged)
-        pending = Pending(self._native, finish, held=(self, request))
-        self._completions.enter(pending, self._submit(request, deadline, timeout, notify=True))
+        if state is not None:
+            state.acquire()
+        at_end = None if state is None else state.release
+        try:
+            ticket = self._submit(request, deadline, timeout, notify=True)
+        except BaseException:
+            if at_end is not None:
+                at_end()
+            raise
+        pending = Pending(self._native, finish, held=(self, request), at_end=at_end)
+        self._completions.enter(pending, ticket)
         return pending
 
     def _try_submit(
-        self, request: Request, timeout: float | None, deadline: float | None
+        self, request: Request, state: State | None, timeout: float | None, deadline: float | None
     ) -> Pending | None:
         """As `_submit_pending`; None if there is no room."""
         try:
-            return self._submit_pending(request, deadline, timeout)
+            return self._submit_pending(request, deadline, timeout, state)
         except FullError:
             return None
+
+
+@contextmanager
+def _holding(state: State | None) -> Iterator[None]:
+    """While a request works on a state, no other may."""
+    if state is None:
+        yield
+        return
+    state.acquire()
+    try:
+        yield
+    finally:
+        state.release()
 
 
 def _checked(deadline: float) -> float:

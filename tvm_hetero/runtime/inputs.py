@@ -12,6 +12,7 @@ from tvm_hetero.documents import nearest
 from tvm_hetero.errors import RunError
 from tvm_hetero.runtime.batches import (
     Shape,
+    Stack,
     make_stacks,
     merged_shape,
     split_batch,
@@ -22,11 +23,15 @@ from tvm_hetero.runtime.tensors import as_array, as_tensor, placed
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """Name, shape and type of an input: of a whole batch, merged (see `runtime.batches`)."""
+    """Name, shape and type of an input: of a whole batch, merged (see `runtime.batches`).
+
+    `range` is the least and the largest whole number in it, where the model says so.
+    """
 
     name: str
     shape: Shape
     dtype: str
+    range: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,17 +47,18 @@ class InputReader:
 
     Attributes
     ----------
-    infos : the model's inputs, in its order.
+    infos : the model's inputs, in its order, but for states (`tvm_hetero.runtime.state`).
     """
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
         self.batch = int(plan.get("batch", 1))
         rows = plan["inputs"]
-        self._stacks = make_stacks([row["name"] for row in rows], self.batch)
+        stacks = make_stacks([row["name"] for row in rows], self.batch)
+        self._stacks = [stack for stack in stacks if not rows[stack.rows[0]].get("state")]
         self._shapes = [tuple(rows[stack.rows[0]]["shape"]) for stack in self._stacks]
         self._dtypes = [str(rows[stack.rows[0]]["dtype"]) for stack in self._stacks]
         self.infos = tuple(
-            TensorInfo(stack.name, merged_shape(shape, self.batch), dtype)
+            TensorInfo(stack.name, merged_shape(shape, self.batch), dtype, _range(rows, stack))
             for stack, shape, dtype in zip(self._stacks, self._shapes, self._dtypes, strict=True)
         )
         self._forms = [
@@ -201,6 +207,11 @@ def identifier(name: str) -> str:
     """A model's name as a Python identifier: ``gpu_0/data_0`` is ``gpu_0_data_0``."""
     text = "".join(c if c.isalnum() else "_" for c in name)
     return f"_{text}" if text[:1].isdigit() else text
+
+
+def _range(rows: Sequence[Mapping[str, Any]], stack: Stack) -> tuple[int, int] | None:
+    limits = rows[stack.rows[0]].get("range")
+    return None if limits is None else (int(limits[0]), int(limits[1]))
 
 
 def _positions(infos: Iterable[TensorInfo]) -> dict[str, int]:

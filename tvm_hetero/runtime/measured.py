@@ -18,6 +18,7 @@ from tvm_hetero.problem import Problem
 from tvm_hetero.runtime import native, spans
 from tvm_hetero.runtime.inputs import InputReader
 from tvm_hetero.runtime.spans import KernelTime, TracedStep
+from tvm_hetero.runtime.state import State, StateRows
 from tvm_hetero.runtime.stream import steady_seconds
 
 # Inputs by name, or for a batch also a mapping for each element.
@@ -33,6 +34,9 @@ class Measured:
         self._native = native.create(plan)  # checks the plan: what follows may trust it
         self._reader = InputReader(plan)
         self.inputs = self._reader.infos
+        self._state_rows = StateRows(plan)
+        self.states = self._state_rows.names
+        self._measured_state: State | None = None
         self._check_numerics = self._profile_kernels = False
 
     @property
@@ -71,9 +75,27 @@ class Measured:
         )
 
     def set_inputs(self, values: Inputs) -> None:
-        """Set the inputs of `benchmark` and `throughput` (see `run`), until the next call."""
-        for i, tensor in enumerate(self._reader.read(values, copy=True).tensors):
+        """Set the inputs of `benchmark` and `throughput` (see `run`), until the next call.
+
+        A model with state works on one that is kept for measuring: what is in it means nothing,
+        since the runs of a pipeline share it.
+        """
+        tensors = self._reader.read(values, copy=True).tensors
+        if self.states and self._measured_state is None:
+            self._measured_state = self.new_state()
+        self._state_rows.place(tensors, self._measured_state)
+        for i, tensor in enumerate(tensors):
             self._native.set_input(i, tensor)
+
+    def new_state(self) -> State:
+        """A set of the model's states, for all elements of a batch; it begins with zeros.
+
+        Raises
+        ------
+        RunError
+            If there is no memory for it.
+        """
+        return self._state_rows.new()
 
     def benchmark(self, values: Inputs, repeat: int = 50, warmup: int = 5) -> list[float]:
         """Seconds of `repeat` runs in a row, after `warmup` that do not count."""
@@ -91,12 +113,13 @@ class Measured:
         return steady_seconds(self._native, batches)
 
     def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-        """Seeded standard-normal inputs (whole numbers from 0 to 9 for integer types)."""
+        """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
         rng = np.random.default_rng(seed)
         values = {}
         for info in self.inputs:
             if "float" in info.dtype:  # bfloat16 too, whose kind is not numpy's "f"
                 values[info.name] = rng.standard_normal(info.shape).astype(info.dtype)
             else:
-                values[info.name] = rng.integers(0, 10, info.shape).astype(info.dtype)
+                least, most = info.range or (0, 9)
+                values[info.name] = rng.integers(least, most + 1, info.shape).astype(info.dtype)
         return values

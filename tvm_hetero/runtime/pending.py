@@ -38,11 +38,20 @@ class Pending(Future[list[Any]]):
     they may submit again, but must not wait for another request.
     """
 
-    def __init__(self, native: NativeExecutor, finish: Finish, held: object) -> None:
+    def __init__(
+        self,
+        native: NativeExecutor,
+        finish: Finish,
+        held: object,
+        at_end: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__()
         self._held: object | None = held  # inputs and executor: not collected before the end
         self._native = native
         self._finish = finish
+        # What is free again when no kernel of the request runs any more, which of one that was
+        # cancelled is later than its future says.
+        self._at_end = at_end
         self._once = threading.Lock()
         self.ticket = 0
 
@@ -65,6 +74,7 @@ class Pending(Future[list[Any]]):
 
     def settle(self) -> None:
         """Take what came of it from the executor; for a request that has ended."""
+        self._end()
         try:
             outputs = self._finish(self._native.take(self.ticket))
         except CancelledError:
@@ -83,10 +93,16 @@ class Pending(Future[list[Any]]):
             self.set_running_or_notify_cancel()  # wakes `concurrent.futures.wait`
 
     def settle_error(self, error: Exception) -> None:
-        """Mark it as failed."""
+        """Mark it as failed, for good: nothing of it runs any more."""
+        self._end()
         if self._first():
             self.set_running_or_notify_cancel()
             self.set_exception(error)
+
+    def _end(self) -> None:
+        at_end, self._at_end = self._at_end, None
+        if at_end is not None:
+            at_end()
 
     def _first(self) -> bool:
         """Whether this is the first call: who made it settles the future."""

@@ -12,6 +12,9 @@ argument of a call is a view, in the shape that the kernel sees, of
   concatenation may be made where they belong (`tvm_hetero.runtime.joined`): its task is in the list
   ``joined`` of the step then, and is not called.
 
+An input that is a ``state`` (`tvm_hetero.passes.states`) is written in place by the call that reads
+it; ``range`` says between which whole numbers an input lies.
+
 Every call names its task, so that a plan is readable by itself.
 """
 
@@ -24,8 +27,10 @@ from typing import Any
 
 from tvm_hetero.kernels.joins import join_starts
 from tvm_hetero.passes.dataflow import KernelCall, Root, static_shape, tensor_bytes
+from tvm_hetero.passes.elements import MARK
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.split_segments import Copy, Segment, Split, input_signature
+from tvm_hetero.passes.states import ranges_of, states_of
 from tvm_hetero.platform import Device, Platform, check_cores
 from tvm_hetero.runtime.joined import Joined, find_joined
 from tvm_hetero.runtime.storage import Lifetime, plan_storage
@@ -118,13 +123,7 @@ class _PlanMaker:
         self._weight_of = {value: _Weight(name) for name, value in self.split.constants.items()}
 
     def plan(self) -> dict[str, Any]:
-        homes = self.split.input_home
-        inputs = [
-            {"name": n, "slot": self._slot(Root(None, i), home), "shape": list(shape), "dtype": t}
-            for i, ((n, shape, t), home) in enumerate(
-                zip(input_signature(self.split), homes, strict=True)
-            )
-        ]
+        inputs = self._inputs()
         for segment in self.split.segments:
             self._computing(segment.device)
         steps = [self._step(step) for step in self.split.steps]
@@ -143,6 +142,21 @@ class _PlanMaker:
             "outputs": self._outputs(),
             "steps": steps,
         }
+
+    def _inputs(self) -> list[dict[str, Any]]:
+        states, ranges = states_of(self.split.main), ranges_of(self.split.main)
+        homes = self.split.input_home
+        rows = []
+        for i, (name, shape, dtype) in enumerate(input_signature(self.split)):
+            row = {"name": name, "slot": self._slot(Root(None, i), homes[i])}
+            row |= {"shape": list(shape), "dtype": dtype}
+            if i in states:
+                row["state"] = True
+            plain = name if self.split.batch == 1 else name.rpartition(MARK)[0]
+            if plain in ranges:
+                row["range"] = list(ranges[plain])
+            rows.append(row)
+        return rows
 
     def _slot(self, what: Root | _Weight, device: int) -> int:
         """The slot that holds a tensor in the memory of a device."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import tvm
 import tvm_ffi
@@ -102,6 +103,11 @@ _shape = functools.lru_cache(maxsize=1024)(tvm_ffi.Shape)
 @functools.cache
 def _type_name(dtype: np.dtype[Any]) -> str:
     return dtype.name  # NumPy puts it together anew each time
+
+
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    """NumPy's type of a name, those of ``ml_dtypes`` (bfloat16 and the like) among them."""
+    return np.dtype(dtype if _numpy_knows(dtype) else getattr(ml_dtypes, dtype))
 
 
 @functools.cache

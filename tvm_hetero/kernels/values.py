@@ -1,0 +1,29 @@
+"""What a kernel's whole numbers are while it is measured, written on the kernel itself.
+
+Kernels that read indices or lengths are measured with 0 in them, which is right wherever the time
+does not hang on the number. Where it does (attention reads as many rows as the sequence is long)
+the kernel says by the attribute `VALUES` which number stands for all: JSON, from the position of a
+parameter to the number that fills it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tvm import tirx
+
+VALUES = "hetero.values"
+
+
+def with_values(func: tirx.PrimFunc, values: Mapping[int, int]) -> tirx.PrimFunc:
+    """The kernel with these numbers for its parameters, by their positions."""
+    return func.with_attr(VALUES, json.dumps({str(i): n for i, n in sorted(values.items())}))
+
+
+def values_of(func: tirx.PrimFunc) -> dict[int, int]:
+    """The numbers that a kernel's parameters are filled with when it is measured."""
+    text = func.attrs.get(VALUES) if func.attrs is not None else None
+    return {} if text is None else {int(i): int(n) for i, n in json.loads(str(text)).items()}
