@@ -14,6 +14,7 @@ from tests.kernels.helpers import AVX2, AVX512, SSE, random, runs_here
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.attention import attend, attention_of
+from tvm_hetero.kernels.select import rule_of
 
 PLAIN = tvm.target.Target("llvm")
 
@@ -97,22 +98,29 @@ def expected(s, arguments):
     return keys, values, np.array(out).reshape(s.rows, -1)
 
 
-def called(func, target, arguments):
-    """What a kernel leaves in its arguments."""
+def built(func, target):
     mod = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
+    return tvm.runtime.Executable(tvm.tirx.build(mod, target=target)).jit()["main"]
+
+
+def called(function, arguments):
+    """What a kernel leaves in its arguments."""
     tensors = [tvm.runtime.tensor(a) for a in arguments]
-    tvm.runtime.Executable(tvm.tirx.build(mod, target=target)).jit()["main"](*tensors)
+    function(*tensors)
     return [t.numpy() for t in tensors]
 
 
 def check(s, positions, targets=(AVX512, AVX2, SSE), tolerance=2e-5):
-    functions = [(s.kernel(), PLAIN)]
-    functions += [(schedule_kernel(s.kernel(), t), t) for t in targets if runs_here(t)]
+    functions = [built(s.kernel(), PLAIN)]
+    for target in filter(runs_here, targets):
+        kernel = schedule_kernel(s.kernel(), target)
+        assert rule_of(kernel) == "attention"
+        functions.append(built(kernel, target))
     for position in positions:
         arguments = s.inputs(position)
         keys, values, out = expected(s, arguments)
-        for func, target in functions:
-            got = called(func, target, arguments)
+        for function in functions:
+            got = called(function, arguments)
             # A key is turned in float32: half a unit of the cache's type more or less.
             close = 1e-6 if s.dtype == "float32" else 0.01
             np.testing.assert_allclose(got[4].astype(float), keys, rtol=close, atol=close)

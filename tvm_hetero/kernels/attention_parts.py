@@ -131,3 +131,20 @@ def written(
     turn = turned(a, tensors, row, lambda j: load(tensors.k, i, g * a.size + j), key, lanes)
     copy = vectors("j", a.size, lanes, value)
     return tirx.IfThenElse(row < a.length, tirx.SeqStmt([*turn, copy]), None)
+
+
+def widened(values: Expr, lanes: int) -> Expr:
+    """A vector of a cache's values as float32.
+
+    Bits of bfloat16 are moved by hand: TVM's cast of a vector of them takes bits for numbers.
+    """
+    dtype = str(values.ty.dtype)
+    if not dtype.startswith("bfloat16") or lanes == 1:
+        return cast(values, _vector("float32", lanes))
+    bits = tirx.Cast(_vector("uint32", lanes), tirx.reinterpret(_vector("uint16", lanes), values))
+    sixteen = tirx.Broadcast(tirx.const(16, "uint32"), lanes)
+    return tirx.reinterpret(_vector("float32", lanes), tirx.shift_left(bits, sixteen))
+
+
+def _vector(dtype: str, lanes: int) -> str:
+    return dtype if lanes == 1 else f"{dtype}x{lanes}"

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import tvm
 from tvm import s_tir, tirx
 
+from .attention import attention_of
+from .attention_cpu import attention_on_cpu
 from .batched import batch_of_kernel
 from .batched_schedule import schedule_batched
 from .facts import VectorUnit, cores, vector_unit
@@ -112,8 +114,16 @@ def _on_gpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
 
 def _on_cpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
     unit, count = vector_unit(target), cores(target)  # LLVM is asked: half a millisecond
+    attention = attention_of(func)
+    if attention is not None:
+        yield "attention", lambda: _written(func, attention_on_cpu(attention, unit, count))
     for name, rule in CPU_RULES.items():
         yield name, partial(_apply, rule, func, unit, count)
+
+
+def _written(func: tirx.PrimFunc, kernel: tirx.PrimFunc) -> tirx.PrimFunc:
+    """A kernel that is written out, with the attributes of what it takes the place of."""
+    return expand(kernel.with_attrs(dict(func.attrs.items())))
 
 
 def _apply(rule: CpuRule, func: tirx.PrimFunc, unit: VectorUnit, count: int) -> tirx.PrimFunc:

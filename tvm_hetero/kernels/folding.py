@@ -1,0 +1,79 @@
+"""Sums across the lanes of many vectors at once.
+
+To sum up the L lanes of L vectors one by one takes log L shuffles and additions for each. Two
+vectors share a step instead: one vector takes one half of the lanes of both, another takes the
+other half, and their sum has half as many terms left for each. So L vectors become L / 2, then
+L / 4, and in the end one, whose lane i is the sum of vector i, after 2 (L - 1) shuffles.
+
+The halves are such that each is one instruction on x86: first pairs of lanes within each part of
+128 bits (4 lanes) of both vectors, then whole parts.
+
+    a = a0 a1 a2 a3   b = b0 b1 b2 b3   c = ...
+    (a0 a1 b0 b1) + (a2 a3 b2 b3) = A0 A1 B0 B1
+    (A0 B0 C0 D0) + (A1 B1 C1 D1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tvm import tirx
+
+from .statements import bound
+
+if TYPE_CHECKING:
+    Expr = Any
+    # Which units of the first and second vector the one and the other half take.
+    Halves = tuple[Sequence[int], Sequence[int]]
+
+_PART = 4
+_OF_TWO: Halves = ((0, 2), (1, 3))
+_OF_FOUR: tuple[Halves, Halves] = (((0, 1, 4, 5), (2, 3, 6, 7)), ((0, 2, 4, 6), (1, 3, 5, 7)))
+
+
+def folded(summands: Sequence[Expr], lanes: int) -> tuple[Expr, list[tirx.Stmt]]:
+    """The vector of the sums of ``lanes`` vectors, and the statements that bind what it is of."""
+    statements: list[tirx.Stmt] = []
+    for halves in _levels(lanes):
+        sums = []
+        for one, other in zip(summands[::2], summands[1::2], strict=True):
+            picked = [tirx.Shuffle([one, other], half) for half in halves]
+            total, bind = bound("fold", picked[0] + picked[1])
+            statements.append(bind)
+            sums.append(total)
+        summands = sums
+    (result,) = summands
+    return result, statements
+
+
+def _levels(lanes: int) -> list[Halves]:
+    """The halves of each step, as lanes of the first vector and then of the second."""
+    part = min(_PART, lanes)
+    inside = [_within_parts(halves, part, lanes) for halves in _halves(part)]
+    return inside + [_whole_parts(halves, part, lanes) for halves in _halves(lanes // part)]
+
+
+def _halves(units: int) -> list[Halves]:
+    """The steps that leave one of so many units."""
+    return {1: [], 2: [_OF_TWO], 4: list(_OF_FOUR)}[units]
+
+
+def _within_parts(halves: Halves, part: int, lanes: int) -> Halves:
+    """Lanes of parts: those of the second vector come ``lanes`` later."""
+
+    def spread(half: Sequence[int]) -> list[int]:
+        return [
+            first + unit % part + lanes * (unit // part)
+            for first in range(0, lanes, part)
+            for unit in half
+        ]
+
+    return spread(halves[0]), spread(halves[1])
+
+
+def _whole_parts(halves: Halves, part: int, lanes: int) -> Halves:
+    def spread(half: Sequence[int]) -> list[int]:
+        return [unit * part + lane for unit in half for lane in range(part)]
+
+    return spread(halves[0]), spread(halves[1])
