@@ -28,7 +28,11 @@ _HOME = {
     "check": "tvm_hetero.check",
     "build": "tvm_hetero.runtime.compile",
     "decide": "tvm_hetero.runtime.decide",
-    "load": "tvm_hetero.runtime.executor",
+    "load": "tvm_hetero.runtime.load",
+    "Decoder": "tvm_hetero.runtime.decoder",
+    "DecoderOptions": "tvm_hetero.runtime.decoder_build",
+    "build_decoder": "tvm_hetero.runtime.decoder_build",
+    "Sampling": "tvm_hetero.generation.sampling",
     "relay": "tvm_hetero.relay",
     "relax": "tvm_hetero.relax",
 }
@@ -37,6 +41,7 @@ _MODULES = {"check", "relay", "relax"}
 if TYPE_CHECKING:
     from tvm_hetero import check as check
     from tvm_hetero.errors import HeteroError as HeteroError
+    from tvm_hetero.generation.sampling import Sampling as Sampling
     from tvm_hetero.graph import Edge as Edge
     from tvm_hetero.graph import Task as Task
     from tvm_hetero.graph import TaskGraph as TaskGraph

@@ -22,6 +22,7 @@ from tvm_hetero.cli import (
     check,
     demo,
     devices,
+    generate,
     partition,
     problem,
     run,
@@ -117,6 +118,7 @@ def options(
 app.command("devices")(devices.devices)
 app.command("partition")(partition.partition)
 app.command("run")(run.run)
+app.command("generate")(generate.generate)
 app.command("bench")(bench.bench)
 app.command("problem")(problem.problem)
 app.command("schedule")(schedule.schedule)

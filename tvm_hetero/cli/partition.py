@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from tvm_hetero.cli import options
 from tvm_hetero.cli.console import Steps, chart_width
 from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.cli.source import note_source
+from tvm_hetero.errors import UsageError
 from tvm_hetero.units import format_seconds
 
 if TYPE_CHECKING:
@@ -23,7 +25,13 @@ if TYPE_CHECKING:
 
 
 def partition(
-    model: options.ModelFile,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="An ONNX model, or the folder of a Hugging Face decoder (config.json).",
+        ),
+    ],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="NET.hetero", help="The folder to write.")
     ],
@@ -37,6 +45,32 @@ def partition(
     cost_model: options.CostModel = "profiled",
     shape: options.Shapes = None,
     random_weights: options.RandomWeights = None,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            "--length", help="Of a decoder: tokens of the longest text. [default: the model's]"
+        ),
+    ] = None,
+    chunk: Annotated[
+        int | None,
+        typer.Option("--chunk", help="Of a decoder: tokens of a prefill at once; 1: none."),
+    ] = None,
+    groups: Annotated[
+        int | None,
+        typer.Option(
+            "--groups", help="Of a decoder: groups of --batch sequences, in flight together."
+        ),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option("--shards", help="Of a decoder: parts that each layer is divided into."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights", help="Of a decoder: float32 (default), bfloat16, int8 or int4."
+        ),
+    ] = None,
     no_measure: Annotated[
         bool,
         typer.Option(
@@ -56,12 +90,24 @@ def partition(
     goal = options.objective_of(objective, batch)
     options.check_writable(output, folder=True)
     steps = Steps(quiet=json_output)
+    asked = {
+        "length": length, "chunk": chunk, "groups": groups, "shards": shards, "weights": weights
+    }  # fmt: skip
+    how: dict[str, Any] = {"time_limit": time_limit, "gap": gap, "seed": seed, "costs": cost_model}
+    if model.is_dir():
+        from tvm_hetero.cli.partition_decoder import decoder_options, partition_decoder
+
+        decoder = decoder_options(model, asked, batch, shape=shape, random_weights=random_weights)
+        place = load_platform(steps, platform, cost_model)
+        partition_decoder(
+            steps, model, output, place, goal.kind, decoder, {"solver": solver, **how},
+            measure=not no_measure, json_output=json_output,
+        )  # fmt: skip
+        return
+    _refuse_decoder_options(model, asked)
     place = load_platform(steps, platform, cost_model)
     module = import_model(steps, model, shapes, random_weights)
-    result = partition_module(
-        steps, module, place, goal, solver,
-        time_limit=time_limit, gap=gap, seed=seed, costs=cost_model,
-    )  # fmt: skip
+    result = partition_module(steps, module, place, goal, solver, **how)
     executable = compile_artifact(steps, result, output, measure=not no_measure)
     if json_output:
         typer.echo(json.dumps(partition_json(result, executable, steps.seconds, output)))
@@ -70,6 +116,14 @@ def partition(
     steps.say(schedule_text(result.schedule, result.problem, chart_width()))
     say_kernels(steps, result, output)
     steps.say(f"wrote {printable(output)}", "green")
+
+
+def _refuse_decoder_options(model: Path, asked: Mapping[str, object]) -> None:
+    for option, value in asked.items():
+        if value is not None:
+            raise UsageError(
+                f"--{option} is for decoders, which are folders from Hugging Face; {model} is none"
+            )
 
 
 def say_kernels(steps: Steps, result: Partition, output: Path) -> None:
@@ -166,17 +220,21 @@ def compile_artifact(
     steps: Steps, result: Partition, output: Path, *, measure: bool = True
 ) -> Executable:
     """Steps: compile for each device, decide what runs by default, write the artifact."""
+    executable = compile_executable(steps, result, measure=measure)
+    with steps.step("Save") as step:
+        executable.save(output)
+        step.note = str(output)
+    return executable
+
+
+def compile_executable(steps: Steps, result: Partition, *, measure: bool = True) -> Executable:
+    """Steps: compile for each device, decide what runs by default."""
     from tvm_hetero.runtime.compile import build
 
     with steps.step("Compile") as step:
         executable = build(result.module)
         step.note = ", ".join(executable.variants)
-    if measure:
-        executable = decide_default(steps, executable)
-    with steps.step("Save") as step:
-        executable.save(output)
-        step.note = str(output)
-    return executable
+    return decide_default(steps, executable) if measure else executable
 
 
 def decide_default(steps: Steps, executable: Executable) -> Executable:

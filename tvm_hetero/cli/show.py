@@ -63,15 +63,19 @@ def show(
     """Show a file; of a plan, explain its time too."""
     options.check_writable(html, "--html")
     options.check_writable(svg, "--svg")
+    from tvm_hetero.runtime.decoder_folder import is_decoder
+
     if kernels:
-        _show_kernels(path, as_json=json_output)
+        _show_kernels(path / "step" if is_decoder(path) else path, as_json=json_output)
         return
     if json_output:
         raise UsageError("--json: only --kernels can be shown as JSON; the other files are JSON")
     steps = Steps()
     schedule: Schedule | None
     problem: Problem | None
-    if path.is_dir():
+    if is_decoder(path):
+        schedule, problem = _show_decoder(steps, path)
+    elif path.is_dir():
         schedule, problem = _show_artifact(steps, path)
     else:
         schedule, problem = _show_document(steps, path, _load_problem(problem_file))
@@ -196,6 +200,21 @@ def _show_artifact(steps: Steps, path: Path) -> tuple[Schedule, Problem]:
     steps.head("Plan")
     _show_schedule(steps, schedule, problem)
     return schedule, problem
+
+
+def _show_decoder(steps: Steps, path: Path) -> tuple[Schedule, Problem]:
+    """Show what a decoder is, and both of its artifacts; the schedule of a step is returned."""
+    from tvm_hetero.cli.partition_decoder import facts_text
+    from tvm_hetero.runtime.decoder_folder import PREFILL, STEP, read_facts
+
+    facts = read_facts(path)
+    steps.say(facts_text(facts, path))
+    steps.head("Step")
+    found = _show_artifact(steps, path / STEP)
+    if facts.chunk > 1:
+        steps.head("Prefill")
+        _show_artifact(steps, path / PREFILL)
+    return found
 
 
 def _show_kernels(path: Path, *, as_json: bool) -> None:

@@ -1,0 +1,170 @@
+"""``tvm-hetero generate``: tokens out of a decoder that ``partition`` built of a folder."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tvm_hetero.cli import options
+from tvm_hetero.cli.console import Steps
+from tvm_hetero.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.generation.generate import Generation
+    from tvm_hetero.runtime.decoder import Decoder
+
+_NUMBERS = re.compile(r"\d+([\s,]+\d+)*")
+
+
+def generate(
+    decoder: Annotated[
+        Path,
+        typer.Argument(metavar="NET.hetero", help="What 'partition' made of a decoder's folder."),
+    ],
+    prompt_ids: Annotated[
+        list[str] | None,
+        typer.Option("--prompt-ids", metavar='"1 2 3"', help="A prompt; repeatable."),
+    ] = None,
+    prompts: Annotated[
+        Path | None,
+        typer.Option(
+            "--prompts", metavar="FILE.json", help='Prompts: {"prompts": [[1, 2, 3], ...]}.'
+        ),
+    ] = None,
+    max_new_tokens: Annotated[
+        int, typer.Option("--max-new-tokens", min=1, help="Tokens to generate for each prompt.")
+    ] = 32,
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="0 is greedy; 1 draws as the model says.")
+    ] = 0.0,
+    top_k: Annotated[
+        int, typer.Option("--top-k", help="Draw among so many of the likeliest; 0: all.")
+    ] = 0,
+    top_p: Annotated[
+        float, typer.Option("--top-p", help="Draw among the likeliest of that probability.")
+    ] = 1.0,
+    seed: options.Seed = 0,
+    stop: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--stop", metavar="ID", help="A token that ends a text. [default: the model's]"
+        ),
+    ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print each token (SEQUENCE TOKEN) as it comes.")
+    ] = False,
+    variant: Annotated[
+        str | None,
+        typer.Option("--variant", help="partition or single. [default: the artifacts']"),
+    ] = None,
+    json_output: options.AsJson = False,
+) -> None:
+    """Generate tokens."""
+    from tvm_hetero.generation.sampling import Sampling
+
+    asked = read_prompts(prompt_ids, prompts)
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    steps = Steps(quiet=json_output)
+    with load_decoder(steps, decoder, variant) as loaded:
+        started = time.perf_counter()
+        made = loaded.generate(
+            asked,
+            max_new_tokens,
+            sampling=sampling,
+            stop=stop,
+            told=_teller(json_output) if stream else None,
+        )
+        seconds = time.perf_counter() - started
+    if json_output:
+        typer.echo(json.dumps(generations_json(made, seconds)))
+    else:
+        _say(steps, made, seconds)
+    failed = [each for each in made if each.error is not None]
+    if failed:
+        raise RunError(f"{len(failed)} of {len(made)} sequences failed: {failed[0].error}")
+
+
+def read_prompts(texts: list[str] | None, path: Path | None) -> list[list[int]]:
+    """Prompts of the command line, or of a file.
+
+    Raises
+    ------
+    UsageError
+        If there are none, or they are no token ids.
+    """
+    if (not texts) == (path is None):
+        raise UsageError('give the prompts: --prompt-ids "1 2 3" (repeatable), or --prompts FILE')
+    if path is not None:
+        return _read_file(path)
+    found = []
+    for text in texts or []:
+        if not _NUMBERS.fullmatch(text.strip()):
+            raise UsageError(f'--prompt-ids {text!r:.60}: expected token ids, such as "1 2 3"')
+        found.append([int(number) for number in re.split(r"[\s,]+", text.strip())])
+    return found
+
+
+def _read_file(path: Path) -> list[list[int]]:
+    from tvm_hetero.documents import check_keys, read_document
+
+    prompts = check_keys(read_document(path), str(path), ["prompts"])["prompts"]
+    rows = isinstance(prompts, list) and all(isinstance(row, list) for row in prompts)
+    if not rows or not all(type(token) is int for row in prompts for token in row):
+        raise UsageError(f'{path}: expected {{"prompts": [[1, 2, 3], ...]}}, lists of token ids')
+    return [list(row) for row in prompts]
+
+
+def load_decoder(steps: Steps, path: Path, variant: str | None = None) -> Decoder:
+    """Step: load a decoder and start its executors."""
+    with steps.step("Load decoder") as step:
+        from tvm_hetero.runtime.decoder import Decoder
+
+        decoder = Decoder.load(path, variant)
+        both = f", {decoder.shared_bytes:,} of them for step and prefill alike"
+        step.note = f"{path}, weights of {decoder.weight_bytes:,} bytes{both}"
+    return decoder
+
+
+def generations_json(made: list[Generation], seconds: float) -> dict[str, Any]:
+    """What ``generate --json`` prints."""
+    tokens = sum(len(each.tokens) for each in made)
+    return {
+        "sequences": [
+            {
+                "prompt": list(each.prompt),
+                "tokens": each.tokens,
+                "reason": each.reason,
+                **({"error": str(each.error)} if each.error is not None else {}),
+            }
+            for each in made
+        ],
+        "tokens": tokens,
+        "seconds": seconds,
+        "tokens_per_second": tokens / seconds,
+    }
+
+
+def _teller(as_json: bool) -> Any:
+    def tell(sequence: int, token: int) -> None:
+        line = {"sequence": sequence, "token": token}
+        typer.echo(json.dumps(line) if as_json else f"{sequence} {token}")
+
+    return tell
+
+
+def _say(steps: Steps, made: list[Generation], seconds: float) -> None:
+    steps.head("Tokens")
+    for number, each in enumerate(made):
+        steps.say(f"{number}: {' '.join(map(str, each.tokens))} ({each.reason})")
+    tokens = sum(len(each.tokens) for each in made)
+    prompted = sum(len(each.prompt) for each in made)
+    steps.say()
+    steps.say(
+        f"{tokens} tokens after {prompted} of prompts in {seconds:.3f} s: "
+        f"{tokens / seconds:.1f} tokens/s"
+    )
