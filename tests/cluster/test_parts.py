@@ -1,0 +1,55 @@
+"""Cut by node, whatever a model looks like, its parts make what the whole makes."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cluster.clusters import cut, nodes, planned, run_parts, started
+from tests.models import branchy, branchy_inputs
+from tests.random_models import make_module, programs, random_inputs
+from tvm_hetero.check import check_schedule
+from tvm_hetero.cluster.parts import cut_by_node
+from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.runtime.compile import build
+
+TWO = nodes(1, 2)
+THREE = nodes(1, 1, 1)
+APART = nodes(2, 2, private=True)
+
+
+@settings(max_examples=12)
+@given(program=programs(), seed=st.integers(0, 10**6))
+def test_parts_make_what_the_whole_makes(program, seed):
+    platform, batch = (TWO, THREE, APART)[seed % 3], 1 + seed % 4 % 3
+    try:
+        module, problem, schedule = planned(make_module(program), platform, seed, batch)
+    except ModelError as error:
+        assert "computes nothing" in str(error)
+        return
+    each = [random_inputs(program, seed + e) for e in range(batch)]
+    stacked = [np.stack(x) if batch > 1 else x[0] for x in zip(*each, strict=True)]
+    with build(annotate_devices(module, problem, schedule), single=False).executor() as whole:
+        named = dict(zip((info.name for info in whole.inputs), stacked, strict=True))
+        if batch > 1:
+            expected = whole.run([{n: x[e] for n, x in named.items()} for e in range(batch)])
+        else:
+            expected = whole.run(named)
+        expected = [out.numpy() for out in expected]
+    parts = cut_by_node(module, problem, schedule)
+    for lane in parts.lanes:
+        for part in lane.parts:
+            assert check_schedule(part.problem, part.schedule) == []
+    with tempfile.TemporaryDirectory() as folder:
+        found = started(parts, Path(folder))
+        outputs = run_parts(parts, found, stacked)
+        for node in found.values():
+            node.close()
+    assert [out.shape for out in outputs] == [out.shape for out in expected]
+    assert [out.tobytes() for out in outputs] == [out.tobytes() for out in expected]

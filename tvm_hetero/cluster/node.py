@@ -1,0 +1,187 @@
+"""One node: the process that has a machine's devices, its parts of the model and their states.
+
+The driver (`tvm_hetero.cluster.driver`) makes one a machine, an actor of Ray. It knows nothing of
+Ray itself, so that tests may use it where they are. What it is told to do comes in this order:
+
+    receive   the files of a part's artifact, piece by piece
+    start     load it, and make its states, or share those that are there
+    run       compute the part; from several threads at once, for groups that are in flight together
+    clear     forget everything: the next plan comes
+
+Arrays of a lane of several elements are stacked: their first axis counts the elements.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.discovery import detect_platform
+from tvm_hetero.errors import ArtifactError, UsageError
+from tvm_hetero.machine import available_cores
+from tvm_hetero.platform_format import platform_to_dict
+from tvm_hetero.runtime.artifact import versions
+from tvm_hetero.runtime.executor import Executor, load
+from tvm_hetero.runtime.state import Element, State
+from tvm_hetero.runtime.tensors import as_array
+
+Array = np.ndarray[Any, Any]
+# Group, slot, name of the state.
+_Key = tuple[int, int, str]
+
+
+@dataclass
+class _Started:
+    """A part that runs: `slots` are the elements of the batch that it computes."""
+
+    executor: Executor
+    inputs: tuple[str, ...]
+    slots: tuple[int, ...]
+    states: dict[tuple[int, int | None], State] = field(default_factory=dict)
+
+
+class Node:
+    """See the file's text."""
+
+    def __init__(self, name: str, cores: Sequence[int] = ()) -> None:
+        self.name = name
+        if cores:
+            _pin(cores)
+        self._folder = Path(tempfile.mkdtemp(prefix=f"tvm_hetero.{name}."))
+        self._parts: dict[str, _Started] = {}
+        self._tensors: dict[_Key, Any] = {}
+        self._lock = threading.Lock()
+        self._busy, self._calls = 0.0, 0
+
+    def describe(self) -> dict[str, Any]:
+        """What is here: process, cores, devices, versions."""
+        platform = detect_platform(1, cores=available_cores())
+        return {
+            "name": self.name,
+            "host": os.uname().nodename,
+            "pid": os.getpid(),
+            "cores": sorted(available_cores()),
+            "platform": platform_to_dict(platform),
+            "versions": {**versions(), "python": ".".join(map(str, sys.version_info[:2]))},
+        }
+
+    def ping(self) -> int:
+        """Answer: the process is alive, and runs."""
+        return os.getpid()
+
+    def echo(self, array: Array) -> Array:
+        """Give back what came, in memory of its own: what passing a tensor on takes."""
+        return np.array(array)
+
+    def receive(self, part: str, file: str, data: Array) -> None:
+        """Append bytes to a file of a part's artifact."""
+        relative = PurePosixPath(file)
+        if relative.is_absolute() or ".." in relative.parts:
+            raise ArtifactError(f"part {part!r}: names a file outside of itself: {file!r}")
+        path = self._folder / part / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as out:
+            out.write(memoryview(data))
+
+    def start(self, part: str, inputs: Sequence[str], slots: Sequence[int], groups: int) -> None:
+        """Load a part whose files have come.
+
+        Parameters
+        ----------
+        inputs : names of its inputs, in the order in which `run` gets them.
+        slots : the elements of the batch that it computes; several parts may share states.
+        groups : sets of states that are wanted; 0: those that are there are shared, slot by slot.
+        """
+        executor = load(self._folder / part)
+        shutil.rmtree(self._folder / part)  # all of it is in memory now
+        started = _Started(executor, tuple(inputs), tuple(slots))
+        for group in range(groups if executor.states else 0):
+            state = executor.new_state()
+            started.states[group, None] = state
+            for slot, element in zip(slots, state.elements, strict=True):
+                for name, tensor in element.tensors.items():
+                    self._tensors[group, slot, name] = tensor
+        self._parts[part] = started
+
+    def run(self, part: str, group: int, slot: int | None, *arrays: Array) -> Any:
+        """Compute a part.
+
+        Parameters
+        ----------
+        group, slot : whose states; slot None: those of all its slots.
+        arrays : its inputs.
+
+        Returns
+        -------
+        The array that it makes, or a list of them where it makes several.
+        """
+        begin = time.perf_counter()
+        started = self._parts.get(part)
+        if started is None:
+            raise UsageError(f"node {self.name!r} has no part {part!r}; start it first")
+        executor = started.executor
+        state = self._state(started, group, slot) if executor.states else None
+        if executor.batch == 1:
+            outputs = executor.run(dict(zip(started.inputs, arrays, strict=True)), state=state)
+        else:
+            rows = zip(*arrays, strict=True) if arrays else [()] * executor.batch
+            each = [dict(zip(started.inputs, row, strict=True)) for row in rows]
+            outputs = executor.run(each, state=state)
+        made = [as_array(output) for output in outputs]
+        with self._lock:
+            self._busy += time.perf_counter() - begin
+            self._calls += 1
+        return made if len(made) > 1 else made[0]
+
+    def usage(self) -> tuple[float, int]:
+        """Seconds in `run`, and how often it was called, since the last time that one asked."""
+        with self._lock:
+            found = self._busy, self._calls
+            self._busy, self._calls = 0.0, 0
+        return found
+
+    def clear(self) -> None:
+        """Forget all parts and states."""
+        for started in self._parts.values():
+            started.executor.close()
+        self._parts.clear()
+        self._tensors.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(exist_ok=True)
+
+    def close(self) -> None:
+        """Forget everything, folder included."""
+        self.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _state(self, started: _Started, group: int, slot: int | None) -> State:
+        if (group, slot) not in started.states:
+            slots = started.slots if slot is None else (slot,)
+            names = started.executor.states
+            elements = [{n: self._tensor(group, s, n) for n in names} for s in slots]
+            started.states[group, slot] = State([Element(tensors) for tensors in elements])
+        return started.states[group, slot]
+
+    def _tensor(self, group: int, slot: int, name: str) -> Any:
+        if (group, slot, name) not in self._tensors:
+            raise UsageError(
+                f"node {self.name!r} keeps no state {name!r} of slot {slot} in group {group}; "
+                "start the part that makes it first"
+            )
+        return self._tensors[group, slot, name]
+
+
+def _pin(cores: Sequence[int]) -> None:
+    """Let all threads of this process, and those to come, run on these cores alone."""
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), cores)
