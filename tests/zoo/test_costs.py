@@ -61,6 +61,13 @@ def test_memory_holds_the_cache_of_the_whole_batch():
     assert task.bytes == 4000 + 40
 
 
+def test_batches_in_flight_have_caches_of_their_own():
+    graph = one_task("gemm", weights=1000, cache=10)
+    one, three = (make_problem(graph, BOTH, Objective("latency", 8), n) for n in (1, 3))
+    assert three.tasks[0].weight_bytes == 4000 + 3 * 8 * 40
+    assert one.costs == three.costs
+
+
 @pytest.mark.parametrize(
     ("batch", "sizes"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (16, [1, 2, 4, 8, 16])]
 )

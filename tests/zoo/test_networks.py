@@ -10,6 +10,8 @@ import pytest
 
 from tvm_hetero import zoo
 from tvm_hetero.errors import UsageError
+from tvm_hetero.zoo.experts import MIXTURES
+from tvm_hetero.zoo.language import SHAPES
 
 # Name, parameters, thousand millions of multiply-additions.
 PUBLISHED = {
@@ -38,15 +40,93 @@ PARAMETERS = {
     "bert-base": 109_480_000,
     "bert-large": 335_140_000,
     "gpt3-175b": 174.6e9,
+    "llama2-7b": 6_738_415_616,
+    "llama2-13b": 13_015_864_320,
+    "llama2-70b": 68_976_648_192,
+    "llama3-8b": 8_030_261_248,
     "llama3-70b": 70.6e9,
     "llama3-405b": 405.9e9,
     "megatron-1t": 1008e9,
     "mixtral-8x7b": 46.7e9,
+    "mixtral-8x22b": 140_630_071_296,
     "deepseek-v3": 671e9,
     "kimi-k2": 1.03e12,
 }
 # Parameters that one token uses.
-ACTIVE = {"mixtral-8x7b": 12.9e9, "deepseek-v3": 37e9, "kimi-k2": 32e9}
+ACTIVE = {"mixtral-8x7b": 12.9e9, "mixtral-8x22b": 39e9, "deepseek-v3": 37e9, "kimi-k2": 32e9}
+
+
+# Models whose head shares its weights with the embedding: the published total has them once.
+# Released weights of GPT-2; Table 2.1 of GPT-3's paper, in its own rounding.
+TIED = {
+    "gpt2-small": (124_439_808, 0.002),
+    "gpt2-medium": (354_823_168, 0.002),
+    "gpt2-large": (774_030_080, 0.002),
+    "gpt2-xl": (1_557_611_200, 0.002),
+    "gpt3-125m": (125e6, 0.02),
+    "gpt3-350m": (350e6, 0.02),
+    "gpt3-760m": (760e6, 0.02),
+    "gpt3-1.3b": (1.3e9, 0.02),
+    "gpt3-2.7b": (2.7e9, 0.02),
+    "gpt3-6.7b": (6.7e9, 0.02),
+    "gpt3-13b": (13.0e9, 0.02),
+    "gpt3-175b": (175e9, 0.005),
+}
+# Bytes of keys and values of one token in 16 bits, from the papers' shapes: layers x 2 x key heads
+# x size of a head x 2 bytes.
+CACHES = {
+    "gpt2-xl": 48 * 2 * 1600 * 2,
+    "gpt3-175b": 96 * 2 * 96 * 128 * 2,
+    "llama2-7b": 524_288,
+    "llama3-8b": 131_072,
+    "llama3-70b": 327_680,
+    "llama3-405b": 126 * 2 * 8 * 128 * 2,
+    "mixtral-8x7b": 131_072,
+    "mixtral-8x22b": 56 * 2 * 8 * 128 * 2,
+    "deepseek-v3": 61 * 576 * 2,
+}
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_parameters_with_a_tied_head(name: str):
+    works = zoo.work_graph(name).works
+    head = next(work.weights for work in works if work.op == "head") // 2
+    published, tolerance = TIED[name]
+    counted = sum(work.weights for work in works) // 2 - head
+    assert SHAPES[name].tied
+    assert counted == pytest.approx(published, rel=tolerance)
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_bytes_of_the_cache_of_a_token(name: str):
+    shape = SHAPES.get(name) or MIXTURES[name]
+    assert shape.cache_bytes() == CACHES[name]
+    cached = sum(work.cache for work in zoo.work_graph(name, context=300).works)
+    assert cached == shape.cache_bytes(300)
+
+
+@pytest.mark.parametrize(("weights", "size"), [("int8", 1), ("int4", 0.5), ("float32", 4)])
+@pytest.mark.parametrize("name", ["llama2-7b", "mixtral-8x7b"])
+def test_weights_of_other_formats(name: str, weights: str, size: float):
+    plain, other = zoo.work_graph(name), zoo.work_graph(name, weights=weights)
+    assert other.weight_bytes == pytest.approx(plain.weight_bytes * size / 2)
+    assert other.parameters == pytest.approx(plain.parameters)
+    assert [w.cache for w in other.works] == [w.cache for w in plain.works]
+    assert [w.flops for w in other.works] == [w.flops for w in plain.works]
+
+
+@pytest.mark.parametrize("name", ["gpt2-small", "mixtral-8x7b", "kimi-k2"])
+def test_a_chunk_of_a_prompt_reads_weights_once_and_computes_for_every_token(name: str):
+    step, chunk = (zoo.work_graph(name, tokens=n) for n in (1, 64))
+    assert chunk.weight_bytes == step.weight_bytes
+    heads = [next(w for w in g.works if w.op == "head").flops for g in (step, chunk)]
+    assert heads[0] == heads[1]  # the last token alone is scored
+    attention = [next(w for w in g.works if w.op == "attention") for g in (step, chunk)]
+    assert 64 < attention[1].flops / attention[0].flops < 66
+    assert attention[0].cache == attention[1].cache
+    for before, after in zip(step.works, chunk.works, strict=True):
+        assert before.id == after.id
+        assert before.weights_read(1) <= after.weights_read(1)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -129,8 +209,9 @@ def test_densenet_moves_every_tensor_on_its_own():
         ("gpt-24", {"groups": 5}, "5 groups"),
         ("gpt3-175b", {"shards": 7}, "7 shards"),
         ("kimi-k2", {"groups": 7}, "divisor of 384"),
-        ("gpt3-175b", {"model": "gpt4"}, "expected one of gpt3-175b"),
+        ("gpt3-175b", {"model": "gpt4"}, "expected one of gpt2-small"),
         ("kimi-k2", {"model": "k3"}, "expected one of mixtral"),
+        ("gpt2-xl", {"weights": "int9"}, "did you mean 'int"),
         ("lstm", {"cell": "rnn"}, "expected one of lstm, gru"),
         ("randwire-ws", {"model": "xx"}, "expected small or regular"),
         ("light-vgg19", {"model": "vgg18"}, "no stored network 'vgg18'"),

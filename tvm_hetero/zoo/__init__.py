@@ -51,6 +51,8 @@ def problem(
     name: str,
     platform: str | Platform = "diviml",
     objective: Objective = Objective(),
+    *,
+    in_flight: int = 1,
     **parameters: Any,
 ) -> Problem:
     """The problem of running network `name` on a platform.
@@ -62,6 +64,7 @@ def problem(
     name : one of `names`.
     platform : a platform, or the name of one (see `tvm_hetero.zoo.platforms.platform`).
     objective : what is minimised; costs are given for 1, 2, 4, ... elements up to its batch.
+    in_flight : batches that are under way together, each with its own keys and values in memory.
     parameters : of the network, such as ``layers=12`` or ``seed=3``.
 
     Raises
@@ -72,7 +75,7 @@ def problem(
         If a device lacks figures, or none can run a task.
     """
     place = _platform(platform) if isinstance(platform, str) else platform
-    return make_problem(work_graph(name, **parameters), place, objective)
+    return make_problem(work_graph(name, **parameters), place, objective, in_flight)
 
 
 def _platform(name: str) -> Platform:

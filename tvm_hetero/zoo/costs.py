@@ -23,6 +23,7 @@ from tvm_hetero.graph import Task, TaskGraph
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.roofline import computes, roofline
+from tvm_hetero.zoo.hardware import half_rates
 from tvm_hetero.zoo.work import HALF, Work, WorkGraph
 
 # Kinds of the TVM targets in whose memory inputs arrive and outputs are wanted.
@@ -61,8 +62,9 @@ def _faster(family: Family, half: float) -> Family:
     return Family(family.shares, half)
 
 
-# By the target's `tag`, `arch` or `mcpu`, else by its kind. `half` is the ratio of the data sheets'
-# dense 16-bit matrix rate to the 32-bit rate that `peak_flops` gives.
+_HALF = half_rates()
+
+# By the target's `tag`, `arch` or `mcpu`, else by its kind.
 FAMILIES: dict[str, Family] = {
     "llvm": _CPU,
     "c": _CPU,
@@ -70,12 +72,12 @@ FAMILIES: dict[str, Family] = {
     "rocm": _LARGE,
     "sched/gpu-a": _LARGE,
     "sched/gpu-b": _SMALL,
-    "sm_70": _faster(_LARGE, 125 / 15.7),
-    "sm_75": _faster(_SMALL, 65 / 8.1),
-    "sm_80": _faster(_LARGE, 312 / 19.5),
-    "sm_89": _faster(_SMALL, 121 / 30.3),
-    "sm_90": _faster(_LARGE, 989 / 67),
-    "sapphirerapids": _faster(_CPU, 8.0),
+    "sm_70": _faster(_LARGE, _HALF["sm_70"]),
+    "sm_75": _faster(_SMALL, _HALF["sm_75"]),
+    "sm_80": _faster(_LARGE, _HALF["sm_80"]),
+    "sm_89": _faster(_SMALL, _HALF["sm_89"]),
+    "sm_90": _faster(_LARGE, _HALF["sm_90"]),
+    "sapphirerapids": _faster(_CPU, _HALF["sapphirerapids"]),
     "opencl": _SMALL,
     "vulkan": _SMALL,
     "metal": _SMALL,
@@ -94,11 +96,14 @@ def family_of(device: Device) -> Family:
     return _CPU
 
 
-def make_problem(graph: WorkGraph, platform: Platform, objective: Objective) -> Problem:
+def make_problem(
+    graph: WorkGraph, platform: Platform, objective: Objective, in_flight: int = 1
+) -> Problem:
     """The problem of running `graph` on `platform`.
 
     Inputs and outputs are free tasks on the processors. Keys and values that a step reads (`cache`)
-    count as weights of the whole batch: a device that runs the task keeps room for all of it.
+    count as weights, for each element of each of `in_flight` batches that are under way together: a
+    device that runs the task keeps room for all of it.
 
     Raises
     ------
@@ -107,16 +112,16 @@ def make_problem(graph: WorkGraph, platform: Platform, objective: Objective) -> 
     """
     prices = _PriceList(platform, objective.batch, graph.width)
     costs = {work.id: prices.row(work) for work in graph.works}
-    tasks = [_task(work, objective.batch) for work in graph.works]
+    tasks = [_task(work, in_flight * objective.batch) for work in graph.works]
     name = f"{graph.name} on {platform.name}"
     return Problem(TaskGraph(tasks, graph.edges), costs, platform, objective, name)
 
 
-def _task(work: Work, batch: int) -> Task:
+def _task(work: Work, sequences: int) -> Task:
     return Task(
         id=work.id,
         op=work.op,
-        weight_bytes=work.weights + batch * work.cache,
+        weight_bytes=work.weights + sequences * work.cache,
         output_bytes=work.output,
         flops=work.flops,
         bytes=work.memory_traffic(1),

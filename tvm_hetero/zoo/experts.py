@@ -4,6 +4,8 @@ A token is sent to `chosen` of `experts` experts. Which ones is known only at ru
 of a layer's experts is one task that every token may reach: its work is what it does on average,
 and of its weights n tokens read the expected part (see `Work.share`). Shapes:
     mixtral-8x7b    A. Jiang et al., arXiv 2401.04088, Table 1 (47B parameters, 13B active)
+    mixtral-8x22b   Mistral AI, Cheaper, Better, Faster, Stronger, April 2024, and its configuration
+                    file (141B, 39B active)
     deepseek-v3     DeepSeek-AI, arXiv 2412.19437, section 4.2 (671B, 37B active)
     kimi-k2         Kimi Team, arXiv 2507.20534, Table 2 (1.04T, 32B active)
 The last two have latent attention: a low-rank product, and a cache of `latent` numbers a token.
@@ -14,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.zoo.language import Shape, attention, head
+from tvm_hetero.zoo.language import Shape, attention, head, weight_bytes
 from tvm_hetero.zoo.layers import total
 from tvm_hetero.zoo.transformer import embedding
 from tvm_hetero.zoo.work import HALF, Builder, Value, WorkGraph
@@ -37,9 +39,17 @@ class Mixture:
     dense: int = 0
     latent: tuple[int, int, int] | None = None
 
+    def cache_bytes(self, tokens: int = 1) -> int:
+        """Bytes of the cache of so many tokens of one sequence, all layers."""
+        if self.latent is None:
+            return self.base.cache_bytes(tokens)
+        _, key, position = self.latent
+        return self.base.layers * (key + position) * HALF * tokens
+
 
 MIXTURES = {
     "mixtral-8x7b": Mixture(Shape(32, 4096, 0, 32, 8, 32000, 3), 8, 2, 14336),
+    "mixtral-8x22b": Mixture(Shape(56, 6144, 0, 48, 8, 32768, 3), 8, 2, 16384),
     "deepseek-v3": Mixture(
         Shape(61, 7168, 18432, 128, 128, 129280, 3), 256, 8, 2048, 1, 3, (1536, 512, 64)
     ),
@@ -52,17 +62,25 @@ _HEAD = 128
 
 
 def mixture(
-    model: str = "kimi-k2", context: int = 2048, groups: int = 8, layers: int = 0
+    model: str = "kimi-k2",
+    context: int = 2048,
+    groups: int = 8,
+    layers: int = 0,
+    tokens: int = 1,
+    weights: str = "float16",
 ) -> WorkGraph:
-    """One decoding step of a mixture of experts, whose experts are in `groups` tasks a layer."""
+    """One decoding step of a mixture of experts, whose experts are in `groups` tasks a layer.
+
+    `tokens`, `layers` and `weights` as in `tvm_hetero.zoo.language.decoder`.
+    """
     if model not in MIXTURES:
         raise UsageError(f"model {model!r}: expected one of {', '.join(MIXTURES)}")
     shape = MIXTURES[model]
     if groups < 1 or shape.experts % groups:
         raise UsageError(f"{groups} groups: expected a divisor of {shape.experts} experts")
-    net = Builder(model, HALF)
+    net = Builder(model, HALF, weight_bytes(weights))
     base = shape.base
-    x = embedding(net, net.input(1, width=8), base.vocabulary, base.width)
+    x = embedding(net, net.input(tokens, width=8), base.vocabulary, base.width)
     for layer in range(layers or base.layers):
         if shape.latent is None:
             x = attention(net, x, base, context, 1)
@@ -82,17 +100,17 @@ def _latent_attention(
     that scores are products with the cache itself.
     """
     query, key, position = latent
-    heads = base.heads
+    heads, tokens = base.heads, x.shape[0]
     weights = base.width * query + query * heads * (_HEAD + position)
     weights += base.width * (key + position) + key * heads * 2 * _HEAD
     weights += heads * _HEAD * base.width
-    scores = 2.0 * heads * (context + 1) * ((key + position) + key)
+    scores = 2.0 * heads * (context + (tokens + 1) / 2) * ((key + position) + key)
     return net.add(
         "attention",
         "gemm",
         [x],
-        (1, base.width),
-        flops=2.0 * weights + scores,
+        x.shape,
+        flops=tokens * (2.0 * weights + scores),
         weights=weights,
         cache=(key + position) * context,
     )
@@ -100,28 +118,31 @@ def _latent_attention(
 
 def _dense(net: Builder, x: Value, base: Shape) -> Value:
     weights = base.matrices * base.width * base.hidden
-    return net.add("feedforward", "gemm", [x], x.shape, flops=2.0 * weights, weights=weights)
+    flops = 2.0 * x.shape[0] * weights
+    return net.add("feedforward", "gemm", [x], x.shape, flops=flops, weights=weights)
 
 
 def _experts(net: Builder, x: Value, shape: Mixture, groups: int) -> Value:
     """The router, the groups of experts, the shared experts, and their sum."""
-    width = shape.base.width
+    tokens, width = x.shape
     one = shape.base.matrices * width * shape.expert
     gate = width * shape.experts
-    routed = net.add("router", "gemm", [x], (1, width), flops=2.0 * gate, weights=gate)
+    routed = net.add("router", "gemm", [x], x.shape, flops=2.0 * tokens * gate, weights=gate)
+    chance = shape.chosen / shape.experts
     ends = [
         net.add(
             "experts",
             "gemm",
             [routed],
-            (1, width),
-            flops=2.0 * one * shape.chosen / groups,
+            x.shape,
+            flops=2.0 * tokens * one * shape.chosen / groups,
             weights=one * shape.experts // groups,
-            share=shape.chosen / shape.experts,
+            share=chance if tokens == 1 else 1 - (1 - chance) ** tokens,
         )
         for _ in range(groups)
     ]
     if shape.shared:
         both = shape.shared * one
-        ends.append(net.add("shared", "gemm", [x], (1, width), flops=2.0 * both, weights=both))
+        flops = 2.0 * tokens * both
+        ends.append(net.add("shared", "gemm", [x], x.shape, flops=flops, weights=both))
     return total(net, [x, *ends], "sum")

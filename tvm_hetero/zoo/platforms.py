@@ -1,20 +1,22 @@
 """Platforms of the zoo: presets from YAML files, and clusters made of copies of them.
 
-A preset is one machine, with the source of every figure in its file (``platforms/*.yaml``). A
-cluster is several, joined by a network: ``h100x8:4+t4x4:2`` is four machines of the one kind and
-two of the other, ``diviml:6@ethernet-10`` says which network. Some have names of their own.
+A preset is a file (``platforms/*.yaml``) with the source of every figure; those of real machines
+are made of `tvm_hetero.zoo.hardware`. A cluster is several machines joined by a network:
+``h100x8:4+t4x4:2`` is four of the one kind and two of the other, ``diviml:6@ethernet-10`` says
+which network. Some have names of their own.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import UsageError
 from tvm_hetero.platform import Fabric, Platform
+from tvm_hetero.zoo.hardware import NETWORKS
 
 PRESETS = Path(__file__).parent.parent / "platforms"
 # More devices than this are not scheduled one by one; it also keeps a typing error cheap.
@@ -22,24 +24,6 @@ MAX_NODES = 1024
 _PART = re.compile(r"(?P<node>[A-Za-z0-9_.-]+?)(?::(?P<count>[0-9]+))?")
 _SERIAL = "-serial"
 _GPUS = ("h100x8", "a100x8", "l4x4", "t4x4")
-
-
-@dataclass(frozen=True)
-class Network:
-    """What joins the machines of a cluster: bytes/s and seconds for every copy."""
-
-    bandwidth: float
-    latency: float
-
-
-# Line rates: 10 and 100 Gb/s Ethernet, 200 Gb/s HDR and 400 Gb/s NDR InfiniBand (one port).
-# Latencies: through TCP about 50 and 20 us, RDMA about 2 us, with the launch of the copy 5 us.
-NETWORKS = {
-    "ethernet-10": Network(1.25e9, 50e-6),
-    "ethernet-100": Network(12.5e9, 20e-6),
-    "infiniband-hdr": Network(25e9, 5e-6),
-    "infiniband-ndr": Network(50e9, 5e-6),
-}
 
 
 def cluster(
@@ -52,7 +36,8 @@ def cluster(
     Raises
     ------
     UsageError
-        If a machine or network is unknown, or there are none or more than 1,024 machines.
+        If a machine or network is unknown, a preset is a cluster itself, or there are none or more
+        than 1,024 machines.
     """
     if network not in NETWORKS:
         raise UsageError(f"network {network!r} is unknown{nearest(network, NETWORKS)}")
@@ -60,7 +45,7 @@ def cluster(
     if not 1 <= len(kinds) <= MAX_NODES:
         raise UsageError(f"a cluster of {len(kinds)} machines: expected 1 to {MAX_NODES}")
     width = len(str(len(kinds) - 1))
-    machines = [_rename(_preset(kind), f"n{i:0{width}}") for i, kind in enumerate(kinds)]
+    machines = [_rename(_machine(kind), f"n{i:0{width}}") for i, kind in enumerate(kinds)]
     figures = NETWORKS[network]
     wires = Fabric(None, figures.bandwidth, figures.latency)
     return Platform(
@@ -125,6 +110,18 @@ def _parse_nodes(text: str) -> list[tuple[str, int]]:
             raise UsageError(f"platform {text!r}: expected machines such as h100x8:4+t4x4:2")
         nodes.append((match["node"], int(match["count"] or 1)))
     return nodes
+
+
+def _machine(name: str) -> Platform:
+    """A preset that is a single machine."""
+    found = _preset(name)
+    nodes = {device.node for device in found.devices}
+    if len(nodes) > 1:
+        raise UsageError(
+            f"platform {name!r} is a cluster of {len(nodes)} machines; expected the name of one, "
+            "such as diviml"
+        )
+    return found
 
 
 def _preset(name: str) -> Platform:

@@ -119,12 +119,28 @@ ENTRIES: dict[str, Entry] = {
     "gpt-24-decode": _entry(
         "GPT, 24 x 1024, one token after 1024", 196, gpt, "layers", tokens=1, context=1024
     ),
-    # One decoding step of large language models.
+    # One decoding step of language models.
+    "gpt2-small": _step("GPT-2 of 124M, one step", 28, decoder, "gpt2-small"),
+    "gpt2-medium": _step("GPT-2 of 355M, one step", 52, decoder, "gpt2-medium"),
+    "gpt2-large": _step("GPT-2 of 774M, one step", 76, decoder, "gpt2-large"),
+    "gpt2-xl": _step("GPT-2 of 1.6B, one step", 100, decoder, "gpt2-xl"),
+    "gpt3-125m": _step("GPT-3 125M, one step", 28, decoder, "gpt3-125m"),
+    "gpt3-350m": _step("GPT-3 350M, one step", 52, decoder, "gpt3-350m"),
+    "gpt3-760m": _step("GPT-3 760M, one step", 52, decoder, "gpt3-760m"),
+    "gpt3-1.3b": _step("GPT-3 1.3B, one step", 52, decoder, "gpt3-1.3b"),
+    "gpt3-2.7b": _step("GPT-3 2.7B, one step", 68, decoder, "gpt3-2.7b"),
+    "gpt3-6.7b": _step("GPT-3 6.7B, one step", 68, decoder, "gpt3-6.7b"),
+    "gpt3-13b": _step("GPT-3 13B, one step", 84, decoder, "gpt3-13b"),
     "gpt3-175b": _step("GPT-3 175B, one step", 196, decoder, "gpt3-175b"),
+    "llama2-7b": _step("Llama 2 7B, one step", 68, decoder, "llama2-7b"),
+    "llama2-13b": _step("Llama 2 13B, one step", 84, decoder, "llama2-13b"),
+    "llama2-70b": _step("Llama 2 70B, one step", 164, decoder, "llama2-70b"),
+    "llama3-8b": _step("Llama 3 8B, one step", 68, decoder, "llama3-8b"),
     "llama3-70b": _step("Llama 3 70B, one step", 164, decoder, "llama3-70b"),
     "llama3-405b": _step("Llama 3 405B, one step", 256, decoder, "llama3-405b"),
     "megatron-1t": _step("dense model of 1T, one step", 260, decoder, "megatron-1t"),
     "mixtral-8x7b": _step("Mixtral, 8 experts, one step", 356, mixture, "mixtral-8x7b"),
+    "mixtral-8x22b": _step("Mixtral 8x22B, one step", 620, mixture, "mixtral-8x22b"),
     "deepseek-v3": _step("DeepSeek-V3, 256 experts, one step", 706, mixture, "deepseek-v3"),
     "kimi-k2": _step("Kimi K2 of 1T, 384 experts, one step", 726, mixture, "kimi-k2"),
     # For scaling.

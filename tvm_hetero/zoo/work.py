@@ -61,12 +61,16 @@ class Work:
 
 @dataclass(frozen=True)
 class WorkGraph:
-    """A network: its work, the tensors between them, and the bytes of one number (4 or 2)."""
+    """A network: its work, the tensors between them, and the bytes of one number (4 or 2).
+
+    `weight_width` are the bytes of a weight where these are other than those of a number.
+    """
 
     name: str
     works: tuple[Work, ...]
     edges: tuple[Edge, ...]
     width: int = SINGLE
+    weight_width: float | None = None
 
     @property
     def flops(self) -> float:
@@ -81,7 +85,7 @@ class WorkGraph:
     @property
     def parameters(self) -> int:
         """Numbers in the weights."""
-        return self.weight_bytes // self.width
+        return int(self.weight_bytes / (self.weight_width or self.width))
 
 
 @dataclass(frozen=True)
@@ -100,10 +104,11 @@ class Value:
 
 
 class Builder:
-    """Collects the work of a network whose numbers have `width` bytes."""
+    """Collects the work of a network whose numbers have `width` bytes, weights perhaps fewer."""
 
-    def __init__(self, name: str, width: int = SINGLE) -> None:
+    def __init__(self, name: str, width: int = SINGLE, weight_width: float | None = None) -> None:
         self.name, self.width = name, width
+        self.weight_width = width if weight_width is None else weight_width
         self._works: list[Work] = []
         self._edges: list[Edge] = []
         self._names: dict[str, int] = {}
@@ -144,7 +149,7 @@ class Builder:
             kind=kind,
             flops=float(flops),
             traffic=moved if traffic is None else traffic * self.width,
-            weights=weights * self.width,
+            weights=round(weights * self.weight_width),
             share=share,
             cache=cache * self.width,
             output=output,
@@ -160,7 +165,8 @@ class Builder:
 
     def build(self) -> WorkGraph:
         """The graph so far."""
-        return WorkGraph(self.name, tuple(self._works), tuple(self._edges), self.width)
+        own = None if self.weight_width == self.width else self.weight_width
+        return WorkGraph(self.name, tuple(self._works), tuple(self._edges), self.width, own)
 
     def _add(self, work: Work, reads: Sequence[Value], shape: tuple[int, ...]) -> Value:
         self._works.append(work)
