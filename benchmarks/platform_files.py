@@ -132,6 +132,8 @@ def _flow(row: Mapping[str, Any]) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
     return _flow(value) if isinstance(value, Mapping) else f"{value}"
 
 
