@@ -20,6 +20,7 @@ from .batched import batch_of_kernel
 from .batched_schedule import schedule_batched
 from .facts import VectorUnit, cores, vector_unit
 from .gpu import schedule_gpu
+from .guard import guarded, guards_of
 from .implementations import (
     DEFAULT,
     RULE_ATTR,
@@ -64,8 +65,15 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """
     if func.attrs is not None and func.attrs.get(SCHEDULED):
         return func
+    guards = guards_of(func) if str(target.kind.name) == "llvm" else None
+    done = _schedule(func, target)
+    return done if guards is None else guarded(done, guards)
+
+
+def _schedule(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
+    """The kernel scheduled, but for what is done to every kernel (see `schedule_kernel`)."""
     if batch_of_kernel(func) > 1:
-        return schedule_batched(func, target, schedule_kernel)
+        return schedule_batched(func, target, _schedule)
     how, trace = implementation_of(func), trace_of(func)
     func = without_implementation(func)
     on_cpu = str(target.kind.name) == "llvm"

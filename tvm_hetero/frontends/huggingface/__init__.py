@@ -1,0 +1,26 @@
+"""Decoders from folders as Hugging Face's libraries write them: GPT-2, Llama, Mixtral.
+
+`from_huggingface` gives the graph of a step or of a chunk of a prompt. It reads ``config.json``
+(`config`) and safetensors (`weights`), refuses what it does not compute, and never unpickles.
+
+    config, values, rotary   what the config says     files, tensor_file, weights   what is stored
+    gpt2, rotated, experts   the families             graph, operators, shards      their parts
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tvm_hetero.frontends.huggingface.config import Config, read_config
+
+if TYPE_CHECKING:
+    import tvm
+
+__all__ = ["Config", "from_huggingface", "read_config"]
+
+
+def from_huggingface(folder: Any, **options: Any) -> tvm.IRModule:
+    """Import a decoder; see `importer.from_huggingface`."""
+    from tvm_hetero.frontends.huggingface.importer import from_huggingface as load
+
+    return load(folder, **options)

@@ -1,0 +1,235 @@
+"""What ``config.json`` says about a decoder, in the same words for every family.
+
+Keys that change what is computed are read, or refused by their name where we do not compute that
+(`_refuse`). All others (initialisation, dropout, tokens of a tokenizer) do not matter to a decoder
+that only runs. A key that is not there has the value that transformers gives it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_hetero.documents import parse_document
+from tvm_hetero.errors import FormatError, ModelError
+from tvm_hetero.frontends.huggingface.files import read_text
+from tvm_hetero.frontends.huggingface.rotary import Rotary, read_rotary
+from tvm_hetero.frontends.huggingface.values import number, switch, whole
+from tvm_hetero.frontends.onnx.names import printable
+
+CONFIG = "config.json"
+GENERATION = "generation_config.json"
+ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "swish")
+_MOST_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Config:
+    """A decoder: what its family's graph is made of.
+
+    Attributes
+    ----------
+    family : ``gpt2``, ``llama`` or ``mixtral``.
+    vocabulary, width, layers : tokens, numbers of a token between layers, layers.
+    heads, kv_heads, size : heads of the attention, of its keys and values; numbers of a head.
+    inner : hidden units of a feed-forward network, or of an expert.
+    longest : the longest sequence that the model was made for.
+    epsilon : of the norms.
+    activation : one of `ACTIVATIONS`.
+    scales : what each layer's attention multiplies its scores with.
+    tied : whether the head is the table of embeddings.
+    attention_bias, inner_bias : whether these matrices have biases.
+    rotary : positions as angles; None: as a learnt table.
+    experts, chosen : experts of a layer (0: a plain network), and how many a token is given to.
+    end : tokens that end a text.
+    source : path and SHA-256 of the file.
+    """
+
+    family: str
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    size: int
+    inner: int
+    longest: int
+    epsilon: float
+    activation: str
+    scales: tuple[float, ...]
+    tied: bool
+    attention_bias: bool
+    inner_bias: bool
+    rotary: Rotary | None
+    experts: int
+    chosen: int
+    end: tuple[int, ...]
+    source: Mapping[str, str]
+
+
+def read_config(folder: Path) -> Config:
+    """Read a folder's ``config.json`` (and the tokens that end a text from beside it).
+
+    Raises
+    ------
+    ModelError
+        The file is missing or malformed, or describes a model that we do not compute.
+    """
+    text = read_text(folder, CONFIG, _MOST_BYTES)
+    data = _document(text, folder / CONFIG)
+    family = data.get("model_type")
+    if not isinstance(family, str) or family not in _FAMILIES:
+        raise ModelError(
+            f"{printable(folder / CONFIG, 300)}: model_type is '{printable(family)}'; expected one "
+            f"of {', '.join(_FAMILIES)}. Other decoders come in through torch.export"
+        )
+    source = {
+        "path": str(folder.absolute()),
+        "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
+    }
+    try:
+        _refuse(data, {"quantization_config": None, "is_encoder_decoder": False})
+        values = _FAMILIES[family](data)
+        if values["width"] * values["vocabulary"] >= 1 << 40:
+            raise ModelError("vocabulary times width is absurd; expected fewer than 2^40 numbers")
+        return Config(family=family, source=source, end=_end(folder, data), **values)
+    except ModelError as error:
+        raise ModelError(f"{printable(folder / CONFIG, 300)}: {error}") from None
+
+
+def _document(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return parse_document(text, printable(path, 300))
+    except FormatError as error:
+        raise ModelError(str(error)) from None
+
+
+def _gpt2(data: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse(data, {"add_cross_attention": False})
+    width, heads = whole(data, "n_embd", 768), whole(data, "n_head", 12)
+    layers = whole(data, "n_layer", 12)
+    size = _divided(width, heads, "n_embd", "n_head")
+    scale = size**-0.5 if switch(data, "scale_attn_weights", True) else 1.0
+    by_layer = switch(data, "scale_attn_by_inverse_layer_idx", False)
+    return {
+        "vocabulary": whole(data, "vocab_size", 50257),
+        "width": width,
+        "layers": layers,
+        "heads": heads,
+        "kv_heads": heads,
+        "size": size,
+        "inner": whole(data, "n_inner", 4 * width),
+        "longest": whole(data, "n_positions", 1024),
+        "epsilon": number(data, "layer_norm_epsilon", 1e-5),
+        "activation": _activation(data, "activation_function", "gelu_new"),
+        "scales": tuple(scale / (i + 1 if by_layer else 1) for i in range(layers)),
+        "tied": switch(data, "tie_word_embeddings", True),
+        "attention_bias": True,
+        "inner_bias": True,
+        "rotary": None,
+        "experts": 0,
+        "chosen": 0,
+    }
+
+
+def _llama(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **_rotated(data, 2048),
+        "attention_bias": switch(data, "attention_bias", False),
+        "inner_bias": switch(data, "mlp_bias", False),
+        "experts": 0,
+        "chosen": 0,
+    }
+
+
+def _mixtral(data: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse(data, {"sliding_window": None, "attention_bias": False})
+    experts = whole(data, "num_local_experts", 8)
+    chosen = whole(data, "num_experts_per_tok", 2)
+    if chosen > experts:
+        raise ModelError(f"num_experts_per_tok is {chosen}, but there are {experts} experts")
+    return {
+        **_rotated(data, 131072),
+        "attention_bias": False,
+        "inner_bias": False,
+        "experts": experts,
+        "chosen": chosen,
+    }
+
+
+def _rotated(data: Mapping[str, Any], longest: int) -> dict[str, Any]:
+    """What Llama and those after it have in common."""
+    width, heads = whole(data, "hidden_size", 4096), whole(data, "num_attention_heads", 32)
+    layers = whole(data, "num_hidden_layers", 32)
+    kv_heads = whole(data, "num_key_value_heads", heads)
+    _divided(heads, kv_heads, "num_attention_heads", "num_key_value_heads")
+    size = (
+        _divided(width, heads, "hidden_size", "num_attention_heads")
+        if data.get("head_dim") is None
+        else whole(data, "head_dim", 0)
+    )
+    if size % 2:
+        raise ModelError(f"heads of {size} numbers cannot be rotated in pairs; expected even ones")
+    return {
+        "vocabulary": whole(data, "vocab_size", 32000),
+        "width": width,
+        "layers": layers,
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "size": size,
+        "inner": whole(data, "intermediate_size", 11008),
+        "longest": whole(data, "max_position_embeddings", longest),
+        "epsilon": number(data, "rms_norm_eps", 1e-6),
+        "activation": _activation(data, "hidden_act", "silu"),
+        "scales": (size**-0.5,) * layers,
+        "tied": switch(data, "tie_word_embeddings", False),
+        "rotary": read_rotary(data, size),
+    }
+
+
+_FAMILIES = {"gpt2": _gpt2, "llama": _llama, "mixtral": _mixtral}
+
+
+def _refuse(data: Mapping[str, Any], allowed: Mapping[str, Any]) -> None:
+    """Refuse keys whose value is anything but the one that changes nothing."""
+    for key, harmless in allowed.items():
+        value = data.get(key, harmless)
+        if value is not None and value != harmless:
+            raise ModelError(
+                f"{key} is {printable(value)}, which is not supported; expected "
+                f"{'nothing' if harmless is None else harmless}"
+            )
+
+
+def _divided(one: int, other: int, name: str, by: str) -> int:
+    if one % other:
+        raise ModelError(f"{name} ({one}) is no multiple of {by} ({other})")
+    return one // other
+
+
+def _activation(data: Mapping[str, Any], key: str, default: str) -> str:
+    value = data.get(key, default)
+    if value not in ACTIVATIONS:
+        raise ModelError(f"{key} is '{printable(value)}'; expected one of {', '.join(ACTIVATIONS)}")
+    return str(value)
+
+
+def _end(folder: Path, data: Mapping[str, Any]) -> tuple[int, ...]:
+    """Tokens that end a text: those of the settings for generation, if there are any."""
+    try:
+        text = read_text(folder, GENERATION, _MOST_BYTES)
+    except ModelError:
+        settings: Mapping[str, Any] = {}
+    else:
+        settings = _document(text, folder / GENERATION)
+    for where in (settings, data):
+        value = where.get("eos_token_id")
+        if value is not None:
+            tokens = value if isinstance(value, list) else [value]
+            if not all(type(token) is int and token >= 0 for token in tokens):
+                raise ModelError(f"eos_token_id is {printable(value)}; expected tokens' numbers")
+            return tuple(tokens)
+    return ()

@@ -1,0 +1,181 @@
+"""The graph that is being made: its inputs, its states, and the parts that all families have.
+
+A family (`gpt2`, `rotated`) walks over its layers and asks for parts; each is emitted here, with
+its weights as constants. Matrices stand in the graph as they are stored, as ``[out, in]`` or
+``[in, out]``: turning them, and casting them to float32, is folded when they are packed, so that
+no copy is made for it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_hetero.frontends.huggingface import operators
+from tvm_hetero.frontends.huggingface.config import Config
+from tvm_hetero.frontends.huggingface.shards import Heads, head_groups
+from tvm_hetero.frontends.huggingface.weights import Weights
+from tvm_hetero.kernels.attention import attend
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is fixed about a graph beside its model.
+
+    Attributes
+    ----------
+    tokens : how many a run takes.
+    length : rows of the caches.
+    shards : in how many a layer is divided.
+    weights : in which type matrices are kept.
+    cache : in which type keys and values are.
+    """
+
+    tokens: int
+    length: int
+    shards: int
+    weights: str
+    cache: str
+
+
+class Graph:
+    """A Relax function in the making.
+
+    Attributes
+    ----------
+    config, plan : what it is of.
+    bb : the builder that everything is emitted to.
+    token, position, last : the inputs; the last is None where one token is run.
+    states : the caches, by their names, in order.
+    heads : of each shard.
+    """
+
+    def __init__(self, config: Config, plan: Plan, weights: Weights) -> None:
+        self.config, self.plan, self._weights = config, plan, weights
+        self.bb = relax.BlockBuilder()
+        self.heads = head_groups(config, plan.shards)
+        self.token = _input("token", [plan.tokens], "int32")
+        self.position = _input("position", [1], "int32")
+        self.last = _input("last", [1], "int32") if plan.tokens > 1 else None
+        self.states = {
+            name: _input(name, shape, plan.cache)
+            for layer in range(config.layers)
+            for name, shape in _state_shapes(config, plan, self.heads, layer)
+        }
+        self._angles = None if config.rotary is None else config.rotary.table(plan.length)
+
+    @property
+    def inputs(self) -> dict[str, relax.Var]:
+        """All parameters by their names, in order."""
+        first = {"token": self.token, "position": self.position}
+        return first | ({} if self.last is None else {"last": self.last}) | self.states
+
+    def weight(self, name: str) -> Array:
+        """A weight as it is stored, or rounded where that is asked of all of them."""
+        values = self._weights[name]
+        return values.astype(ml_dtypes.bfloat16) if self.plan.weights == "bfloat16" else values
+
+    def vector(self, values: Array) -> relax.Expr:
+        """A bias, or the scale of a norm."""
+        return constant(values.astype(np.float32))
+
+    def linear(self, x: relax.Expr, matrix: Array, bias: Array | None = None) -> relax.Expr:
+        """``x @ matrix + bias``; the matrix is ``[in, out]``, perhaps a view of one turned."""
+        product = self.bb.emit(relax.op.matmul(x, self._matrix(matrix)))
+        return product if bias is None else self.add(product, self.vector(bias))
+
+    def add(self, one: relax.Expr, other: relax.Expr) -> relax.Expr:
+        """The sum of two tensors."""
+        return self.bb.emit(relax.op.add(one, other))
+
+    def joined(
+        self, x: relax.Expr, parts: Sequence[relax.Expr], bias: Array | None = None
+    ) -> relax.Expr:
+        """``x`` plus what the shards of a layer have computed.
+
+        What one shard has computed is added where it is computed. Several are a task of their
+        own, so that none of them waits for the others.
+        """
+        added = [] if bias is None else [self.vector(bias)]
+        if len(parts) > 1:
+            return operators.total(self.bb, [x, *parts, *added])
+        for one in (*added, x):
+            parts = [self.add(parts[0], one)]
+        return parts[0]
+
+    def attention(
+        self, layer: int, shard: int, q: relax.Expr, k: relax.Expr, v: relax.Expr
+    ) -> relax.Expr:
+        """What one shard's heads read from its caches, after having written ``k`` and ``v``."""
+        c, plan, heads = self.config, self.plan, self.heads[shard]
+        rotary = 0 if self._angles is None else c.size
+        kernel = attend(
+            heads.count, heads.kv_count, c.size, plan.length, plan.tokens,
+            c.scales[layer], rotary, plan.cache,
+        )  # fmt: skip
+        caches = [self.states[f"{kind}.{layer}.{shard}"] for kind in ("key", "value")]
+        angles = [] if self._angles is None else [constant(self._angles)]
+        result = relax.TensorType([plan.tokens, heads.count * c.size], "float32")
+        name = self.bb.add_func(kernel, "attention")
+        args = relax.Tuple([q, k, v, self.position, *caches, *angles])
+        return self.bb.emit(relax.call_tir(name, args, result))
+
+    def activated(self, x: relax.Expr) -> relax.Expr:
+        """The activation of the model's feed-forward networks."""
+        return self.bb.emit(_ACTIVATIONS[self.config.activation](x))
+
+    def times(self, one: relax.Expr, other: relax.Expr) -> relax.Expr:
+        """The product of two tensors, number by number."""
+        return self.bb.emit(relax.op.multiply(one, other))
+
+    def wanted(self, x: relax.Expr) -> relax.Expr:
+        """The row of the token whose logits are wanted."""
+        return x if self.last is None else operators.pick(self.bb, x, self.last)
+
+    def _matrix(self, matrix: Array) -> relax.Expr:
+        turned = not matrix.flags.c_contiguous and matrix.T.flags.c_contiguous
+        value = constant(matrix.T if turned else matrix)
+        if matrix.dtype != np.float32:
+            value = self.bb.emit(relax.op.astype(value, "float32"))
+        return self.bb.emit(relax.op.permute_dims(value)) if turned else value
+
+
+def constant(values: Array) -> relax.Expr:
+    """Numbers that the graph carries."""
+    return relax.const(tvm.runtime.tensor(np.ascontiguousarray(values)))
+
+
+def _input(name: str, shape: Sequence[int], dtype: str) -> relax.Var:
+    return relax.Var(name.replace(".", "_"), relax.TensorType(shape, dtype))
+
+
+def _state_shapes(
+    config: Config, plan: Plan, groups: Sequence[Heads], layer: int
+) -> list[tuple[str, list[int]]]:
+    """Names and shapes of a layer's caches, in order."""
+    return [
+        (f"{kind}.{layer}.{shard}", [heads.kv_count, plan.length, config.size])
+        for shard, heads in enumerate(groups)
+        for kind in ("key", "value")
+    ]
+
+
+_ACTIVATIONS = {
+    "gelu": relax.op.nn.gelu,
+    "gelu_new": relax.op.nn.gelu_tanh,
+    "gelu_pytorch_tanh": relax.op.nn.gelu_tanh,
+    "relu": relax.op.nn.relu,
+    "silu": relax.op.nn.silu,
+    "swish": relax.op.nn.silu,
+}
