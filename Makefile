@@ -9,14 +9,18 @@ SOURCES := $(wildcard src/*.cc src/*.h src/search/*.cc src/search/*.h include/tv
 MYPY_STRICT := $(filter-out tvm_hetero/partition.py tvm_hetero/targets.py tvm_hetero/tune.py tvm_hetero/__main__.py,$(wildcard tvm_hetero/*.py)) \
 	tvm_hetero/solvers tvm_hetero/report tvm_hetero/zoo tvm_hetero/bounds tvm_hetero/generation
 
-.PHONY: demo test setup lint types tests fuzz bench clean
+.PHONY: demo test setup peers lint types tests fuzz bench clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
 
-test: setup lint types tests
+test: peers lint types tests
 
 setup: $(VENV)/.ready
+
+# What tests compare with besides: PyTorch without CUDA (an index of its own has that build; where
+# it cannot be reached, the registry's is taken), transformers, Ray.
+peers: $(VENV)/.peers
 
 # One marker for packages and the C++ build: both are made again when a source is newer. Build
 # tools come first because the package is built without isolation, against this very tvm-ffi.
@@ -26,24 +30,31 @@ $(VENV)/.ready: setup.py pyproject.toml $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		setuptools wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+		--editable ".[onnxruntime]"
+	@touch $@
+
+$(VENV)/.peers: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 --no-deps \
+		--extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 		--editable ".[test]"
 	@touch $@
 
-lint: setup
+lint: peers
 	$(BIN)/ruff check .
 
-types: setup
+types: peers
 	$(BIN)/mypy --strict $(MYPY_STRICT)
 	$(BIN)/mypy
 
-tests: setup
+tests: peers
 	$(BIN)/python -m pytest -q
 
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it.
-fuzz: setup
+fuzz: peers
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q tests/bounds tests/solvers tests/kernels $(wildcard tests/test_*.py)
 
-bench: setup
+bench: peers
 	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.models
 	$(BIN)/python -m benchmarks.steady_state

@@ -37,7 +37,12 @@ REQUIRES = [
 EXTRAS = {
     "onnxruntime": ["onnxruntime"],  # to compare with
     "gurobi": ["gurobipy"],  # its pip licence allows 2,000 variables and no production use
-    "test": ["hypothesis", "mypy", "onnxruntime", "psutil", "pytest", "ruff", "types-PyYAML"],
+    "ray": ["ray>=2.50"],  # several machines (tvm_hetero.cluster)
+    "torch": ["torch>=2.6"],  # programs of torch.export
+    "test": [
+        "hypothesis", "mypy", "onnxruntime", "psutil", "pytest", "ray>=2.50", "ruff", "torch==2.13.0",
+        "transformers>=5", "types-PyYAML",
+    ],
     "build": ["cmake>=3.18", "ninja", "setuptools>=65", "wheel", TVM_FFI],
 }
 
