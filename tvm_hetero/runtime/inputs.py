@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tvm
 
 from tvm_hetero.documents import nearest
@@ -169,6 +170,19 @@ class InputReader:
             f"input {self._stacks[i].name!r}: expected {self._dtypes[i]} of shape {expected}, "
             f"got {got}"
         )
+
+
+def random_values(infos: Iterable[TensorInfo], seed: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
+    rng = np.random.default_rng(seed)
+    values = {}
+    for info in infos:
+        if "float" in info.dtype:  # bfloat16 too, whose kind is not numpy's "f"
+            values[info.name] = rng.standard_normal(info.shape).astype(info.dtype)
+        else:
+            least, most = info.range or (0, 9)
+            values[info.name] = rng.integers(least, most + 1, info.shape).astype(info.dtype)
+    return values
 
 
 def merge_inputs(inputs: Any, named: Mapping[str, Any]) -> Any:

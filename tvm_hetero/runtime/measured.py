@@ -16,7 +16,7 @@ import numpy as np
 
 from tvm_hetero.problem import Problem
 from tvm_hetero.runtime import native, spans
-from tvm_hetero.runtime.inputs import InputReader
+from tvm_hetero.runtime.inputs import InputReader, random_values
 from tvm_hetero.runtime.spans import KernelTime, TracedStep
 from tvm_hetero.runtime.state import State, StateRows
 from tvm_hetero.runtime.stream import steady_seconds
@@ -114,12 +114,4 @@ class Measured:
 
     def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
-        rng = np.random.default_rng(seed)
-        values = {}
-        for info in self.inputs:
-            if "float" in info.dtype:  # bfloat16 too, whose kind is not numpy's "f"
-                values[info.name] = rng.standard_normal(info.shape).astype(info.dtype)
-            else:
-                least, most = info.range or (0, 9)
-                values[info.name] = rng.integers(least, most + 1, info.shape).astype(info.dtype)
-        return values
+        return random_values(self.inputs, seed)
