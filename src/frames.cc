@@ -28,7 +28,7 @@ void Add(int64_t bytes, int64_t* sum) {
 std::vector<Need> Needs(const Plan& plan, const std::vector<SlotUse>& slots) {
   std::vector<Need> needs(plan.devices.size());
   for (size_t i = 0; i < plan.slots.size(); ++i) {
-    if (!plan.slots[i].type) continue;
+    if (!plan.slots[i].type || slots[i].is_state) continue;
     const int64_t bytes = plan.slots[i].type->Bytes();
     Need& need = needs[plan.slots[i].device];
     Add(bytes, slots[i].is_constant ? &need.always : &need.batch);

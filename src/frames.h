@@ -11,6 +11,8 @@
  * 1: a plan that does not fit at all is run all the same. With few frames workers wait for each
  * other, but nothing gets stuck (board.h).
  *
+ * States are not counted: whoever calls has made them, as many sets as he has use for.
+ *
  * Where the plan does not say, and in a CPU's memory, the slots of all D batches may take 2 GiB:
  * all of main memory is no measure there, as others use it, and a platform that was detected gives
  * all of it to each CPU device. This alone never asks for less than 2 frames, so that one comes in

@@ -32,6 +32,7 @@ std::vector<SlotUse> SlotUses(const Plan& plan) {
     for (int slot : step.outs) uses[slot].made_by_step = true;
     for (int slot : Distinct(step.ins)) ++uses[slot].readers;
   }
+  for (const InputPlan& input : plan.inputs) uses[input.slot].is_state = input.is_state;
   for (const ConstantPlan& constant : plan.constants) uses[constant.slot].is_constant = true;
   for (const OutputPlan& output : plan.outputs) uses[output.slot].is_output = true;
   return uses;

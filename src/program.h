@@ -25,6 +25,7 @@ struct Instruction {
 struct SlotUse {
   bool made_by_step{false};
   bool is_constant{false};
+  bool is_state{false};
   bool is_output{false};
   int readers{0};  //!< steps that read it, each counted once
 };

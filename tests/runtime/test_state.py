@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import threading
 from collections.abc import Iterator
 from concurrent.futures import wait
@@ -205,3 +206,24 @@ def test_a_device_that_insists_on_copying_keeps_its_states_itself() -> None:
             for e in range(2):
                 want = expected[e].step(x[e], p)
                 np.testing.assert_allclose(y.numpy()[e], want, rtol=1e-5, atol=1e-6)
+
+
+def test_states_do_not_limit_how_many_requests_are_in_flight(three: Executor) -> None:
+    """They are made once by who calls, not once for each request."""
+    import copy
+
+    from tvm_hetero.runtime import native
+
+    def frames(memory: int, states: bool) -> int:
+        plan = copy.deepcopy(three.plan)
+        plan["devices"][0]["memory"] = memory
+        for row in plan["inputs"]:
+            if not states:
+                row.pop("state", None)
+        held = native.create(plan)
+        held.close()
+        return held.frames
+
+    enough = bisect.bisect_left(range(1 << 20), three.depth, key=lambda m: frames(m, True))
+    assert frames(enough, True) == three.depth > 2
+    assert frames(enough, False) < three.depth
