@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 KERNEL_ATTR, FLOPS_ATTR = "hetero.kernel", "hetero.flops"
 _NAME = "attention"
+_NUMBERS = ("heads", "kv_heads", "size", "length", "rows", "rotary")
 _OPAQUE = 8
 _LOWEST = -3.0e38  # below every score that is a number
 CACHE_TYPES = ("float32", "bfloat16", "float16")
@@ -134,8 +135,9 @@ def attention_of(func: tirx.PrimFunc) -> Attention | None:
     value = None if func.attrs is None else func.attrs.get(KERNEL_ATTR)
     if not isinstance(value, Mapping) or str(value["name"]) != _NAME:
         return None
-    numbers = (int(value[name]) for name in ("heads", "kv_heads", "size", "length", "rows"))
-    return Attention(*numbers, float(value["scale"]), int(value["rotary"]), str(value["dtype"]))
+    heads, kv_heads, size, length, rows, rotary = (int(value[name]) for name in _NUMBERS)
+    scale, dtype = float(value["scale"]), str(value["dtype"])
+    return Attention(heads, kv_heads, size, length, rows, scale, rotary, dtype)
 
 
 def _check(a: Attention) -> None:

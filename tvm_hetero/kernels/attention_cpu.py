@@ -20,12 +20,14 @@ cache, the last tile reads its last row several times.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import tvm_ffi
 from tvm import tirx
 
 from .attention_parts import (
@@ -39,6 +41,7 @@ from .attention_parts import (
     written,
 )
 from .folding import folded
+from .prefetch import DISTANCE, LINE, ask
 from .statements import (
     PARALLEL,
     SERIAL,
@@ -65,7 +68,9 @@ _BLOCK = 16
 # Bytes of values that stay in the first cache.
 _NEAR = 1 << 14
 # Share of the registers that hold sums of values.
-_SUMS = 0.75
+_SUMS = 0.5
+# Of the registers, for each query that reads a key together with others.
+_KEYS = 16
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,8 @@ class _Sizes:
         Lanes of a vector along scores.
     block
         Queries that are computed together; the last block may repeat the last one.
+    few
+        Queries that read a key once.
     together
         Queries whose sums of values are in registers at once.
     stretch
@@ -89,6 +96,7 @@ class _Sizes:
     lanes: int
     along: int
     block: int
+    few: int
     together: int
     stretch: int
 
@@ -138,9 +146,14 @@ def _sizes(a: Attention, unit: VectorUnit) -> _Sizes:
     queries = a.rows * a.group
     block = min(queries, _BLOCK)
     most = max(1, int(_SUMS * unit.registers) // max(1, a.size // lanes))
-    together = max(d for d in range(1, min(block, most) + 1) if block % d == 0)
+    together = _divisor(block, most)
+    few = _divisor(block, unit.registers // _KEYS)
     rows = a.length if together == block else max(1, _NEAR // (4 * a.size))
-    return _Sizes(lanes, unit.lanes, block, together, min(rows, a.length))
+    return _Sizes(lanes, unit.lanes, block, few, together, min(rows, a.length))
+
+
+def _divisor(n: int, most: int) -> int:
+    return max(d for d in range(1, min(n, most) + 1) if n % d == 0)
 
 
 def _scratch(a: Attention, sizes: _Sizes) -> _Scratch:
@@ -220,38 +233,76 @@ class _Kernel:
         """The scores of all queries, a tile of keys at a time."""
         lanes, along = self.sizes.lanes, self.sizes.along
 
+        few = self.sizes.few
+
         def tile(t: Expr) -> tirx.Stmt:
-            return loop("n", self.sizes.block, lambda n: self._tile(first, g, b, n, t * lanes))
+            parts = self.sizes.block // few
+            return loop("part", parts, lambda p: self._tile(first, g, b, p * few, t * lanes))
 
         whole_vectors = (end + (along - 1)) // along
         return loop("tile", whole_vectors * (along // lanes), tile)
 
     def _tile(self, first: Expr, g: Expr, b: Expr, n: Expr, t: Expr) -> list[tirx.Stmt]:
-        """The scores of one query and the keys of rows ``t`` ...: one vector."""
+        """The scores of a few queries, ``n`` ..., and the keys of rows ``t`` ..."""
         a, lanes = self.a, self.sizes.lanes
-        products, statements = [], []
-        for u in range(lanes):
+        queries = [n + m for m in range(self.sizes.few)]
+
+        def products(u: int) -> tuple[list[Expr], list[tirx.Stmt]]:
             row = (
                 t + u if a.length % self.sizes.along == 0 else tirx.min(t + u, whole(a.length - 1))
             )
-            total, bind = bound("product", self._product(g, n, row))
-            products.append(total)
-            statements.append(bind)
-        scores, binds = folded(products, lanes)
-        last = tirx.Cast("int32", self._row(first, b, n) - t)
-        seen = _ramp(tirx.const(0, "int32"), lanes) <= _spread(last, lanes)
-        scores = tirx.Select(seen, scores, _spread(real(_LOWEST), lanes))
-        return [*statements, *binds, store(self.scratch.scores, [n, _ramp(t, lanes)], scores)]
+            return self._products(g, queries, row)
 
-    def _product(self, g: Expr, n: Expr, row: Expr) -> Expr:
-        """A query times a key, lane by lane."""
-        lanes, total = self.sizes.lanes, None
-        for j in range(0, self.a.size, lanes):
-            at = _ramp(whole(j), lanes)
-            key = widened(load(self.tensors.keys, g, row, at), lanes)
-            product = load(self.scratch.query, n, at) * key
-            total = product if total is None else total + product
-        return total
+        sums, statements = folded(products, lanes)
+        shown = []
+        for query, scores in zip(queries, sums, strict=True):
+            last = tirx.Cast("int32", self._row(first, b, query) - t)
+            seen = _ramp(tirx.const(0, "int32"), lanes) <= _spread(last, lanes)
+            scores = tirx.Select(seen, scores, _spread(real(_LOWEST), lanes))
+            shown.append(store(self.scratch.scores, [query, _ramp(t, lanes)], scores))
+        return [*self._ask_keys(g, n, t), *statements, *shown]
+
+    def _products(
+        self, g: Expr, queries: Sequence[Expr], row: Expr
+    ) -> tuple[list[Expr], list[tirx.Stmt]]:
+        """A few queries times a key, lane by lane."""
+        lanes, keys, statements = self.sizes.lanes, [], []
+        places = [_ramp(whole(j), lanes) for j in range(0, self.a.size, lanes)]
+        for at in places:
+            key, bind = bound("key", widened(load(self.tensors.keys, g, row, at), lanes))
+            keys.append(key)
+            statements.append(bind)
+        totals = []
+        for n in queries:
+            products = [
+                load(self.scratch.query, n, at) * key for at, key in zip(places, keys, strict=True)
+            ]
+            total, bind = bound("product", functools.reduce(operator.add, products))
+            totals.append(total)
+            statements.append(bind)
+        return totals, statements
+
+    def _ask_keys(self, g: Expr, n: Expr, t: Expr) -> list[tirx.Stmt]:
+        """Each few queries ask for some rows of a tile that comes later."""
+        lanes = self.sizes.lanes
+        tiles = -(-DISTANCE // (lanes * self._row_bytes))
+        each = -(-lanes * self.sizes.few // self.sizes.block)
+        return [
+            ask(
+                self.tensors.keys,
+                [g, t + (tiles * lanes + u) + n // self.sizes.few * each, whole(j)],
+            )
+            for u in range(each)
+            for j in self._lines()
+        ]
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.a.size * int(tvm_ffi.dtype(self.a.dtype).bits) // 8
+
+    def _lines(self) -> range:
+        """The numbers of a row that stand first in a line of the cache."""
+        return range(0, self.a.size, LINE * self.a.size // self._row_bytes)
 
     def _powers(self, n: Expr, end: Expr) -> list[tirx.Stmt]:
         """Scores become powers; the inverse of their sum is kept."""
@@ -316,7 +367,7 @@ class _Kernel:
             n = p * together
             return [
                 *(move(n, m, True) for m in range(together)),
-                loop("t", rows, lambda t: self._value(g, s * stretch + t, n)),
+                loop("t", rows, lambda t: self._value(g, s * stretch + t, n, p)),
                 *(move(n, m, False) for m in range(together)),
             ]
 
@@ -332,9 +383,20 @@ class _Kernel:
         )
         return [zeros, loop("stretch", (end + (stretch - 1)) // stretch, some)]
 
-    def _value(self, g: Expr, t: Expr, n: Expr) -> list[tirx.Stmt]:
+    def _ask_values(self, g: Expr, t: Expr, p: Expr) -> list[tirx.Stmt]:
+        """Each few queries ask for some lines of a row that comes later."""
+        parts = self.sizes.block // self.sizes.together
+        ahead = self.sizes.stretch if parts > 1 else -(-DISTANCE // self._row_bytes)
+        lines = self._lines()
+        each = -(-len(lines) // parts)
+        return [
+            ask(self.tensors.values, [g, t + ahead, (p * each + i) * lines.step])
+            for i in range(each)
+        ]
+
+    def _value(self, g: Expr, t: Expr, n: Expr, p: Expr) -> list[tirx.Stmt]:
         """A row of values times the powers of a few queries."""
-        lanes, statements = self.sizes.lanes, []
+        lanes, statements = self.sizes.lanes, self._ask_values(g, t, p)
         for j in range(0, self.a.size, lanes):
             at = _ramp(whole(j), lanes)
             stored = load(self.tensors.values, g, t, at)

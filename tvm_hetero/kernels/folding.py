@@ -15,7 +15,7 @@ The halves are such that each is one instruction on x86: first pairs of lanes wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
@@ -26,25 +26,46 @@ if TYPE_CHECKING:
     Expr = Any
     # Which units of the first and second vector the one and the other half take.
     Halves = tuple[Sequence[int], Sequence[int]]
+    Summands = tuple[Sequence[Expr], Sequence[tirx.Stmt]]
 
 _PART = 4
 _OF_TWO: Halves = ((0, 2), (1, 3))
 _OF_FOUR: tuple[Halves, Halves] = (((0, 1, 4, 5), (2, 3, 6, 7)), ((0, 2, 4, 6), (1, 3, 5, 7)))
 
 
-def folded(summands: Sequence[Expr], lanes: int) -> tuple[Expr, list[tirx.Stmt]]:
-    """The vector of the sums of ``lanes`` vectors, and the statements that bind what it is of."""
-    statements: list[tirx.Stmt] = []
-    for halves in _levels(lanes):
-        sums = []
-        for one, other in zip(summands[::2], summands[1::2], strict=True):
-            picked = [tirx.Shuffle([one, other], half) for half in halves]
-            total, bind = bound("fold", picked[0] + picked[1])
-            statements.append(bind)
-            sums.append(total)
-        summands = sums
-    (result,) = summands
-    return result, statements
+def folded(summands: Callable[[int], Summands], lanes: int) -> Summands:
+    """Vectors of sums across the lanes.
+
+    Parameters
+    ----------
+    summands
+        Gives, for i of ``0 .. lanes - 1``, some vectors, and the statements that they need first.
+    lanes
+        Of each vector.
+
+    Returns
+    -------
+    As many vectors as ``summands`` gives, each the sums of those in its place, in the order of
+    i; and the statements that they need first. Two are added as soon as they are there, so that
+    few are alive at a time.
+    """
+    return _folded(summands, 0, _levels(lanes))
+
+
+def _folded(summands: Callable[[int], Summands], first: int, levels: Sequence[Halves]) -> Summands:
+    """The sums of those from ``first`` on, as many as two to the number of levels."""
+    if not levels:
+        return summands(first)
+    *before, halves = levels
+    ones, statements = _folded(summands, first, before)
+    others, more = _folded(summands, first + 2 ** len(before), before)
+    sums, binds = [], []
+    for pair in zip(ones, others, strict=True):
+        one, other = (tirx.Shuffle(list(pair), half) for half in halves)
+        total, bind = bound("fold", one + other)
+        sums.append(total)
+        binds.append(bind)
+    return sums, [*statements, *more, *binds]
 
 
 def _levels(lanes: int) -> list[Halves]:

@@ -8,7 +8,7 @@ down. These few functions are for that; each makes one statement of others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tvm import s_tir, tirx
 
@@ -16,7 +16,7 @@ from .nests import INDEX, range_of
 
 if TYPE_CHECKING:
     Expr = Any
-    Body = tirx.Stmt | Iterable[tirx.Stmt]
+    Body: TypeAlias = tirx.Stmt | Iterable[tirx.Stmt]
 
 SERIAL, PARALLEL = tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL
 VECTORIZED, UNROLLED = tirx.ForKind.VECTORIZED, tirx.ForKind.UNROLLED
@@ -34,7 +34,7 @@ def sequence(body: Body) -> tirx.Stmt:
     """One statement after the other."""
     if isinstance(body, tirx.Stmt):
         return body
-    statements = list(body)
+    statements: list[tirx.Stmt] = list(body)
     return statements[0] if len(statements) == 1 else tirx.SeqStmt(statements)
 
 
