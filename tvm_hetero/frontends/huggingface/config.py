@@ -15,7 +15,7 @@ from typing import Any
 
 from tvm_hetero.documents import parse_document
 from tvm_hetero.errors import FormatError, ModelError
-from tvm_hetero.frontends.huggingface.files import read_text
+from tvm_hetero.frontends.huggingface.files import has_file, read_text
 from tvm_hetero.frontends.huggingface.rotary import Rotary, read_rotary
 from tvm_hetero.frontends.huggingface.values import number, switch, whole
 from tvm_hetero.frontends.onnx.names import printable
@@ -219,12 +219,9 @@ def _activation(data: Mapping[str, Any], key: str, default: str) -> str:
 
 def _end(folder: Path, data: Mapping[str, Any]) -> tuple[int, ...]:
     """Tokens that end a text: those of the settings for generation, if there are any."""
-    try:
-        text = read_text(folder, GENERATION, _MOST_BYTES)
-    except ModelError:
-        settings: Mapping[str, Any] = {}
-    else:
-        settings = _document(text, folder / GENERATION)
+    settings: Mapping[str, Any] = {}
+    if has_file(folder, GENERATION):
+        settings = _document(read_text(folder, GENERATION, _MOST_BYTES), folder / GENERATION)
     for where in (settings, data):
         value = where.get("eos_token_id")
         if value is not None:

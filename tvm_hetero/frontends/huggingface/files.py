@@ -54,15 +54,11 @@ def open_file(folder: Path, name: str) -> BinaryIO:
         raise ModelError(f"{printable(folder / name, 300)}: {_reason(error)}. {_ADVICE}") from None
     finally:
         os.close(root)
-    file = os.fdopen(descriptor, "rb")
-    state = os.fstat(descriptor)
-    if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
-        file.close()
-        links = f"has {state.st_nlink} hard links" if stat.S_ISREG(state.st_mode) else ""
-        raise ModelError(
-            f"{printable(folder / name, 300)}: {links or 'is not a plain file'}. {_ADVICE}"
-        )
-    return file
+    fault = _fault(os.fstat(descriptor))
+    if fault:
+        os.close(descriptor)
+        raise ModelError(f"{printable(folder / name, 300)}: {fault}. {_ADVICE}")
+    return os.fdopen(descriptor, "rb")
 
 
 def read_text(folder: Path, name: str, most: int) -> str:
@@ -112,6 +108,13 @@ def _open(root: int, name: str) -> int:
         return os.open(blob.group(1), flags, dir_fd=blobs)
     finally:
         os.close(blobs)
+
+
+def _fault(state: os.stat_result) -> str:
+    """What is wrong with an opened file, nothing if it is plain."""
+    if not stat.S_ISREG(state.st_mode):
+        return "is not a plain file"
+    return f"has {state.st_nlink} hard links" if state.st_nlink > 1 else ""
 
 
 def _reason(error: OSError) -> str:

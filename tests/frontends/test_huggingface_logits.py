@@ -1,0 +1,75 @@
+"""Decoders from folders against transformers: the same logits, step by step and by chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.decoders import tiny
+from tests.frontends.decoder_runs import Runner, expected, reference
+
+TOKENS = [17, 3, 88, 3, 41, 95, 0, 62, 62, 9, 30, 77]
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}  # fmt: skip
+# Every family with what it may have beside its plain form (`tiny` alone): scales, biases, sizes
+# of heads, ties; and in how many shards.
+CASES = {
+    "gpt2": (
+        {
+            "scale_attn_by_inverse_layer_idx": True, "n_inner": 80, "activation_function": "gelu",
+            "tie_word_embeddings": False,
+        },
+        2,
+    ),
+    "llama": (
+        {
+            "rope_scaling": LLAMA3, "rope_theta": 500.0, "head_dim": 12, "attention_bias": True,
+            "mlp_bias": True, "tie_word_embeddings": True, "hidden_act": "gelu_pytorch_tanh",
+        },
+        2,
+    ),
+    "mixtral": ({"num_local_experts": 3, "num_experts_per_tok": 1}, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_steps_give_the_logits_of_transformers(family, tmp_path):
+    changes, shards = CASES[family]
+    folder = tiny(family, tmp_path, seed=5, **changes)
+    wanted = expected(reference(folder), TOKENS)
+    step = Runner(folder, length=len(TOKENS), shards=shards)
+    got = np.array([step([token], row) for row, token in enumerate(TOKENS)])
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+    np.testing.assert_array_equal(got.argmax(1), wanted.argmax(1))
+
+
+@pytest.mark.parametrize(("family", "shards"), [("gpt2", 1), ("llama", 1), ("mixtral", 2)])
+def test_chunks_and_then_steps_give_the_same(family, shards, tmp_path):
+    folder = tiny(family, tmp_path, seed=6)
+    wanted = expected(reference(folder), TOKENS)
+    step = Runner(folder, length=11, shards=shards)
+    chunk = Runner(folder, step.caches, tokens=4, length=11, shards=shards)
+    # The second chunk is padded, and so is the last, beyond the end of the caches.
+    np.testing.assert_allclose(chunk(TOKENS[:4], 0), wanted[3], atol=1e-4)
+    np.testing.assert_allclose(chunk(TOKENS[4:6], 4), wanted[5], atol=1e-4)
+    for row in (6, 7, 8):
+        np.testing.assert_allclose(step([TOKENS[row]], row), wanted[row], atol=1e-4)
+    np.testing.assert_allclose(chunk(TOKENS[9:11], 9), wanted[10], atol=1e-4)
+    if family == "gpt2":
+        # Whatever the numbers are, nothing is read or written beyond the tables and caches.
+        last = step([95], 10)
+        np.testing.assert_array_equal(step([2**31 - 1], 2**31 - 1), last)
+        np.testing.assert_array_equal(step([-(2**31)], -5), step([0], 0))
+        assert np.isfinite(last).all()
+
+
+def test_weights_of_bfloat16_are_those_of_a_model_that_was_rounded(tmp_path):
+    folder = tiny("llama", tmp_path)
+    wanted = expected(reference(folder, "bfloat16"), TOKENS)
+    exact = expected(reference(folder), TOKENS)
+    step = Runner(folder, length=len(TOKENS), weights="bfloat16")
+    got = np.array([step([token], row) for row, token in enumerate(TOKENS)])
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+    assert 1e-3 < np.abs(got - exact).max() < 0.2
