@@ -21,7 +21,7 @@ Values narrower than 32 bits are widened as they are read: sums are of float32 o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -32,6 +32,8 @@ from .roles import LEFT, PRODUCT, RIGHT, UNPACK, role
 
 # (matrix, row or step, step or column) -> value
 Reader = Callable[[Any, Any, Any], Any]
+# (value on the left, matrix, block, step, column in the block) -> summand
+Term = Callable[[Any, Any, Any, Any, Any], Any]
 # Annotation of the accumulation: how many leading dimensions of the result are matrices.
 MATRICES = "tvm_hetero.matrices"
 
@@ -144,16 +146,25 @@ def accumulator(dtype: str) -> str:
 def compute(left: te.Tensor, right: te.Tensor, product: Product, *, constant: bool) -> te.Tensor:
     """The product of two tensors; ``constant``: ``right`` is packed already, [b, o, k, i]."""
     acc_dtype = accumulator(product.dtype)
-    a = _left(left, product)
     b = _constant(right, product) if constant else _right(right, product)
+
+    def term(value: Any, z: Any, o: Any, k: Any, i: Any) -> Any:
+        return widened(value, acc_dtype) * widened(b(z, o, k, i), acc_dtype)
+
+    return summed(left, term, product)
+
+
+def summed(
+    left: te.Tensor, term: Term, product: Product, attrs: Mapping[str, Any] | None = None
+) -> te.Tensor:
+    """The product whose summands are ``term(value on the left, z, o, k, i)``."""
+    a = _left(left, product)
     k = te.reduce_axis((0, product.depth), "k")
     acc = te.compute(
         (max(1, math.prod(product.matrices)), product.blocks, product.points, product.block),
-        lambda z, o, m, i: te.sum(
-            widened(a(z, m, k), acc_dtype) * widened(b(z, o, k, i), acc_dtype), axis=[k]
-        ),
+        lambda z, o, m, i: te.sum(term(a(z, m, k), z, o, k, i), axis=[k]),
         name="product",
-        attrs={**role(PRODUCT), MATRICES: len(product.matrices)},
+        attrs={**role(PRODUCT), MATRICES: len(product.matrices), **(attrs or {})},
     )
     return _unpack(acc, product)
 
