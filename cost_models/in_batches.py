@@ -13,7 +13,7 @@ first element reads its weights from memory, all later ones take equally long.
 
 candidates    tasks with `LEAST_WEIGHTS` on a CPU device that read them fast (a tenth of what the
               fastest of them does, `SHARE`: else reading cannot be what takes their time), and
-              whose kernel `batched` can do it for
+              whose kernel `batched` can do it for; not those that look something up in a table
 sizes         `SIZES` up to the batch, the largest first: what does not pay there by more than
               `MARGIN`, on no device, is not tried with fewer elements
 kept          of the sizes that pay, those whose call also beats the calls of smaller ones
@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.alike import Seconds
 from tvm_hetero.graph import Task
+from tvm_hetero.kernels.gathers import looked_up
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.problem import Cost, Problem
 
@@ -93,13 +94,23 @@ class Together:
 def candidates(mod: tvm.IRModule, problem: Problem) -> frozenset[str]:
     """The tasks of a lowered module that may compute several elements at once."""
     tasks = extract_tasks(mod)
-    speeds = {task.id: _speed(task, problem) for task in tasks.graph.tasks}
-    least = SHARE * max(speeds.values())
-    heavy = [task for task, speed in speeds.items() if speed > 0 and speed >= least]
     kernels = {kernel.name: kernel for kernel in tasks.kernels}
+    readers = {name for name, kernel in kernels.items() if _reads_weights(kernel)}
+    speeds = {
+        task.id: _speed(task, problem)
+        for task in tasks.graph.tasks
+        if tasks.kernel_of[task.id] in readers
+    }
+    least = SHARE * max(speeds.values(), default=0.0)
+    heavy = [task for task, speed in speeds.items() if speed > 0 and speed >= least]
     names = {tasks.kernel_of[task] for task in heavy}
     able = {name for name in names if _can_be_batched(kernels[name])}
     return frozenset(task for task in heavy if tasks.kernel_of[task] in able)
+
+
+def _reads_weights(kernel: Kernel) -> bool:
+    """Whether a kernel reads its weights, and does not look something up in them."""
+    return not looked_up(kernel.func).intersection(kernel.constants)
 
 
 def _speed(task: Task, problem: Problem) -> float:

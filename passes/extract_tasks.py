@@ -14,6 +14,7 @@ import tvm
 from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.errors import ModelError
 from tvm_hetero.graph import Edge, Task, TaskGraph
+from tvm_hetero.kernels.gathers import looked_up
 from tvm_hetero.passes.dataflow import INPUT_NAMES as INPUT_NAMES
 from tvm_hetero.passes.dataflow import OUTPUT_NAMES as OUTPUT_NAMES
 from tvm_hetero.passes.dataflow import (
@@ -98,7 +99,7 @@ def _distinct_kernels(mod: tvm.IRModule, main: LoweredMain) -> dict[str, Kernel]
             func = mod[call.kernel]
             flops = _flops(name, func)
             weights = tuple(i for i, c in enumerate(main.constants(call)) if c is not None)
-            kernels[name] = Kernel(name, func, max(0.0, flops), _traffic(call), weights)
+            kernels[name] = Kernel(name, func, max(0.0, flops), _traffic(call, func), weights)
     return kernels
 
 
@@ -109,10 +110,15 @@ def _flops(name: str, func: tvm.tirx.PrimFunc) -> float:
     return float(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({name: func})))
 
 
-def _traffic(call: KernelCall) -> float:
-    """Bytes that a kernel must move at least: every argument and every output once."""
+def _traffic(call: KernelCall, func: tvm.tirx.PrimFunc) -> float:
+    """Bytes that a kernel must move at least: every argument and every output once. Of a table in
+    which it looks something up, no more than comes out.
+    """
+    made = sum(tensor_bytes(ty) for ty in call.outputs)
     sizes = [tensor_bytes(arg.ty) for arg in call.args]
-    return float(sum(sizes) + sum(tensor_bytes(ty) for ty in call.outputs))
+    tables = looked_up(func)
+    read = sum(min(size, made) if i in tables else size for i, size in enumerate(sizes))
+    return float(read + made)
 
 
 def _task(main: LoweredMain, call: KernelCall, kernels: dict[str, Kernel]) -> Task:
