@@ -61,4 +61,4 @@ def share_weights(executables: Sequence[Executable]) -> Shared:
 
 
 def _digest(array: np.ndarray[Any, Any]) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data, digest_size=32).digest()
+    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).digest()
