@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from tests.decoders import tiny
 from tests.frontends.decoder_runs import Runner, expected, reference
+from tvm_hetero.kernels.groupwise import quantize
 
 TOKENS = [17, 3, 88, 3, 41, 95, 0, 62, 62, 9, 30, 77]
 LLAMA3 = {
@@ -73,3 +75,18 @@ def test_weights_of_bfloat16_are_those_of_a_model_that_was_rounded(tmp_path):
     got = np.array([step([token], row) for row, token in enumerate(TOKENS)])
     np.testing.assert_allclose(got, wanted, atol=1e-4)
     assert 1e-3 < np.abs(got - exact).max() < 0.2
+
+
+def test_weights_of_four_bits_are_those_of_a_model_that_was_quantised(tmp_path):
+    """Matrices of the layers have 4 bits, the head has 8; transformers gets their values."""
+    folder = tiny("llama", tmp_path)
+    model = reference(folder)
+    exact = expected(model, TOKENS)
+    for name, weight in model.named_parameters():
+        if weight.ndim == 2 and "embed" not in name:
+            matrix = quantize(weight.detach().numpy().T, 8 if "head" in name else 4)
+            weight.data = torch.tensor(matrix.dense().T)
+    step = Runner(folder, length=len(TOKENS), weights="int4")
+    got = np.array([step([token], row) for row, token in enumerate(TOKENS)])
+    np.testing.assert_allclose(got, expected(model, TOKENS), atol=1e-4)
+    assert 1e-2 < np.abs(got - exact).max() < 2

@@ -37,7 +37,7 @@ def weight_shapes(config: Config) -> dict[str, Shape]:
 def parts(graph: Graph, x: relax.Expr, layer: str) -> list[relax.Expr]:
     """What each expert (where there are several shards: each group of experts) adds."""
     router = graph.weight(f"{layer}.{_PART}.gate.weight").T
-    given = operators.choose(graph.bb, graph.linear(x, router), graph.config.chosen)
+    given = operators.choose(graph.bb, graph.router(x, router), graph.config.chosen)
     found = [
         _expert(graph, x, weight, f"{layer}.{_PART}.experts.{expert}")
         for expert, weight in enumerate(given)

@@ -52,7 +52,7 @@ def logits(graph: Graph) -> relax.Expr:
         x = _attention(graph, x, layer)
         x = _inner(graph, x, _layer(layer))
     x = _norm(graph, graph.wanted(x), "transformer.ln_f")
-    return graph.linear(x, graph.weight(_TOKENS if graph.config.tied else HEAD).T)
+    return graph.head(x, graph.weight(_TOKENS if graph.config.tied else HEAD).T)
 
 
 def _attention(graph: Graph, x: relax.Expr, layer: int) -> relax.Expr:

@@ -8,6 +8,7 @@ no copy is made for it here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from tvm_hetero.frontends.huggingface.config import Config
 from tvm_hetero.frontends.huggingface.shards import Heads, head_groups
 from tvm_hetero.frontends.huggingface.weights import Weights
 from tvm_hetero.kernels.attention import attend
+from tvm_hetero.kernels.groupwise import GROUP, groupwise_dense, quantize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,8 +94,16 @@ class Graph:
 
     def linear(self, x: relax.Expr, matrix: Array, bias: Array | None = None) -> relax.Expr:
         """``x @ matrix + bias``; the matrix is ``[in, out]``, perhaps a view of one turned."""
-        product = self.bb.emit(relax.op.matmul(x, self._matrix(matrix)))
+        product = self._product(x, matrix, _BITS.get(self.plan.weights))
         return product if bias is None else self.add(product, self.vector(bias))
+
+    def head(self, x: relax.Expr, matrix: Array) -> relax.Expr:
+        """The logits; of few bits they are of 8, since an error here is in every token."""
+        return self._product(x, matrix, 8 if self.plan.weights in _BITS else None)
+
+    def router(self, x: relax.Expr, matrix: Array) -> relax.Expr:
+        """A product that decides where a token goes: as it is stored, it is small."""
+        return self._product(x, matrix, None)
 
     def add(self, one: relax.Expr, other: relax.Expr) -> relax.Expr:
         """The sum of two tensors."""
@@ -143,6 +153,12 @@ class Graph:
         """The row of the token whose logits are wanted."""
         return x if self.last is None else operators.pick(self.bb, x, self.last)
 
+    def _product(self, x: relax.Expr, matrix: Array, bits: int | None) -> relax.Expr:
+        group = math.gcd(matrix.shape[0], GROUP)
+        if bits is None or group < _LEAST_GROUP:
+            return self.bb.emit(relax.op.matmul(x, self._matrix(matrix)))
+        return self.bb.emit(groupwise_dense(self.bb, x, quantize(matrix, bits, group)))
+
     def _matrix(self, matrix: Array) -> relax.Expr:
         turned = not matrix.flags.c_contiguous and matrix.T.flags.c_contiguous
         value = constant(matrix.T if turned else matrix)
@@ -170,6 +186,10 @@ def _state_shapes(
         for kind in ("key", "value")
     ]
 
+
+_BITS = {"int8": 8, "int4": 4}
+# A matrix whose columns cannot be divided into groups of as many numbers stays as it is stored.
+_LEAST_GROUP = 8
 
 _ACTIVATIONS = {
     "gelu": relax.op.nn.gelu,

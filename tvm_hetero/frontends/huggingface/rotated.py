@@ -82,7 +82,7 @@ def logits(graph: Graph) -> relax.Expr:
         )
         x = graph.joined(x, parts, _bias(graph, f"{start}.mlp.down_proj"))
     x = _norm(graph, graph.wanted(x), _NORM)
-    return graph.linear(x, graph.weight(_TOKENS if graph.config.tied else HEAD).T)
+    return graph.head(x, graph.weight(_TOKENS if graph.config.tied else HEAD).T)
 
 
 def _attention(graph: Graph, x: relax.Expr, layer: int) -> relax.Expr:
