@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import problems
+from tvm_hetero import zoo
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.platform import Device, Fabric, Link, Platform
@@ -170,3 +171,9 @@ def test_link_codes_follow_the_platform():
     assert codes[0, 2] == codes[2, 1] >= 0
     assert codes[0, 1] != codes[0, 2]
     assert (codes.diagonal() == -1).all()
+
+
+def test_large_batches_have_ties_and_keep_their_symmetry():
+    """Over the network two GPUs without a direct link meet in any other device: many ties."""
+    problem = zoo.problem("llama3-70b", "mixed-4", Objective("throughput", 64), layers=2)
+    assert [len(row) for row in find_symmetry(problem).twins] == [8, 8, 4, 4]

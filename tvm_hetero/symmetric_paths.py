@@ -3,7 +3,7 @@
 A permutation that keeps all links keeps the time and the number of hops of every path. So where
 the best path (by time, then by hops) between two devices is the only one, it is carried to the best
 path between their images. Only where several are best, the order of the devices decides, and
-then the paths have to be compared one by one.
+then the paths of such pairs have to be compared one by one.
 
 How many paths are best is counted by the number of hops h, from one device a to all others:
 
@@ -15,7 +15,7 @@ in the very sums of floats that `Platform.path` compares, so that a tie here is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from tvm_hetero.errors import PlatformError
 from tvm_hetero.problem import Problem
 
 Permutation = tuple[int, ...]
+Pair = tuple[int, int]
 # Sizes of copies that are looked at, and paths that are compared one by one, before giving up.
 _MOST_SIZES = 400
 _MOST_PATHS = 50_000
@@ -46,20 +47,21 @@ def path_judge(
     if len(one) * problem.batch > _MOST_SIZES:
         return None
     sizes = sorted({b * n for b in one for n in range(1, problem.batch + 1)})
-    if all(not _ties(problem, links, indirect, nbytes) for nbytes in sizes):
-        return lambda permutation: True
-    if len(sizes) * len(links) ** 2 > _MOST_PATHS:
+    ties = {nbytes: _ties(problem, links, indirect, nbytes) for nbytes in sizes}
+    if sum(map(len, ties.values())) > _MOST_PATHS:
         return None
-    return lambda permutation: all(_same(problem, permutation, nbytes) for nbytes in sizes)
+    return lambda permutation: all(
+        _same(problem, permutation, nbytes, pairs) for nbytes, pairs in ties.items()
+    )
 
 
 def _ties(
     problem: Problem, links: NDArray[np.int64], indirect: NDArray[np.bool_], nbytes: int
-) -> bool:
-    """Whether some pair of devices without a link has several best paths for `nbytes`."""
+) -> list[Pair]:
+    """The pairs of devices without a link that have several best paths for `nbytes`."""
     seconds = _seconds(problem, links, nbytes)
-    sources = np.nonzero(indirect.any(axis=1))[0]
-    return any(_several(seconds, int(a), indirect[a]) for a in sources)
+    sources = np.nonzero(indirect.any(axis=1))[0].tolist()
+    return [(a, b) for a in sources for b in _several(seconds, a, indirect[a])]
 
 
 def _seconds(problem: Problem, links: NDArray[np.int64], nbytes: int) -> NDArray[np.float64]:
@@ -75,8 +77,8 @@ def _seconds(problem: Problem, links: NDArray[np.int64], nbytes: int) -> NDArray
     return result
 
 
-def _several(seconds: NDArray[np.float64], a: int, targets: NDArray[np.bool_]) -> bool:
-    """Whether from `a` to one of `targets` several paths are best."""
+def _several(seconds: NDArray[np.float64], a: int, targets: NDArray[np.bool_]) -> list[int]:
+    """Those of `targets` to which several paths from `a` are best."""
     time, ways = seconds[a].copy(), np.isfinite(seconds[a]).astype(np.int64)
     time[a] = np.inf
     best, count = time.copy(), ways.copy()
@@ -92,11 +94,14 @@ def _several(seconds: NDArray[np.float64], a: int, targets: NDArray[np.bool_]) -
             break
         best = np.where(better, time, best)
         count = np.where(better, ways, count)
-    return bool((count[targets] > 1).any())
+    found: list[int] = np.nonzero(targets & (count > 1))[0].tolist()
+    return found
 
 
-def _same(problem: Problem, permutation: Permutation, nbytes: int) -> bool:
-    """Whether the path between images is the image of the path."""
+def _same(
+    problem: Problem, permutation: Permutation, nbytes: int, pairs: Sequence[Pair]
+) -> bool:
+    """Whether, for these pairs, the path between images is the image of the path."""
     platform, names = problem.platform, problem.platform.names
 
     def stops(a: int, b: int) -> list[int] | None:
@@ -106,10 +111,9 @@ def _same(problem: Problem, permutation: Permutation, nbytes: int) -> bool:
             return None
         return [platform.index[link.dst] for link in path]
 
-    for a in range(len(names)):
-        for b in range(len(names)):
-            way = stops(a, b) if a != b else None
-            image = None if way is None else [permutation[d] for d in way]
-            if a != b and stops(permutation[a], permutation[b]) != image:
-                return False
+    for a, b in pairs:
+        way = stops(a, b)
+        image = None if way is None else [permutation[d] for d in way]
+        if stops(permutation[a], permutation[b]) != image:
+            return False
     return True

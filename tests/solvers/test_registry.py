@@ -22,7 +22,7 @@ from tvm_hetero.solvers import registry as registry_module
 SOLVERS = ("auto", "cpsat", "heft", "single")
 OTHERS = tuple(sorted(set(names()) - set(SOLVERS)))
 # What each of them answers; the rest of the objectives it refuses with a reason.
-_STAGES = ("elements", "ideals-dp", "linear-dp", "stages", "throughput")
+_STAGES = ("elements", "ideals-dp", "linear-dp", "stages", "shares", "throughput")
 QUICK = Options(time_limit=5.0)
 
 

@@ -9,10 +9,10 @@ never on the clock, so that the same problem gets the same answer.
                     large graphs, annealing, then milp-split again; where memory binds, count-dp
                     on many devices, annealing, memory and cpsat
     ... batches     heuristics on whole batches, then batches, which divides them
-    throughput      whole elements of a batch; throughput (all rungs of its own), then annealing for
-                    free placements; with many devices, count-dp before both. Where modules can be
-                    listed and no memory binds, milp-split comes first, shortly, and again between
-                    the two
+    throughput      whole elements of a batch; throughput (all rungs of its own), then shares of
+                    batches, then annealing for free placements; with many devices, count-dp before
+                    all. Where modules can be listed and no memory binds, milp-split comes first,
+                    shortly, and again between the two
     energy, cost    heuristics, milp-split, annealing, then one exact model
 
 A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
@@ -78,12 +78,13 @@ def _for_throughput(problem: Problem) -> list[Stage]:
     if problem.objective.contiguous:
         return [Stage("throughput", 0.75)]
     instance = instance_of(problem)
-    counted = [Stage("count-dp", 0.2)] if _many(problem) else []
+    counted = [Stage("count-dp", 0.2)] if len(problem.platform.devices) >= MANY else []
+    shared = [Stage("shares", _QUICK)] if problem.batch > 1 else []
     if not split.helps(instance) or any(instance.memory_binds):
-        return [*counted, Stage("throughput", 0.75), _ALONE]
+        return [*counted, Stage("throughput", 0.75), *shared, _ALONE]
     # Small chains are proven at once; of others the proof is the better for a better plan.
     first, rest = Stage("milp-split", 0.1), Stage("milp-split", 0.45)
-    return [*counted, first, Stage("throughput", 0.75), rest, _ALONE]
+    return [*counted, first, Stage("throughput", 0.75), *shared, rest, _ALONE]
 
 
 def _for_latency(problem: Problem) -> list[Stage]:

@@ -53,6 +53,7 @@ _OURS = {
     "milp-split": "tvm_hetero.solvers.split",
     "peft": "tvm_hetero.solvers.peft",
     "random-walk": "tvm_hetero.solvers.random_walk",
+    "shares": "tvm_hetero.solvers.sharing",
     "single": "tvm_hetero.solvers.single",
     "stages": "tvm_hetero.solvers.stages",
     "throughput": "tvm_hetero.solvers.throughput",
