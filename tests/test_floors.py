@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "tvm_hetero"
 
 # What stands on or above the TVM line; everything else is the scheduling half.
 ABOVE = {
-    "frontends", "kernels", "passes", "cost_models", "runtime", "relay", "relax", "cli",
+    "cluster", "frontends", "kernels", "passes", "cost_models", "runtime", "relay", "relax", "cli",
     "partition", "targets", "tune", "__main__", "__init__",
 }  # fmt: skip
 HEAVY = {"tvm", "tvm_ffi", "onnx", "onnxruntime"}

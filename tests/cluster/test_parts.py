@@ -6,16 +6,14 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cluster.clusters import cut, nodes, planned, run_parts, started
-from tests.models import branchy, branchy_inputs
+from tests.cluster.clusters import nodes, planned, run_parts, started
 from tests.random_models import make_module, programs, random_inputs
 from tvm_hetero.check import check_schedule
 from tvm_hetero.cluster.parts import cut_by_node
-from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.runtime.compile import build
 

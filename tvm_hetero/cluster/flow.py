@@ -27,7 +27,8 @@ def flow(lane: Lane, call: Call, inputs: Sequence[Any]) -> list[Any]:
         return inputs[source.index] if source.part is None else made[source.part][source.index]
 
     for part in lane.parts:
-        made.append(call(part, [value(source) for _, source in part.inputs]))
+        arguments = [value(source) for _, source in part.inputs]
+        made.append(call(part, arguments))
     return [value(source) for source in lane.results]
 
 

@@ -91,7 +91,7 @@ class Node:
         path = self._folder / part / relative
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as out:
-            out.write(memoryview(data))
+            out.write(data.data)
 
     def start(self, part: str, inputs: Sequence[str], slots: Sequence[int], groups: int) -> None:
         """Load a part whose files have come.

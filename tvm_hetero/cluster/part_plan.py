@@ -19,7 +19,7 @@ from tvm_hetero.passes.io_tasks import (
     needs_io_tasks,
 )
 from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Cost, Objective, Problem
+from tvm_hetero.problem import Cost, Kind, Objective, Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.simulate import Step, simulate
 from tvm_hetero.solvers.options import make_schedule
@@ -102,7 +102,7 @@ def part_problem(module: tvm.IRModule, whole: Problem, share: Share) -> Problem:
         here: {device: c for device, c in whole.costs[there].items() if device in own}
         for here, there in zip(tasks.main.task_ids, share.tasks, strict=True)
     }
-    kind = "throughput" if whole.objective.kind == "throughput" else "latency"
+    kind: Kind = "throughput" if whole.objective.kind == "throughput" else "latency"
     return Problem(
         graph=graph,
         costs={**costs, **io_costs(graph, share.platform)},

@@ -149,7 +149,7 @@ def cut_by_node(
             names_of(mod, OUTPUT_NAMES, len(results), "output"), results, strict=True
         )
     )
-    lanes = []
+    lanes: list[Lane] = []
     for way, elements in _ways(main, nodes, problem.batch).items():
         name = "" if not lanes else f"lane{len(lanes)}."
         lanes.append(_Lane(mod, main, problem, schedule, way, elements, name, given).cut())

@@ -38,7 +38,12 @@ SOURCE = "hetero_source"
 Choices = dict[tuple[str, str], Choice]
 
 
-def build(mod: tvm.IRModule, *, single: bool = True) -> Executable:
+def build(
+    mod: tvm.IRModule,
+    *,
+    single: bool = True,
+    network: tuple[tvm.IRModule, Problem] | None = None,
+) -> Executable:
     """Compile an annotated module.
 
     Parameters
@@ -46,6 +51,8 @@ def build(mod: tvm.IRModule, *, single: bool = True) -> Executable:
     mod : what ``HeteroPartition()`` returns.
     single : whether to build the best single device beside it (see `Executable`). If not, the
         libraries hold what this placement calls and no more, which is compiled sooner.
+    network : of what `mod` is a part (`tvm_hetero.cluster.parts`): a lowered module and its
+        problem. The libraries hold its kernels too, so that its other parts find them compiled.
 
     Raises
     ------
@@ -62,8 +69,9 @@ def build(mod: tvm.IRModule, *, single: bool = True) -> Executable:
     if other is not None:
         splits[SINGLE] = split_segments(other)
     plans = {name: make_plan(split, problem.platform) for name, split in splits.items()}
-    network = strip_devices(mod) if single else None
-    kernels = _kernels(network, problem, splits.values())
+    if network is None and single:
+        network = strip_devices(mod), problem
+    kernels = _kernels(network, problem.platform, splits.values())
     choices = {(choice.kernel, choice.device): choice for choice in choices_of(mod)}
     libraries = _libraries(kernels, problem.platform, choices)
     return Executable(
@@ -85,7 +93,7 @@ def _devices(split: Split, problem: Problem) -> list[str]:
 
 
 def _kernels(
-    network: tvm.IRModule | None, problem: Problem, splits: Iterable[Split]
+    network: tuple[tvm.IRModule, Problem] | None, platform: Platform, splits: Iterable[Split]
 ) -> dict[str, dict[str, tvm.tirx.PrimFunc]]:
     """For each device that computes the kernels that are called there, and all others of the
     network that it can run, if that is given (see `tvm_hetero.runtime.kernel_cache`).
@@ -93,12 +101,13 @@ def _kernels(
     kernels: dict[str, dict[str, tvm.tirx.PrimFunc]] = {}
     for split in splits:
         for number, module in split.modules.items():
-            device = problem.platform.devices[number]
+            device = platform.devices[number]
             if device.name not in kernels:
                 kernels[device.name] = {}
                 if network is not None:
+                    whole, problem = network
                     costs = _costs(problem, device.name)
-                    kernels[device.name] = network_kernels(network, device, costs)
+                    kernels[device.name] = network_kernels(whole, device, costs)
             # Those that are called have the last word: a placed module says by itself how its
             # kernels are computed, whatever the store has learnt since.
             called = {g.name_hint: func for g, func in module.functions.items()}

@@ -1,0 +1,148 @@
+"""Models on the nodes of a Ray of this machine, and what becomes of them when nodes are lost.
+
+Ray takes seconds to begin, so all tests have one; a test that kills nodes leaves it to the next one
+to begin another.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+import psutil
+import pytest
+
+from tests.cluster.clusters import nodes, planned
+from tests.decoders import tiny
+from tests.models import branchy, branchy_inputs, lowered, random_schedule, unit_problem
+from tvm_hetero.cluster.decoder import ClusterDecoder
+from tvm_hetero.cluster.description import Description, NodeRow
+from tvm_hetero.cluster.driver import Cluster
+from tvm_hetero.cluster.executor import ClusterExecutor
+from tvm_hetero.cluster.replan import Placed
+from tvm_hetero.errors import InfeasibleError, RunError, UsageError
+from tvm_hetero.frontends.huggingface import from_huggingface
+from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.decoder import Decoder
+from tvm_hetero.runtime.decoder_folder import DecoderFacts
+
+PLATFORM = nodes(1, 1, 1)
+LENGTH, CHUNK, BATCH = 24, 4, 2
+PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8, 9], [10], [11, 12, 13, 14, 15]]
+CORES = sorted(os.sched_getaffinity(0))
+NODES = tuple(NodeRow(f"n{i}") for i in range(3))
+
+_running: list[Cluster] = []
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Three nodes, all of them there."""
+    if _running and _running[0].lost:
+        _running.pop().close()
+    if not _running:
+        _running.append(Cluster(Description("local", NODES), silence=1.5, beat=0.1))
+    return _running[0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ended() -> Iterator[None]:
+    """What was begun is ended, and leaves no process."""
+    yield
+    while _running:
+        _running.pop().close()
+    mine = psutil.Process().children(recursive=True)
+    _, alive = psutil.wait_procs(mine, timeout=10)
+    assert [p.name() for p in alive if "ray" in " ".join(p.cmdline())] == []
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Placed, Placed]:
+    """The step of a tiny decoder for a batch, and its prefill, each placed at random."""
+    folder = tiny("llama", tmp_path_factory.mktemp("decoder") / "llama")
+
+    def placed(tokens: int, batch: int, seed: int) -> Placed:
+        module = lowered(from_huggingface(folder, tokens=tokens, length=LENGTH), PLATFORM)
+        problem = unit_problem(module, PLATFORM, batch)
+        return Placed(module, problem, random_schedule(problem, seed))
+
+    return placed(1, BATCH, 0), placed(CHUNK, 1, 1)
+
+
+def alone(step: Placed, prefill: Placed) -> list[list[int]]:
+    """What the decoder generates on this machine without a cluster."""
+    facts = DecoderFacts(
+        family="llama", length=LENGTH, batch=BATCH, groups=1, chunk=CHUNK, vocabulary=96, eos=(),
+        weights="float32", shards=1, source={},
+    )  # fmt: skip
+    built = [
+        build(annotate_devices(p.module, p.problem, p.schedule), single=False)
+        for p in (step, prefill)
+    ]
+    with Decoder(facts, *built) as local:
+        return [each.tokens for each in local.generate(PROMPTS, 8)]
+
+
+def test_a_model_on_nodes_is_the_model(cluster: Cluster):
+    about = cluster.describe()
+    assert [row["name"] for row in about] == list(cluster.nodes) == ["n0", "n1", "n2"]
+    assert len({row["pid"] for row in about} | {os.getpid()}) == 4
+    module, problem, schedule = planned(branchy(), PLATFORM, 5, batch=2)
+    images = [np.stack(x) for x in zip(branchy_inputs(0), branchy_inputs(1), strict=True)]
+    named = dict(zip(("in/x", "y"), images, strict=True))
+    placed = annotate_devices(module, problem, schedule)
+    with build(placed, single=False).executor() as whole:
+        expected = [[out.numpy() for out in whole.run(named)]]
+        other = {name: x[::-1].copy() for name, x in named.items()}
+        expected.append([out.numpy() for out in whole.run(other)])
+    with ClusterExecutor(cluster, placed) as executor:
+        assert executor.outputs == ("probabilities", "features")
+        got = [[out.numpy() for out in executor.run(named)]]
+        got += [[o.numpy() for o in outs] for outs in executor.map([other, named, other])]
+        with pytest.raises(RunError, match=r"expected float32 of shape"):
+            executor.run({**named, "y": images[1].astype("float64")})
+        merged = {"in/x": images[0].reshape(2, 4, 8, 8), "y": images[1].reshape(2, 8)}
+        assert executor.run(merged)[0].shape == (2, 10)
+    for outs, wanted in zip(got, [expected[0], expected[1], expected[0], expected[1]], strict=True):
+        assert [out.tobytes() for out in outs] == [out.tobytes() for out in wanted]
+        assert [out.shape for out in outs] == [out.shape for out in wanted]
+
+
+def test_plans_for_other_nodes_and_decoders_as_functions_are_refused(cluster, decoder):
+    module, problem, schedule = planned(branchy(), nodes(1, 1, 1, 1), 0)
+    with pytest.raises(UsageError, match=r"on node 'n3', which is not in the cluster"):
+        ClusterExecutor(cluster, Placed(module, problem, schedule))
+    with pytest.raises(UsageError, match="use ClusterDecoder"):
+        ClusterExecutor(cluster, decoder[0])
+    with pytest.raises(UsageError, match="a prefill is of one sequence"):
+        ClusterDecoder(cluster, decoder[0], decoder[0])
+
+
+def test_generations_outlive_nodes_that_are_killed_or_stopped(cluster: Cluster, decoder):
+    expected = alone(*decoder)
+    with ClusterDecoder(cluster, *decoder, groups=2, patience=0.3) as made:
+        assert (made.batch, made.length, made.chunk, made.vocabulary) == (BATCH, LENGTH, CHUNK, 96)
+        assert [g.tokens for g in made.generate(PROMPTS, 8)] == expected
+        for number, sign in enumerate((signal.SIGKILL, signal.SIGSTOP)):
+            victim, seen = made.nodes[-1], []
+
+            def told(sequence: int, token: int, victim=victim, sign=sign, seen=seen) -> None:
+                seen.append((sequence, token))
+                if len(seen) == 9:
+                    os.kill(cluster.pid(victim), sign)
+
+            found = made.generate(PROMPTS, 8, told=told)
+            assert [g.tokens for g in found] == expected
+            # Told once each, in order: nothing is repeated when a sequence begins again.
+            assert [[t for s, t in seen if s == i] for i in range(len(PROMPTS))] == expected
+            assert list(cluster.lost)[number] == victim
+            assert victim not in made.nodes and len(made.nodes) <= 2 - number
+        (last,) = cluster.nodes
+        os.kill(cluster.pid(last), signal.SIGKILL)
+        found = made.generate(PROMPTS, 8)
+        assert {g.reason for g in found} == {"failed"}
+        assert all("those left cannot run the model" in str(g.error) for g in found)
+        assert all(isinstance(g.error, InfeasibleError) for g in found)

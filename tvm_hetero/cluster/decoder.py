@@ -1,0 +1,197 @@
+"""A decoder on a cluster: steps and prefills in parts, over caches that stay on their nodes.
+
+Steps compute all slots of a group at once, each lane of the plan its own. A prefill is of one slot;
+its plan has every cache where the step's has it, so there is one for each lane. Groups are in
+flight together: while one node works on a group, the next node works on another.
+
+A lost node takes its caches with it. All answers fail with `NodeLost` then, until `recover` has
+planned for the nodes that are left and placed the weights there; what generates prefills its
+sequences again (`tvm_hetero.generation.batching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.cluster.driver import Cluster
+from tvm_hetero.cluster.executor import DEADLINE, check_nodes
+from tvm_hetero.cluster.flow import put_elements, take_elements
+from tvm_hetero.cluster.parts import Parts, cut_by_node
+from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, homes, sharing, without
+from tvm_hetero.cluster.runner import Model, Runner
+from tvm_hetero.errors import NodeLost, UsageError
+from tvm_hetero.generation.generate import Generates
+
+STEP = "step"
+
+
+class ClusterDecoder(Generates):
+    """Generates tokens on the nodes of a cluster (a `tvm_hetero.generation.stepper.Stepper`).
+
+    Parameters
+    ----------
+    step : a decoder's step, placed for a batch; prefill : its chunk, placed for one sequence, or
+        None: tokens go in by steps alone.
+    groups : sets of caches; as many requests may be in flight.
+    stop : tokens that end a sequence unless others are given.
+    deadline : seconds that a request may take before the node that it waits for is given up.
+    patience : seconds that finding another plan may take, for each of the two.
+
+    Attributes
+    ----------
+    groups, batch, length, vocabulary, chunk : see `Stepper`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        step: Placed,
+        prefill: Placed | None = None,
+        *,
+        groups: int = 1,
+        stop: Sequence[int] = (),
+        deadline: float = DEADLINE,
+        patience: float = TIME_LIMIT,
+    ) -> None:
+        self.cluster, self._patience = cluster, patience
+        self._step, self._prefill = step, prefill
+        for placed in (step, prefill):
+            if placed is not None:
+                check_nodes(cluster, placed)
+        parts = cut_by_node(step.module, step.problem, step.schedule)
+        self.groups, self.batch, self.stop = groups, parts.batch, tuple(stop)
+        (logits,) = parts.outputs
+        self.vocabulary = logits.shape[-1]
+        self.length = _length(step)
+        self.chunk = 1 if prefill is None else _tokens(prefill)
+        self._models: list[Model] = []
+        self._runner = Runner(cluster, deadline)
+        self.recover()
+
+    def step(
+        self, group: int, tokens: Sequence[int], positions: Sequence[int]
+    ) -> Future[np.ndarray[Any, Any]]:
+        """Put a token into each slot of a group; the logits [batch, vocabulary]."""
+        self._check_rows(tokens, positions)
+        model = self._models[0]
+        lanes = model.parts.lanes
+        shape = (self.batch, 1) if self.batch > 1 else (1,)
+        values = [np.array(x, np.int32).reshape(shape) for x in (tokens, positions)]
+        inputs = [[take_elements(x, lane, self.batch) for x in values] for lane in lanes]
+
+        def finish(made: list[list[Any]]) -> np.ndarray[Any, Any]:
+            logits = put_elements([row[0] for row in made], lanes, (1, self.vocabulary), self.batch)
+            return logits.reshape(self.batch, self.vocabulary)
+
+        return self._runner.submit(model, inputs, finish, group)
+
+    def prefill(
+        self, group: int, slot: int, tokens: Sequence[int], position: int
+    ) -> Future[np.ndarray[Any, Any]]:
+        """Put up to `chunk` tokens into a slot; the logits [vocabulary] of the last of them."""
+        if self._prefill is None:
+            raise UsageError("this decoder has no prefill (chunk 1): use steps")
+        if not 0 < len(tokens) <= self.chunk:
+            raise UsageError(f"got {len(tokens)} tokens, expected 1 to {self.chunk} (the chunk)")
+        self._check_rows(tokens, [position + len(tokens) - 1])
+        padded = np.zeros(self.chunk, np.int32)
+        padded[: len(tokens)] = tokens
+        last = np.array([len(tokens) - 1], np.int32)
+        model = next(m for m in self._models[1:] if m.slots is not None and slot in m.slots)
+        return self._runner.submit(
+            model,
+            [[padded, np.array([position], np.int32), last]],
+            lambda made: np.array(made[0][0]).reshape(self.vocabulary),
+            group,
+            slot,
+        )
+
+    def recover(self) -> None:
+        """Have slots again after a loss: plan for the nodes that are left, and place weights there.
+
+        Raises
+        ------
+        InfeasibleError
+            If those that are left cannot run the model.
+        """
+        while self._runner.loss is not None:
+            self.cluster.look()
+            step = without(self._step, self.cluster.lost, self._patience)
+            self._models = self._planned(step)
+            try:
+                self._runner.deploy(self._models)
+            except NodeLost:
+                continue  # one more is gone; there are only so many
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that compute something."""
+        return tuple(dict.fromkeys(node for m in self._models for node in m.parts.nodes))
+
+    def close(self) -> None:
+        """Forget the model; the cluster stays."""
+        self._runner.close()
+
+    def __enter__(self) -> ClusterDecoder:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _planned(self, step: Placed) -> list[Model]:
+        """The step, and for each of its lanes a prefill with the caches where the step has them."""
+        parts = cut_by_node(step.module, step.problem, step.schedule)
+        models = [Model(STEP, parts, self._step, self.groups)]
+        if self._prefill is None:
+            return models
+        left = without(self._prefill, self.cluster.lost, self._patience)
+        for number, lane in enumerate(parts.lanes):
+            shared = sharing(left, homes(step, lane.elements[0]), self._patience)
+            own = cut_by_node(shared.module, shared.problem, shared.schedule)
+            models.append(Model(f"prefill{number}", own, self._prefill, slots=lane.elements))
+        return models
+
+    def _check_rows(self, tokens: Sequence[int], positions: Sequence[int]) -> None:
+        """Kernels clamp what is out of range, which would be a silent wrong answer."""
+        for token in tokens:
+            if not 0 <= token < self.vocabulary:
+                raise UsageError(f"there is no token {token}; expected 0 to {self.vocabulary - 1}")
+        for position in positions:
+            if not 0 <= position < self.length:
+                raise UsageError(
+                    f"there is no row {position} in the caches; expected 0 to {self.length - 1}"
+                )
+
+
+def _tokens(prefill: Placed) -> int:
+    """How many tokens a prefill takes."""
+    parts: Parts = cut_by_node(prefill.module, prefill.problem, prefill.schedule)
+    by_name = {given.name: given for given in parts.inputs}
+    if parts.batch != 1 or [*by_name] != ["token", "position", "last"]:
+        raise UsageError(
+            f"a prefill is of one sequence with inputs token, position, last; got a batch of "
+            f"{parts.batch} with {', '.join(by_name)}"
+        )
+    return by_name["token"].shape[0]
+
+
+def _length(step: Placed) -> int:
+    """How many rows the caches have."""
+    from tvm_hetero.passes.dataflow import read_main, static_shape
+    from tvm_hetero.passes.states import states_of
+
+    main = read_main(step.module)
+    states = states_of(main)
+    if not states:
+        raise UsageError("the model keeps no states, so it is no decoder; use ClusterExecutor")
+    return static_shape(main.params[states[0]].ty, "cache")[1]

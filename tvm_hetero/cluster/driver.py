@@ -1,0 +1,242 @@
+"""The driver's side of a cluster: its nodes, what they are, and which of them are lost.
+
+    >>> with Cluster("nodes.yaml") as cluster:                       # doctest: +SKIP
+    ...     platform = cluster.platform()
+    ...     with cluster.executor(placed_module) as executor:
+    ...         executor.run(x=image)
+
+A node that is lost (`tvm_hetero.cluster.watch`) stays lost: whoever uses the cluster is told, plans
+again over those that are left, and goes on (`tvm_hetero.cluster.runner`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+from tvm_hetero.cluster.description import LOCAL, Description, read_description
+from tvm_hetero.cluster.session import WATCH, Session
+from tvm_hetero.cluster.watch import Watch
+from tvm_hetero.errors import HeteroError, NodeLost, UsageError
+from tvm_hetero.runtime.artifact import versions
+
+# Seconds in which a node must have started; it loads TVM first, on a machine that may be busy.
+STARTING = 120.0
+
+
+class Cluster:
+    """Nodes on Ray.
+
+    Parameters
+    ----------
+    where : ``auto``, a cluster file, or a `Description`.
+    silence : seconds after which a node that does not answer is lost.
+    beat : seconds between two questions.
+
+    Attributes
+    ----------
+    nodes : names of the nodes that are there; lost : of those that were, with the reasons.
+
+    Raises
+    ------
+    UsageError
+        If Ray is not installed, or does not run at the address; or versions differ.
+    """
+
+    def __init__(
+        self,
+        where: str | os.PathLike[str] | Description = "auto",
+        *,
+        silence: float = 5.0,
+        beat: float = 0.25,
+    ) -> None:
+        given = where if isinstance(where, Description) else read_description(where)
+        self.description = given
+        self.lost: dict[str, str] = {}
+        self._silence = silence
+        self._listeners: list[Callable[[str, str], None]] = []
+        self._beats: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._session = Session(given)
+        self._watch: Watch | None = None
+        self._actors: dict[str, Any] = {}
+        self._about: dict[str, dict[str, Any]] = {}
+        try:
+            self._actors = {row.name: self._session.start(row) for row in self._session.rows}
+            self._about = {name: self._described(name) for name in self._actors}
+            _check_versions(self._about)
+            self._watch = Watch(self._actors, _ask, self._node_lost, self._each_beat, beat, silence)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes that are there."""
+        return tuple(self._actors)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What each node is: name, host, pid, cores, platform, versions."""
+        return [dict(self._about[name]) for name in self._actors]
+
+    def pid(self, node: str) -> int:
+        """The process of a node, on its machine."""
+        return int(self._about[node]["pid"])
+
+    def call(self, node: str, method: str, *args: Any, returns: int = 1) -> list[Any]:
+        """Have a node do something; Ray's references to what it gives, `returns` of them.
+
+        Raises
+        ------
+        NodeLost
+            If the node is lost.
+        """
+        actor = self._actors.get(node)
+        if actor is None:
+            raise NodeLost(f"node {node!r} is lost: {self.lost.get(node, 'it was never there')}")
+        refs = getattr(actor, method).options(num_returns=returns).remote(*args)
+        return [refs] if returns == 1 else list(refs)
+
+    def get(self, refs: Any, node: str, seconds: float) -> Any:
+        """Wait for what a node gives.
+
+        Raises
+        ------
+        NodeLost
+            If the node dies, or takes longer than `seconds`.
+        HeteroError
+            What went wrong there.
+        """
+        exceptions = self._session.ray.exceptions
+        try:
+            return self._session.ray.get(refs, timeout=seconds)
+        except exceptions.GetTimeoutError:
+            self._node_lost(node, f"it took longer than {seconds:g} s")
+        except exceptions.RayActorError as error:
+            self._node_lost(node, first_line(error))
+        except exceptions.RayTaskError as error:
+            raise plain_error(error) from None
+        raise NodeLost(f"node {node!r} is lost: {self.lost[node]}")
+
+    def put(self, value: Any) -> Any:
+        """Ray's reference to a value."""
+        return self._session.ray.put(value)
+
+    def ready(self, refs: list[Any]) -> bool:
+        """Whether all references have their values."""
+        done, _ = self._session.ray.wait(refs, num_returns=len(refs), timeout=0)
+        return len(done) == len(refs)
+
+    def is_loss(self, error: BaseException) -> bool:
+        """Whether an error of Ray's says that a node died, be it one whose work was waited for."""
+        died = self._session.ray.exceptions.RayActorError
+        seen: BaseException | None = error
+        while seen is not None and not isinstance(seen, died):
+            seen = getattr(seen, "cause", None)
+        return seen is not None
+
+    def listen(self, lost: Callable[[str, str], None], beat: Callable[[], None]) -> None:
+        """Be told of each node that is lost, and called at every beat of the watch."""
+        self._listeners.append(lost)
+        self._beats.append(beat)
+
+    def unlisten(self, lost: Callable[[str, str], None], beat: Callable[[], None]) -> None:
+        """Be told no more."""
+        self._listeners.remove(lost)
+        self._beats.remove(beat)
+
+    def look(self) -> None:
+        """Ask every node whether it is there, so that all who are gone are known to be lost."""
+        asked = {name: (actor, _ask_ref(actor)) for name, actor in list(self._actors.items())}
+        for name, (_, ref) in asked.items():
+            with suppress(NodeLost):
+                self.get(ref, name, self._silence)
+
+    def report_lost(self, node: str, reason: str) -> None:
+        """A node was found not to do its work; from now on it is lost."""
+        self._node_lost(node, reason)
+
+    def close(self) -> None:
+        """End all nodes, and Ray if it is our own."""
+        if self._watch is not None:
+            self._watch.close()
+        for name in list(self._actors):
+            self._session.kill(self._actors.pop(name), self._local_pid(name))
+        self._session.close()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _described(self, name: str) -> dict[str, Any]:
+        about: dict[str, Any] = self.get(self.call(name, "describe")[0], name, STARTING)
+        return about
+
+    def _local_pid(self, name: str) -> int | None:
+        local = self.description.address == LOCAL and name in self._about
+        return self.pid(name) if local else None
+
+    def _node_lost(self, name: str, reason: str) -> None:
+        with self._lock:
+            actor = self._actors.pop(name, None)
+            if actor is None:
+                return
+            self.lost[name] = reason
+        if self._watch is not None:
+            self._watch.forget(name)
+        self._session.kill(actor, self._local_pid(name))
+        for listener in list(self._listeners):
+            listener(name, reason)
+
+    def _each_beat(self) -> None:
+        for beat in list(self._beats):
+            beat()
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says first."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def plain_error(error: Any) -> HeteroError:
+    """What went wrong on a node, as if it had gone wrong here."""
+    cause = error
+    while getattr(cause, "cause", None) is not None:  # those who waited for it wrap it, each anew
+        cause = cause.cause
+    if isinstance(cause, HeteroError):
+        return cause
+    from tvm_hetero.errors import RunError
+
+    return RunError(f"a node failed: {type(cause).__name__}: {first_line(cause)}")
+
+
+def _ask_ref(actor: Any) -> Any:
+    return actor.ping.options(concurrency_group=WATCH).remote()
+
+
+def _ask(actor: Any) -> Any:
+    return _ask_ref(actor).future()
+
+
+def _check_versions(about: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse nodes whose packages are not ours: plans and libraries hang on them."""
+    here = versions()
+    for name, row in about.items():
+        for package, version in here.items():
+            if row["versions"].get(package) != version:
+                raise UsageError(
+                    f"node {name!r} ({row['host']}) has {package} "
+                    f"{row['versions'].get(package)}, here is {version}; install the same there"
+                )

@@ -1,0 +1,224 @@
+"""A model on a cluster, used as one on this machine is: inputs by name, outputs in order.
+
+Nothing is lost with a node: a model without states is a function, so requests that were in flight
+begin again on what is left.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import tvm
+
+from tvm_hetero.cluster.driver import Cluster
+from tvm_hetero.cluster.flow import put_elements, take_elements
+from tvm_hetero.cluster.parts import Parts, cut_by_node
+from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, without
+from tvm_hetero.cluster.runner import Model, Runner
+from tvm_hetero.errors import DeadlineError, NodeLost, UsageError
+from tvm_hetero.passes.elements import element_names
+from tvm_hetero.runtime.batches import join_outputs, make_stacks
+from tvm_hetero.runtime.inputs import InputReader, Request, merge_inputs, random_values
+from tvm_hetero.runtime.measured import Inputs
+from tvm_hetero.runtime.tensors import as_array
+from tvm_hetero.targets import CPU
+
+# Seconds that a request may take before the node that it waits for is given up.
+DEADLINE = 60.0
+# Requests that a node has beside the one that it computes, so that it never waits for the next.
+_AHEAD = 2
+
+
+class ClusterExecutor:
+    """Runs a model in parts on the nodes of a cluster.
+
+    Parameters
+    ----------
+    mod : placed: an annotated module, or `Placed`.
+    deadline : seconds that a request may take before the node that it waits for is given up.
+    patience : seconds that finding another plan after a loss may take.
+
+    Attributes
+    ----------
+    inputs, outputs, batch : as those of `tvm_hetero.runtime.executor.Executor`.
+    placed : module, problem and schedule as they are now.
+    depth : how many requests `map` has in flight.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        mod: tvm.IRModule | Placed,
+        *,
+        deadline: float = DEADLINE,
+        patience: float = TIME_LIMIT,
+    ) -> None:
+        self.cluster, self._patience = cluster, patience
+        self._whole = mod if isinstance(mod, Placed) else Placed.of(mod)
+        check_nodes(cluster, self._whole)
+        self.placed = self._whole
+        self._runner = Runner(cluster, deadline)
+        self._mending = threading.Lock()
+        parts = cut_by_node(self.placed.module, self.placed.problem, self.placed.schedule)
+        if any(part.states for lane in parts.lanes for part in lane.parts):
+            raise UsageError("the model keeps states: it is a decoder; use ClusterDecoder")
+        self.batch = parts.batch
+        self._reader = InputReader(_input_plan(parts))
+        self.inputs = self._reader.infos
+        names = [output.name for output in parts.outputs]
+        self._stacks = make_stacks(element_names(names, self.batch), self.batch)
+        self.outputs = tuple(names)
+        self._model = Model("run", parts, self._whole)
+        self.recover()
+
+    @property
+    def depth(self) -> int:
+        """How many requests are in flight at most in `map`."""
+        return len(self._model.parts.nodes) * _AHEAD
+
+    def run(
+        self, inputs: Inputs | None = None, /, *, deadline: float | None = None, **named: Any
+    ) -> list[Any]:
+        """Run the model once; see `tvm_hetero.runtime.executor.Executor.run`.
+
+        Raises
+        ------
+        RunError
+            If an input does not fit, or a node fails.
+        InfeasibleError
+            If too few nodes are left.
+        DeadlineError
+            If it was not done in time.
+        """
+        request = self._reader.read(merge_inputs(inputs, named))
+        return self._result(request, self._submit(request), deadline)
+
+    def map(self, batches: Iterable[Inputs]) -> Iterator[list[Any]]:
+        """Run the model on many inputs; every node works on another. Outputs come in order."""
+        waiting: deque[tuple[Request, Future[Any]]] = deque()
+        for inputs in batches:
+            request = self._reader.read(inputs, copy=True)
+            waiting.append((request, self._submit(request)))
+            if len(waiting) >= self.depth:
+                yield self._result(*waiting.popleft())
+        while waiting:
+            yield self._result(*waiting.popleft())
+
+    def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+        """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
+        return random_values(self.inputs, seed)
+
+    def recover(self) -> None:
+        """Place the model on the nodes that are there, after a plan for them.
+
+        Raises
+        ------
+        InfeasibleError
+            If they cannot run the model.
+        """
+        with self._mending:
+            while self._runner.loss is not None:
+                self.cluster.look()
+                self.placed = without(self._whole, self.cluster.lost, self._patience)
+                placed = self.placed
+                parts = cut_by_node(placed.module, placed.problem, placed.schedule)
+                self._model = Model("run", parts, self._whole)
+                try:
+                    self._runner.deploy([self._model])
+                except NodeLost:
+                    continue  # one more is gone; there are only so many
+
+    def close(self) -> None:
+        """Forget the model; the cluster stays."""
+        self._runner.close()
+
+    def __enter__(self) -> ClusterExecutor:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _submit(self, request: Request) -> Future[Any]:
+        model, batch = self._model, self.batch
+        stacked = _stacked(request, len(self.inputs), batch)
+        inputs = [[take_elements(x, lane, batch) for x in stacked] for lane in model.parts.lanes]
+
+        def finish(made: list[list[Any]]) -> list[Any]:
+            outputs = []
+            for k, output in enumerate(model.parts.outputs):
+                of_lanes = [row[k] for row in made]
+                outputs.append(put_elements(of_lanes, model.parts.lanes, output.shape, batch))
+            rows = [outputs[k] if batch == 1 else outputs[k][e, ...]
+                    for e in range(batch) for k in range(len(outputs))]  # fmt: skip
+            if batch == 1:
+                return [tvm.runtime.tensor(np.ascontiguousarray(row)) for row in rows]
+            return join_outputs(self._stacks, request.merged, rows)
+
+        return self._runner.submit(model, inputs, finish)
+
+    def _result(
+        self, request: Request, answer: Future[Any], deadline: float | None = None
+    ) -> list[Any]:
+        while True:
+            try:
+                result: list[Any] = answer.result(deadline)
+                return result
+            except NodeLost:
+                self.recover()
+                answer = self._submit(request)
+            except FutureTimeout:
+                raise DeadlineError(f"deadline: it was not done within {deadline:g} s") from None
+
+
+def check_nodes(cluster: Cluster, placed: Placed) -> None:
+    """Refuse a plan for nodes that the cluster lacks.
+
+    Raises
+    ------
+    UsageError
+        If there is one.
+    """
+    known = {*cluster.nodes, *cluster.lost}
+    for device in placed.problem.platform.devices:
+        if device.node not in known:
+            raise UsageError(
+                f"the plan is for device {device.name!r} on node {device.node!r}, which is not in "
+                f"the cluster ({', '.join(cluster.nodes)}); plan for the platform that "
+                "'tvm-hetero cluster FILE -o PLATFORM.yaml' writes"
+            )
+
+
+def _input_plan(parts: Parts) -> dict[str, Any]:
+    """What `InputReader` wants to know of a plan: inputs that all arrive in main memory."""
+    rows = [
+        {"name": name, "slot": 0, "shape": list(x.shape), "dtype": x.dtype}
+        for name, x in zip(
+            element_names([x.name for x in parts.inputs], parts.batch),
+            parts.inputs * parts.batch,
+            strict=True,
+        )
+    ]
+    memory = {"name": "host", "dl_type": CPU, "dl_id": 0}
+    slot = {"name": "input", "device": 0}
+    return {"batch": parts.batch, "devices": [memory], "slots": [slot], "inputs": rows,
+            "outputs": []}  # fmt: skip
+
+
+def _stacked(request: Request, inputs: int, batch: int) -> list[np.ndarray[Any, Any]]:
+    """The inputs of a request, those of all elements stacked."""
+    arrays = [as_array(tensor) for tensor in request.tensors]
+    if batch == 1:
+        return arrays
+    return [np.stack(arrays[k::inputs]) for k in range(inputs)]

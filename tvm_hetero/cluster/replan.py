@@ -1,0 +1,140 @@
+"""The plan for those that are left, and plans that share the states of another.
+
+Costs stay as they were measured: the problem loses the devices of a node, and is solved again.
+A model that works on the states of another one (the prefill of a decoder, on the caches of its
+steps) must have each state where the other keeps it: tasks that keep states may then run on these
+devices alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import tvm
+
+from tvm_hetero.cluster.part_plan import without_node
+from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
+from tvm_hetero.partition import MEASURED_GAP
+from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule, strip_devices
+from tvm_hetero.passes.dataflow import read_main
+from tvm_hetero.passes.io_tasks import is_host
+from tvm_hetero.passes.states import state_readers
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Problem
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers.settle import settled
+
+# Seconds that finding another plan may take while everybody waits for it.
+TIME_LIMIT = 5.0
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A lowered module with its problem, and a schedule of it."""
+
+    module: tvm.IRModule
+    problem: Problem
+    schedule: Schedule
+
+    @classmethod
+    def of(cls, mod: tvm.IRModule) -> Placed:
+        """What an annotated module says."""
+        if not is_annotated(mod):
+            raise UsageError("the module has no placement; partition it first")
+        return cls(strip_devices(mod), *problem_and_schedule(mod))
+
+
+def solved(placed: Placed, problem: Problem, seconds: float = TIME_LIMIT) -> Placed:
+    """The same module by the best schedule of another problem."""
+    options = Options(time_limit=seconds, gap=MEASURED_GAP)
+    return Placed(placed.module, problem, settled(problem, solve(problem, "auto", options)))
+
+
+def without(placed: Placed, nodes: Collection[str], seconds: float = TIME_LIMIT) -> Placed:
+    """The model on what is left when these nodes are lost.
+
+    Raises
+    ------
+    InfeasibleError
+        If what is left cannot run the model.
+    """
+    problem = placed.problem
+    if not any(device.node in nodes for device in problem.platform.devices):
+        return placed
+    try:
+        platform = problem.platform
+        for node in nodes:
+            if any(device.node == node for device in platform.devices):
+                platform = without_node(platform, node)
+        return solved(placed, on_platform(problem, platform), seconds)
+    except (InfeasibleError, PlatformError) as error:
+        lost = ", ".join(sorted(nodes))
+        raise InfeasibleError(
+            f"nodes lost: {lost}; those left cannot run the model: {error}"
+        ) from None
+
+
+def on_platform(problem: Problem, platform: Platform) -> Problem:
+    """The problem on a platform of fewer devices.
+
+    Raises
+    ------
+    InfeasibleError
+        If some task runs on none of them.
+    """
+    costs = {}
+    for task, row in problem.costs.items():
+        costs[task] = {device: c for device, c in row.items() if device in platform.index}
+        if not costs[task]:
+            raise InfeasibleError(
+                f"task {task!r} runs on none of {', '.join(platform.names)}; it needs one of "
+                f"{', '.join(row)}"
+            )
+    return replace(problem, costs=costs, platform=platform)
+
+
+def homes(placed: Placed, element: int = 0) -> dict[str, str]:
+    """The device that keeps each state of an element."""
+    device = {e.task: e.device for e in placed.schedule.executions if element in e.elements}
+    main = read_main(placed.module)
+    return {
+        main.inputs[state]: device[main.task_ids[call]]
+        for state, call in state_readers(main).items()
+    }
+
+
+def sharing(placed: Placed, kept: Mapping[str, str], seconds: float = TIME_LIMIT) -> Placed:
+    """The model with its states where they are kept: as it is, if they are, else solved again.
+
+    Parameters
+    ----------
+    placed : a model of one element.
+    kept : for each state the device that keeps it.
+    """
+    problem = placed.problem
+    main = read_main(placed.module)
+    costs = {task: dict(row) for task, row in problem.costs.items()}
+    for state, call in state_readers(main).items():
+        name, task = main.inputs[state], main.task_ids[call]
+        if name not in kept:
+            raise UsageError(f"state {name!r} is kept by nobody; the two models do not go together")
+        near = _alike(problem.platform, kept[name])
+        costs[task] = {device: c for device, c in costs[task].items() if device in near}
+        if not costs[task]:
+            raise InfeasibleError(
+                f"task {task!r} keeps {name!r}, which is on {kept[name]!r}, and cannot run there"
+            )
+    pinned = replace(problem, costs=costs)
+    if all(e.device in costs[e.task] for e in placed.schedule.executions):
+        return placed
+    return solved(placed, pinned, seconds)
+
+
+def _alike(platform: Platform, device: str) -> set[str]:
+    """The devices that compute in the memory in which a device keeps its states."""
+    row = platform.device(device)
+    if not is_host(row):
+        return {device}
+    return {d.name for d in platform.devices if d.node == row.node and is_host(d)}

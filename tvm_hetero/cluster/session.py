@@ -1,0 +1,141 @@
+"""Ray: begun for one machine, or joined where it runs; and a process of ours for each node.
+
+A cluster of address ``local`` has a Ray of its own, which ends with it. Any other address joins a
+Ray that somebody runs, and leaves it running. Nodes are actors without claims on Ray's resources:
+which cores a node computes on is our business (`tvm_hetero.cluster.node`), since devices of a
+platform are pinned.
+
+Every node has two groups of threads: those that compute, and one that answers whether it is there,
+however busy the others are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from tvm_hetero.cluster.description import LOCAL, Description, NodeRow
+from tvm_hetero.errors import UsageError
+
+WATCH = "watch"
+# Threads of a node that compute: more requests than that wait.
+THREADS = 16
+# Ray's own store for tensors in passing, on a machine that has nothing else in it.
+_STORE_BYTES = 256 * 2**20
+# A Ray of our own tells nobody of its use, and starts no processes that nobody asked for.
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+}
+
+
+def import_ray() -> Any:
+    """The package `ray`.
+
+    Raises
+    ------
+    UsageError
+        If it is not installed; the extra that has it is named.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(
+            f"a cluster needs Ray, which cannot be imported ({error}); install it with: "
+            "pip install 'tvm_hetero[ray]'"
+        ) from None
+    return ray
+
+
+class Session:
+    """A connection to Ray, and the actors of a cluster."""
+
+    def __init__(self, description: Description) -> None:
+        self.ray = import_ray()
+        self._own = self._connect(description.address)
+        try:
+            self.rows = description.nodes or self._every_machine()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self, row: NodeRow) -> Any:
+        """The actor of a node."""
+        from tvm_hetero.cluster.node import Node
+
+        options: dict[str, Any] = {"num_cpus": 0, "max_concurrency": THREADS, "max_restarts": 0}
+        if row.host is not None:
+            strategies = self.ray.util.scheduling_strategies
+            options["scheduling_strategy"] = strategies.NodeAffinitySchedulingStrategy(
+                self._machine(row), soft=False
+            )
+        actor = self.ray.remote(concurrency_groups={WATCH: 1})(Node)
+        return actor.options(**options).remote(row.name, list(row.cores))
+
+    def kill(self, actor: Any, pid: int | None) -> None:
+        """End an actor, whatever state it is in; `pid` if it is a process of this machine."""
+        with suppress(Exception):
+            self.ray.kill(actor)
+        if pid is not None and self._own:
+            with suppress(ProcessLookupError):  # one that is stopped takes no other signal
+                os.kill(pid, 9)
+
+    def close(self) -> None:
+        """End a Ray of our own."""
+        if self._own:
+            self.ray.shutdown()
+
+    def _connect(self, address: str) -> bool:
+        """Connect to Ray; whether it is our own."""
+        if self.ray.is_initialized():
+            return False
+        for name, value in _QUIET.items():
+            os.environ.setdefault(name, value)
+        quiet = {"configure_logging": False, "log_to_driver": False}
+        if address == LOCAL:
+            self.ray.init(
+                address="local", include_dashboard=False, object_store_memory=_STORE_BYTES, **quiet
+            )
+            return True
+        try:
+            self.ray.init(address=address, **quiet)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise UsageError(
+                f"there is no Ray at address {address!r} ({error}); start one with 'ray start "
+                "--head', or write 'address: local' into the cluster file for nodes on this machine"
+            ) from None
+        return False
+
+    def _machines(self) -> list[dict[str, Any]]:
+        return [row for row in self.ray.nodes() if row["Alive"]]
+
+    def _every_machine(self) -> tuple[NodeRow, ...]:
+        """A node for each machine of the Ray that runs."""
+        hosts = [str(row["NodeManagerAddress"]) for row in self._machines()]
+        if len(set(hosts)) < len(hosts):
+            raise UsageError(
+                "several nodes of the Ray that runs are on one machine, so their cores cannot be "
+                "told apart; write a cluster file that names nodes and cores"
+            )
+        names = [host.replace(".", "-").replace(":", "-") for host in hosts]
+        return tuple(
+            NodeRow(name, (), host) for name, host in sorted(zip(names, hosts, strict=True))
+        )
+
+    def _machine(self, row: NodeRow) -> str:
+        """The id that Ray has for a node's machine."""
+        machines = self._machines()
+        for machine in machines:
+            if row.host in (machine["NodeManagerAddress"], machine.get("NodeManagerHostname")):
+                return str(machine["NodeID"])
+        known = _listed([str(machine["NodeManagerAddress"]) for machine in machines])
+        raise UsageError(f"node {row.name!r}: no machine {row.host!r} in this Ray; it has {known}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"
