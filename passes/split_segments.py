@@ -134,7 +134,7 @@ def split_segments(mod: tvm.IRModule) -> Split:
         batch=problem.batch,
         steps=_steps(main, problem.platform, order, device_of, results),
         symbols=symbols,
-        constants={name: value for value, name in _constants(main).items()},
+        constants={name: value for value, name in constant_names(main).items()},
         inputs=tuple(names_of(mod, INPUT_NAMES, len(main.params), "input")),
         outputs=tuple(names_of(mod, OUTPUT_NAMES, len(main.results()), "output")),
         input_home=input_home,
@@ -279,7 +279,7 @@ def _segment(
     )
 
 
-def _constants(main: LoweredMain) -> dict[Any, str]:
+def constant_names(main: LoweredMain) -> dict[Any, str]:
     """A name for every constant: the task that reads it first in the model's own order, and as
     which argument, so that a constant has the same name in every placement of a model, and for
     every element of a batch.

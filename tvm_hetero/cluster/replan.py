@@ -8,13 +8,14 @@ devices alone.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import tvm
 
 from tvm_hetero.cluster.part_plan import without_node
-from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
+from tvm_hetero.errors import ArtifactError, InfeasibleError, PlatformError, UsageError
 from tvm_hetero.partition import MEASURED_GAP
 from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule, strip_devices
 from tvm_hetero.passes.dataflow import read_main
@@ -22,6 +23,8 @@ from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.states import state_readers
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Problem
+from tvm_hetero.runtime.artifact import load_artifact
+from tvm_hetero.runtime.stored_module import module_from_text
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.settle import settled
@@ -44,6 +47,24 @@ class Placed:
         if not is_annotated(mod):
             raise UsageError("the module has no placement; partition it first")
         return cls(strip_devices(mod), *problem_and_schedule(mod))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Placed:
+        """What an artifact for several nodes says.
+
+        Raises
+        ------
+        ArtifactError
+            If it is none, damaged, of another version, or for one node alone.
+        """
+        executable = load_artifact(path)
+        if executable.module is None:
+            raise ArtifactError(
+                f"{path}: is for one node; partition the model for a platform of several, such as "
+                "'tvm-hetero cluster FILE -o PLATFORM.yaml' writes"
+            )
+        module = module_from_text(executable.module, executable.weights)
+        return cls(module, executable.problem, executable.schedule)
 
 
 def solved(placed: Placed, problem: Problem, seconds: float = TIME_LIMIT) -> Placed:

@@ -6,6 +6,7 @@ net.hetero/
                            by default (and why, if that was measured), SHA-256 of every other file
   problem.json schedule.json
   kernels.json             how each kernel is computed on each device (older ones lack it)
+  module.json              the lowered module without its weights, if devices are on several nodes
   weights.safetensors
   <device>.so              a library a device, for all variants
   partition/plan.json      the plan
@@ -45,6 +46,7 @@ from tvm_hetero.schedule import Schedule
 FORMAT = "tvm-hetero/artifact/2"
 MANIFEST = "manifest.json"
 KERNELS = "kernels.json"
+MODULE = "module.json"
 
 
 def versions() -> dict[str, str]:
@@ -92,6 +94,8 @@ def _write_files(executable: Executable, folder: Path) -> None:
     if executable.choices is not None:
         document = choices_to_dict(executable.choices)
         write_atomic(folder / KERNELS, json.dumps(document, indent=1) + "\n")
+    if executable.module is not None:
+        write_atomic(folder / MODULE, executable.module)
     weights = {
         name: value if isinstance(value, np.ndarray) else value.numpy()
         for name, value in executable.weights.items()
@@ -169,6 +173,7 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
             source=manifest["source"],
             choices=_read_choices(path, manifest),
             decision=manifest.get("decision"),
+            module=_read_module(path, manifest),
         )
     except ArtifactError:
         raise
@@ -203,6 +208,10 @@ def _read_choices(path: Path, manifest: Mapping[str, Any]) -> tuple[Choice, ...]
         return None
     _check_files(path, {KERNELS: manifest["files"][KERNELS]})
     return load_choices(path / KERNELS)
+
+
+def _read_module(path: Path, manifest: Mapping[str, Any]) -> str | None:
+    return (path / MODULE).read_text(encoding="utf-8") if MODULE in manifest["files"] else None
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Mapping[str, Any]:

@@ -27,6 +27,7 @@ from tvm_hetero.problem import Cost, Problem
 from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable, Variant
 from tvm_hetero.runtime.kernel_cache import Scheduled, compile_library, schedule_kernels
 from tvm_hetero.runtime.plan import make_plan
+from tvm_hetero.runtime.stored_module import module_text
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.single import best_single
@@ -84,7 +85,12 @@ def build(
         weights=dict(splits[PARTITION].constants),
         source=_source(mod),
         choices=tuple(choices.values()),
+        module=module_text(strip_devices(mod)) if _several_nodes(problem.platform) else None,
     )
+
+
+def _several_nodes(platform: Platform) -> bool:
+    return len({device.node for device in platform.devices}) > 1
 
 
 def _devices(split: Split, problem: Problem) -> list[str]:

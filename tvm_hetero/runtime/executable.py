@@ -55,6 +55,8 @@ class Executable:
     source : where the model came from (path, SHA-256, ...), as far as is known.
     choices : how each kernel is computed on each device; None in artifacts of older versions.
     decision : why `default` is what it is (`tvm_hetero.runtime.decide`); None: not looked at.
+    module : text of the lowered module (`tvm_hetero.runtime.stored_module`) where the platform has
+        several nodes, so that the plan can be made anew when one is lost.
     """
 
     problem: Problem
@@ -65,6 +67,7 @@ class Executable:
     source: Mapping[str, Any] = field(default_factory=dict)
     choices: tuple[Choice, ...] | None = None
     decision: Mapping[str, Any] | None = None
+    module: str | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this executable as a folder (see `tvm_hetero.runtime.artifact`)."""
