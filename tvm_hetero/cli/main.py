@@ -24,6 +24,7 @@ from tvm_hetero.cli import (
     devices,
     generate,
     partition,
+    plan,
     problem,
     run,
     schedule,
@@ -121,6 +122,7 @@ app.command("run")(run.run)
 app.command("generate")(generate.generate)
 app.command("bench")(bench.bench)
 app.command("problem")(problem.problem)
+app.command("plan")(plan.plan)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
 app.command("show")(show.show)

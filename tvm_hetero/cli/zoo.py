@@ -106,7 +106,7 @@ def _chosen(
     name: str, entry: Entry, seed: int | None, size: int | None, texts: list[str]
 ) -> dict[str, Any]:
     """The parameters that were given, by ``--set``, ``--seed`` and ``--size``."""
-    chosen = dict(_parse(name, entry, text) for text in texts)
+    chosen = dict(parse_setting(name, entry, text) for text in texts)
     if seed is not None:
         if "seed" not in entry.parameters:
             raise UsageError(f"--seed: {name} is not random; leave it out")
@@ -118,7 +118,7 @@ def _chosen(
     return chosen
 
 
-def _parse(name: str, entry: Entry, text: str) -> tuple[str, Any]:
+def parse_setting(name: str, entry: Entry, text: str) -> tuple[str, Any]:
     """Read ``KEY=VALUE``; the value is of the default's type."""
     from tvm_hetero.documents import nearest
 

@@ -1,0 +1,98 @@
+"""Plans of decoders: what they are worth in tokens, and how many batches are in flight."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tvm_hetero import zoo
+from tvm_hetero.check import check_schedule
+from tvm_hetero.errors import InfeasibleError, UsageError
+from tvm_hetero.memory import memory_peaks
+from tvm_hetero.objective import loads
+from tvm_hetero.planning import DecoderPlan, Wish, plan_decoder
+from tvm_hetero.planning.decoding import batches_to_fill, one_pass
+from tvm_hetero.solvers import Options
+
+TWO = zoo.platform("diviml:2")
+SMALL = {"layers": 6, "context": 512}
+QUICK = Options(time_limit=1.0, gap=0.9)
+
+
+@pytest.fixture(scope="module")
+def six_servers() -> DecoderPlan:
+    return plan_decoder(Wish("gpt3-175b", zoo.platform("gpt3-6node")))
+
+
+def test_gpt3_on_six_servers(six_servers: DecoderPlan):
+    assert six_servers.schedule.gap <= 0.01
+    assert check_schedule(six_servers.problem, six_servers.schedule) == []
+    assert six_servers.seconds_per_token == six_servers.schedule.value
+    assert six_servers.tokens_per_second == pytest.approx(1 / six_servers.schedule.value)
+    # Weights are 350 GB, the processors' memories 412 and the GPUs' 206.
+    assert len(six_servers.schedule.placement) == 196
+
+
+def test_a_batch_alone_is_simulated_for_throughput_and_known_for_latency():
+    slow = plan_decoder(Wish("gpt2-xl", TWO, "latency", 2, parameters=SMALL), QUICK)
+    assert one_pass(slow.problem, slow.schedule) == slow.schedule.value
+    fast = plan_decoder(Wish("gpt2-xl", TWO, "throughput", 2, parameters=SMALL), QUICK)
+    assert fast.pass_seconds >= slow.schedule.lower_bound
+    assert fast.period == pytest.approx(fast.schedule.value)
+    assert fast.period <= slow.period * (1 + 1e-9)
+
+
+def test_for_throughput_as_many_batches_as_keep_the_busiest_device_busy():
+    plan = plan_decoder(Wish("llama2-7b", TWO, "throughput", 4, parameters=SMALL), QUICK)
+    assert plan.in_flight >= plan.needed == batches_to_fill(plan.pass_seconds, plan.period)
+    assert plan.tokens_per_second == pytest.approx(4 / plan.schedule.value)
+    assert plan.seconds_per_token == pytest.approx(plan.in_flight * plan.period)
+    assert plan.sequences == 4 * plan.in_flight
+
+
+def test_where_caches_do_not_fit_fewer_batches_are_in_flight():
+    """The model takes 13.5 of 30 GB; each batch's caches 4.3."""
+    wish = Wish("llama2-7b", TWO, "throughput", 8, parameters={"context": 1024})
+    small = replace(TWO, devices=tuple(replace(d, memory=5 * 10**9) for d in TWO.devices))
+    plan = plan_decoder(replace(wish, platform=small), Options(time_limit=2.0, gap=0.1))
+    assert 1 <= plan.in_flight < plan.needed
+    assert plan.tokens_per_second == pytest.approx(8 * plan.in_flight / plan.pass_seconds)
+    peaks = memory_peaks(plan.problem, plan.schedule.executions, plan.schedule.copies)
+    caches = zoo.work_graph("llama2-7b", context=1024)
+    total = caches.weight_bytes + 8 * plan.in_flight * sum(w.cache for w in caches.works)
+    assert sum(peaks.values()) >= total
+    assert max(peaks.values()) <= 5 * 10**9
+
+
+def test_batches_that_are_asked_for_are_in_flight():
+    plan = plan_decoder(Wish("gpt2-small", TWO, "latency", 2, 3, SMALL), QUICK)
+    assert (plan.in_flight, plan.sequences) == (3, 6)
+    busiest = max(loads(plan.problem, plan.schedule.executions, plan.schedule.copies).values())
+    wanted = max(busiest, plan.pass_seconds / 3)
+    assert plan.tokens_per_second == pytest.approx(2 / wanted)
+    assert plan.seconds_per_token == pytest.approx(3 * wanted)
+
+
+def test_the_least_number_that_fills():
+    assert batches_to_fill(1.0, 0.25) == 4
+    assert batches_to_fill(1.0, 0.24) == 5
+    assert batches_to_fill(0.3, 0.1) == 3  # 0.3 / 0.1 is 2.9999999999999996 or 3.0000000000000004
+    assert batches_to_fill(0.0, 0.0) == 1
+
+
+def test_lighter_weights_need_less_memory_and_time():
+    plans = [
+        plan_decoder(Wish("llama2-7b", TWO, parameters=SMALL | {"weights": weights}))
+        for weights in ("float16", "int4")
+    ]
+    assert plans[1].seconds_per_token < 0.5 * plans[0].seconds_per_token
+
+
+def test_refusals():
+    with pytest.raises(InfeasibleError, match=r"memory|GiB"):
+        plan_decoder(Wish("gpt3-175b", TWO), Options(time_limit=1.0))
+    with pytest.raises(UsageError, match="at least 1"):
+        plan_decoder(Wish("gpt2-small", TWO, in_flight=0))
+    with pytest.raises(UsageError, match="not 'energy'"):
+        plan_decoder(Wish("gpt2-small", TWO, "energy"))  # type: ignore[arg-type]

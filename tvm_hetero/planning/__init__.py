@@ -1,0 +1,14 @@
+"""Planning for machines that are not here: decoders on clusters, and services that run them.
+
+>>> from tvm_hetero import planning, zoo
+>>> plan = planning.plan_decoder(planning.Wish("gpt3-175b", zoo.platform("gpt3-6node")))
+>>> plan.tokens_per_second
+
+Nothing here needs TVM. Costs come from a roofline on data-sheet figures (`tvm_hetero.zoo.costs`).
+"""
+
+from __future__ import annotations
+
+from tvm_hetero.planning.decoding import DecoderPlan, Wish, plan_decoder
+
+__all__ = ["DecoderPlan", "Wish", "plan_decoder"]

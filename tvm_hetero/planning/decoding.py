@@ -1,0 +1,245 @@
+"""A plan for decoding: the partition, and what it is worth in tokens.
+
+An element is a sequence, a batch of B sequences takes one step together: B tokens. Let L be the
+seconds of one step of a batch through the whole plan, and T those of the busiest device (or
+exclusive link) of it. With G batches in flight, each with keys and values of its own,
+
+    tokens a second            B / max(T, L / G)
+    seconds a token            max(L, G T)          of every sequence, while all batches are full
+
+For latency L is minimised, and G is 1 unless asked for. For throughput T is, and G is the least
+number with G T >= L, by which the busiest device never waits. Caches of G B sequences have to be in
+memory, so G changes the problem and the plan changes G: plan, count, plan again        -> `_filled`
+Where memory ends this, the tokens a second are those of the largest G that fits.
+
+Solvers are asked in turn until the gap is small enough: counting devices that are alike, which
+closes most clusters within seconds; shares of a batch; then everything that suits      -> `_solved`
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tvm_hetero import zoo
+from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.objective import loads
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.schedule import Schedule
+from tvm_hetero.simulate import simulate
+from tvm_hetero.solvers import Options, solve
+
+# Times that a plan is made again because it needs more batches in flight than it was made for, the
+# gap that is good enough for counting them, and the part of the time that each may take.
+_ROUNDS = 8
+_ROUGH = 0.1
+_PART = 0.3
+_MOST_IN_FLIGHT = 4096
+# Seconds that a solver needs to be worth asking.
+_LEAST = 0.05
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be planned.
+
+    Attributes
+    ----------
+    model : a network of the zoo; `parameters` of it, such as ``context`` and ``shards``.
+    kind : ``latency`` of a step, or ``throughput`` of many.
+    batch : sequences that take a step together.
+    in_flight : batches under way together; None: 1 for latency, as many as it takes for throughput.
+    """
+
+    model: str
+    platform: Platform
+    kind: Literal["latency", "throughput"] = "latency"
+    batch: int = 1
+    in_flight: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def problem(self, in_flight: int, **changes: Any) -> Problem:
+        """The scheduling problem, with caches for so many batches."""
+        return zoo.problem(
+            self.model,
+            self.platform,
+            Objective(self.kind, self.batch),
+            in_flight=in_flight,
+            **(dict(self.parameters) | changes),
+        )
+
+
+@dataclass(frozen=True)
+class DecoderPlan:
+    """A wish and its plan.
+
+    Attributes
+    ----------
+    in_flight : batches whose caches have a place; needed : those that keep the busiest device busy.
+    pass_seconds : one step of one batch through the plan; period : of the busiest device (or
+        exclusive link).
+    seconds : that planning took.
+    """
+
+    wish: Wish
+    problem: Problem
+    schedule: Schedule
+    in_flight: int
+    pass_seconds: float
+    period: float
+    seconds: float = 0.0
+
+    @property
+    def needed(self) -> int:
+        """Batches in flight with which the busiest device never waits."""
+        return batches_to_fill(self.pass_seconds, self.period)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """New tokens of all sequences together, all batches full."""
+        return self.wish.batch / max(self.period, self.pass_seconds / self.in_flight)
+
+    @property
+    def seconds_per_token(self) -> float:
+        """From one token of a sequence to its next, all batches full."""
+        return max(self.pass_seconds, self.in_flight * self.period)
+
+    @property
+    def sequences(self) -> int:
+        """Sequences that have a place at once."""
+        return self.wish.batch * self.in_flight
+
+
+def plan_decoder(wish: Wish, options: Options = Options(time_limit=10.0, gap=0.01)) -> DecoderPlan:
+    """Plan a decoder's steps.
+
+    Parameters
+    ----------
+    options : time limit (s) for all of it, the gap that is good enough, seed, workers.
+
+    Raises
+    ------
+    UsageError
+        If the model or a parameter is unknown, or a number makes no sense.
+    InfeasibleError
+        If the model does not fit, even with one batch in flight; says how much is missing.
+    SolverError
+        If no plan was found in the time.
+    """
+    if wish.kind not in ("latency", "throughput"):
+        raise UsageError(f"a decoder is planned for latency or throughput, not {wish.kind!r}")
+    if wish.in_flight is not None and wish.in_flight < 1:
+        raise UsageError(f"batches in flight: expected at least 1, got {wish.in_flight}")
+    began = time.monotonic()
+    deadline = began + options.time_limit
+    found = None
+    if wish.kind == "throughput" and wish.in_flight is None:
+        found = _filled(wish, options, deadline)
+    if found is None or not options.closes(found.schedule.value, found.schedule.lower_bound):
+        in_flight = found.in_flight if found else wish.in_flight or 1
+        found = _better(found, _made(wish, in_flight, _until(options, deadline), found))
+    return replace(found, seconds=time.monotonic() - began)
+
+
+def batches_to_fill(pass_seconds: float, period: float) -> int:
+    """The least G with G x period >= pass_seconds, but for rounding."""
+    return max(1, math.ceil(pass_seconds / period * (1 - 1e-9))) if period > 0 else 1
+
+
+def one_pass(problem: Problem, schedule: Schedule) -> float:
+    """Seconds that one batch takes through a schedule, alone (L at the head of this file)."""
+    if problem.objective.kind == "latency":
+        return schedule.value
+    executions = in_order(problem, schedule)
+    return max((e.end for e in executions), default=0.0)
+
+
+def in_order(problem: Problem, schedule: Schedule) -> tuple[Any, ...]:
+    """The executions of one batch with the times that it takes alone, in topological order."""
+    rank = {task: i for i, task in enumerate(problem.graph.topological_order)}
+    order = sorted(schedule.executions, key=lambda e: (rank[e.task], e.elements))
+    alone = problem.with_objective(Objective("latency", problem.batch))
+    return simulate(alone, [(e.task, e.device, e.elements) for e in order]).executions
+
+
+def _until(options: Options, deadline: float, part: float = 1.0) -> Options:
+    """The options with `part` of the time that is left."""
+    return replace(options, time_limit=max(_LEAST, part * (deadline - time.monotonic())))
+
+
+def _better(one: DecoderPlan | None, other: DecoderPlan) -> DecoderPlan:
+    if one is not None and one.tokens_per_second > other.tokens_per_second:
+        return one
+    return other
+
+
+def _made(
+    wish: Wish, in_flight: int, options: Options, start: DecoderPlan | None = None
+) -> DecoderPlan:
+    problem = wish.problem(in_flight)
+    if start is not None:
+        options = replace(options, start=start.schedule)
+    schedule = _solved(problem, options)
+    busy = loads(problem, schedule.executions, schedule.copies)
+    return DecoderPlan(
+        wish, problem, schedule, in_flight, one_pass(problem, schedule), max(busy.values())
+    )
+
+
+def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
+    """A quick plan with caches for as many batches as it needs, or as fit.
+
+    The number that is wanted grows with each plan; one that does not fit halves the way to it.
+    """
+    quick = replace(options, gap=max(options.gap, _ROUGH))
+    best = _made(wish, 1, _until(quick, deadline, _PART))
+    lacking = _most_batches(wish, best.problem) + 1
+    for _ in range(_ROUNDS):
+        wanted = best.needed if best.needed < lacking else (best.in_flight + lacking) // 2
+        if wanted <= best.in_flight or time.monotonic() > deadline:
+            break
+        try:
+            found = _made(wish, wanted, _until(quick, deadline, _PART))
+        except (InfeasibleError, SolverError):
+            lacking = wanted
+            continue
+        # More batches may need slower places; a plan that makes fewer tokens is none.
+        if found.tokens_per_second < best.tokens_per_second:
+            break
+        best = found
+    return best
+
+
+def _most_batches(wish: Wish, one: Problem) -> int:
+    """Batches whose caches fit if memory were in one piece; `one` is the problem of one batch."""
+    weights = [sum(task.weight_bytes for task in p.tasks) for p in (one, wish.problem(2))]
+    sizes = [device.memory for device in wish.platform.devices]
+    each = weights[1] - weights[0]
+    if each == 0 or None in sizes:
+        return _MOST_IN_FLIGHT
+    room = sum(size for size in sizes if size is not None) - (weights[0] - each)
+    return max(1, min(_MOST_IN_FLIGHT, room // each))
+
+
+def _solved(problem: Problem, options: Options) -> Schedule:
+    """The best schedule of the solvers that are asked in turn."""
+    deadline = time.monotonic() + options.time_limit
+    best = options.start
+    shared = problem.batch > 1 and problem.objective.kind == "throughput"
+    for name in ("count-dp", *(["shares"] if shared else []), "auto"):
+        left = deadline - time.monotonic()
+        if best is not None and (left < _LEAST or options.closes(best.value, best.lower_bound)):
+            break
+        asked = replace(options, start=best, time_limit=max(left, _LEAST))
+        if name == "auto":
+            best = solve(problem, name, asked)
+            continue
+        with suppress(SolverError):
+            best = solve(problem, name, asked)
+    assert best is not None, "auto finds a schedule, or says why not"
+    return best
