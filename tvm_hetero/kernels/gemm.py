@@ -8,8 +8,8 @@ before the next one is read (`weights_once`).
 
     the tile                         `product_tiles.product_tile`, from the target's facts
     a constant block wider than it   `_split_blocks`
-    packing at run time              `_pack_left` before everything, `_pack_right` for each part
-    unpacking and epilogue           `_join_epilogue`, `_store`
+    packing at run time              `pack_left` before everything, `_pack_right` for each part
+    unpacking and epilogue           `join_epilogue`, `store_tile`
     several cores                    `_parallel`
     weights from main memory         `prefetch`, `prefetch_blocks`
 """
@@ -66,10 +66,10 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     if acc is None:
         return False
     left, right = find_role(sch, LEFT), find_role(sch, RIGHT)
-    last = _join_epilogue(sch, acc)
+    last = join_epilogue(sch, acc)
     tile = _plan(sch, acc, last, unit)
     if left is not None:
-        _pack_left(sch, left, tile.rows, cores)
+        pack_left(sch, left, tile.rows, cores)
     _split_blocks(sch, acc, tile.vectors * unit.lanes)
     z, part, m, i, k = sch.get_loops(acc)
     at, rows = sch.split(m, [None, tile.rows])
@@ -82,7 +82,7 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     outer = [z, part, at] if right is not None else _order_outer(sch, acc, [z, part, at], unit)
     at = _parallel(sch, outer, matrices, right, tile, unit, cores)
     sch.decompose_reduction(acc, k)
-    _store(sch, last, at, tile, unit)
+    store_tile(sch, last, at, tile, unit)
     if right is None and _weights(sch, acc) > unit.l2 // 2:
         read = _index_of_right(sch, acc)
         if passes == 1:
@@ -99,10 +99,14 @@ def _plan(sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, unit: VectorUnit) 
     tile = product_tile(block, points, extents, unit)
     if tile is None:
         raise ValueError(f"no register tile of {unit.lanes} lanes divides this product")
+    if columns <= tile.vectors * unit.lanes < block:
+        # All columns are in the first of several parts: TVM 0.27 then unpacks it after each of
+        # them, from accumulators that are another part's (four columns in a block of eight).
+        raise ValueError("whole parts of this product's only block are padding")
     return tile
 
 
-def _join_epilogue(sch: s_tir.Schedule, acc: SBlockRV) -> SBlockRV:
+def join_epilogue(sch: s_tir.Schedule, acc: SBlockRV) -> SBlockRV:
     """Inline what follows into one last block over (matrix, row, column)."""
     last = inline_epilogue(sch, acc)
     extents = [int(v.dom.extent) for v in sch.get(last).iter_vars]
@@ -150,7 +154,7 @@ def _order_outer(
     return weights_once(sch, outer, data, weights, unit)
 
 
-def _pack_left(sch: s_tir.Schedule, left: SBlockRV, rows: int, cores: int) -> None:
+def pack_left(sch: s_tir.Schedule, left: SBlockRV, rows: int, cores: int) -> None:
     """A panel [k, rows] for each tile of rows, read in the order in which the source stands."""
 
     def panels(z: Any, k: Any, m: Any) -> list[Any]:
@@ -223,7 +227,7 @@ def _parallel(
     return at
 
 
-def _store(
+def store_tile(
     sch: s_tir.Schedule, last: SBlockRV, at: LoopRV, tile: ProductTile, unit: VectorUnit
 ) -> None:
     """Store each tile when it is done, with whole vectors where no column is padding.

@@ -18,16 +18,20 @@ weight is off by half a scale at most, and with 8 bits, or 4 where it has the si
 of its group, never more; the other sign's largest may be off by a whole one (8 would be its code).
 
 Layout
-    Columns in blocks of `BLOCK`, as packed products have them (`product`): codes ``[o, k, i]``,
-    scales ``[o, q, i]``. Two codes of 4 bits share a byte, those of k and k + 1 for even k, the
-    first in the lower half, each plus 8.
+    Columns in blocks of `BLOCK`, as packed products have them (`product`): scales ``[o, q, i]``;
+    codes ``[o, k', i]`` in words of 32 bits, each with the codes of the next 4 or 8 steps of the
+    reduction, the first in the lowest bits, plus 128 or plus 8.
 
-Four bits become a float without a conversion: put into the lowest bits of 2^23 they are its last
-digits, and 2^23 + 8 less is the code. In the upper half they are sixteen times that, which the
-other factor makes good: x / 16 is exact, and one division for a whole block of columns.
+Codes become floats without a conversion: moved to the highest bits behind the point of 1.0, they
+are 1 + code / 2^bits, all plus one half. That is a shift and one logical operation for a vector,
+where widening bytes and converting them takes a shuffle and a conversion. The stored scale is
+2^bits times what is said above, and what is to be taken off, 1.5, is the same for all codes of a
+group: it is taken off once, times the sum of the group's values on the left. A sum of values times
+1 to 2 is some times larger than what is wanted, and so is its rounding; that of the codes is
+thousands of times as large.
 
-`groupwise_dense` builds what is written above with the scale inside of the sum; taking it out is
-the schedule's (`groupwise_schedule`).
+`groupwise_dense` builds what is written above with scale and 1.5 inside of the sum; taking them out
+is the schedule's (`groupwise_groups`, `groupwise_schedule`).
 """
 
 from __future__ import annotations
@@ -51,13 +55,16 @@ if TYPE_CHECKING:
     Expr = Any
 
 # Columns side by side: a line of the cache for each step of the reduction, or for two.
-BLOCK = 64
+BLOCK = 128
 GROUP = 32
 # Annotation of the accumulation: how many steps of the reduction share a scale.
 GROUP_ATTR = "tvm_hetero.group"
+# What a code of zero looks like.
+MIDDLE = 1.5
 _MOST = {8: 127, 4: 8}
-# A float whose last digits are whole numbers, and its bits.
-_WHOLE, _WHOLE_BITS = 8388608.0, 0x4B000000
+_WORD = 32
+# Bits of 1.0, and how many of a float stand behind its point.
+_ONE, _BEHIND = 0x3F800000, 23
 # Rows of a tile of several; others are padded to whole ones.
 _ROWS = 8
 
@@ -69,9 +76,9 @@ class GroupwiseWeight:
     Attributes
     ----------
     codes
-        int8 ``[blocks, K, BLOCK]``, or uint8 ``[blocks, K / 2, BLOCK]`` for 4 bits.
+        int32 ``[blocks, K bits / 32, BLOCK]``.
     scales
-        bfloat16 ``[blocks, K / group, BLOCK]``.
+        bfloat16 ``[blocks, K / group, BLOCK]``, each 2^bits times that of a code.
     bits, group
         Bits of a code, and how many share a scale.
     shape
@@ -91,13 +98,13 @@ class GroupwiseWeight:
 
     def dense(self) -> NDArray[np.float32]:
         """The float32 values that it stands for."""
-        codes = self.codes
-        if self.bits == 4:
-            both = np.stack([codes & 15, codes >> 4], axis=2)
-            codes = both.reshape(len(codes), -1, BLOCK).astype(np.int8) - 8
+        words = self.codes.view(np.uint32)[:, :, np.newaxis]
+        codes = words >> _places(self.bits) & (2**self.bits - 1)
+        codes = codes.reshape(len(self.codes), -1, BLOCK)
         scales = np.repeat(self.scales.astype(np.float32), self.group, axis=1)
-        values = np.moveaxis(codes.astype(np.float32) * scales, 0, 1)
-        return np.ascontiguousarray(values.reshape(self.shape[0], -1)[:, : self.shape[1]])
+        values = (codes / np.float32(2**self.bits) - np.float32(0.5)) * scales
+        values = np.moveaxis(values, 0, 1).reshape(self.shape[0], -1)
+        return np.ascontiguousarray(values[:, : self.shape[1]], np.float32)
 
 
 def quantize(weight: NDArray[Any], bits: int, group: int = GROUP) -> GroupwiseWeight:
@@ -124,38 +131,43 @@ def quantize(weight: NDArray[Any], bits: int, group: int = GROUP) -> GroupwiseWe
         )
     depth, columns = weight.shape
     group = math.gcd(depth, group)
-    if bits == 4 and group % 2:
+    if group * bits % _WORD:
         raise ModelError(
-            f"{depth} rows in groups of {group}: two codes of 4 bits share a byte, so groups have "
-            "an even number of rows; use 8 bits for this matrix"
+            f"{depth} rows in groups of {group}: the codes of {_WORD // bits} rows stand in one "
+            f"word, so the number of rows must be a multiple of {_WORD // bits}; keep this matrix "
+            "as it is"
         )
     blocks = -(-columns // BLOCK)
-    codes = np.zeros((blocks, depth * bits // 8, BLOCK), np.int8 if bits == 8 else np.uint8)
+    codes = np.zeros((blocks, depth * bits // _WORD, BLOCK), np.int32)
     scales = np.zeros((blocks, depth // group, BLOCK), ml_dtypes.bfloat16)
     for b in range(blocks):  # a block at a time: a whole matrix of float32 may be large
         values = np.zeros((depth, BLOCK), np.float32)
         part = weight[:, b * BLOCK : (b + 1) * BLOCK]
         values[:, : part.shape[1]] = part
         codes[b], scales[b] = _quantized(values.reshape(-1, group, BLOCK), bits)
-    if not np.isfinite(scales.astype(np.float32)).all():
-        raise ModelError("weights have values that are no numbers, or too large for bfloat16")
     return GroupwiseWeight(codes, scales, bits, group, (depth, columns))
 
 
 def _quantized(values: NDArray[np.float32], bits: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Codes ``[K or K / 2, BLOCK]`` and scales of values ``[groups, group, BLOCK]``."""
+    """Words ``[K bits / 32, BLOCK]`` and scales of values ``[groups, group, BLOCK]``."""
     at = np.abs(values).argmax(axis=1)[:, np.newaxis]
     largest = np.take_along_axis(values, at, axis=1)
     scales = np.abs(largest) if bits == 8 else -largest
     scales = (scales / np.float32(_MOST[bits])).astype(ml_dtypes.bfloat16)
     divisors = scales.astype(np.float32)
+    # A power of two: no rounding.
+    stored = (divisors[:, 0] * np.float32(2**bits)).astype(ml_dtypes.bfloat16)
+    if not np.isfinite(stored.astype(np.float32)).all():
+        raise ModelError("weights have values that are no numbers, or too large for bfloat16")
     codes = np.divide(values, divisors, out=np.zeros_like(values), where=divisors != 0)
-    codes = np.rint(codes).clip(-_MOST[bits], 127 if bits == 8 else 7).astype(np.int8)
-    codes = codes.reshape(-1, BLOCK)
-    if bits == 4:
-        halves = (codes + 8).astype(np.uint8)
-        codes = halves[::2] | halves[1::2] << 4
-    return codes, scales[:, 0]
+    codes = np.rint(codes).clip(-_MOST[bits], 127 if bits == 8 else 7) + 2 ** (bits - 1)
+    words = codes.astype(np.uint32).reshape(-1, _WORD // bits, BLOCK)
+    return np.bitwise_or.reduce(words << _places(bits), axis=1).view(np.int32), stored
+
+
+def _places(bits: int) -> NDArray[np.uint32]:
+    """Where each code of a word begins, along an axis before the last."""
+    return np.arange(0, _WORD, bits, dtype=np.uint32)[:, np.newaxis]
 
 
 def groupwise_dense(bb: relax.BlockBuilder, x: relax.Expr, weight: GroupwiseWeight) -> relax.Expr:
@@ -202,24 +214,28 @@ def groupwise_dense(bb: relax.BlockBuilder, x: relax.Expr, weight: GroupwiseWeig
 def _compute(
     data: te.Tensor, codes: te.Tensor, scales: te.Tensor, product: Product, weight: GroupwiseWeight
 ) -> te.Tensor:
+    each = _WORD // weight.bits
+
     def term(value: Expr, _: Expr, o: Expr, k: Expr, i: Expr) -> Expr:
         scale = tirx.Cast("float32", scales(o, k // weight.group, i))
-        if weight.bits == 8:
-            return value * (tirx.Cast("float32", codes(o, k, i)) * scale)
-        code, share = _of_half(codes(o, k // 2, i), k % 2)
-        return value * share * (code * scale)
+        near = _near(codes(o, k // each, i), k % each, weight.bits)
+        return value * ((near - tirx.const(MIDDLE, "float32")) * scale)
 
     return summed(data, term, product, {GROUP_ATTR: weight.group})
 
 
-def _of_half(byte: Expr, half: Expr) -> tuple[Expr, Expr]:
-    """A multiple of the code in one half of a byte, and what it is to be multiplied with."""
-    lower = half == 0
+def _near(word: Expr, which: Expr, bits: int) -> Expr:
+    """1 + code / 2^bits, of one of the codes of a word."""
+    moved = [_moved(word, _BEHIND - bits - place) for place in range(0, _WORD, bits)]
+    chosen = moved[-1]
+    for i, value in reversed(list(enumerate(moved[:-1]))):  # one is left when steps are unrolled
+        chosen = tirx.Select(which == i, value, chosen)
+    mask = tirx.const((2**bits - 1) << (_BEHIND - bits), "int32")
+    inside = tirx.bitwise_or(tirx.bitwise_and(chosen, mask), tirx.const(_ONE, "int32"))
+    return tirx.reinterpret("float32", inside)
 
-    def either(one: float, other: float, dtype: str) -> Expr:
-        return tirx.Select(lower, tirx.const(one, dtype), tirx.const(other, dtype))
 
-    bits = tirx.bitwise_and(tirx.Cast("int32", byte), either(15, 15 << 4, "int32"))
-    near = tirx.reinterpret("float32", tirx.bitwise_or(bits, tirx.const(_WHOLE_BITS, "int32")))
-    code = near - either(_WHOLE + 8, _WHOLE + 8 * 16, "float32")
-    return code, either(1.0, 1.0 / 16, "float32")
+def _moved(word: Expr, up: int) -> Expr:
+    """The bits of a word, so many places higher."""
+    by = tirx.const(abs(up), "int32")
+    return tirx.shift_left(word, by) if up >= 0 else tirx.shift_right(word, by)

@@ -20,6 +20,8 @@ from .batched import batch_of_kernel
 from .batched_schedule import schedule_batched
 from .facts import VectorUnit, cores, vector_unit
 from .gpu import schedule_gpu
+from .groupwise_groups import grouped
+from .groupwise_schedule import schedule_groupwise
 from .guard import guarded, guards_of
 from .implementations import (
     DEFAULT,
@@ -125,6 +127,7 @@ def _on_cpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
     attention = attention_of(func)
     if attention is not None:
         yield "attention", lambda: _written(func, attention_on_cpu(attention, unit, count))
+    yield "groupwise", lambda: _apply(schedule_groupwise, grouped(func), unit, count)
     for name, rule in CPU_RULES.items():
         yield name, partial(_apply, rule, func, unit, count)
 

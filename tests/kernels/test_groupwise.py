@@ -1,0 +1,153 @@
+"""Products with weights of few bits and a scale for each group."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tvm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import relax
+
+from tests.kernels.helpers import (
+    AVX2,
+    AVX512,
+    SSE,
+    TWO_CORES,
+    kernels,
+    random,
+    run,
+    runs_here,
+    scheduled,
+)
+from tvm_hetero.errors import ModelError
+from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.batched import batched
+from tvm_hetero.kernels.groupwise import groupwise_dense, quantize
+from tvm_hetero.kernels.select import rule_of
+from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+
+
+def model(rows, weight):
+    """A product of so many rows with a bias, gelu and a residual behind it."""
+    depth, columns = weight.shape
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((rows, depth), "float32"))
+    rest = relax.Var("rest", relax.TensorType((rows, columns), "float32"))
+    with bb.function("main", [x, rest]):
+        with bb.dataflow():
+            product = bb.emit(groupwise_dense(bb, x, weight))
+            biased = bb.emit(relax.op.add(product, relax.const(random(4, columns))))
+            out = bb.emit_output(relax.op.add(bb.emit(relax.op.nn.relu(biased)), rest))
+        bb.emit_func_output(out)
+    return bb.get()
+
+
+def bound(x, dense):
+    """By how much float32 sums may be off: one unit in the last place for every summand."""
+    return x.shape[1] * 2.0**-24 * 4 * (np.abs(x) @ np.abs(dense) + 20)
+
+
+def check(rows, weight, targets=(AVX512, AVX2, SSE), rule="groupwise"):
+    dense = weight.dense().astype(np.float64)
+    x, rest = random(0, rows, weight.shape[0]), random(2, rows, weight.shape[1])
+    expected = np.maximum(x @ dense + random(4, weight.shape[1]), 0) + rest
+    lowered = LowerToTasks(targets)(model(rows, weight))
+    assert len(kernels(lowered)) == 1  # bias, activation and residual are inside
+    for target in filter(runs_here, targets):
+        mod = scheduled(lowered, target)
+        assert [rule_of(f) for f in kernels(mod).values()] == [rule]
+        error = np.abs(run(mod, target, x, rest) - expected)
+        assert np.all(error <= bound(x, dense))
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("rows", [1, 3, 20])
+def test_equals_float64(bits, rows):
+    check(rows, quantize(random(1, 96, 130), bits))
+
+
+@settings(max_examples=6)
+@given(
+    rows=st.integers(1, 18),
+    depth=st.integers(1, 12).map(lambda n: 8 * n),
+    columns=st.integers(1, 150),
+    bits=st.sampled_from([8, 4]),
+)
+def test_any_product(rows, depth, columns, bits):
+    check(rows, quantize(random(1, depth, columns), bits), [AVX512])
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_several_elements_read_the_codes_once(bits, rows):
+    weight = quantize(random(1, 64, 130), bits)
+    (kernel,) = kernels(LowerToTasks([AVX2])(model(rows, weight))).values()
+    several = schedule_kernel(batched(kernel, 3, [1, 2, 3]), AVX2)
+    assert rule_of(several) == "groupwise"
+    assert several.script().count("product_partial_update") == 1  # one nest for all
+    inputs = [random(i, rows, 64) for i in range(3)]
+    rests = [random(9 + i, rows, 130) for i in range(3)]
+    shared = [weight.codes, weight.scales, random(4, 130)]
+    outs = [np.zeros((rows, 130), np.float32) for _ in range(3)]
+    tensors = [tvm.runtime.tensor(a) for a in [*inputs, *shared, *rests, *outs]]
+    mod = tvm.IRModule({"main": several.with_attr("global_symbol", "main")})
+    tvm.runtime.Executable(tvm.tirx.build(mod, target=AVX2)).jit()["main"](*tensors)
+    dense = weight.dense().astype(np.float64)
+    for x, rest, out in zip(inputs, rests, tensors[-3:], strict=True):
+        expected = np.maximum(x @ dense + shared[-1], 0) + rest
+        assert np.all(np.abs(out.numpy() - expected) <= bound(x, dense))
+
+
+def test_cores_share_the_columns():
+    weight = quantize(random(1, 512, 1024), 8)
+    check(3, weight, [TWO_CORES])
+    (kernel,) = kernels(LowerToTasks([TWO_CORES])(model(3, weight))).values()
+    assert "T.parallel" in schedule_kernel(kernel, TWO_CORES).script()
+
+
+@pytest.mark.parametrize(("bits", "most"), [(8, 127), (4, 8)])
+def test_weights_are_off_by_half_a_scale(bits, most):
+    values = random(1, 128, 70)
+    largest = np.abs(values.reshape(-1, 32, 70)).max(axis=1).repeat(32, axis=0)
+    error = np.abs(quantize(values, bits).dense() - values)
+    # A scale is a bfloat16; with 4 bits the other sign's largest have no code of their own.
+    allowed = largest / most * (0.5 if bits == 8 else 1.0) * (1 + 2**-7)
+    assert np.all(error <= allowed)
+    assert np.mean(error <= largest / most * 0.5 * (1 + 2**-7)) > 0.97
+
+
+def test_exact_values_stay_exact():
+    codes = np.random.default_rng(0).integers(-7, 8, (64, 40)).astype(np.float32)
+    codes[::32] = -8  # the largest of every group
+    for values in (codes, -codes):
+        scaled = values * np.float32(0.25)
+        np.testing.assert_array_equal(quantize(scaled, 4).dense(), scaled)
+    assert not quantize(np.zeros((32, 5), np.float32), 4).dense().any()
+
+
+def test_bytes():
+    values = random(1, 1024, 256)
+    assert quantize(values, 8).nbytes == 1024 * 256 * (1 + 2 / 32)
+    assert quantize(values, 4, group=64).nbytes == 1024 * 256 * (0.5 + 2 / 64)
+    assert quantize(values[:48], 8).group == 16  # what divides 48 rows
+
+
+@pytest.mark.parametrize(
+    ("values", "bits", "match"),
+    [
+        (random(1, 64, 8), 3, "8 or 4 bits"),
+        (random(1, 64), 8, "expected a matrix"),
+        (random(1, 50, 8), 4, "multiple of 8"),
+        (np.full((32, 8), np.nan, np.float32), 8, "no numbers"),
+    ],
+)
+def test_no_such_weights(values, bits, match):
+    with pytest.raises(ModelError, match=match):
+        quantize(values, bits)
+
+
+def test_sides_must_fit():
+    x = relax.Var("x", relax.TensorType((2, 32), "float32"))
+    with pytest.raises(ModelError, match=r"\[2, 32\] and \[64, 8\]"):
+        groupwise_dense(relax.BlockBuilder(), x, quantize(random(1, 64, 8), 8))

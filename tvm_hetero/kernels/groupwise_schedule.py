@@ -1,0 +1,129 @@
+"""The schedule of a product with weights of few bits (`groupwise`) on a CPU.
+
+Loop order, from the outside: parts of a block of columns, matrices, tiles of rows, [groups], and
+in each group [its steps], tile. The sums within a group stay in registers; when it is done they
+are multiplied by its scales and added to those over groups, once for `group` steps.
+
+A tile of v vectors of columns by t rows makes v vectors of codes floats, two or three operations
+each, and uses each t times. One row takes a block's columns at once, so that weights are read in
+the order in which they stand; of more rows, as many as leave registers for codes.
+
+Weights that come from memory are asked for a word at a time (`prefetch`): a whole group at once got
+26 GB/s of 4096 x 14336 codes of 8 bits, a word at a time 43 (the core copies at 43, Zen 5).
+
+A vector of sums waits four cycles for the next addition, so one row needs eight of them to keep two
+multiplications going: hence blocks of 128 columns.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from .blocks import extent_of, index_map
+from .gemm import WORTH_SHARING, join_epilogue, pack_left, store_tile
+from .prefetch import prefetch
+from .product_tiles import ProductTile
+from .roles import LEFT, PARTIAL, PRODUCT, find_role
+
+if TYPE_CHECKING:
+    from tvm import s_tir
+    from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+    from .facts import VectorUnit
+
+# Share of the registers that hold sums within a group.
+_SUMS = 0.5
+# Rows of a tile: of more, the first cache would hold too little of each.
+_MOST_ROWS = 8
+# Cycles that a vector of codes takes beside the rows' multiplications.
+_CODES = 0.75
+
+
+def schedule_groupwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
+    """Schedule ``main``, which `groupwise_groups.grouped` made, in place; False for any other."""
+    partial, acc = find_role(sch, PARTIAL), find_role(sch, PRODUCT)
+    if partial is None or acc is None:
+        return False
+    left, last = find_role(sch, LEFT), join_epilogue(sch, acc)
+    _, _, points, block, _ = (extent_of(sch, loop) for loop in sch.get_loops(acc))
+    tile = _tile(block, points, unit)
+    if left is not None:
+        pack_left(sch, left, tile.rows, cores)
+    _split_blocks(sch, acc, tile.vectors * unit.lanes)
+    z, part, m, i, q = sch.get_loops(acc)
+    at, rows = sch.split(m, [None, tile.rows])
+    vectors, lanes = sch.split(i, [None, unit.lanes])
+    sch.reorder(part, z, at, q, rows, vectors, lanes)
+    _in_registers(sch, rows, vectors, lanes)
+    if cores > 1 and _work(sch, partial) / unit.lanes >= WORTH_SHARING:
+        sch.parallel(part)
+    sch.compute_at(partial, q, preserve_unit_loops=True)
+    steps = _schedule_partial(sch, partial, extent_of(sch, q), unit)
+    sch.decompose_reduction(partial, steps)
+    sch.decompose_reduction(acc, q)
+    sch.set_scope(partial, 0, "local")
+    store_tile(sch, last, at, tile, unit)
+    if points == tile.rows:
+        _ask_ahead(sch, partial, steps, unit)
+    return True
+
+
+def _tile(block: int, points: int, unit: VectorUnit) -> ProductTile:
+    """The tile that costs the fewest cycles for a step of a block's columns and all rows."""
+    most = int(_SUMS * unit.registers)
+    widest = block // unit.lanes
+    tiles = [
+        ProductTile(v, t, points // t * widest / v * max(v * (_CODES + t / unit.fmas), 4))
+        for v in range(1, widest + 1)
+        for t in range(1, min(points, _MOST_ROWS) + 1)
+        if block % (v * unit.lanes) == 0 and points % t == 0 and v * t <= most
+    ]
+    return min(tiles, key=lambda tile: (tile.cycles, -tile.vectors))
+
+
+def _split_blocks(sch: s_tir.Schedule, acc: SBlockRV, part: int) -> None:
+    """Regroup the sums by ``part`` columns, as `gemm` does."""
+    block = extent_of(sch, sch.get_loops(acc)[3])
+    if part == block:
+        return
+
+    def regroup(z, o, m, i, *q):  # type: ignore[no-untyped-def]
+        return [z, o * (block // part) + i // part, m, i % part, *q]
+
+    sch.transform_block_layout(acc, index_map(5, regroup))
+    sch.transform_layout(acc, ("write", 0), index_map(4, regroup))
+
+
+def _in_registers(sch: s_tir.Schedule, rows: LoopRV, vectors: LoopRV, lanes: LoopRV) -> None:
+    sch.vectorize(lanes)
+    sch.unroll(vectors)
+    sch.unroll(rows)
+
+
+def _schedule_partial(
+    sch: s_tir.Schedule, partial: SBlockRV, groups: int, unit: VectorUnit
+) -> LoopRV:
+    """The loops within a group; returns that over its steps, those of a word at a time."""
+    *_, rows, i, _, k = sch.get_loops(partial)
+    vectors, lanes = sch.split(i, [None, unit.lanes])
+    words = next(r for r in sch.get(partial).reads if str(r.source.dtype) == "int32")
+    steps, inner = sch.split(k, [None, extent_of(sch, k) * groups // int(words.source.shape[1])])
+    sch.reorder(steps, inner, rows, vectors, lanes)
+    sch.unroll(inner)
+    _in_registers(sch, rows, vectors, lanes)
+    return steps
+
+
+def _work(sch: s_tir.Schedule, partial: SBlockRV) -> int:
+    return math.prod(extent_of(sch, loop) for loop in sch.get_loops(partial))
+
+
+def _ask_ahead(sch: s_tir.Schedule, partial: SBlockRV, steps: LoopRV, unit: VectorUnit) -> None:
+    """Ask for codes where the second cache cannot hold them."""
+    reads = sch.get(partial).reads
+    index = next(i for i, r in enumerate(reads) if str(r.source.dtype) == "int32")
+    source = reads[index].source
+    size = math.prod(int(e) for e in source.shape) * 4
+    if size > unit.l2 // 2:
+        prefetch(sch, steps, partial, index, 4 * int(source.shape[-1]))
