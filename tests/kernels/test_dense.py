@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tvm import relax
 from tvm.ir import GenericConst
 
-from tests.kernels.helpers import TWO_CORES, check, kernels, model, random
+from tests.kernels.helpers import AVX2, SSE, TWO_CORES, check, kernels, model, random
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -31,6 +31,12 @@ def dense(depth, out_channels, transposed=True):
 def test_equals_plain_tvm(rows, out_channels):
     lowered = check([(rows, 20)], dense(20, out_channels))
     assert len(kernels(lowered)) == 1  # the transposition is gone, bias and relu are inside
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+def test_few_columns_in_a_block_for_wider_vectors(rows):
+    """Four columns are one vector of SSE in a block of two, of which one is padding."""
+    check([(rows, 20)], dense(20, 4), targets=[SSE, AVX2])
 
 
 def test_more_dimensions_and_plain_weights():
