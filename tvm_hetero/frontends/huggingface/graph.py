@@ -20,7 +20,7 @@ from tvm import relax
 
 from tvm_hetero.frontends.huggingface import operators
 from tvm_hetero.frontends.huggingface.config import Config
-from tvm_hetero.frontends.huggingface.shards import Heads, head_groups
+from tvm_hetero.frontends.huggingface.shards import Heads, head_groups, word_groups
 from tvm_hetero.frontends.huggingface.weights import Weights
 from tvm_hetero.kernels.attention import attend
 from tvm_hetero.kernels.groupwise import GROUP, groupwise_dense, quantize
@@ -98,8 +98,14 @@ class Graph:
         return product if bias is None else self.add(product, self.vector(bias))
 
     def head(self, x: relax.Expr, matrix: Array) -> relax.Expr:
-        """The logits; of few bits they are of 8, since an error here is in every token."""
-        return self._product(x, matrix, 8 if self.plan.weights in _BITS else None)
+        """The logits, each shard those of some words.
+
+        Weights of few bits are of 8 here, since an error would be in every token.
+        """
+        bits = 8 if self.plan.weights in _BITS else None
+        groups = word_groups(self.config, self.plan.shards)
+        parts = [self._product(x, matrix[:, words], bits) for words in groups]
+        return parts[0] if len(parts) == 1 else self.bb.emit(relax.op.concat(parts, axis=-1))
 
     def router(self, x: relax.Expr, matrix: Array) -> relax.Expr:
         """A product that decides where a token goes: as it is stored, it is small."""

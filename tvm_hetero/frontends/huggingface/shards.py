@@ -8,7 +8,7 @@ from itertools import pairwise
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.huggingface.config import Config
 
-# Hidden units of a shard are a multiple of this where there are enough of them: matrices are packed
+# Hidden units (and words) of a shard are a multiple of this where there are enough of them: matrices are packed
 # in blocks of columns, and weights of few bits have one scale for a group of rows.
 _UNIT = 128
 
@@ -46,10 +46,19 @@ def head_groups(config: Config, shards: int) -> list[Heads]:
 
 def unit_groups(config: Config, shards: int) -> list[slice]:
     """The hidden units of each shard."""
-    unit = next(u for u in (_UNIT, _UNIT // 2, _UNIT // 4, 1) if config.inner // u >= shards)
-    whole = config.inner // unit
-    parts = [slice(part.start * unit, part.stop * unit) for part in divided(whole, shards)]
-    return [*parts[:-1], slice(parts[-1].start, config.inner)]
+    return _in_blocks(config.inner, shards)
+
+
+def word_groups(config: Config, shards: int) -> list[slice]:
+    """The words whose logits each shard computes; no more shards than there are words."""
+    return _in_blocks(config.vocabulary, min(shards, config.vocabulary))
+
+
+def _in_blocks(count: int, shards: int) -> list[slice]:
+    """``count`` columns of a matrix, divided where blocks end into which they are packed."""
+    unit = next(u for u in (_UNIT, _UNIT // 2, _UNIT // 4, 1) if count // u >= shards)
+    parts = [slice(p.start * unit, p.stop * unit) for p in divided(count // unit, shards)]
+    return [*parts[:-1], slice(parts[-1].start, count)]
 
 
 def divided(count: int, parts: int) -> list[slice]:
