@@ -67,6 +67,12 @@ def test_equals_float64(bits, rows):
     check(rows, quantize(random(1, 96, 130), bits))
 
 
+@pytest.mark.parametrize("columns", [4, 17])
+def test_few_columns(columns):
+    """Parts of a block that are nothing but padding."""
+    check(16, quantize(random(1, 32, columns), 8))
+
+
 @settings(max_examples=6)
 @given(
     rows=st.integers(1, 18),

@@ -18,9 +18,9 @@ weight is off by half a scale at most, and with 8 bits, or 4 where it has the si
 of its group, never more; the other sign's largest may be off by a whole one (8 would be its code).
 
 Layout
-    Columns in blocks of `BLOCK`, as packed products have them (`product`): scales ``[o, q, i]``;
-    codes ``[o, k', i]`` in words of 32 bits, each with the codes of the next 4 or 8 steps of the
-    reduction, the first in the lowest bits, plus 128 or plus 8.
+    Columns in blocks of B, at most `BLOCK`, as packed products have them (`product`): scales
+    ``[o, q, i]``; codes ``[o, k', i]`` in words of 32 bits, each with the codes of the next 4 or 8
+    steps of the reduction, the first in the lowest bits, plus 128 or plus 8.
 
 Codes become floats without a conversion: moved to the highest bits behind the point of 1.0, they
 are 1 + code / 2^bits, all plus one half. That is a shift and one logical operation for a vector,
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 # Columns side by side: a line of the cache for each step of the reduction, or for two.
 BLOCK = 128
+# Columns that a block is a multiple of.
+_LANES = 16
 GROUP = 32
 # Annotation of the accumulation: how many steps of the reduction share a scale.
 GROUP_ATTR = "tvm_hetero.group"
@@ -76,9 +78,9 @@ class GroupwiseWeight:
     Attributes
     ----------
     codes
-        int32 ``[blocks, K bits / 32, BLOCK]``.
+        int32 ``[blocks, K bits / 32, B]``.
     scales
-        bfloat16 ``[blocks, K / group, BLOCK]``, each 2^bits times that of a code.
+        bfloat16 ``[blocks, K / group, B]``, each 2^bits times that of a code.
     bits, group
         Bits of a code, and how many share a scale.
     shape
@@ -92,6 +94,11 @@ class GroupwiseWeight:
     shape: tuple[int, int]
 
     @property
+    def block(self) -> int:
+        """Columns of a block."""
+        return int(self.codes.shape[2])
+
+    @property
     def nbytes(self) -> int:
         """Bytes of codes and scales."""
         return self.codes.nbytes + self.scales.nbytes
@@ -100,7 +107,7 @@ class GroupwiseWeight:
         """The float32 values that it stands for."""
         words = self.codes.view(np.uint32)[:, :, np.newaxis]
         codes = words >> _places(self.bits) & (2**self.bits - 1)
-        codes = codes.reshape(len(self.codes), -1, BLOCK)
+        codes = codes.reshape(len(self.codes), -1, self.block)
         scales = np.repeat(self.scales.astype(np.float32), self.group, axis=1)
         values = (codes / np.float32(2**self.bits) - np.float32(0.5)) * scales
         values = np.moveaxis(values, 0, 1).reshape(self.shape[0], -1)
@@ -137,19 +144,20 @@ def quantize(weight: NDArray[Any], bits: int, group: int = GROUP) -> GroupwiseWe
             f"word, so the number of rows must be a multiple of {_WORD // bits}; keep this matrix "
             "as it is"
         )
-    blocks = -(-columns // BLOCK)
-    codes = np.zeros((blocks, depth * bits // _WORD, BLOCK), np.int32)
-    scales = np.zeros((blocks, depth // group, BLOCK), ml_dtypes.bfloat16)
+    block = min(BLOCK, -(-columns // _LANES) * _LANES)
+    blocks = -(-columns // block)
+    codes = np.zeros((blocks, depth * bits // _WORD, block), np.int32)
+    scales = np.zeros((blocks, depth // group, block), ml_dtypes.bfloat16)
     for b in range(blocks):  # a block at a time: a whole matrix of float32 may be large
-        values = np.zeros((depth, BLOCK), np.float32)
-        part = weight[:, b * BLOCK : (b + 1) * BLOCK]
+        values = np.zeros((depth, block), np.float32)
+        part = weight[:, b * block : (b + 1) * block]
         values[:, : part.shape[1]] = part
-        codes[b], scales[b] = _quantized(values.reshape(-1, group, BLOCK), bits)
+        codes[b], scales[b] = _quantized(values.reshape(-1, group, block), bits)
     return GroupwiseWeight(codes, scales, bits, group, (depth, columns))
 
 
 def _quantized(values: NDArray[np.float32], bits: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Words ``[K bits / 32, BLOCK]`` and scales of values ``[groups, group, BLOCK]``."""
+    """Words ``[K bits / 32, B]`` and scales of values ``[groups, group, B]``."""
     at = np.abs(values).argmax(axis=1)[:, np.newaxis]
     largest = np.take_along_axis(values, at, axis=1)
     scales = np.abs(largest) if bits == 8 else -largest
@@ -161,7 +169,7 @@ def _quantized(values: NDArray[np.float32], bits: int) -> tuple[NDArray[Any], ND
         raise ModelError("weights have values that are no numbers, or too large for bfloat16")
     codes = np.divide(values, divisors, out=np.zeros_like(values), where=divisors != 0)
     codes = np.rint(codes).clip(-_MOST[bits], 127 if bits == 8 else 7) + 2 ** (bits - 1)
-    words = codes.astype(np.uint32).reshape(-1, _WORD // bits, BLOCK)
+    words = codes.astype(np.uint32).reshape(-1, _WORD // bits, values.shape[2])
     return np.bitwise_or.reduce(words << _places(bits), axis=1).view(np.int32), stored
 
 
@@ -197,7 +205,7 @@ def groupwise_dense(bb: relax.BlockBuilder, x: relax.Expr, weight: GroupwiseWeig
     points = rows if rows <= _ROWS else -(-rows // _ROWS) * _ROWS
     extents = extents if len(extents) > 1 else (1, *extents)
     sides = Side(extents, tuple(range(len(extents)))), Side(weight.shape, (0, 1))
-    product = Product(*sides, "float32", BLOCK, points)
+    product = Product(*sides, "float32", weight.block, points)
     result = bb.call_te(
         lambda data, codes, scales: _compute(data, codes, scales, product, weight),
         x if len(static_extents(x.ty)) > 1 else bb.emit(relax.op.reshape(x, extents)),

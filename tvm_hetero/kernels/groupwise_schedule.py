@@ -47,7 +47,8 @@ def schedule_groupwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> boo
         return False
     left, last = find_role(sch, LEFT), join_epilogue(sch, acc)
     _, _, points, block, _ = (extent_of(sch, loop) for loop in sch.get_loops(acc))
-    tile = _tile(block, points, unit)
+    columns = int(sch.get(last).iter_vars[-1].dom.extent)
+    tile = _tile(block, points, columns, unit)
     if left is not None:
         pack_left(sch, left, tile.rows, cores)
     _split_blocks(sch, acc, tile.vectors * unit.lanes)
@@ -69,16 +70,22 @@ def schedule_groupwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> boo
     return True
 
 
-def _tile(block: int, points: int, unit: VectorUnit) -> ProductTile:
-    """The tile that costs the fewest cycles for a step of a block's columns and all rows."""
+def _tile(block: int, points: int, columns: int, unit: VectorUnit) -> ProductTile:
+    """The tile that costs the fewest cycles for a step of a block's columns and all rows.
+
+    Not one that leaves whole parts of the only block to padding: see `gemm`.
+    """
     most = int(_SUMS * unit.registers)
     widest = block // unit.lanes
     tiles = [
         ProductTile(v, t, points // t * widest / v * max(v * (_CODES + t / unit.fmas), 4))
         for v in range(1, widest + 1)
         for t in range(1, min(points, _MOST_ROWS) + 1)
-        if block % (v * unit.lanes) == 0 and points % t == 0 and v * t <= most
+        if block % (v * unit.lanes) == 0 and points % t == 0
+        if v * t <= most and (v * unit.lanes < columns or v == widest)
     ]
+    # None fits where a block is all padding but for a few columns: then sums may spill.
+    tiles = tiles or [ProductTile(widest, 1, 0.0)]
     return min(tiles, key=lambda tile: (tile.cycles, -tile.vectors))
 
 
