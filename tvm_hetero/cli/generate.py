@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_hetero.cli import options
+from tvm_hetero.cli.cluster import Where, placed_decoder
 from tvm_hetero.cli.console import Steps
 from tvm_hetero.errors import RunError, UsageError
 
@@ -62,6 +63,7 @@ def generate(
         str | None,
         typer.Option("--variant", help="partition or single. [default: the artifacts']"),
     ] = None,
+    cluster: Where = None,
     json_output: options.AsJson = False,
 ) -> None:
     """Generate tokens."""
@@ -70,7 +72,13 @@ def generate(
     asked = read_prompts(prompt_ids, prompts)
     sampling = Sampling(temperature, top_k, top_p, seed)
     steps = Steps(quiet=json_output)
-    with load_decoder(steps, decoder, variant) as loaded:
+    if cluster is not None and variant is not None:
+        raise UsageError("--cluster runs the partition; leave out --variant")
+    with (
+        load_decoder(steps, decoder, variant)
+        if cluster is None
+        else placed_decoder(steps, decoder, cluster)
+    ) as loaded:
         started = time.perf_counter()
         made = loaded.generate(
             asked,

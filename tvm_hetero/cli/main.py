@@ -20,6 +20,7 @@ from tvm_hetero import __version__
 from tvm_hetero.cli import (
     bench,
     check,
+    cluster,
     demo,
     devices,
     generate,
@@ -119,6 +120,7 @@ def options(
 app.command("devices")(devices.devices)
 app.command("partition")(partition.partition)
 app.command("run")(run.run)
+app.command("cluster")(cluster.cluster)
 app.command("generate")(generate.generate)
 app.command("bench")(bench.bench)
 app.command("problem")(problem.problem)

@@ -234,7 +234,9 @@ def compile_executable(steps: Steps, result: Partition, *, measure: bool = True)
     with steps.step("Compile") as step:
         executable = build(result.module)
         step.note = ", ".join(executable.variants)
-    return decide_default(steps, executable) if measure else executable
+    # What runs on several nodes does not run here, where it could be measured.
+    here = len({device.node for device in result.problem.platform.devices}) == 1
+    return decide_default(steps, executable) if measure and here else executable
 
 
 def decide_default(steps: Steps, executable: Executable) -> Executable:

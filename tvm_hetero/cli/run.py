@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_hetero.cli import options
+from tvm_hetero.cli.cluster import Where
 from tvm_hetero.cli.console import Steps
 from tvm_hetero.errors import UsageError
 
@@ -49,6 +50,7 @@ def run(
     deadline: Annotated[
         float | None, typer.Option("--deadline", metavar="S", help="Seconds that a run may take.")
     ] = None,
+    cluster: Where = None,
     json_output: options.AsJson = False,
 ) -> None:
     """Run a partitioned model and measure it."""
@@ -56,6 +58,17 @@ def run(
         raise UsageError("give either --random or --input X.npz")
     options.check_writable(output_file, "--output")
     options.check_writable(trace_file, "--trace")
+    if cluster is not None:
+        if trace_file is not None or variant is not None or check_numerics:
+            raise UsageError("--cluster runs the partition; leave out --trace, --variant and "
+                             "--check-numerics")  # fmt: skip
+        from tvm_hetero.cli.run_on_cluster import run_on_cluster
+
+        run_on_cluster(
+            artifact, cluster, input_file, output_file, json_output,
+            seed=seed, repeat=repeat, warmup=warmup, deadline=deadline,
+        )  # fmt: skip
+        return
 
     from tvm_hetero.cli import measure
     from tvm_hetero.cli.throughput import measure_throughput, say_throughput

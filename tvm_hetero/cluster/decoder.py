@@ -11,8 +11,10 @@ sequences again (`tvm_hetero.generation.batching`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -26,8 +28,7 @@ from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, homes, sharing, withou
 from tvm_hetero.cluster.runner import Model, Runner
 from tvm_hetero.errors import NodeLost, UsageError
 from tvm_hetero.generation.generate import Generates
-
-STEP = "step"
+from tvm_hetero.runtime.decoder_folder import PREFILL, STEP, DecoderFacts, read_facts
 
 
 class ClusterDecoder(Generates):
@@ -128,6 +129,18 @@ class ClusterDecoder(Generates):
             except NodeLost:
                 continue  # one more is gone; there are only so many
 
+    @classmethod
+    def load(cls, cluster: Cluster, path: str | os.PathLike[str], **options: Any) -> ClusterDecoder:
+        """A decoder's folder on a cluster; `options` as of the class.
+
+        Raises
+        ------
+        ArtifactError
+            If there is none, it is damaged or of another version, or for one node alone.
+        """
+        facts, step, prefill = load_placed(path)
+        return cls(cluster, step, prefill, groups=facts.groups, stop=facts.eos, **options)
+
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes that compute something."""
@@ -171,6 +184,19 @@ class ClusterDecoder(Generates):
                 raise UsageError(
                     f"there is no row {position} in the caches; expected 0 to {self.length - 1}"
                 )
+
+
+def load_placed(path: str | os.PathLike[str]) -> tuple[DecoderFacts, Placed, Placed | None]:
+    """What a decoder's folder for several nodes holds: facts, step, and prefill if there is one.
+
+    Raises
+    ------
+    ArtifactError
+        See `ClusterDecoder.load`.
+    """
+    facts, path = read_facts(path), Path(path)
+    prefill = Placed.load(path / PREFILL) if facts.chunk > 1 else None
+    return facts, Placed.load(path / STEP), prefill
 
 
 def _tokens(prefill: Placed) -> int:

@@ -68,7 +68,10 @@ class ClusterExecutor:
         self._mending = threading.Lock()
         parts = cut_by_node(self.placed.module, self.placed.problem, self.placed.schedule)
         if any(part.states for lane in parts.lanes for part in lane.parts):
-            raise UsageError("the model keeps states: it is a decoder; use ClusterDecoder")
+            raise UsageError(
+                "the model keeps states, so it is part of a decoder; use ClusterDecoder, or "
+                "'tvm-hetero generate DECODER --cluster'"
+            )
         self.batch = parts.batch
         self._reader = InputReader(_input_plan(parts))
         self.inputs = self._reader.infos
@@ -77,6 +80,11 @@ class ClusterExecutor:
         self.outputs = tuple(names)
         self._model = Model("run", parts, self._whole)
         self.recover()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that compute something."""
+        return self._model.parts.nodes
 
     @property
     def depth(self) -> int:
