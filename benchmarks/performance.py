@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.decoding import page as decoding
 from benchmarks.execution import page as execution
 from benchmarks.parts import GOAL_HEADS, Document, Row, by, goal, machine
 from benchmarks.scheduling.page import table
@@ -20,7 +21,7 @@ _HEAD = """# What kernels and plans reach
 
 Every figure here is from `benchmarks/results/NAME.json`, which `python -m benchmarks.NAME` writes
 (`kernels`, `models`, `layouts`, `profiling`; `steady_state`, `latency`, `big_little`, `dispatch`,
-`soak`); `python -m benchmarks.models --show` makes this page of them. Nothing was tuned.
+`soak`; `decode`); `python -m benchmarks.models --show` makes this page of them. Nothing was tuned.
 """
 
 
@@ -83,6 +84,8 @@ def _goals(found: dict[str, Document]) -> str:
             lines.append(goal("profiling: all kernels of resnet50 on one target", f"≤ {limit:g} s",
                               f"{seconds:.1f} s", seconds <= limit))  # fmt: skip
     lines += execution.goals(found)
+    for name, make in decoding.GOALS.items():
+        lines += make(found[name]) if name in found else []
     return "\n".join(["## What was meant to be reached", "", table(GOAL_HEADS, lines), ""])
 
 
@@ -266,6 +269,7 @@ _WORTH_IT = 0.9
 _SECTIONS = {
     "models": _models,
     **execution.SECTIONS,
+    **decoding.SECTIONS,
     "layouts": _layouts,
     "profiling": _profiling,
     "kernels": _kernels,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tutorials import decode_on_two_cores
 from tutorials.partition_an_onnx_model import main
 
 
@@ -17,3 +18,12 @@ def test_partition_an_onnx_model(tmp_path: Path, capsys):
         line[0] for line in told.splitlines() if line[:1].isdigit()
     )
     assert (tmp_path / "net.hetero" / "manifest.json").is_file()
+
+
+def test_decode_on_two_cores(tmp_path: Path, capsys):
+    made = decode_on_two_cores.main(target=tmp_path / "net.hetero", cost_model="analytical")
+    told = capsys.readouterr().out
+    assert [len(each.tokens) for each in made if each.reason == "limit"]
+    assert "devices that work in a step: cpu0, cpu1" in told
+    assert "streamed, the same: True" in told
+    assert "the same among five others: True" in told

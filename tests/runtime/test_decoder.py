@@ -99,8 +99,7 @@ def continued(model, prompt: list[int], count: int) -> list[int]:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tokens_are_those_of_transformers(family, folders, built):
     model = reference(folders / family)
-    chunk = {"chunk": 8} if family == "mixtral" else {}
-    with Decoder.load(built(family, batch=3, groups=2, **chunk)) as decoder:
+    with Decoder.load(built(family, batch=3, groups=2)) as decoder:
         made = decoder.generate(PROMPTS, 8)
     assert [each.tokens for each in made] == [continued(model, p, 8) for p in PROMPTS]
     assert {each.reason for each in made} <= {"stop", "limit"}

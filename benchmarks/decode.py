@@ -1,0 +1,252 @@
+"""Tokens a second of a decoder: one core, two one-core devices by our plan, and PyTorch.
+
+    python -m benchmarks.decode                    all, writes results/decode.json
+    python -m benchmarks.decode --weights float32 --batches 1 --output FILE
+    python -m benchmarks.decode --small            seconds (the tests run it)
+    python -m benchmarks.decode --show             writes docs/performance.md
+
+A model of the shape of GPT-2 small with random weights, greedily, prompts of 32 tokens. Sides: one
+core; two devices of a core each, once with two groups of sequences in flight (a throughput plan:
+each device has a part of the layers) and once with every layer in two halves (a latency plan); one
+device that has both cores; PyTorch (transformers, its cache, a plain loop) with one and two
+threads. A batch is the sequences of a group. All sides of a weight type and a batch run in turns.
+Goal: two devices at batch 8 give at least 1.8 times the tokens of one.
+
+How much rounded weights cost is measured too: logits beside those of transformers in float32, on
+random texts that are given token by token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.decoding.accuracy import Accuracy, accuracy, right_logits, texts_for
+from benchmarks.decoding.contenders import SIDES, Contender, Ours, Prompts, Torch
+from benchmarks.decoding.model import MODELS, write_model
+from benchmarks.documents import write_document
+from benchmarks.execution.arguments import RESULTS, ROOT
+from benchmarks.execution.cases import one_device
+from benchmarks.performance import write_page
+from tvm_hetero.cli.neighbours import Neighbours
+from tvm_hetero.runtime.decoder_build import WEIGHTS, DecoderOptions
+
+BATCHES = (1, 8)
+# Rows of the caches, tokens of a prompt and of a chunk, tokens that are generated, turns.
+LENGTH, PROMPT, COUNT, ROUNDS = 256, 32, 48, 5
+_SMALL = {"length": 40, "prompt": 8, "count": 6, "rounds": 1}
+_ACCURACY_TOKENS = 48  # of each of the texts, one a slot of the largest batch
+_PAUSE = 0.05  # threads of PyTorch spin for a while
+PYTORCH = {"PyTorch, 1 thread": 1, "PyTorch, 2 threads": 2}
+# PyTorch has no kernels for weights of groups with scales.
+_TORCH_TYPES = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A side at a batch: steady tokens per second (median and best of the turns), tokens of the
+    prompts per second, whether greedy tokens are those of the first side, cores that others kept
+    busy, seconds of the build.
+    """
+
+    weights: str
+    batch: int
+    side: str
+    tokens_s: float
+    best_s: float
+    prompt_s: float
+    same: float
+    others: float
+    build_s: float
+
+
+@dataclass(frozen=True)
+class AccuracyRow:
+    """What a weight type costs (see `Accuracy`)."""
+
+    weights: str
+    error: float
+    same: float
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is measured, and how long."""
+
+    model: str
+    weights: tuple[str, ...]
+    batches: tuple[int, ...]
+    sides: tuple[str, ...]
+    small: bool
+    length: int = LENGTH
+    prompt: int = PROMPT
+    count: int = COUNT
+    rounds: int = ROUNDS
+
+
+def main(arguments: Sequence[str] | None = None) -> tuple[list[Row], list[AccuracyRow]]:
+    """Measure, print and write; the rows."""
+    settings, output, show = _read(arguments)
+    if show:
+        write_page(RESULTS, ROOT / "docs")
+        return [], []
+    rows: list[Row] = []
+    accuracies: list[AccuracyRow] = []
+    print(_HEAD)
+    with tempfile.TemporaryDirectory(prefix="tvm_hetero.decode.") as folder:
+        model = write_model(settings.model, Path(folder) / "model")
+        texts = _texts(settings)
+        right = right_logits(model, texts)
+        for weights in settings.weights:
+            for batch in settings.batches:
+                found, exact = _measure(settings, model, weights, batch, texts, right)
+                rows += found
+                accuracies += [AccuracyRow(weights, **asdict(exact))] if exact else []
+                if output is not None:  # each time: the next takes long
+                    _write(output, settings, rows, accuracies)
+    for each in accuracies:
+        print(f"{each.weights:<10} error {each.error:.4f}, same token {100 * each.same:.1f} %")
+    print(summary(rows))
+    return rows, accuracies
+
+
+def _read(arguments: Sequence[str] | None) -> tuple[Settings, Path | None, bool]:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--small", action="store_true", help="a tiny model, one turn, no file")
+    parser.add_argument("--weights", help="types with commas between")
+    parser.add_argument("--batches", help="numbers with commas between")
+    parser.add_argument("--sides", help="names with ; between")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of turns")
+    parser.add_argument("--output", type=Path, help="JSON file (everything: decode.json)")
+    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    asked = parser.parse_args(arguments)
+    everything = not (asked.small or asked.weights or asked.batches or asked.sides)
+    output = asked.output or (RESULTS / "decode.json" if everything else None)
+    some = ("bfloat16",) if asked.small else WEIGHTS
+    weights = tuple(asked.weights.split(",")) if asked.weights else some
+    numbers = (2,) if asked.small else BATCHES
+    batches = tuple(map(int, asked.batches.split(","))) if asked.batches else numbers
+    sides = tuple(asked.sides.split(";")) if asked.sides else (*SIDES, *PYTORCH)
+    if asked.small:
+        few = ("one core", "two devices, two groups", "PyTorch, 1 thread")
+        return Settings("tiny", weights, batches, few, True, **_SMALL), output, asked.show
+    settings = Settings("gpt2-small", weights, batches, sides, False, rounds=asked.rounds)
+    return settings, output, asked.show
+
+
+def _texts(settings: Settings) -> np.ndarray:
+    length = min(_ACCURACY_TOKENS, settings.length)
+    vocabulary = MODELS[settings.model]["vocab_size"]
+    return texts_for(max(settings.batches), vocabulary, length)
+
+
+def _measure(
+    settings: Settings,
+    model: Path,
+    weights: str,
+    batch: int,
+    texts: np.ndarray,
+    right: np.ndarray,
+) -> tuple[list[Row], Accuracy | None]:
+    """Build all sides and let them run in turns; the accuracy at the largest batch."""
+    prompts = texts_for(batch, MODELS[settings.model]["vocab_size"], settings.prompt, 2).tolist()
+    with tempfile.TemporaryDirectory(prefix="tvm_hetero.decode.") as folder, ExitStack() as stack:
+        sides: dict[str, Contender] = {}
+        for name in settings.sides:
+            for side in _made(settings, model, weights, batch, name, Path(folder)):
+                sides[name] = side
+                stack.callback(side.close)
+        rows = _turns(settings, weights, batch, sides, prompts)
+        first = sides.get("one core")
+        exact = None
+        if isinstance(first, Ours) and batch == len(texts):
+            exact = accuracy(first.decoder, texts, right)
+    return rows, exact
+
+
+def _made(
+    settings: Settings, model: Path, weights: str, batch: int, name: str, folder: Path
+) -> Iterator[Contender]:
+    """The contender of a side; none where PyTorch knows no such weights."""
+    if name in SIDES:
+        options = DecoderOptions(
+            batch=batch, length=settings.length, chunk=settings.prompt, weights=weights
+        )
+        place = folder / f"{list(SIDES).index(name)}.hetero"
+        yield Ours(model, place, SIDES[name], options, quick=settings.small)
+    elif weights in _TORCH_TYPES:
+        yield Torch(model, PYTORCH[name], weights)
+
+
+def _turns(
+    settings: Settings, weights: str, batch: int, sides: dict[str, Contender], prompts: Prompts
+) -> list[Row]:
+    neighbours = Neighbours()
+    runs = {name: [side.run(prompts, 3)] for name, side in sides.items()}  # warm
+    for _ in range(settings.rounds):
+        for name, side in sides.items():
+            time.sleep(_PAUSE)
+            runs[name].append(side.run(prompts, settings.count))
+    others = neighbours.busy_cores()
+    rows = []
+    reference = next(iter(runs.values()))[-1].tokens
+    for name, found in runs.items():
+        rates = [run.rate for run in found[1:]]
+        prompt_s = statistics.median(run.prompt_rate for run in found[1:])
+        same = float(np.mean(np.array(found[-1].tokens) == np.array(reference)))
+        build_s = getattr(sides[name], "build_s", 0.0)
+        rows.append(Row(weights, batch, name, statistics.median(rates), max(rates), prompt_s,
+                        same, others, build_s))  # fmt: skip
+        print(line(rows[-1]), flush=True)
+    return rows
+
+
+def _write(
+    output: Path, settings: Settings, rows: Sequence[Row], accuracies: Sequence[AccuracyRow]
+) -> None:
+    write_document(
+        output, "python -m benchmarks.decode", map(asdict, rows),
+        target=dict(one_device(1).devices[0].target or {}), torch=torch.__version__,
+        model=settings.model, length=settings.length, prompt=settings.prompt,
+        count=settings.count, rounds=settings.rounds,
+        accuracy=[asdict(row) for row in accuracies],
+    )  # fmt: skip
+
+
+_HEAD = (
+    f"{'weights':<10}{'batch':>6}  {'side':<32}{'tokens/s':>10}{'best':>10}{'prompt/s':>10}"
+    f"{'same %':>8}{'others':>8}{'build s':>9}"
+)
+
+
+def line(row: Row) -> str:
+    """One row of the table."""
+    return (
+        f"{row.weights:<10}{row.batch:>6}  {row.side:<32}{row.tokens_s:>10.1f}{row.best_s:>10.1f}"
+        f"{row.prompt_s:>10.1f}{100 * row.same:>8.1f}{row.others:>8.1f}{row.build_s:>9.1f}"
+    )
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The goal beside what was reached."""
+    from benchmarks.decoding.page import GAIN_GOAL, gains
+
+    texts = [
+        f"{weights}, batch {batch}: two devices give {gain:.2f} times one core's tokens"
+        for (weights, batch), gain in gains([asdict(row) for row in rows]).items()
+    ]
+    return "\n".join([*texts, f"goal {GAIN_GOAL:g} at batch {max(BATCHES)}"])
+
+
+if __name__ == "__main__":
+    main()

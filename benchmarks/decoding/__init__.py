@@ -1,0 +1,1 @@
+"""What benchmarks/decode.py is made of."""
