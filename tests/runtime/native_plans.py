@@ -196,8 +196,11 @@ def refused(plan: dict[str, Any]) -> str:
     return str(caught.value)
 
 
+# Without PyTorch, which tvm_ffi imports where there is one: it takes longer than all the rest.
 PRELUDE = """
-import sys, threading, time, tvm_ffi
+import sys
+sys.modules["torch"] = None
+import threading, time, tvm_ffi
 from tvm_hetero.runtime import native
 from tests.runtime.native_plans import PlanBuilder, chain, diamond, tensor
 builder = PlanBuilder(workers=1)

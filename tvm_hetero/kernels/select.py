@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import tvm
-from tvm import s_tir, tirx
+from tvm import tirx
 
 from .attention import attention_of
 from .attention_cpu import attention_on_cpu
@@ -32,6 +32,7 @@ from .implementations import (
     without_implementation,
 )
 from .math import expand
+from .quick_schedule import quick_schedule
 from .rules import CPU_RULES
 from .rules import Rule as CpuRule
 
@@ -138,7 +139,7 @@ def _written(func: tirx.PrimFunc, kernel: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _apply(rule: CpuRule, func: tirx.PrimFunc, unit: VectorUnit, count: int) -> tirx.PrimFunc:
-    sch = s_tir.Schedule(tvm.IRModule({"main": func}))
+    sch = quick_schedule(func)
     if not rule(sch, unit, count):
         raise ValueError("another family's kernel")
     return expand(sch.mod["main"])

@@ -33,11 +33,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-import tvm
 import tvm_ffi
-from tvm import s_tir
 
 from .facts import cores, vector_unit
+from .quick_schedule import quick_schedule
 from .rules import CPU_RULES
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def schedule_with_facts(
         Where there is no such rule or fact, or the rule does not take the kernel.
     """
     changed: dict[str, Any] = dict(facts)
-    sch = s_tir.Schedule(tvm.IRModule({"main": func}))
+    sch = quick_schedule(func)
     if not CPU_RULES[rule](sch, replace(vector_unit(target), **changed), cores(target)):
         raise ValueError(f"rule {rule!r} does not take this kernel")
     return sch.mod["main"]
