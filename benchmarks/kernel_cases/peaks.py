@@ -121,6 +121,14 @@ def measure_peaks() -> Peaks:
     )
 
 
+def copying(size: int) -> Callable[[], object]:
+    """What copies once over a working set of so many bytes, half read and half written."""
+    library, half = _compiled(), ctypes.c_size_t(size // 8)
+    arguments = (_aligned(size // 2), _aligned(size // 2), half, ctypes.c_size_t(1))
+    return lambda: library.copy_loop(*arguments)
+
+
+@lru_cache(maxsize=1)
 def _compiled() -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "peaks.c"), Path(folder, "peaks.so")
