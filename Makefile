@@ -43,8 +43,10 @@ lint: peers
 types: peers
 	$(BIN)/mypy
 
+# Two at a time, a file after the other; then those that measure, or have a deadline, by themselves.
 tests: peers
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not alone"
+	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it.
 fuzz: peers

@@ -38,10 +38,12 @@ EXTRAS = {
     "onnxruntime": ["onnxruntime"],  # to compare with
     "gurobi": ["gurobipy"],  # its pip licence allows 2,000 variables and no production use
     "ray": ["ray>=2.50"],  # several machines (tvm_hetero.cluster)
+    # Boards that speak TVM's RPC: their servers and trackers need these, their users nothing.
+    "rpc": ["cloudpickle", "psutil", "tornado"],
     "torch": ["torch>=2.6"],  # programs of torch.export
     "test": [
-        "hypothesis", "mypy", "onnxruntime", "psutil", "pytest", "ray>=2.50", "ruff", "torch==2.13.0",
-        "transformers>=5", "types-PyYAML",
+        "cloudpickle", "hypothesis", "mypy", "onnxruntime", "psutil", "pytest", "pytest-xdist",
+        "ray>=2.50", "ruff", "torch==2.13.0", "transformers>=5", "types-PyYAML",
     ],
     "build": ["cmake>=3.18", "ninja", "setuptools>=65", "wheel", TVM_FFI],
 }

@@ -27,6 +27,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# What takes longest begins first, so that no worker of pytest-xdist is left with it at the end.
+_LONG = (
+    "test_light_models.py", "test_execution_benchmarks.py", "test_sanitizers.py",
+    "test_benchmarks.py", "test_profiled.py", "test_contests.py", "test_registry.py",
+    "test_hetero_partition.py", "test_onnx_importer.py", "test_in_place.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first, all others in their order."""
+    places = {name: place for place, name in enumerate(_LONG)}
+    items.sort(key=lambda item: places.get(item.path.name, len(_LONG)))
+
+
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache for one test."""

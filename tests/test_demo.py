@@ -13,6 +13,9 @@ from tvm_hetero.check import check_schedule
 from tvm_hetero.cli.main import main
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 
+# What was measured while others disturbed it is not kept.
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -123,11 +123,11 @@ def test_goes_on_from_a_start(name: str) -> None:
 
 def test_looks_are_counted() -> None:
     problem = topcuoglu()
-    search = Search(problem, Options(time_limit=0.01), "test")
+    search = Search(problem, Options(time_limit=10.0), "test")
     looks = search.looks
     search.score(search.draw())
     assert search.looks == looks - 1
-    assert Search(problem, Options(time_limit=0.02), "test").looks > looks
+    assert Search(problem, Options(time_limit=20.0), "test").looks > looks
 
 
 def test_nothing_that_keeps_the_limits_is_said() -> None:
