@@ -7,7 +7,8 @@
 
 A model of the shape of GPT-2 small with random weights, greedily, prompts of 32 tokens. Sides: one
 core; two devices of a core each, once with two groups of sequences in flight (a throughput plan:
-each device has a part of the layers) and once with every layer in two halves (a latency plan); one
+each device has a part of the model) and once with one group (a latency plan: both devices work on
+each of its layers, which are in two halves); one
 device that has both cores; PyTorch (transformers, its cache, a plain loop) with one and two
 threads. A batch is the sequences of a group. All sides of a weight type and a batch run in turns.
 Goal: two devices at batch 8 give at least 1.8 times the tokens of one.
@@ -53,9 +54,9 @@ _TORCH_TYPES = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Row:
-    """A side at a batch: steady tokens per second (median and best of the turns), tokens of the
-    prompts per second, whether greedy tokens are those of the first side, cores that others kept
-    busy, seconds of the build.
+    """A side at a batch: steady tokens per second (median and best of the turns, and what the plan
+    predicts; 0 where there is none), tokens of the prompts per second, the share of greedy tokens
+    that are those of the first side, cores that others kept busy, seconds of the build.
     """
 
     weights: str
@@ -63,6 +64,7 @@ class Row:
     side: str
     tokens_s: float
     best_s: float
+    predicted_s: float
     prompt_s: float
     same: float
     others: float
@@ -205,8 +207,9 @@ def _turns(
         prompt_s = statistics.median(run.prompt_rate for run in found[1:])
         same = float(np.mean(np.array(found[-1].tokens) == np.array(reference)))
         build_s = getattr(sides[name], "build_s", 0.0)
-        rows.append(Row(weights, batch, name, statistics.median(rates), max(rates), prompt_s,
-                        same, others, build_s))  # fmt: skip
+        predicted = getattr(sides[name], "predicted", 0.0)
+        rows.append(Row(weights, batch, name, statistics.median(rates), max(rates), predicted,
+                        prompt_s, same, others, build_s))  # fmt: skip
         print(line(rows[-1]), flush=True)
     return rows
 
@@ -224,8 +227,8 @@ def _write(
 
 
 _HEAD = (
-    f"{'weights':<10}{'batch':>6}  {'side':<32}{'tokens/s':>10}{'best':>10}{'prompt/s':>10}"
-    f"{'same %':>8}{'others':>8}{'build s':>9}"
+    f"{'weights':<10}{'batch':>6}  {'side':<32}{'tokens/s':>10}{'best':>10}{'predict.':>10}"
+    f"{'prompt/s':>10}{'same %':>8}{'others':>8}{'build s':>9}"
 )
 
 
@@ -233,7 +236,8 @@ def line(row: Row) -> str:
     """One row of the table."""
     return (
         f"{row.weights:<10}{row.batch:>6}  {row.side:<32}{row.tokens_s:>10.1f}{row.best_s:>10.1f}"
-        f"{row.prompt_s:>10.1f}{100 * row.same:>8.1f}{row.others:>8.1f}{row.build_s:>9.1f}"
+        f"{row.predicted_s:>10.1f}{row.prompt_s:>10.1f}{100 * row.same:>8.1f}"
+        f"{row.others:>8.1f}{row.build_s:>9.1f}"
     )
 
 

@@ -31,7 +31,7 @@ def test_decode_small(tmp_path, capsys):
 def _row(side: str, tokens: float, batch: int = 8):
     return {
         "weights": "int8", "batch": batch, "side": side, "tokens_s": tokens, "best_s": 2 * tokens,
-        "prompt_s": 100.0, "same": 0.5, "others": 0.1, "build_s": 1.0,
+        "predicted_s": 3 * tokens, "prompt_s": 100.0, "same": 0.5, "others": 0.1, "build_s": 1.0,
     }  # fmt: skip
 
 
@@ -48,7 +48,10 @@ FOUND = {
 
 def test_the_page_of_decoding_tells_what_was_measured():
     text = page.SECTIONS["decode"](FOUND)
-    assert "| 8 | two devices, halves of layers | 19.0 (38.0) | 1.90 | 100 | 50 % | 0.1 |" in text
+    assert (
+        "| 8 | two devices, halves of layers | 19.0 (38.0) | 57.0 | 1.90 | 100 | 50 % | 0.1 |"
+        in text
+    )
     assert "| int8 | 1.23e-02 | 90.0 % |" in text
     (line,) = page.GOALS["decode"](FOUND)
     assert line[1:] == ["≥ 1.8", "1.90", "yes"]

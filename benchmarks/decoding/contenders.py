@@ -48,7 +48,10 @@ class Contender(Protocol):
 
 @dataclass(frozen=True)
 class Side:
-    """A platform and what the plan on it is made for. `groups` are in flight together."""
+    """A platform and what the plan on it is made for. `groups` are in flight together.
+
+    Layers are in as many parts as there are devices; the head too, a third of a small model's work.
+    """
 
     platform: str
     kind: str
@@ -58,7 +61,7 @@ class Side:
 
 SIDES = {
     "one core": Side("one core", "latency"),
-    "two devices, two groups": Side("two devices", "throughput", groups=2),
+    "two devices, two groups": Side("two devices", "throughput", groups=2, shards=2),
     "two devices, halves of layers": Side("two devices", "latency", shards=2),
     "one device of two cores": Side("two cores", "latency"),
 }
@@ -96,6 +99,7 @@ class Ours:
         )
         self.build_s = time.perf_counter() - start
         self.decoder = Decoder.load(place)
+        self.predicted = self.decoder.batch / self.decoder.steps.schedule.value
 
     def run(self, prompts: Prompts, count: int) -> Run:
         """Every slot has a sequence: prompts are taken again where there are fewer."""

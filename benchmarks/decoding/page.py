@@ -41,18 +41,19 @@ def _decode(document: Document) -> str:
         f"of {document['length']}; the steady state of greedy decoding, tokens of all sequences a "
         f"second, median of {document['rounds']} turns (best in brackets). A batch is the "
         "sequences of a group; *two groups* are in flight together on two devices of a core each, "
-        "which have a part of the layers each; with *halves of layers* both devices work on every "
+        "which have a part of the model each; with *halves of layers* both devices work on every "
         "layer. *Prompt* is tokens of the prompts a second, *same* the share of generated tokens "
         f"that are those of one core. PyTorch {document['torch']}.", "",
         machine(document), "",
     ]  # fmt: skip
-    heads = ["batch", "side", "tokens/s", "over one core", "prompt", "same", "others"]
+    heads = ["batch", "side", "tokens/s", "predicted", "over one core", "prompt", "same", "others"]
     for weights, rows in by(document["rows"], "weights").items():
         lines: list[list[Any]] = []
         for batch, sides in by(rows, "batch").items():
             one = next((r["tokens_s"] for r in sides if r["side"] == _ONE), float("nan"))
             lines += [
                 [batch, r["side"], f"{r['tokens_s']:.1f} ({r['best_s']:.1f})",
+                 f"{r['predicted_s']:.1f}" if r["predicted_s"] else "",
                  f"{r['tokens_s'] / one:.2f}", f"{r['prompt_s']:.0f}", f"{100 * r['same']:.0f} %",
                  f"{r['others']:.1f}"]
                 for r in sides
