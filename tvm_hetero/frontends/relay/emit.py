@@ -1,0 +1,146 @@
+"""Rewrite: a flat program, operator by operator, into a Relax function that is being built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tvm import relax
+
+from tvm_hetero.errors import HeteroError, ModelError
+from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.frontends.relay.flatten import Closure, Flat, Input, Item, Pack, Step, Value, leaves
+from tvm_hetero.frontends.relay.operators.site import Site, constant, dtype_name, shape_of
+from tvm_hetero.frontends.relay.program import Constant, Device, TensorType, TupleType, Type
+from tvm_hetero.frontends.relay.table import TABLE
+
+
+class Emitter:
+    """Emits the steps of a program in order.
+
+    Attributes
+    ----------
+    wishes : dict of str to Device
+        Devices that the program's annotations name, by the variable that they are about.
+    output_names : list of str
+        A name for each output.
+    """
+
+    def __init__(self, builder: relax.BlockBuilder, flat: Flat, version: str = "") -> None:
+        self.builder, self.flat, self.version = builder, flat, version
+        self.known: dict[int, relax.Expr | list[relax.Expr]] = {}
+        self.wishes: dict[str, Device] = {}
+        self.output_names: list[str] = []
+
+    def bind(self, values: Mapping[str, Any], variables: Mapping[Input, relax.Var]) -> None:
+        """Say what the inputs are: constants by name, variables for the others."""
+        for each in self.flat.inputs:
+            name = each.var.name
+            self.known[id(each)] = constant(values[name]) if name in values else variables[each]
+
+    def run(self) -> relax.Expr:
+        """Emit everything; returns what ``main`` returns."""
+        for step in self.flat.steps:
+            self.known[id(step)] = self._step(step)
+        outputs = [self._tensor(each) for each in leaves(self.flat.output)]
+        if not outputs:
+            raise ModelError("the program returns an empty tuple; expected tensors")
+        count = len(outputs)
+        self.output_names = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
+        if not isinstance(self.flat.output, Pack):
+            return self.builder.emit(outputs[0])
+        return relax.Tuple([self.builder.emit(each) for each in outputs])
+
+    def _step(self, step: Step) -> relax.Expr | list[relax.Expr]:
+        rule = TABLE.get(step.operator)
+        if rule is None:
+            raise ModelError(
+                f"{step.where}: operator '{printable(step.operator)}' is not supported; "
+                "'tvm-hetero relay-check' lists all that are not"
+            )
+        args = [self._argument(value) for value in step.args]
+        site = Site(
+            self.builder, step.operator, args, step.attributes, step.type, step.where, self.version
+        )
+        try:
+            result = rule(site)
+            site.finish()
+        except HeteroError:
+            raise
+        except Exception as error:  # TVM's own refusals, and operands of unheard-of kinds
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            reason = printable(lines[-1] if lines else type(error).__name__, 200)
+            raise ModelError(f"{step.where}: {step.operator} cannot be imported: {reason}") from error
+        _check(result, step)
+        return self._noted(result, step)
+
+    def _noted(self, result: Any, step: Step) -> Any:
+        """The result, under a name of its own where an annotation names a device for it."""
+        if step.device is None:
+            return result
+        return [self._wished(r, step.device) for r in result] if isinstance(result, list) else (
+            self._wished(result, step.device)
+        )  # fmt: skip
+
+    def _wished(self, result: relax.Expr, device: Device) -> relax.Expr:
+        if isinstance(result, relax.Var):
+            self.wishes[result.name] = device
+        return result
+
+    def _argument(self, value: Value) -> relax.Expr | list[relax.Expr]:
+        if isinstance(value, Pack):
+            return [self._tensor(each) for each in leaves(value)]
+        if isinstance(value, Step):
+            return self.known[id(value)]
+        return self._tensor(value)
+
+    def _tensor(self, value: Value) -> relax.Expr:
+        if isinstance(value, Constant):
+            if id(value) not in self.known:
+                self.known[id(value)] = constant(value.value)
+            found = self.known[id(value)]
+        elif isinstance(value, Item):
+            found = self._item(value)
+        elif isinstance(value, Pack | Closure):
+            raise ModelError("a tuple or function where a tensor is expected")
+        else:
+            found = self.known[id(value)]
+        if isinstance(found, list):
+            if len(found) != 1:
+                raise ModelError(f"a tuple of {len(found)} where a tensor is expected")
+            found = found[0]
+        return found
+
+    def _item(self, item: Item) -> relax.Expr:
+        found = self.known[id(item.step)]
+        fields = found if isinstance(found, list) else [found]
+        if not 0 <= item.index < len(fields):
+            raise ModelError(
+                f"{item.step.where}: output {item.index} of {item.step.operator} is not computed "
+                f"here, only the first {len(fields)}"
+            )
+        return fields[item.index]
+
+
+def _check(result: relax.Expr | list[relax.Expr], step: Step) -> None:
+    """What was made has the type that the file says."""
+    if isinstance(result, list):
+        declared = step.type.fields if isinstance(step.type, TupleType) else ()
+        for each, kind in zip(result, declared, strict=False):
+            _compare(each, kind, step)
+    else:
+        _compare(result, step.type, step)
+
+
+def _compare(made: relax.Expr, declared: Type | None, step: Step) -> None:
+    if not isinstance(declared, TensorType):
+        return
+    shape, dtype = shape_of(made), dtype_name(made)
+    fits = len(shape) == len(declared.shape) and all(
+        d is None or n == d for n, d in zip(shape, declared.shape, strict=True)
+    )
+    if not fits or (declared.dtype and dtype != declared.dtype):
+        raise ModelError(
+            f"{step.where}: the file says that {step.operator} makes {declared}, but its operands "
+            f"make {TensorType(tuple(shape), dtype)}: the file is damaged"
+        )

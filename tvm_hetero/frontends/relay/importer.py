@@ -1,0 +1,172 @@
+"""From a Relay program that an old TVM saved to a Relax module of this TVM.
+
+1. read        `graph_file` and `from_graph`, or `text_parser`: a `Program`, plain data
+2. flatten     functions, lets, tuples and annotations are resolved: a list of operators
+3. emit        each operator by its rule (`table.py`), its result checked against the file's types
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.frontends.onnx.importer import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
+from tvm_hetero.frontends.onnx.names import identifier, nearest, printable
+from tvm_hetero.frontends.relay.arrays import dtype_of, load_params
+from tvm_hetero.frontends.relay.emit import Emitter
+from tvm_hetero.frontends.relay.flatten import flatten
+from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.program import Program, TensorType, Var
+from tvm_hetero.frontends.relay.read import parse, read
+from tvm_hetero.frontends.relay.wishes import WISHES, wishes_text
+
+Params = Mapping[str, Any] | str | os.PathLike[str] | bytes
+
+
+def from_json(
+    path_or_text: str | os.PathLike[str],
+    params: Params | None = None,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tvm.IRModule:
+    """Import a Relay module that ``tvm.ir.save_json`` of an old TVM wrote.
+
+    Parameters
+    ----------
+    path_or_text : path or str
+        A file, or the JSON itself. (A file with the text of a module is read too.)
+    params : mapping of str to array, path or bytes, optional
+        Values of parameters of ``main``, which become constants: arrays by name, or a ``.params``
+        file (``relay.save_param_dict``). Parameters without a value stay inputs.
+    limits : Limits
+        Caps on sizes and counts.
+
+    Returns
+    -------
+    tvm.IRModule
+        One function, ``main``, of static shapes, with the attributes of every front end
+        (``hetero_input_names``, ``hetero_output_names``, ``hetero_model_name``).
+
+    Raises
+    ------
+    ModelError
+        The file is damaged or too large, or an operator or attribute is not supported; the text
+        says where.
+    UsageError
+        A parameter's value does not fit, or there is no parameter of that name.
+    """
+    program, name = read(path_or_text, limits)
+    return import_program(program, name, params, limits)
+
+
+def from_text(
+    path_or_text: str | os.PathLike[str],
+    params: Params | None = None,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tvm.IRModule:
+    """Import a Relay module in text, as ``mod.astext()`` of an old TVM gave it.
+
+    Constants other than numbers are in the metadata at its end: ``mod.astext(show_meta_data=
+    True)``. See `from_json` for arguments, result and errors.
+    """
+    if isinstance(path_or_text, str) and "\n" in path_or_text:
+        return import_program(parse(path_or_text, "the text", limits), "model", params, limits)
+    return from_json(path_or_text, params, limits=limits)
+
+
+def import_program(
+    program: Program,
+    name: str = "model",
+    params: Params | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tvm.IRModule:
+    """Return the Relax module of a program."""
+    flat = flatten(program, limits)
+    values = _values(params, [i.var for i in flat.inputs], limits)
+    builder = relax.BlockBuilder()
+    emitter = Emitter(builder, flat, program.version)
+    inputs = [i for i in flat.inputs if i.var.name not in values]
+    taken: list[str] = []
+    for each in inputs:
+        taken.append(identifier(each.var.name, taken))
+    variables = [
+        relax.Var(unique, _relax_type(each.var))
+        for unique, each in zip(taken, inputs, strict=True)
+    ]
+    emitter.bind(values, dict(zip(inputs, variables, strict=True)))
+    with builder.function("main", variables):
+        with builder.dataflow():
+            result = emitter.run()
+            result = builder.emit_output(result)
+        builder.emit_func_output(result)
+    module = builder.get()
+    attributes: dict[str, Any] = {
+        INPUT_NAMES: [i.var.name for i in inputs],
+        OUTPUT_NAMES: emitter.output_names,
+        MODEL_NAME: identifier(name or "model"),
+    }
+    if emitter.wishes:
+        attributes[WISHES] = wishes_text(emitter.wishes)
+    module["main"] = module["main"].with_attrs(attributes)
+    return module
+
+
+def _relax_type(var: Var) -> relax.TensorType:
+    if not isinstance(var.type, TensorType):
+        raise ModelError(
+            f"parameter '{printable(var.name)}' is of type {var.type or 'unknown'}, expected a "
+            "tensor; run relay.transform.InferType before saving"
+        )
+    if None in var.type.shape:
+        raise ModelError(
+            f"parameter '{printable(var.name)}' is {var.type}: its shape is open; save the "
+            "module with fixed shapes (relay.transform.DynamicToStatic)"
+        )
+    dtype_of(var.type.dtype)
+    return relax.TensorType(var.type.shape, var.type.dtype)
+
+
+def _values(params: Params | None, inputs: list[Var], limits: Limits) -> dict[str, Any]:
+    """The values of parameters, each checked against what the program declares."""
+    if params is None:
+        return {}
+    given = params if isinstance(params, Mapping) else load_params(params, limits)
+    known = {var.name: var for var in inputs}
+    found = {}
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(
+                f"'{printable(name)}' is no parameter of the program; {nearest(name, known)}"
+            )
+        found[name] = _checked(known[name], value)
+    return found
+
+
+def _checked(var: Var, value: Any) -> Any:
+    import numpy as np
+
+    array = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
+    declared = var.type
+    if not isinstance(declared, TensorType):
+        return array
+    fits = len(array.shape) == len(declared.shape) and all(
+        d is None or n == d for n, d in zip(array.shape, declared.shape, strict=True)
+    )
+    if not fits or array.dtype != dtype_of(declared.dtype):
+        raise UsageError(
+            f"parameter '{printable(var.name)}' is {declared} in the program, but its value is "
+            f"{list(array.shape)} of {array.dtype}"
+        )
+    return array
+
+
+def source_name(path: str | os.PathLike[str]) -> str:
+    """The name of a model by that of its file: ``net.relay.json`` is ``net``."""
+    return Path(path).name.split(".")[0] or "model"

@@ -1,0 +1,75 @@
+"""How much of a machine a saved Relay program may claim before it is refused.
+
+What is counted is counted before it is parsed or allocated: a JSON file of brackets grows
+fifty-fold when it is parsed, a base64 constant shrinks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvm_hetero.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Caps that are checked before anything of that size is allocated.
+
+    Attributes
+    ----------
+    file_bytes : int
+        Size of a saved program, its constants included.
+    values : int
+        Numbers, texts, lists and objects in its JSON.
+    nodes : int
+        Objects of a saved graph.
+    params_bytes : int
+        Size of a ``.params`` file.
+    steps : int
+        Operators once all functions are inlined.
+    rank : int
+        Dimensions of any tensor.
+    text_bytes : int
+        Size of a program in text, without the metadata at its end.
+    tokens : int
+        Words, numbers and signs in a text.
+    depth : int
+        Parentheses within parentheses in a text.
+    """
+
+    file_bytes: int = 512 * 2**20
+    values: int = 3_000_000
+    nodes: int = 500_000
+    params_bytes: int = 16 * 2**30
+    steps: int = 50_000
+    rank: int = 64
+    text_bytes: int = 32 * 2**20
+    tokens: int = 500_000
+    depth: int = 60
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def read_file(path: Path, most: int, what: str) -> bytes:
+    """Return the content of a plain file of at most `most` bytes.
+
+    Raises
+    ------
+    ModelError
+        There is no such plain file, or it is larger.
+    """
+    try:
+        if not path.is_file():
+            raise ModelError(f"{path}: no such file; give the path of {what}")
+        size = path.stat().st_size
+        if size > most:
+            raise ModelError(f"{path}: {size} bytes, but {what} may have {most} at most")
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(content) > most:
+        raise ModelError(f"{path}: grew while it was read, beyond the {most} bytes for {what}")
+    return content

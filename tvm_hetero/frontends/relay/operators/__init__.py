@@ -1,0 +1,1 @@
+"""The operators of Relay, a file for a family; `table.py` has them all."""

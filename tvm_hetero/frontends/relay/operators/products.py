@@ -1,0 +1,63 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from tvm import relax
+
+from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, shape_of
+
+# What the auto-scheduler and MetaSchedule of the old TVM noted about a layout: right where empty.
+_REWRITTEN = ("auto_scheduler_rewritten_layout", "meta_schedule_original_shape")
+
+
+def _plain(site: Site) -> None:
+    for name in _REWRITTEN:
+        site.require(name, ["", None, []])
+
+
+def _turned(site: Site, value: relax.Expr, turn: bool) -> relax.Expr:
+    """The last two dimensions exchanged."""
+    if not turn:
+        return value
+    rank = len(shape_of(value))
+    return site.emit(relax.op.permute_dims(value, [*range(rank - 2), rank - 1, rank - 2]))
+
+
+def _product(site: Site, a: relax.Expr, b: relax.Expr) -> relax.Expr:
+    return site.emit(relax.op.matmul(a, b, out_dtype=site.dtype("out_dtype")))
+
+
+def _dense(site: Site) -> Result:
+    site.expect(2)
+    _plain(site)
+    units = site.int("units", None)
+    if site.rank(1) != 2 or (units is not None and units != site.shape(1)[0]):
+        raise site.error(f"units={units}, but the weights are {site.shape(1)}")
+    return _product(site, site.tensor(0), _turned(site, site.tensor(1), True))
+
+
+def _matmul(site: Site) -> Result:
+    site.expect(2)
+    _plain(site)
+    a = _turned(site, site.tensor(0), site.bool("transpose_a", False))
+    b = _turned(site, site.tensor(1), site.bool("transpose_b", False))
+    units = site.int("units", None)
+    if units is not None and units != shape_of(b)[-1]:
+        raise site.error(f"units={units}, but the product has {shape_of(b)[-1]} columns")
+    return _product(site, a, b)
+
+
+def _batch_matmul(site: Site) -> Result:
+    """Before there were attributes the second was always transposed."""
+    site.expect(2)
+    _plain(site)
+    a = _turned(site, site.tensor(0), site.bool("transpose_a", False))
+    b = _turned(site, site.tensor(1), site.bool("transpose_b", True))
+    return _product(site, a, b)
+
+
+RULES: dict[str, Rule] = {
+    "nn.dense": _dense,
+    "nn.matmul": _matmul,
+    "nn.batch_matmul": _batch_matmul,
+}

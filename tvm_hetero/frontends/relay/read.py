@@ -1,0 +1,54 @@
+"""A saved Relay program, in whichever of the two forms, to a `Program`. Knows nothing of TVM."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.frontends.relay.from_graph import program_of
+from tvm_hetero.frontends.relay.graph_file import is_graph, parse_graph
+from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits, read_file
+from tvm_hetero.frontends.relay.program import Program
+
+_LONGEST_PATH = 4096
+
+
+def read(
+    path_or_text: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS
+) -> tuple[Program, str]:
+    """Return the program of a file, or of its content, and a name for it.
+
+    Raises
+    ------
+    ModelError
+        It cannot be read.
+    """
+    if isinstance(path_or_text, str) and _is_content(path_or_text):
+        return parse(path_or_text, "the text", limits), "model"
+    path = Path(path_or_text)
+    content = read_file(path, limits.file_bytes, "a saved Relay program")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelError(
+            f"{printable(path)}: no text (byte {error.start}); expected what tvm.ir.save_json or "
+            "mod.astext() of TVM 0.19 or older gave"
+        ) from None
+    return parse(text, printable(path), limits), path.name.split(".")[0]
+
+
+def _is_content(text: str) -> bool:
+    """Whether a text is a program rather than the path of one."""
+    start = text[:200].lstrip("\ufeff \t\r\n")
+    return is_graph(start) or "\n" in text or len(text) > _LONGEST_PATH or start.startswith("#[")
+
+
+def parse(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program:
+    """Return the program of a text in either form."""
+    if is_graph(text):
+        return program_of(parse_graph(text, name, limits), name, limits)
+    from tvm_hetero.frontends.relay.text_parser import parse_text
+
+    return parse_text(text, name, limits)
