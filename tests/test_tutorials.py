@@ -21,7 +21,9 @@ def test_partition_an_onnx_model(tmp_path: Path, capsys):
 
 
 def test_decode_on_two_cores(tmp_path: Path, capsys):
-    made = decode_on_two_cores.main(target=tmp_path / "net.hetero", cost_model="analytical")
+    made = decode_on_two_cores.main(
+        target=tmp_path / "net.hetero", cost_model="analytical", time_limit=1
+    )
     told = capsys.readouterr().out
     assert [len(each.tokens) for each in made if each.reason == "limit"]
     assert "devices that work in a step: cpu0, cpu1" in told

@@ -32,13 +32,14 @@ def main(
     folder: Path | None = None,
     target: Path = Path("demo/decoder.hetero"),
     cost_model: str = "profiled",
+    time_limit: float = 5.0,
 ) -> list[Generation]:
     """Tell the story; returns what was generated."""
     with tempfile.TemporaryDirectory() as scratch:
-        return _tell(folder or small_gpt(Path(scratch) / "gpt"), target, cost_model)
+        return _tell(folder or small_gpt(Path(scratch) / "gpt"), target, cost_model, time_limit)
 
 
-def _tell(folder: Path, target: Path, cost_model: str) -> list[Generation]:
+def _tell(folder: Path, target: Path, cost_model: str, time_limit: float) -> list[Generation]:
     # ---------------------------------------------------------------- 1. a model
     # A decoder comes as two task graphs: a step (one token) and a prefill (a chunk of a prompt).
     # The caches of its attention are state: they live where the attention runs and are written in
@@ -62,7 +63,7 @@ def _tell(folder: Path, target: Path, cost_model: str) -> list[Generation]:
     options = th.DecoderOptions(batch=2, groups=2, length=LENGTH, chunk=16)
     facts = th.build_decoder(
         folder, platform, target, options,
-        objective="throughput", time_limit=5, cost_model=cost_model, measure=False,
+        objective="throughput", time_limit=time_limit, cost_model=cost_model, measure=False,
     )  # fmt: skip
     print(f"3. {facts.groups} groups of {facts.batch} sequences, caches of {facts.length} tokens")
 
