@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.clusters import page as clusters
 from benchmarks.decoding import page as decoding
 from benchmarks.execution import page as execution
 from benchmarks.parts import GOAL_HEADS, Document, Row, by, goal, machine
@@ -21,7 +22,8 @@ _HEAD = """# What kernels and plans reach
 
 Every figure here is from `benchmarks/results/NAME.json`, which `python -m benchmarks.NAME` writes
 (`kernels`, `models`, `layouts`, `profiling`; `steady_state`, `latency`, `big_little`, `dispatch`,
-`soak`; `decode`); `python -m benchmarks.models --show` makes this page of them. Nothing was tuned.
+`soak`; `decode`, `cluster`); `python -m benchmarks.models --show` makes this page of them. Nothing
+was tuned.
 """
 
 
@@ -84,7 +86,7 @@ def _goals(found: dict[str, Document]) -> str:
             lines.append(goal("profiling: all kernels of resnet50 on one target", f"≤ {limit:g} s",
                               f"{seconds:.1f} s", seconds <= limit))  # fmt: skip
     lines += execution.goals(found)
-    for name, make in decoding.GOALS.items():
+    for name, make in {**decoding.GOALS, **clusters.GOALS}.items():
         lines += make(found[name]) if name in found else []
     return "\n".join(["## What was meant to be reached", "", table(GOAL_HEADS, lines), ""])
 
@@ -270,6 +272,7 @@ _SECTIONS = {
     "models": _models,
     **execution.SECTIONS,
     **decoding.SECTIONS,
+    **clusters.SECTIONS,
     "layouts": _layouts,
     "profiling": _profiling,
     "kernels": _kernels,

@@ -6,17 +6,23 @@ to begin another.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 
+from benchmarks import cluster as benchmark
+from benchmarks.clusters import page
+from tests.cli.invoke import tvm_hetero
 from tests.cluster.clusters import nodes, planned
 from tests.decoders import tiny
 from tests.models import branchy, branchy_inputs, lowered, random_schedule, unit_problem
+from tutorials import two_node_cluster
 from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.description import Description, NodeRow
 from tvm_hetero.cluster.driver import Cluster
@@ -119,6 +125,58 @@ def test_plans_for_other_nodes_and_decoders_as_functions_are_refused(cluster, de
         ClusterExecutor(cluster, decoder[0])
     with pytest.raises(UsageError, match="a prefill is of one sequence"):
         ClusterDecoder(cluster, decoder[0], decoder[0])
+
+
+def test_the_verbs(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "nodes.yaml"
+    file.write_text(
+        "format: tvm-hetero/cluster/1\n"
+        "nodes: [{name: n0}, {name: n1}]\n"
+        "network: {bandwidth: 1GB/s, latency: 1us}\n"
+    )
+    module, problem, schedule = planned(branchy(), nodes(1, 1), 3)
+    placed = annotate_devices(module, problem, schedule)
+    built = build(placed, single=False)
+    built.save(tmp_path / "net.hetero")
+    told = tvm_hetero(
+        "run", tmp_path / "net.hetero", "--random", "--repeat", "3", "--json", "--output",
+        tmp_path / "out.npz", "--cluster", file,
+    )  # fmt: skip
+    assert told.status == 0, told.err
+    facts = json.loads(told.out)
+    assert sorted(facts["nodes"]) == ["n0", "n1"] and facts["latency"]["count"] == 3
+    with built.executor() as executor, np.load(tmp_path / "out.npz") as outputs:
+        expected = executor.run(executor.random_inputs(0))
+        for name, out in zip(executor.outputs, expected, strict=True):
+            assert outputs[name].tobytes() == out.numpy().tobytes()
+    for words, message in (
+        (["run", tmp_path / "net.hetero", "--random", "--trace", tmp_path / "t"], "leave out"),
+        (["run", tmp_path / "none", "--random"], "expected an artifact"),
+        (["generate", tmp_path / "none", "--prompt-ids", "1"], "expected a decoder"),
+    ):
+        told = tvm_hetero(*words, "--cluster", file)
+        assert told.status != 0 and message in told.err
+
+
+def test_the_tutorial(cluster: Cluster, tmp_path: Path, capsys):
+    assert two_node_cluster.main(folder=tmp_path)
+    told = capsys.readouterr().out
+    assert "lost: {" in told and "the plan uses" in told and "True" in told
+
+
+def test_the_benchmark(cluster: Cluster, tmp_path: Path, capsys):
+    output = tmp_path / "cluster.json"
+    rows, hops, kills = benchmark.main(["--small", "--nodes", "2", "--output", str(output)])
+    assert [(row.nodes, row.groups) for row in rows] == [(2, 4)]
+    for row in rows:
+        assert row.tokens_s > 0 and 0 < row.busy <= 1 and 0 <= row.communication < 1
+    assert all(hop.call_s > hop.copy_s > 0 for hop in hops)
+    assert [kill.equal for kill in kills] == [True]
+    document = json.loads(output.read_text(encoding="utf-8"))
+    text = page.SECTIONS["cluster"](document)
+    assert "| 2 | 4 |" in text and text.startswith("## ")
+    ((_, wanted, reached, met),) = page.GOALS["cluster"](document)
+    assert (wanted, reached, met) == ("all", "1 of 1", "yes")
 
 
 def test_generations_outlive_nodes_that_are_killed_or_stopped(cluster: Cluster, decoder):

@@ -112,14 +112,18 @@ class ClusterDecoder(Generates):
             slot,
         )
 
-    def recover(self) -> None:
+    def recover(self, again: bool = False) -> None:
         """Have slots again after a loss: plan for the nodes that are left, and place weights there.
+
+        With `again` in any case, since nodes came back; slots are empty then.
 
         Raises
         ------
         InfeasibleError
             If those that are left cannot run the model.
         """
+        if again:
+            self._runner.give_up("the model is placed anew")
         while self._runner.loss is not None:
             self.cluster.look()
             step = without(self._step, self.cluster.lost, self._patience)

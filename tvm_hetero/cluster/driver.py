@@ -156,6 +156,34 @@ class Cluster:
             with suppress(NodeLost):
                 self.get(ref, name, self._silence)
 
+    def revive(self, node: str) -> None:
+        """Start a node again that was lost. Who runs a model takes it up with `recover(True)`.
+
+        Raises
+        ------
+        UsageError
+            If it is not lost.
+        NodeLost
+            If it does not start.
+        """
+        rows = {row.name: row for row in self._session.rows}
+        if node not in self.lost or node not in rows:
+            raise UsageError(
+                f"node {node!r} is not lost; lost are: {', '.join(self.lost) or 'none'}"
+            )
+        actor = self._session.start(rows[node])
+        with self._lock:
+            self._actors[node] = actor
+            reason = self.lost.pop(node)
+        try:
+            self._about[node] = self._described(node)
+            _check_versions({node: self._about[node]})
+        except BaseException:
+            self.report_lost(node, reason)
+            raise
+        if self._watch is not None:
+            self._watch.remember(node, actor)
+
     def report_lost(self, node: str, reason: str) -> None:
         """A node was found not to do its work; from now on it is lost."""
         self._node_lost(node, reason)

@@ -123,8 +123,10 @@ class ClusterExecutor:
         """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
         return random_values(self.inputs, seed)
 
-    def recover(self) -> None:
-        """Place the model on the nodes that are there, after a plan for them.
+    def recover(self, again: bool = False) -> None:
+        """Place the model on the nodes that are there, after a plan for them, if a node was lost.
+
+        With `again` in any case, since nodes came back.
 
         Raises
         ------
@@ -132,6 +134,8 @@ class ClusterExecutor:
             If they cannot run the model.
         """
         with self._mending:
+            if again:
+                self._runner.give_up("the model is placed anew")
             while self._runner.loss is not None:
                 self.cluster.look()
                 self.placed = without(self._whole, self.cluster.lost, self._patience)

@@ -19,7 +19,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -61,7 +62,8 @@ class Node:
         self._parts: dict[str, _Started] = {}
         self._tensors: dict[_Key, Any] = {}
         self._lock = threading.Lock()
-        self._busy, self._calls = 0.0, 0
+        # Seconds in which parts were computed, since when one is, and how many are.
+        self._busy, self._since, self._active = 0.0, 0.0, 0
 
     def describe(self) -> dict[str, Any]:
         """What is here: process, cores, devices, versions."""
@@ -125,29 +127,21 @@ class Node:
         -------
         The array that it makes, or a list of them where it makes several.
         """
-        begin = time.perf_counter()
         started = self._parts.get(part)
         if started is None:
             raise UsageError(f"node {self.name!r} has no part {part!r}; start it first")
-        executor = started.executor
-        state = self._state(started, group, slot) if executor.states else None
-        if executor.batch == 1:
-            outputs = executor.run(dict(zip(started.inputs, arrays, strict=True)), state=state)
-        else:
-            rows = zip(*arrays, strict=True) if arrays else [()] * executor.batch
-            each = [dict(zip(started.inputs, row, strict=True)) for row in rows]
-            outputs = executor.run(each, state=state)
-        made = [as_array(output) for output in outputs]
-        with self._lock:
-            self._busy += time.perf_counter() - begin
-            self._calls += 1
+        with self._computing():
+            made = [as_array(output) for output in self._run(started, group, slot, arrays)]
         return made if len(made) > 1 else made[0]
 
-    def usage(self) -> tuple[float, int]:
-        """Seconds in `run`, and how often it was called, since the last time that one asked."""
+    def usage(self) -> float:
+        """Seconds in which something was computed here, since the last time that one asked."""
         with self._lock:
-            found = self._busy, self._calls
-            self._busy, self._calls = 0.0, 0
+            now = time.perf_counter()
+            if self._active:
+                self._busy += now - self._since
+                self._since = now
+            found, self._busy = self._busy, 0.0
         return found
 
     def clear(self) -> None:
@@ -163,6 +157,32 @@ class Node:
         """Forget everything, folder included."""
         self.clear()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _run(
+        self, started: _Started, group: int, slot: int | None, arrays: Sequence[Array]
+    ) -> list[Any]:
+        executor = started.executor
+        state = self._state(started, group, slot) if executor.states else None
+        if executor.batch == 1:
+            return executor.run(dict(zip(started.inputs, arrays, strict=True)), state=state)
+        rows = zip(*arrays, strict=True) if arrays else [()] * executor.batch
+        each = [dict(zip(started.inputs, row, strict=True)) for row in rows]
+        return executor.run(each, state=state)
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Count the time in which at least one part is computed."""
+        with self._lock:
+            self._active += 1
+            if self._active == 1:
+                self._since = time.perf_counter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._active -= 1
+                if self._active == 0:
+                    self._busy += time.perf_counter() - self._since
 
     def _state(self, started: _Started, group: int, slot: int | None) -> State:
         if (group, slot) not in started.states:

@@ -144,6 +144,10 @@ class Runner:
         _Gather(results, lambda made, error: self._gathered(number, finish, made, error))
         return answer
 
+    def give_up(self, reason: str) -> None:
+        """End everything as a loss does: what is in flight fails, and `deploy` is due."""
+        self._fail_all(reason, NodeLost)
+
     def close(self) -> None:
         """Forget all models; what is in flight fails."""
         self.cluster.unlisten(self._lost, self._beat)

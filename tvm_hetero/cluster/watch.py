@@ -43,6 +43,11 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="tvm_hetero watch", daemon=True)
         self._thread.start()
 
+    def remember(self, node: str, actor: Any) -> None:
+        """Ask a node from now on."""
+        self._asked.pop(node, None)
+        self._nodes[node] = actor
+
     def forget(self, node: str) -> None:
         """Ask a node no more."""
         self._nodes.pop(node, None)

@@ -1,0 +1,1 @@
+"""What the benchmark of clusters is made of."""
