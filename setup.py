@@ -43,7 +43,7 @@ EXTRAS = {
     "torch": ["torch>=2.6"],  # programs of torch.export
     "test": [
         "cloudpickle", "hypothesis", "mypy", "onnxruntime", "psutil", "pytest", "pytest-xdist",
-        "ray>=2.50", "ruff", "torch==2.13.0", "transformers>=5", "types-PyYAML",
+        "ray>=2.50", "ruff", "torch==2.13.0", "tornado", "transformers>=5", "types-PyYAML",
     ],
     "build": ["cmake>=3.18", "ninja", "setuptools>=65", "wheel", TVM_FFI],
 }

@@ -19,7 +19,8 @@ from tvm_hetero.cost_models.worker import Worker, WorkerLost
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.kernels.values import values_of
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.targets import dl_device
+from tvm_hetero.runtime.board_place import board_question, lost_board, unreachable_board
+from tvm_hetero.targets import board_device, dl_device
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -54,12 +55,14 @@ class Bench:
         self._effort = effort
         self._worker = worker
         self._opened = False
-        self._open_question = {
+        self._open_question: dict[str, Any] = {
             "ask": "open",
             "libraries": [str(path) for path in compiled.libraries],
             "cores": list(worker_cores(device)),
             "device": list(dl_device(platform, device)),
         }
+        if device.rpc is not None:
+            self._open_question |= {"device": list(board_device(device)), **board_question(device)}
 
     def __enter__(self) -> Self:
         return self
@@ -141,6 +144,9 @@ class Bench:
         except BaseException:
             self._drop()  # interrupted: the child is still running the kernel
             raise
+        if "lost" in answer:
+            self._drop()
+            raise ProfileError(lost_board(self._device, answer["lost"]))
         if "error" in answer:
             raise NotMeasured(f"it cannot be run: {answer['error']}")
         return answer
@@ -151,12 +157,19 @@ class Bench:
         if self._worker is None:
             self._worker = Worker(WORKER)
         try:
-            answer = self._worker.ask(self._open_question, _OPEN_SECONDS)
+            patience = _OPEN_SECONDS
+            if self._device.rpc is not None:
+                self._worker.ask({"ask": "prepare"}, _OPEN_SECONDS)
+                patience = self._device.rpc.timeout
+            answer = self._worker.ask(self._open_question, patience)
         except WorkerLost as lost:
             answer = {"error": str(lost)}
         except BaseException:
             self._drop()
             raise
+        if "error" in answer and self._device.rpc is not None:
+            self._drop()
+            raise ProfileError(unreachable_board(self._device, answer["error"]))
         if "error" in answer:
             self._drop()
             raise ProfileError(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.store import KernelKey
 from tvm_hetero.cost_models.worker import Worker, WorkerLost
+from tvm_hetero.runtime.linking import export_library
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -177,8 +178,7 @@ def _build(funcs: Mapping[str, PrimFunc], target: Target, library: Path) -> None
     module = tvm.IRModule(
         {name: func.with_attr("global_symbol", name) for name, func in funcs.items()}
     )
-    built = tvm.tirx.build(module, target=target)
-    tvm.runtime.Executable(built).export_library(str(library))
+    export_library(tvm.tirx.build(module, target=target), library, target)
 
 
 def _reason(error: Exception) -> str:

@@ -39,7 +39,10 @@ def place_of(platform: Platform, device: Device) -> Place:
 
     kind, number = dl_device(platform, device)
     processor = read_processor().identity
-    if kind != CPU:
+    if device.rpc is not None:
+        # Never an entry of this machine's, even where the server is on this machine.
+        processor = f"{device.kind} of {device.rpc.text}, weights warm"
+    elif kind != CPU:
         processor = f"{tvm.device(device.kind, number).device_name} in {processor}"
     return Place(
         target=str(device_target(device)),
@@ -53,8 +56,10 @@ def worker_cores(device: Device) -> tuple[int, ...]:
     """The cores that a device's kernels are measured on.
 
     A CPU device that names none is measured on the first ones that this process may use; the
-    host side of a GPU may use them all.
+    host side of a GPU may use them all, and that of a board, which is measured by its own clock.
     """
+    if device.rpc is not None:
+        return ()
     if device.cores:
         return device.cores
     here = tuple(sorted(available_cores()))

@@ -240,10 +240,14 @@ def _only(seconds: Seconds, tasks: Mapping[str, Collection[str]]) -> Seconds:
 
 
 def _by_node(platform: Platform) -> list[list[str]]:
-    """Devices that can be busy at once *here*: another node's are measured as if on this one."""
+    """Devices that can be busy at once *here*: another node's are measured as if on this one.
+
+    Boards that are reached by RPC do not time their kernels one by one: theirs cost what they take
+    alone (`tvm_hetero.cost_models.boards`).
+    """
     nodes: dict[str, list[str]] = {}
     for device in platform.devices:
-        if device.target is not None:
+        if device.target is not None and device.rpc is None:
             nodes.setdefault(device.node, []).append(device.name)
     return list(nodes.values())
 

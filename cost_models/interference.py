@@ -45,7 +45,8 @@ def measure_interference(
 ) -> Platform:
     """The platform with the interference of each device of this machine, as it is now.
 
-    Devices without a target, and those that are the only one of their node, keep what they have.
+    Devices without a target, those that are the only one of their node, and boards that are reached
+    by RPC keep what they have.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def measure_interference(
     """
     from tvm_hetero.partition import make_problem
 
-    devices = tuple(device for device in platform.devices if device.target is not None)
+    devices = tuple(d for d in platform.devices if d.target is not None and d.rpc is None)
     if len(devices) < 2:
         return platform
     for device in devices:

@@ -22,6 +22,9 @@ cores of the host, two of them may share a cache now (0.18 us, 114 GB/s) and non
 Between a CPU and a device of another kind, the latency is the least time of a small copy, and the
 bandwidth follows from what a large copy takes beyond it, from and to pageable memory, as the
 executor copies.
+
+To and from a board that is reached by RPC the figures are the board's own, whichever CPU is at the
+other end (`tvm_hetero.cost_models.boards`).
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
+from tvm_hetero.cost_models.boards import BoardFigures, measure_board
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.cost_models.worker import Worker, WorkerLost
 from tvm_hetero.documents import canonical_json
@@ -75,7 +79,16 @@ def measure_links(
     store = CostStore() if store is None else store
     pairs = [*open_pairs(platform), *open_copies(platform)]
     known: dict[str, tuple[float, float]] = {}
-    links = [_link(platform, a, b, None if again else store, known) for a, b in pairs]
+    boards: dict[str, BoardFigures] = {}
+    for device in platform.devices:
+        if device.rpc is not None and any(device in pair for pair in pairs):
+            boards[device.name] = measure_board(device, store, again=again)
+    links = [
+        _board_link(a, b, boards)
+        if a.name in boards or b.name in boards
+        else _link(platform, a, b, None if again else store, known)
+        for a, b in pairs
+    ]
     for key, figures in known.items():
         store.add_link(key, *figures)
     return replace(platform, links=(*platform.links, *links)) if links else platform
@@ -108,14 +121,15 @@ def _is_cpu(device: Device) -> bool:
 
 def _present(platform: Platform, *devices: Device) -> bool:
     """Whether each device is a CPU on known cores, or one that TVM reaches on this machine."""
-    others = [d for d in devices if d.kind not in HOST_KINDS]
+    others = [d for d in devices if d.kind not in HOST_KINDS or d.rpc is not None]
     if any(d.target is None for d in others) or not all(
         d.cores for d in devices if d not in others
     ):
         return False
     import tvm
 
-    return all(tvm.runtime.device(*dl_device(platform, d)).exist for d in others)
+    here = [d for d in others if d.rpc is None]  # of a board nobody knows before it is called
+    return all(tvm.runtime.device(*dl_device(platform, d)).exist for d in here)
 
 
 def _cores_known(device: Device) -> bool:
@@ -153,7 +167,7 @@ def _link(
     store: CostStore | None,
     measured: dict[str, tuple[float, float]],
 ) -> Link:
-    """A link between two devices; at least one is a CPU, whose first core is measured.
+    """A link between two devices; at least one is a CPU here, whose first core is measured.
 
     What is neither in the store nor `measured` yet is measured, and noted there.
     """
@@ -179,6 +193,13 @@ def _link(
             known = link_figures(found["latency"], found["per_byte"])
         measured[key] = known
     latency, bandwidth = known
+    return Link(src.name, dst.name, bandwidth=bandwidth, latency=latency)
+
+
+def _board_link(src: Device, dst: Device, boards: Mapping[str, BoardFigures]) -> Link:
+    """A link to or from a board; the other end is a CPU here."""
+    there = dst.name in boards
+    latency, bandwidth = boards[dst.name].there if there else boards[src.name].back
     return Link(src.name, dst.name, bandwidth=bandwidth, latency=latency)
 
 

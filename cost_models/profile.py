@@ -22,12 +22,14 @@ class Profile:
     choices : of each kernel on each device that can run it, in order.
     traces : kernel -> device -> the trace, where the choice is a tuned schedule.
     reasons : why a kernel is left out somewhere.
+    call_seconds : of boards that are reached by RPC, what calling a kernel there takes beside it.
     seconds : what each step took, wall time: schedule, compile, measure, compare.
     """
 
     choices: dict[tuple[str, str], Choice] = field(default_factory=dict)
     traces: dict[str, dict[str, str]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    call_seconds: dict[str, float] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     def costs(self, kernels: Sequence[Kernel], devices: Sequence[Device]) -> Costs:
@@ -37,7 +39,8 @@ class Profile:
             for device in devices:
                 choice = self.choices.get((kernel.name, device.name))
                 if choice is not None and choice.timing is not None:
-                    points = ((1, choice.timing.seconds),)
+                    seconds = choice.timing.seconds + self.call_seconds.get(device.name, 0.0)
+                    points = ((1, seconds),)
                     costs[kernel.name][device.name] = Cost(points, choice.implementation)
         return costs
 

@@ -1,10 +1,11 @@
 """The child process that runs kernels: ``python -m tvm_hetero.cost_models.profile_worker``.
 
-It answers four questions (lines of JSON, see `tvm_hetero.cost_models.child`): ``compile`` builds
+It answers questions (lines of JSON, see `tvm_hetero.cost_models.child`): ``compile`` builds
 some kernels (a second core's share of that work), ``open`` pins it to a device's cores and loads
 compiled kernels, ``measure`` runs one of them, and ``compare`` runs several implementations of
 one, in turns, and says which of them compute something else. A kernel may take this process down
-with it; the parent starts another one.
+with it; the parent starts another one. For a board that is reached by RPC, ``open`` connects to it
+and takes the kernels there; they run on the board and are timed by it.
 
 How a time is taken. One repeat is one call, timed by TVM's time evaluator (which waits for a
 GPU). Before each repeat the parameters named ``cold`` are thrown out of the CPU's caches, and
@@ -25,6 +26,7 @@ import numpy as np
 
 from tvm_hetero.cost_models.child import serve
 from tvm_hetero.cost_models.effort import Effort, next_repeats, still_in
+from tvm_hetero.runtime.board_session import BoardSession
 
 CPU = 1
 # Values of a tensor that are drawn; a larger one repeats them. Drawing the 100 million of VGG-19's
@@ -108,15 +110,31 @@ def _numpy_name(dtype: str) -> Any:
 class Session:
     """What ``open`` has set up."""
 
+    board: BoardSession | None = None
     modules: list[Any] = field(default_factory=list)
     device: Any = None
     cold: list[int] = field(default_factory=list)
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Answer one question of the parent."""
+        """Answer one question of the parent; ``lost`` says that a board is gone."""
+        try:
+            return self._answer(question)
+        except Exception:
+            if self.board is not None and not self.board.alive():
+                return {"lost": "the connection was closed"}
+            raise
+
+    def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         match question["ask"]:
             case "compile":
                 return compile_library(question["module"], question["library"])
+            case "prepare":
+                import tvm  # noqa: F401  # which takes seconds that shall not count as a board's
+
+                return {"ok": True}
+            case "open" if "remote" in question:
+                self.open_board(question)
+                return {"ok": True}
             case "open":
                 self.open(question["libraries"], question["cores"], question["device"])
                 return {"ok": True}
@@ -138,6 +156,12 @@ class Session:
         tvm.register_global_func(_PREPARE, self._prepare, override=True)
         self.device = tvm.runtime.device(device[0], device[1])
         self.modules = [tvm.runtime.load_module(path) for path in libraries]
+
+    def open_board(self, question: dict[str, Any]) -> None:
+        """Connect to a board, and take the compiled kernels there."""
+        self.board = BoardSession(question)
+        self.device = self.board.device
+        self.modules = [self.board.load(path) for path in question["libraries"]]
 
     def measure(self, run: Run) -> list[float]:
         """Run one kernel on random data; seconds of each repeat."""

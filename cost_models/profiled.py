@@ -31,13 +31,15 @@ another measurement even where target and CPU are equal, since cores of one CPU 
 and little ones, or one whose sibling is busy.
 
 Devices of other nodes of the platform are measured here, as if this machine were they; for nodes
-that are unlike, use a table.
+that are unlike, use a table. A board that is reached by RPC is measured where it is
+(`tvm_hetero.cost_models.boards`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tvm_hetero.cost_models.boards import measure_board
 from tvm_hetero.cost_models.candidates import Schedule
 from tvm_hetero.cost_models.effort import Effort
 from tvm_hetero.cost_models.profile import Profile
@@ -45,6 +47,7 @@ from tvm_hetero.cost_models.profile_run import TargetRun
 from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.platform import Device, Platform
+from tvm_hetero.runtime.linking import linker_of
 from tvm_hetero.targets import device_target, require_present
 
 
@@ -93,14 +96,19 @@ class ProfiledCosts:
         Raises
         ------
         PlatformError
-            If TVM does not know a device's target.
+            If TVM does not know a device's target, or nothing here links libraries for it.
         ProfileError
-            If a device is not here, a kernel can run on no device, or the store is of no use.
+            If a device is not here, a board cannot be reached or is lost on the way, a kernel can
+            run on no device, or the store is of no use.
         """
         devices = [device for device in platform.devices if device.target is not None]
         for device in devices:
             require_present(platform, device)
         self.profile = Profile()
+        for device in devices:
+            if device.rpc is not None:
+                linker_of(device_target(device))  # before anything is compiled in vain
+                self.profile.call_seconds[device.name] = measure_board(device, self.store).call
         for group in _by_target(devices):
             run = TargetRun(self, kernels, platform, group, progress)
             run.measure()

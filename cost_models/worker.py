@@ -91,12 +91,16 @@ class Worker:
             raise WorkerLost(f"it answered {answer!r:.80}")
         return answer
 
-    def close(self) -> None:
-        """End the child, whatever it is doing, and everything that it started."""
+    def kill(self) -> None:
+        """Send the child its end, so that who waits for an answer hears that it is lost."""
         # Its session's number is its own process number; the group may be gone already.
         with contextlib.suppress(ProcessLookupError):
             if self._process.poll() is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the child, whatever it is doing, and everything that it started."""
+        self.kill()
         self._process.wait()
         for file in (self._process.stdin, self._process.stdout, self._stderr):
             if file is not None:

@@ -36,7 +36,7 @@ def is_io_task(task: Task) -> bool:
 
 def is_host(device: Device) -> bool:
     """Whether a device computes in the machine's main memory."""
-    return device.kind in HOST_KINDS and not device.private
+    return device.kind in HOST_KINDS and not device.private and device.rpc is None
 
 
 def host_device(platform: Platform) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -112,6 +112,7 @@ def make_problem(
     if isinstance(model, ProfiledCosts):
         costs = _under_load(costs, platform)
     table = {task: costs[kernel] for task, kernel in tasks.kernel_of.items()}
+    table |= _where_states_can_be(table, tasks, platform)
     for task, row in table.items():
         if not row:
             raise ProfileError(f"task {task!r} runs on no device of {platform.name!r}")
@@ -217,6 +218,18 @@ def _with_states(graph: TaskGraph, tasks: ExtractedTasks, batch: int) -> TaskGra
         return replace(task, weight_bytes=task.weight_bytes + own)
 
     return TaskGraph([keeping(task) for task in graph.tasks], graph.edges)
+
+
+def _where_states_can_be(
+    table: Mapping[str, Mapping[str, Cost]], tasks: ExtractedTasks, platform: Platform
+) -> dict[str, dict[str, Cost]]:
+    """The costs of tasks that keep states, without boards: nothing is kept there."""
+    boards = {device.name for device in platform.devices if device.rpc is not None}
+    return {
+        task: {name: cost for name, cost in table[task].items() if name not in boards}
+        for task, size in tasks.state_bytes.items()
+        if size
+    }
 
 
 def _with_choices(mod: tvm.IRModule, model: CostModel) -> tvm.IRModule:

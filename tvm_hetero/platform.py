@@ -22,6 +22,7 @@ from typing import Any
 
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import PlatformError
+from tvm_hetero.remote import Remote
 
 # Kinds of TVM targets that compute on the machine's own processor.
 HOST_KINDS = ("llvm", "c")
@@ -45,6 +46,8 @@ class Device:
         factor of at least 1, which costs that were measured alone are multiplied by.
     private : a CPU device with a memory of its own: tensors are copied to and from it as to and
         from a GPU, so that this path runs where there is none.
+    rpc : where the device is, if it is a board that only speaks TVM's RPC (it has a memory of its
+        own, and does one thing at a time); None: a device of its node.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Device:
     price: float | None = None
     private: bool = False
     interference: float = 1.0
+    rpc: Remote | None = None
 
     @property
     def kind(self) -> str:
@@ -266,6 +270,38 @@ def _check_devices(devices: tuple[Device, ...]) -> None:
                 f"device {device.name!r} is private, and of kind {device.kind}; only a CPU device "
                 "(kind llvm) may be: every other has a memory of its own anyway"
             )
+    _check_boards(devices)
+
+
+def _check_boards(devices: tuple[Device, ...]) -> None:
+    """Refuse what a device that is reached by RPC cannot be."""
+    owners: dict[str, str] = {}
+    for device in devices:
+        if device.rpc is None:
+            continue
+        board = f"device {device.name!r} is reached by RPC"
+        if device.target is None:
+            raise PlatformError(
+                f"{board}, but nothing says what to compile for it; give it a target such as "
+                "{kind: llvm, mtriple: aarch64-linux-gnu, mcpu: cortex-a72}"
+            )
+        if device.cores:
+            raise PlatformError(
+                f"{board}: its cores are not this machine's; leave 'cores' out, and say "
+                "num-cores in its target"
+            )
+        if device.overlap or device.private:
+            raise PlatformError(
+                f"{board}: it has a memory of its own anyway, and is busy while tensors are moved; "
+                "leave 'private' and 'overlap' out"
+            )
+        if device.rpc.server is not None:
+            other = owners.setdefault(device.rpc.server, device.name)
+            if other != device.name:
+                raise PlatformError(
+                    f"devices {other!r} and {device.name!r} are one {device.rpc.text}, which has "
+                    "one client at a time; start a server for each, or use a tracker"
+                )
 
 
 def check_cores(platform: Platform) -> None:

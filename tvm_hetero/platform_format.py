@@ -24,6 +24,7 @@ from tvm_hetero.documents import (
 )
 from tvm_hetero.errors import FormatError
 from tvm_hetero.platform import Device, Fabric, Link, Platform, check_cores
+from tvm_hetero.remote import parse_remote, remote_row
 from tvm_hetero.units import parse_bytes, parse_number, parse_rate, parse_seconds
 
 FORMAT = "tvm-hetero/platform/1"
@@ -102,7 +103,10 @@ def save_platform(platform: Platform, path: str | os.PathLike[str]) -> None:
 
 def _parse_device(data: object, where: str) -> Device:
     row = check_keys(
-        data, where, ["name"], ["node", "target", "cores", "overlap", "private", *_QUANTITIES]
+        data,
+        where,
+        ["name"],
+        ["node", "target", "cores", "overlap", "private", "rpc", *_QUANTITIES],
     )
     name = _text(row["name"], f"{where}: name")
     if not _NAME.fullmatch(name):
@@ -120,6 +124,7 @@ def _parse_device(data: object, where: str) -> Device:
         cores=_parse_cores(row.get("cores", []), where),
         overlap=_flag(row.get("overlap", False), f"{where}: overlap"),
         private=_flag(row.get("private", False), f"{where}: private"),
+        rpc=parse_remote(row.get("rpc"), f"{where}: rpc"),
         **quantities,  # type: ignore[arg-type]
     )
 
@@ -207,6 +212,8 @@ def _device_row(device: Device) -> dict[str, Any]:
         row["overlap"] = True
     if device.private:
         row["private"] = True
+    if device.rpc is not None:
+        row["rpc"] = remote_row(device.rpc)
     for key in _QUANTITIES:
         value = getattr(device, key)
         if value is not None and value != _NEUTRAL.get(key):

@@ -32,8 +32,7 @@ def device_target(device: Device) -> Target:
 
     if device.target is None:
         raise PlatformError(
-            f"device {device.name!r} has no target; add one such as "
-            "{kind: llvm, mcpu: x86-64-v3}"
+            f"device {device.name!r} has no target; add one such as {{kind: llvm, mcpu: x86-64-v3}}"
         )
     fields = dict(device.target)
     if fields["kind"] == "llvm":
@@ -42,7 +41,7 @@ def device_target(device: Device) -> Target:
             _check_mcpu(device.name, str(fields["mcpu"]), str(fields.get("mtriple", "")))
     try:
         target = Target(fields)
-        if target.get_target_device_type() != CPU:
+        if target.get_target_device_type() != CPU and "host" not in fields:
             target = target.with_host(Target({"kind": "llvm"}))
     except (ValueError, TypeError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -72,23 +71,42 @@ def dl_device(platform: Platform, device: Device) -> tuple[int, int]:
     Every CPU device in main memory is number 0: TVM refuses a tensor of cpu(1) where it expects
     cpu(0), and pinning is the worker thread's matter. That very refusal keeps the memories of
     private CPU devices apart: the n-th is 1 + n. The n-th device of another kind on its node is n.
+
+    Of a board that is reached by RPC this is the memory, on this side, that tensors are left in for
+    it and by it: private, whatever the board computes in.
     """
-    kind = int(device_target(device).get_target_device_type())
+    kind = CPU if device.rpc is not None else _device_type(device)
     if kind == CPU:
-        private = [d.name for d in platform.devices if d.private]
-        return kind, 1 + private.index(device.name) if device.private else 0
-    alike = [d.name for d in platform.devices if (d.node, d.kind) == (device.node, device.kind)]
+        own = [d.name for d in platform.devices if d.private or d.rpc is not None]
+        return kind, 1 + own.index(device.name) if device.name in own else 0
+    alike = [
+        d.name
+        for d in platform.devices
+        if (d.node, d.kind, d.rpc) == (device.node, device.kind, None)
+    ]
     return kind, alike.index(device.name)
 
 
+def board_device(device: Device) -> tuple[int, int]:
+    """Type and number of the device that a board computes on, as the board counts them."""
+    return _device_type(device), 0
+
+
+def _device_type(device: Device) -> int:
+    return int(device_target(device).get_target_device_type())
+
+
 def require_present(platform: Platform, device: Device) -> None:
-    """Refuse to measure on a device that this machine lacks.
+    """Refuse to measure on a device that this machine lacks. (A board that is reached by RPC is
+    elsewhere: whether it is there turns out when it is called.)
 
     Raises
     ------
     ProfileError
         If its cores may not be used by this process, or TVM finds no such device.
     """
+    if device.rpc is not None:
+        return
     advice = 'use cost_model="analytical" for a device that is not here'
     missing = sorted(set(device.cores) - available_cores())
     if missing:

@@ -66,7 +66,7 @@ def devices_to_tune(platform: Platform, name: str | None = None) -> list[Device]
     ProfileError
         If it is not on this machine.
     """
-    devices = {d.name: d for d in platform.devices if d.kind == "llvm"}
+    devices = {d.name: d for d in platform.devices if d.kind == "llvm" and d.rpc is None}
     if name is not None and name not in devices:
         raise PlatformError(
             f"platform {platform.name!r} has no CPU device {name!r}{nearest(name, devices)}"

@@ -26,6 +26,7 @@ from tvm_hetero.errors import DeadlineError, FullError, UsageError
 from tvm_hetero.runtime.artifact import load_artifact
 from tvm_hetero.runtime.awaiting import Gates, map_in_order, run_in_turn
 from tvm_hetero.runtime.batches import join_outputs, make_stacks
+from tvm_hetero.runtime.board_steps import BoardSteps
 from tvm_hetero.runtime.executable import Executable
 from tvm_hetero.runtime.inputs import Request, merge_inputs
 from tvm_hetero.runtime.inputs import TensorInfo as TensorInfo
@@ -93,10 +94,14 @@ class Executor(Measured):
         self.outputs = tuple(stack.name for stack in self._stacks)
         set_libraries(self._native, chosen.libraries)
         set_constants(self._native, executable.weights)
+        self._boards = BoardSteps(
+            self._native, executable.problem.platform, chosen.libraries, executable.weights
+        )
         self._completions = Completions(self._native)
         self._gates = Gates(self.depth)
         # For who forgets to close: ends the completing thread, which knows nothing of this object.
         weakref.finalize(self, self._native.close).atexit = False
+        weakref.finalize(self, self._boards.close).atexit = False
 
     def run(
         self,
@@ -228,6 +233,7 @@ class Executor(Measured):
     def close(self) -> None:
         """Stop the worker threads: what is in flight fails, and nothing can be run any more."""
         self._native.close()
+        self._boards.close()
         self._completions.join(_CLOSING)
 
     def __enter__(self) -> Executor:

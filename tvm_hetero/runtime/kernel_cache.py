@@ -28,6 +28,7 @@ from tvm_hetero.cache import cache_dir
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.platform import Device
+from tvm_hetero.runtime.linking import export_library
 from tvm_hetero.targets import device_target
 
 OPT_LEVEL = 3
@@ -77,7 +78,7 @@ def compile_library(kernels: Kernels, target: tvm.target.Target) -> Path:
     try:
         with tvm.transform.PassContext(opt_level=OPT_LEVEL):
             built = tvm.tirx.build(mod, target=target)
-        tvm.runtime.Executable(built).export_library(str(folder / path.name))
+        export_library(built, folder / path.name, target)
         os.replace(folder / path.name, path)
     except (RuntimeError, ValueError, TypeError, OSError) as error:
         raise ArtifactError(f"the kernels do not compile for {target}: {error}") from error

@@ -28,7 +28,10 @@ def check_processor(platform: Platform, libraries: Iterable[str]) -> None:
         If there is one.
     """
     for name in libraries:
-        target = platform.device(name).target
+        device = platform.device(name)
+        if device.rpc is not None:
+            continue  # it is not this CPU that runs them
+        target = device.target
         missing = missing_features(target, read_processor())
         if missing:
             raise ArtifactError(

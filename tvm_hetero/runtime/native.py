@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunError
 from tvm_hetero.runtime.native_calls import EXECUTORS, call
+from tvm_hetero.runtime.plan import native_plan
 
 if TYPE_CHECKING:
     from tvm_ffi import Tensor
@@ -80,7 +81,7 @@ def create(plan: Mapping[str, Any]) -> NativeExecutor:
 
     make = tvm_ffi.get_global_func("tvm_hetero.create_executor")
     try:
-        module = make(json.dumps(plan))
+        module = make(json.dumps(native_plan(plan)))
     except ValueError as error:
         raise FormatError(str(error)) from None
     except RuntimeError as error:

@@ -15,6 +15,9 @@ argument of a call is a view, in the shape that the kernel sees, of
 An input that is a ``state`` (`tvm_hetero.passes.states`) is written in place by the call that reads
 it; ``range`` says between which whole numbers an input lies.
 
+On a board that is reached by RPC (`tvm_hetero.runtime.board`) a segment is a step of kind ``call``
+with its kernel calls under ``remote``. Weights, and what nobody else reads, stay on the board.
+
 Every call names its task, so that a plan is readable by itself.
 """
 
@@ -25,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tvm_hetero.errors import PlatformError
 from tvm_hetero.kernels.joins import join_starts
 from tvm_hetero.passes.dataflow import KernelCall, Root, static_shape, tensor_bytes
 from tvm_hetero.passes.elements import MARK
@@ -37,6 +41,8 @@ from tvm_hetero.runtime.storage import Lifetime, plan_storage
 from tvm_hetero.targets import CPU, dl_device
 
 FORMAT = "tvm-hetero/plan/2"
+# The key of a step that says what it does on a board.
+REMOTE = "remote"
 
 
 def make_plan(split: Split, platform: Platform) -> dict[str, Any]:
@@ -45,7 +51,8 @@ def make_plan(split: Split, platform: Platform) -> dict[str, Any]:
     Raises
     ------
     PlatformError
-        If two devices share a core and the platform does not ask for it.
+        If two devices share a core and the platform does not ask for it, or a board is to keep a
+        state.
     """
     check_cores(platform)
     return _PlanMaker(split, platform).plan()
@@ -53,7 +60,13 @@ def make_plan(split: Split, platform: Platform) -> dict[str, Any]:
 
 def tasks_of_step(step: Mapping[str, Any]) -> tuple[str, ...]:
     """The ids of the tasks that a step of a plan runs; none for a copy."""
-    return tuple(row["task"] for row in (*step.get("calls", ()), *step.get("joined", ())))
+    return tuple(row["task"] for key in ("calls", REMOTE, "joined") for row in step.get(key, ()))
+
+
+def native_plan(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan as C++ reads it: to it, a step on a board is a function like any other."""
+    steps = [{k: v for k, v in step.items() if k != REMOTE} for step in plan["steps"]]
+    return {**plan, "steps": steps}
 
 
 # Lists of a plan that are written with a row a line.
@@ -67,6 +80,7 @@ _LISTS = (
     "steps",
     "calls",
     "joined",
+    REMOTE,
 )
 
 
@@ -193,7 +207,39 @@ class _PlanMaker:
         return self._worker(row.name, device, row.cores, "compute")
 
     def _step(self, step: Segment | Copy) -> dict[str, Any]:
-        return self._copy(step) if isinstance(step, Copy) else self._kernels(step)
+        if isinstance(step, Copy):
+            return self._copy(step)
+        if self.platform.devices[step.device].rpc is not None:
+            return self._remote(step)
+        return self._kernels(step)
+
+    def _remote(self, segment: Segment) -> dict[str, Any]:
+        """A segment on a board, which keeps the weights."""
+        device = segment.device
+        self._refuse_states(segment)
+        weights = [self._weight_of[value] for value in segment.constants]
+        places: dict[Any, dict[str, Any]] = {what: {"in": i} for i, what in enumerate(segment.ins)}
+        places |= {weight: {"constant": weight.name} for weight in weights}
+        places |= {root: {"out": i} for i, root in enumerate(segment.outs)}
+        _place_temporaries(self.split, segment, places, Joined())
+        return {
+            "kind": "call",
+            "name": f"{self.platform.names[device]}/{segment.name}",
+            "function": REMOTE,
+            "worker": self._computing(device),
+            "ins": [self._slot(root, device) for root in segment.ins],
+            "outs": [self._slot(root, device) for root in segment.outs],
+            REMOTE: [self._call(self.split.main.calls[i], places) for i in segment.calls],
+        }
+
+    def _refuse_states(self, segment: Segment) -> None:
+        states = states_of(self.split.main)
+        kept = [root for root in segment.ins if root.call is None and root.index in states]
+        if kept:
+            raise PlatformError(
+                f"device {self.platform.names[segment.device]!r} is reached by RPC and keeps no "
+                f"states, but is to keep {self._name(kept[0])!r}; place its task elsewhere"
+            )
 
     def _kernels(self, segment: Segment) -> dict[str, Any]:
         device = segment.device
@@ -232,7 +278,7 @@ class _PlanMaker:
         made = {Root(i, k) for i in segment.calls for k in range(len(main.calls[i].outputs))}
         return find_joined(main, segment.calls, made.difference(places), starts)
 
-    def _call(self, call: KernelCall, places: Mapping[Any, Mapping[str, int]]) -> dict[str, Any]:
+    def _call(self, call: KernelCall, places: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
         main = self.split.main
         args = []
         for expr, constant in zip(call.args, main.constants(call), strict=True):
@@ -276,7 +322,7 @@ class _PlanMaker:
 
 
 def _place_temporaries(
-    split: Split, segment: Segment, places: dict[Any, dict[str, int]], joined: Joined
+    split: Split, segment: Segment, places: dict[Any, dict[str, Any]], joined: Joined
 ) -> int:
     """Add the offsets of what a segment keeps to itself to `places`; returns the arena's bytes."""
     main = split.main

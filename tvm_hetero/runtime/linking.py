@@ -1,0 +1,74 @@
+"""From compiled kernels to a shared library, for this machine or for a board of another kind.
+
+What LLVM compiles for another processor this machine's linker cannot link. A cross compiler of the
+target's own triple can (``aarch64-linux-gnu-g++``, a package of most distributions).
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_hetero.errors import PlatformError
+
+if TYPE_CHECKING:
+    from tvm.target import Target
+
+# Other names of this machine's own architecture, in triples.
+_ALIKE = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64"}
+
+
+def export_library(built: Any, path: Path, target: Target) -> None:
+    """Link what `tvm.tirx.build` gave into a library that the target's machine can load.
+
+    Raises
+    ------
+    PlatformError
+        If no linker for it is here.
+    """
+    import tvm
+
+    executable = tvm.runtime.Executable(built)
+    linker = linker_of(target)
+    if linker is None:
+        executable.export_library(str(path))
+    else:
+        from tvm.support import cc
+
+        executable.export_library(str(path), fcompile=cc.cross_compiler(linker))
+
+
+def linker_of(target: Target) -> str | None:
+    """The compiler that links for a target; None where TVM's own choice does.
+
+    Raises
+    ------
+    PlatformError
+        If no linker for it is here.
+    """
+    triple = _triple(target)
+    architecture = triple.split("-")[0]
+    if not triple or _plain(architecture) == _plain(platform.machine()):
+        return None
+    # Compilers leave out who made the machine: aarch64-unknown-linux-gnu.
+    parts = [part for part in triple.split("-") if part not in ("unknown", "pc", "none")]
+    names = [f"{'-'.join(parts)}-{compiler}" for compiler in ("g++", "gcc")]
+    for name in names:
+        if found := shutil.which(name):
+            return found
+    raise PlatformError(
+        f"kernels for {triple!r} cannot be linked here: there is no {names[0]} on the PATH; "
+        f"install the cross compiler (Debian: g++-{'-'.join(parts).replace('_', '-')})"
+    )
+
+
+def _triple(target: Target) -> str:
+    """The triple of the processor that loads the library: the host's, if the target has one."""
+    host = target.host if target.host is not None else target
+    return str(host.attrs.get("mtriple", "") or "")
+
+
+def _plain(architecture: str) -> str:
+    return _ALIKE.get(architecture.lower(), architecture.lower())
