@@ -17,7 +17,7 @@ import transformers
 import tvm_hetero
 from tests.decoders import FAMILIES, tiny
 from tests.models import two_cpus
-from tvm_hetero.errors import ArtifactError, ModelError, UsageError
+from tvm_hetero.errors import ArtifactError, InfeasibleError, ModelError, UsageError
 from tvm_hetero.generation.sampling import Sampling
 from tvm_hetero.platform import Platform
 from tvm_hetero.runtime import decoder_build
@@ -260,6 +260,18 @@ def test_options_that_do_not_fit_the_model(folders, tmp_path):
         decoder_facts(tmp_path, DecoderOptions())
     facts = decoder_facts(folders / "gpt2", DecoderOptions())
     assert (facts.length, facts.chunk, facts.eos) == (64, 32, (95,))
+
+
+def test_caches_of_all_groups_count_as_memory(folders, tmp_path):
+    platform = described(two_cpus())
+    small = tuple(replace(device, memory=32 * 2**20) for device in platform.devices)
+    options = DecoderOptions(batch=3, length=LENGTH, chunk=1, groups=4000)
+    with pytest.raises(InfeasibleError, match="memory"):
+        build_decoder(
+            folders / "gpt2", replace(platform, devices=small), tmp_path / "net.hetero", options,
+            cost_model="analytical", measure=False,
+        )  # fmt: skip
+    assert not (tmp_path / "net.hetero").exists()
 
 
 def test_a_device_that_keeps_caches_to_itself(built):

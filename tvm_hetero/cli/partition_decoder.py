@@ -90,7 +90,7 @@ def partition_decoder(
         made[name] = result, executable
         return executable
 
-    facts = make_decoder(folder, output, options, kind, make)
+    facts = make_decoder(folder, output, options, kind, make, len(platform.devices))
     if json_output:
         parts = {
             name: partition_json(*both, steps.seconds, output / name) for name, both in made.items()

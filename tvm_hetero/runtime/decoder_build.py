@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.passes.states import STATE_SETS
 from tvm_hetero.problem import Objective
 from tvm_hetero.runtime.batches import split_element
 from tvm_hetero.runtime.decoder_folder import (
@@ -49,7 +50,7 @@ class DecoderOptions:
     batch : sequences that are stepped together.
     length : rows of the caches; None: what the model was made for, at most `LENGTH`.
     chunk : tokens of a prefill; None: `CHUNK`, or fewer in short caches; 1: none.
-    groups : groups of `batch` slots; None: one, or as many as devices work in a throughput plan.
+    groups : groups of `batch` slots; None: one, or for throughput as many as there are devices.
     shards : parts of each layer's attention and feed-forward network.
     weights : their type, one of `WEIGHTS`.
     """
@@ -108,22 +109,26 @@ def build_decoder(
         executable = build(placed.module)
         return decide(executable) if measure else executable
 
-    return make_decoder(folder, path, options, objective, make)
+    return make_decoder(folder, path, options, objective, make, len(platform.devices))
 
 
 def make_decoder(
-    folder: Path, path: Path, options: DecoderOptions, kind: str, make: Maker
+    folder: Path, path: Path, options: DecoderOptions, kind: str, make: Maker, devices: int = 1
 ) -> DecoderFacts:
-    """As `build_decoder`, with `make` in the place of what builds a module."""
+    """As `build_decoder`, with `make` in the place of what builds a module for so many devices."""
     from tvm_hetero.frontends.huggingface import from_huggingface
 
     check_target(path)
-    facts = decoder_facts(folder, options)
+    groups = options.groups or (devices if kind == "throughput" else 1)
+    facts = decoder_facts(folder, replace(options, groups=groups))
 
     def part(name: str, tokens: int, batch: int) -> Executable:
         module = from_huggingface(
             folder, tokens=tokens, length=facts.length, shards=facts.shards, weights=facts.weights
         )
+        # Caches of all groups are there at once, which is more than those of one batch.
+        sets = groups if name == STEP else 1
+        module["main"] = module["main"].with_attr(STATE_SETS, sets)
         return make(name, module, Objective(kind, batch=batch))  # type: ignore[arg-type]
 
     executables = {STEP: part(STEP, 1, facts.batch)}
@@ -132,8 +137,6 @@ def make_decoder(
         if not _alike(executables[STEP], executables[PREFILL]):
             del executables[PREFILL]
             facts = replace(facts, chunk=1)
-    if options.groups is None and kind == "throughput":
-        facts = replace(facts, groups=_devices(executables[STEP]))
     save_decoder(path, facts, {name: each.save for name, each in executables.items()})
     return facts
 
@@ -169,11 +172,6 @@ def decoder_facts(folder: Path, options: DecoderOptions) -> DecoderFacts:
         shards=options.shards,
         source=dict(config.source),
     )
-
-
-def _devices(executable: Executable) -> int:
-    """How many devices compute in the plan that runs."""
-    return max(1, len(executable.variants[executable.default].libraries))
 
 
 def _alike(step: Executable, prefill: Executable) -> bool:
