@@ -6,11 +6,12 @@ which cache's; the caches become states (`tvm_hetero.passes.states`), which are 
 
 What it cannot do
     The update of a cache must be one operation on the cache itself, and the only one that reads it:
-    rows written along one axis (``index_copy``, ``index_put``, ``cache[:, :, rows] = k``), or
-    ``where``. Whatever then reads the cache reads a copy (`tvm_hetero.kernels.updates`), which
-    costs a step the reading and writing of each cache once more. Shapes are fixed; programs with
-    branches that hang on data are refused, as are operators that TVM does not import. A program
-    that gives the logits of all rows of a chunk computes the head for all of them.
+    rows written along one axis (``index_copy``, ``index_put``, ``cache[:, :, rows] = k``),
+    ``where``, or attention as a whole (`torch_attention.attend`). But for the last of them,
+    whatever then reads the cache reads a copy (`tvm_hetero.kernels.updates`), which costs a step
+    the reading and writing of each cache once more. Shapes are fixed; programs with branches that
+    hang on data are refused, as are operators that TVM does not import. A program that gives the
+    logits of all rows of a chunk computes the head for all of them.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.huggingface.operators import pick
 from tvm_hetero.frontends.onnx.names import identifier, nearest, printable
+from tvm_hetero.kernels.attention import attend
 from tvm_hetero.kernels.updates import update_rows, update_where
 from tvm_hetero.passes.dataflow import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.states import RANGES, STATES
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 MODEL_NAME = "hetero_model_name"
 _ROWS, _WHERE = "index_put.default", "where.self"
+# `torch_attention.attend`, and before which of its arguments the caches are: item 1 is argument 4.
+_ATTEND, _CACHES = "attend.default", 3
 _COPIES = ("clone.default", "alias.default", "detach.default")
 
 
@@ -185,14 +189,19 @@ def _update(state: Any, outputs: Sequence[Any], name: str, at: int) -> _Update:
     while len(readers) == 1 and _name_of(readers[0]) in _COPIES:
         (read,) = readers
         readers = list(read.users)
-    if readers != [node] or _name_of(node) not in (_ROWS, _WHERE):
-        raise ModelError(
-            f"the state '{name}' is read by {', '.join(map(_name_of, readers)) or 'nothing'}, and "
-            f"output {at} is what {_name_of(node)} gives; expected one operation that reads the "
-            "state and gives what it is afterwards: index_copy, index_put along one axis, or where"
-        )
-    place = list(node.args).index(read)
-    return _Update(state, node, place, _axis(name, node) if _name_of(node) == _ROWS else None)
+    if _name_of(node) == "getitem" and _name_of(node.args[0]) == _ATTEND:
+        base, item = node.args
+        if readers == [base] and base.args.index(read) == _CACHES + item and len(node.users) == 1:
+            return _Update(state, base, _CACHES + item, None)
+    elif readers == [node] and _name_of(node) in (_ROWS, _WHERE):
+        axis = _axis(name, node) if _name_of(node) == _ROWS else None
+        return _Update(state, node, list(node.args).index(read), axis)
+    raise ModelError(
+        f"the state '{name}' is read by {', '.join(map(_name_of, readers)) or 'nothing'}, and "
+        f"output {at} is what {_name_of(node)} gives; expected one operation that reads the "
+        "state and gives what it is afterwards: index_copy, index_put along one axis, where, or "
+        "tvm_hetero.frontends.torch_attention.attend"
+    )
 
 
 def _axis(name: str, node: Any) -> int:
@@ -215,21 +224,33 @@ def _import(program: Any, updates: Sequence[_Update]) -> tvm.IRModule:
     """The program in Relax, with kernels that update states in place."""
     from tvm.relax.frontend.torch import from_exported_program
 
-    by_node = {update.node.name: update for update in updates}
+    found: dict[str, list[_Update]] = {}
+    for update in updates:
+        found.setdefault(update.node.name, []).append(update)
 
     def converter(fallback: str) -> Callable[[Any, Any], relax.Expr]:
         def convert(node: Any, importer: Any) -> relax.Expr:
-            update = by_node.get(node.name)
-            return getattr(importer, fallback)(node) if update is None else _emit(update, importer)
+            if node.name not in found:
+                return getattr(importer, fallback)(node)
+            return _emit(found[node.name][0], importer)
 
         return convert
 
-    kinds = {_ROWS: converter("_index_put"), _WHERE: converter("_where")}
+    def attention(node: Any, importer: Any) -> list[relax.Expr]:
+        if len(found.get(node.name, [])) != 2:
+            raise ModelError("attend() has caches that are no states; name all caches in states=")
+        return _emit_attention(node, importer)
+
+    kinds = {
+        _ROWS: converter("_index_put"), _WHERE: converter("_where"), _ATTEND: attention,
+    }  # fmt: skip
     try:
         with _quiet():
             return from_exported_program(
                 program, run_ep_decomposition=False, custom_convert_map=kinds
             )
+    except ModelError:
+        raise
     except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise ModelError(
@@ -254,8 +275,27 @@ def _emit(update: _Update, importer: Any) -> relax.Expr:
         source = bb.emit(relax.op.broadcast_to(args[2], whole))
         kernel = update_rows(shape, update.axis, rows, dtype, _dtype(index))
         given = [cache, index, source]
-    name = bb.add_func(kernel, "update")
-    return bb.emit(relax.call_tir(name, relax.Tuple(given), relax.TensorType(shape, dtype)))
+    return _called(bb, kernel, "update", given, relax.TensorType(shape, dtype))
+
+
+def _emit_attention(node: Any, importer: Any) -> list[relax.Expr]:
+    """`torch_attention.attend` as the kernel that keeps its caches, and these caches."""
+    bb = importer.block_builder
+    q, k, v, position, keys, values, scale = importer.retrieve_args(node)
+    tokens, heads, size = _extents(q)
+    kv_heads, length, _ = _extents(keys)
+    rows = [bb.emit(relax.op.reshape(x, [tokens, -1])) for x in (q, k, v)]
+    place = bb.emit(relax.op.astype(relax.op.reshape(position, [1]), "int32"))
+    kernel = attend(heads, kv_heads, size, length, tokens, float(scale), dtype=_dtype(keys))
+    result = relax.TensorType([tokens, heads * size], "float32")
+    found = _called(bb, kernel, "attention", [*rows, place, keys, values], result)
+    return [bb.emit(relax.op.reshape(found, [tokens, heads, size])), keys, values]
+
+
+def _called(
+    bb: relax.BlockBuilder, kernel: tirx.PrimFunc, name: str, args: list[relax.Expr], ty: Any
+) -> relax.Expr:
+    return bb.emit(relax.call_tir(bb.add_func(kernel, name), relax.Tuple(args), ty))
 
 
 def _wrapped(core: tvm.IRModule, names: _Names, length: int) -> tvm.IRModule:
