@@ -33,23 +33,33 @@ _OF_TWO: Halves = ((0, 2), (1, 3))
 _OF_FOUR: tuple[Halves, Halves] = (((0, 1, 4, 5), (2, 3, 6, 7)), ((0, 2, 4, 6), (1, 3, 5, 7)))
 
 
-def folded(summands: Callable[[int], Summands], lanes: int) -> Summands:
-    """Vectors of sums across the lanes.
+def folded_parts(summands: Callable[[int], Summands], lanes: int) -> Summands:
+    """Vectors with as many sums to each part of 128 bits as it has lanes.
 
     Parameters
     ----------
     summands
-        Gives, for i of ``0 .. lanes - 1``, some vectors, and the statements that they need first.
+        Gives, for i of ``0 .. part - 1``, some vectors, and the statements that they need first.
     lanes
         Of each vector.
 
     Returns
     -------
-    As many vectors as ``summands`` gives, each the sums of those in its place, in the order of
-    i; and the statements that they need first. Two are added as soon as they are there, so that
-    few are alive at a time.
+    As many vectors as ``summands`` gives: in lane i of each part stands the sum of that part of
+    the i-th. And the statements that they need first. Two are added as soon as they are there, so
+    that few are alive at a time.
     """
-    return _folded(summands, 0, _levels(lanes))
+    part = min(_PART, lanes)
+    return _folded(summands, 0, [_within_parts(halves, part, lanes) for halves in _halves(part)])
+
+
+def folded(parts: Sequence[Sequence[Expr]], lanes: int) -> Summands:
+    """Vectors of sums across all lanes, of what `folded_parts` gave for the first few i's, the
+    next few, and so on.
+    """
+    part = min(_PART, lanes)
+    levels = [_whole_parts(halves, part) for halves in _halves(lanes // part)]
+    return _folded(lambda i: (parts[i], []), 0, levels)
 
 
 def _folded(summands: Callable[[int], Summands], first: int, levels: Sequence[Halves]) -> Summands:
@@ -66,13 +76,6 @@ def _folded(summands: Callable[[int], Summands], first: int, levels: Sequence[Ha
         sums.append(total)
         binds.append(bind)
     return sums, [*statements, *more, *binds]
-
-
-def _levels(lanes: int) -> list[Halves]:
-    """The halves of each step, as lanes of the first vector and then of the second."""
-    part = min(_PART, lanes)
-    inside = [_within_parts(halves, part, lanes) for halves in _halves(part)]
-    return inside + [_whole_parts(halves, part, lanes) for halves in _halves(lanes // part)]
 
 
 def _halves(units: int) -> list[Halves]:
@@ -93,7 +96,9 @@ def _within_parts(halves: Halves, part: int, lanes: int) -> Halves:
     return spread(halves[0]), spread(halves[1])
 
 
-def _whole_parts(halves: Halves, part: int, lanes: int) -> Halves:
+def _whole_parts(halves: Halves, part: int) -> Halves:
+    """Whole parts of both vectors."""
+
     def spread(half: Sequence[int]) -> list[int]:
         return [unit * part + lane for unit in half for lane in range(part)]
 

@@ -132,3 +132,13 @@ def function(
 
 def _all(buffer: tirx.Var) -> Any:
     return tirx.BufferRegion(buffer, [range_of(0, int(extent)) for extent in buffer.ty.shape])
+
+
+def ramp(first: Expr, lanes: int) -> Expr:
+    """The indices of a vector."""
+    return first if lanes == 1 else tirx.Ramp(first, tirx.const(1, str(first.ty.dtype)), lanes)
+
+
+def spread(value: Expr, lanes: int) -> Expr:
+    """A vector of one value."""
+    return value if lanes == 1 else tirx.Broadcast(value, lanes)

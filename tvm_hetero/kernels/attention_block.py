@@ -1,0 +1,177 @@
+"""A block of queries of attention on a CPU: how the work is divided, and what it needs.
+
+Scores, powers and values (`attention_scores`, `attention_powers`, `attention_values`) are written
+for one block of the queries of one head of keys.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tvm_ffi
+from tvm import tirx
+
+from .attention_parts import Attention, Tensors, row_of
+from .prefetch import DISTANCE, LINE, ask
+from .statements import tensor, whole
+
+if TYPE_CHECKING:
+    from .facts import VectorUnit
+
+    Expr = Any
+
+# Below every score.
+LOWEST = -3.0e38
+# Queries that meet a tile of keys while it is near.
+_BLOCK = 16
+# Bytes of values that stay in the first cache.
+_NEAR = 1 << 14
+# Share of the registers that hold sums of values, and registers for each query that reads a key
+# together with others.
+_SUMS, _KEYS = 0.5, 16
+# Keys whose products are folded to one vector before the next ones are read.
+_TOGETHER = 4
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How the work is divided.
+
+    Attributes
+    ----------
+    lanes
+        Of a vector along a head; rows of a tile of keys.
+    keys
+        Rows of a tile that are read together.
+    along
+        Lanes of a vector along scores.
+    block
+        Queries that are computed together; the last block may repeat the last one.
+    few
+        Queries that read a key once.
+    together
+        Queries whose sums of values are in registers at once.
+    stretch
+        Rows of values that pass meanwhile.
+    """
+
+    lanes: int
+    keys: int
+    along: int
+    block: int
+    few: int
+    together: int
+    stretch: int
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """What a block of queries needs.
+
+    Attributes
+    ----------
+    query
+        The queries as they are used.
+    scores
+        Scores, then powers; whole vectors of them.
+    folds
+        For each few queries, products of some keys that are folded half.
+    result
+        Sums of values of all queries.
+    sums
+        Those of the few queries in registers, one buffer each.
+    lanes
+        A largest value and a sum for each lane.
+    few
+        For each query the largest score, and one over the sum of powers.
+    """
+
+    query: tirx.Var
+    scores: tirx.Var
+    folds: tirx.Var
+    result: tirx.Var
+    sums: list[tirx.Var]
+    lanes: tirx.Var
+    few: tirx.Var
+
+    @property
+    def buffers(self) -> list[tirx.Var]:
+        """All of them."""
+        first = [self.query, self.scores, self.folds, self.result]
+        return [*first, *self.sums, self.lanes, self.few]
+
+
+def sizes_of(a: Attention, unit: VectorUnit) -> Sizes:
+    """How the work is divided for a vector unit."""
+    lanes = math.gcd(a.size, unit.lanes)
+    block = min(a.rows * a.group, _BLOCK)
+    most = max(1, int(_SUMS * unit.registers) // max(1, a.size // lanes))
+    together, few = _divisor(block, most), _divisor(block, unit.registers // _KEYS)
+    rows = a.length if together == block else max(1, _NEAR // (4 * a.size))
+    keys = min(_TOGETHER, lanes)
+    return Sizes(lanes, keys, unit.lanes, block, few, together, min(rows, a.length))
+
+
+def scratch_for(a: Attention, sizes: Sizes) -> Scratch:
+    """Fresh buffers."""
+    padded = -(-a.length // sizes.along) * sizes.along
+    return Scratch(
+        tensor("query", [sizes.block, a.size]),
+        tensor("scores", [sizes.block, padded]),
+        tensor("folds", [sizes.few, sizes.lanes // sizes.keys, sizes.lanes], scope="local"),
+        tensor("result", [sizes.block, a.size]),
+        [tensor(f"sums_{m}", [a.size], scope="local") for m in range(sizes.together)],
+        tensor("lanes", [2, sizes.along], scope="local"),
+        tensor("few", [2, sizes.block], scope="local"),
+    )
+
+
+def _divisor(n: int, most: int) -> int:
+    return max(d for d in range(1, min(n, most) + 1) if n % d == 0)
+
+
+@dataclass(frozen=True)
+class Block:
+    """The ``b``-th block of queries of the head of keys ``g``; ``first`` is the first new row."""
+
+    a: Attention
+    tensors: Tensors
+    sizes: Sizes
+    scratch: Scratch
+    first: Expr
+    g: Expr
+    b: Expr
+
+    def number(self, n: Expr) -> Expr:
+        """Which query of its head of keys the ``n``-th of the block is."""
+        number, last = self.b * self.sizes.block + n, self.a.rows * self.a.group - 1
+        return number if (last + 1) % self.sizes.block == 0 else tirx.min(number, whole(last))
+
+    def place(self, n: Expr) -> tuple[Expr, Expr]:
+        """The row and the first column that a query stands in."""
+        query, group = self.number(n), self.a.group
+        return query // group, (self.g * group + query % group) * self.a.size
+
+    def row(self, n: Expr) -> Expr:
+        """The last row that a query sees."""
+        return row_of(self.a, self.first, self.number(n) // self.a.group)
+
+    def ask(self, cache: tirx.Var, row: Expr, part: Expr, parts: int) -> list[tirx.Stmt]:
+        """Ask for one of some parts of a row that is needed later.
+
+        Few lines at a time: a core has so many misses under way and no more.
+        """
+        lines = range(0, self.a.size, LINE * self.a.size // self._row_bytes)
+        each = -(-len(lines) // parts)
+        return [ask(cache, [self.g, row, (part * each + i) * lines.step]) for i in range(each)]
+
+    @property
+    def ahead(self) -> int:
+        """Rows of a cache that are asked for before they are needed."""
+        return -(-DISTANCE // self._row_bytes)
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.a.size * int(tvm_ffi.dtype(self.a.dtype).bits) // 8
