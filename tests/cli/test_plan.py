@@ -39,7 +39,8 @@ def test_json_for_machines() -> None:
     )  # fmt: skip
     found = json.loads(result.out)
     assert found["in_flight"] >= 1 and found["batch"] == 8
-    assert found["tokens_per_second"] == pytest.approx(
+    assert found["tokens_per_second"] <= 1.01 * found["tokens_per_second_at_best"]
+    assert found["tokens_per_second_at_best"] == pytest.approx(
         8 / max(found["period"], found["pass_seconds"] / found["in_flight"])
     )
     assert found["parameters"]["weights"] == "int8"

@@ -30,6 +30,7 @@ from tvm_hetero.cli import (
     run,
     schedule,
     show,
+    simulate,
     solvers,
     tune,
     zoo,
@@ -125,6 +126,7 @@ app.command("generate")(generate.generate)
 app.command("bench")(bench.bench)
 app.command("problem")(problem.problem)
 app.command("plan")(plan.plan)
+app.command("simulate")(simulate.simulate)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
 app.command("show")(show.show)

@@ -7,10 +7,13 @@ exclusive link) of it. With G batches in flight, each with keys and values of it
     tokens a second            B / max(T, L / G)
     seconds a token            max(L, G T)          of every sequence, while all batches are full
 
-For latency L is minimised, and G is 1 unless asked for. For throughput T is, and G is the least
-number with G T >= L, by which the busiest device never waits. Caches of G B sequences have to be in
-memory, so G changes the problem and the plan changes G: plan, count, plan again        -> `_filled`
-Where memory ends this, the tokens a second are those of the largest G that fits.
+at best: batches also wait for each other where their ways cross. What is left is found by playing
+the plan with all batches full (`tvm_hetero.planning.service.steady_rate`)              -> `_played`
+
+For latency L is minimised, and G is 1 unless asked for. For throughput T is, and G grows from the
+least number with G T >= L until what is played comes near B / T. Caches of G B sequences have to
+be in memory, so G changes the problem and the plan changes G: plan, play, plan again   -> `_filled`
+Where memory ends this, it is the G that fits and makes most tokens.
 
 Solvers are asked in turn until the gap is small enough: counting devices that are alike, which
 closes most clusters within seconds; shares of a batch; then everything that suits      -> `_solved`
@@ -27,11 +30,12 @@ from typing import Any, Literal
 
 from tvm_hetero import zoo
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
-from tvm_hetero.objective import loads
+from tvm_hetero.objective import loads, makespan
+from tvm_hetero.planning.route import in_order, route_of
+from tvm_hetero.planning.service import Service, steady_rate
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.schedule import Schedule
-from tvm_hetero.simulate import simulate
 from tvm_hetero.solvers import Options, solve
 
 # Times that a plan is made again because it needs more batches in flight than it was made for, the
@@ -40,6 +44,11 @@ _ROUNDS = 8
 _ROUGH = 0.1
 _PART = 0.3
 _MOST_IN_FLIGHT = 4096
+# How far what is played may be behind before more batches are wanted.
+_NEAR = 1.02
+# Legs of batches that are played, about ten microseconds each, and rounds of all batches.
+_WORK = 200_000
+_LEAST_ROUNDS, _MOST_ROUNDS = 3, 12
 # Seconds that a solver needs to be worth asking.
 _LEAST = 0.05
 
@@ -80,9 +89,11 @@ class DecoderPlan:
 
     Attributes
     ----------
-    in_flight : batches whose caches have a place; needed : those that keep the busiest device busy.
+    in_flight : batches whose caches have a place.
     pass_seconds : one step of one batch through the plan; period : of the busiest device (or
         exclusive link).
+    played : tokens a second of a simulation with all batches full; None where it would take long,
+        and for a single batch, which waits for nobody.
     seconds : that planning took.
     """
 
@@ -92,22 +103,28 @@ class DecoderPlan:
     in_flight: int
     pass_seconds: float
     period: float
+    played: float | None = None
     seconds: float = 0.0
 
     @property
     def needed(self) -> int:
-        """Batches in flight with which the busiest device never waits."""
+        """Batches in flight with which the busiest device need not wait, the least number."""
         return batches_to_fill(self.pass_seconds, self.period)
+
+    @property
+    def at_best(self) -> float:
+        """Tokens a second if batches in flight waited for the busiest device only."""
+        return self.wish.batch / max(self.period, self.pass_seconds / self.in_flight)
 
     @property
     def tokens_per_second(self) -> float:
         """New tokens of all sequences together, all batches full."""
-        return self.wish.batch / max(self.period, self.pass_seconds / self.in_flight)
+        return self.at_best if self.played is None else self.played
 
     @property
     def seconds_per_token(self) -> float:
         """From one token of a sequence to its next, all batches full."""
-        return max(self.pass_seconds, self.in_flight * self.period)
+        return self.sequences / self.tokens_per_second
 
     @property
     def sequences(self) -> int:
@@ -155,16 +172,8 @@ def one_pass(problem: Problem, schedule: Schedule) -> float:
     """Seconds that one batch takes through a schedule, alone (L at the head of this file)."""
     if problem.objective.kind == "latency":
         return schedule.value
-    executions = in_order(problem, schedule)
-    return max((e.end for e in executions), default=0.0)
-
-
-def in_order(problem: Problem, schedule: Schedule) -> tuple[Any, ...]:
-    """The executions of one batch with the times that it takes alone, in topological order."""
-    rank = {task: i for i, task in enumerate(problem.graph.topological_order)}
-    order = sorted(schedule.executions, key=lambda e: (rank[e.task], e.elements))
-    alone = problem.with_objective(Objective("latency", problem.batch))
-    return simulate(alone, [(e.task, e.device, e.elements) for e in order]).executions
+    steps = [(e.task, e.device, e.elements) for e in schedule.executions]
+    return makespan(in_order(problem, steps).executions)
 
 
 def _until(options: Options, deadline: float, part: float = 1.0) -> Options:
@@ -186,9 +195,24 @@ def _made(
         options = replace(options, start=start.schedule)
     schedule = _solved(problem, options)
     busy = loads(problem, schedule.executions, schedule.copies)
-    return DecoderPlan(
+    found = DecoderPlan(
         wish, problem, schedule, in_flight, one_pass(problem, schedule), max(busy.values())
     )
+    return replace(found, played=_played(found))
+
+
+def _played(plan: DecoderPlan) -> float | None:
+    """What a plan makes with all batches full: some rounds of all of them, after some others."""
+    if plan.in_flight == 1:
+        return None
+    route = route_of(plan.problem, plan.schedule)
+    rounds = int(_WORK / (plan.in_flight * len(route.legs)))
+    if rounds < _LEAST_ROUNDS:
+        return None
+    each = plan.sequences / plan.at_best
+    warmup, window = (min(rounds, most) / 3 * each for most in (_MOST_ROUNDS, 2 * _MOST_ROUNDS))
+    service = Service(route, plan.in_flight, plan.wish.batch)
+    return steady_rate(service, warmup + window, warmup)
 
 
 def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
@@ -200,7 +224,9 @@ def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
     best = _made(wish, 1, _until(quick, deadline, _PART))
     lacking = _most_batches(wish, best.problem) + 1
     for _ in range(_ROUNDS):
-        wanted = best.needed if best.needed < lacking else (best.in_flight + lacking) // 2
+        wanted = _wanted(best)
+        if wanted >= lacking:
+            wanted = (best.in_flight + lacking) // 2
         if wanted <= best.in_flight or time.monotonic() > deadline:
             break
         try:
@@ -213,6 +239,14 @@ def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
             break
         best = found
     return best
+
+
+def _wanted(plan: DecoderPlan) -> int:
+    """How many batches it would take, by what is known of this plan."""
+    if plan.in_flight < plan.needed or plan.played is None:
+        return plan.needed
+    lost = plan.at_best / plan.played
+    return plan.in_flight if lost < _NEAR else math.ceil(plan.in_flight * min(2.0, lost**2))
 
 
 def _most_batches(wish: Wish, one: Problem) -> int:

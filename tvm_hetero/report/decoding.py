@@ -74,13 +74,14 @@ def figures_table(plan: DecoderPlan) -> str:
     """Tokens, seconds, bound and gap, one a line."""
     schedule, kind = plan.schedule, plan.schedule.kind
     sequences = counted(plan.wish.batch, "sequence")
-    rows = [
+    rows: list[list[str]] = [
         ["predicted seconds a token", format_seconds(plan.seconds_per_token), "of one sequence"],
         [
             "predicted tokens a second",
             f"{plan.tokens_per_second:.4g}",
             f"{sequences} in each of {counted(plan.in_flight, 'batch', 'batches')} in flight",
         ],
+        *_at_best(plan),
         ["one batch alone", format_seconds(plan.pass_seconds), "through all devices"],
         ["busiest device", format_seconds(plan.period), "for each batch"],
         [
@@ -98,6 +99,12 @@ def figures_table(plan: DecoderPlan) -> str:
     return table(["figure", "value", "what"], rows)
 
 
+def _at_best(plan: DecoderPlan) -> list[list[str]]:
+    if plan.played is None:
+        return []
+    return [["... at best", f"{plan.at_best:.4g}", "if batches waited for the busiest device only"]]
+
+
 def _sentences(plan: DecoderPlan, counts: SymmetryCounts) -> list[str]:
     sentences = (_filling(plan), _sharing(plan.schedule), symmetry_text(counts))
     return [text for text in sentences if text]
@@ -107,10 +114,14 @@ def _filling(plan: DecoderPlan) -> str:
     """What batches in flight are good for here."""
     full = plan.wish.batch / plan.period if plan.period > 0 else math.inf
     if plan.in_flight >= plan.needed:
-        return f"In flight: {plan.in_flight}; the busiest device never waits."
+        return (
+            f"In flight: {plan.in_flight}; with fewer than {plan.needed} even the busiest device "
+            "would wait."
+        )
     return (
-        f"In flight: {plan.in_flight}; {plan.needed} would keep the busiest device busy and make "
-        f"up to {full:.4g} tokens a second, where memory has room for their caches (--in-flight)."
+        f"In flight: {plan.in_flight}; {plan.needed} or more would keep the busiest device busy "
+        f"and make up to {full:.4g} tokens a second, where memory has room for their caches "
+        "(--in-flight)."
     )
 
 
@@ -164,6 +175,7 @@ def decoder_plan_dict(plan: DecoderPlan) -> dict[str, Any]:
         "in_flight_needed": plan.needed,
         "seconds_per_token": plan.seconds_per_token,
         "tokens_per_second": plan.tokens_per_second,
+        "tokens_per_second_at_best": plan.at_best,
         "pass_seconds": plan.pass_seconds,
         "period": plan.period,
         "value": schedule.value,
