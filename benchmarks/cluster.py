@@ -65,27 +65,30 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[Row], list[Hop], 
     if asked.show:
         write_page(RESULTS, ROOT / "docs")
         return [], [], []
-    rows: list[Row] = []
-    kills: list[Kill] = []
-    hops: list[Hop] = []
-    with tempfile.TemporaryDirectory(prefix="tvm_hetero.cluster.") as folder:
-        model = write_model("tiny" if asked.small else "gpt2-small", Path(folder) / "model")
-        less = write_model("tiny", Path(folder) / "less")
-        most = max(asked.nodes)
-        with Cluster(description(most), silence=5.0) as cluster:
-            hops = measure_hops(
-                cluster, SIZES[:2] if asked.small else SIZES, 3 if asked.small else 15,
-                compiled=not asked.small,
-            )  # fmt: skip
-            print("\n".join(_hop_line(hop) for hop in hops))
-            network = measure_network(cluster)
-            for count in asked.nodes:
-                rows.append(_decoder(cluster, model, count, FREE if asked.small else network))
-                print(_line(rows[-1]), flush=True)
-            kills = _kills(cluster, less, most, asked.small)
-        print(summary(kills))
+    with Cluster(description(max(asked.nodes)), silence=5.0) as cluster:
+        found = measure(cluster, asked.nodes, asked.small)
     if asked.output is not None:
-        _write(asked.output, rows, hops, kills)
+        write(asked.output, *found)
+    return found
+
+
+def measure(
+    cluster: Cluster, counts: Sequence[int], small: bool
+) -> tuple[list[Row], list[Hop], list[Kill]]:
+    """Measure and print: decoders on the first nodes of a cluster, hops, and kills."""
+    rows: list[Row] = []
+    sizes, repeats = (SIZES[:2], 3) if small else (SIZES, 15)
+    hops = measure_hops(cluster, sizes, repeats, compiled=not small)
+    print("\n".join(_hop_line(hop) for hop in hops))
+    network = FREE if small else measure_network(cluster)
+    with tempfile.TemporaryDirectory(prefix="tvm_hetero.cluster.") as folder:
+        model = write_model("tiny" if small else "gpt2-small", Path(folder) / "model")
+        less = write_model("tiny", Path(folder) / "less")
+        for count in counts:
+            rows.append(_decoder(cluster, model, count, network))
+            print(_line(rows[-1]), flush=True)
+        kills = _kills(cluster, less, max(counts), small)
+    print(summary(kills))
     return rows, hops, kills
 
 
@@ -100,7 +103,14 @@ def summary(kills: Sequence[Kill]) -> str:
 
 def _decoder(cluster: Cluster, model: Path, count: int, network: tuple[float, float]) -> Row:
     groups = _AHEAD * count
-    step = placed(model, platform(count, network), tokens=1, batch=1, length=_LENGTH, groups=groups)
+    step = placed(
+        model,
+        platform(cluster.nodes[:count], network),
+        tokens=1,
+        batch=1,
+        length=_LENGTH,
+        groups=groups,
+    )
     begin = time.perf_counter()
     with ClusterDecoder(cluster, step, groups=groups) as decoder:
         placing = time.perf_counter() - begin
@@ -134,7 +144,7 @@ def _usage(cluster: Cluster, decoder: ClusterDecoder) -> list[float]:
 
 
 def _kills(cluster: Cluster, model: Path, count: int, small: bool) -> list[Kill]:
-    where = platform(count, FREE)
+    where = platform(cluster.nodes[:count], FREE)
     step = placed(model, where, tokens=1, batch=2, length=48, groups=2)
     prefill = placed(model, where, tokens=4, batch=1, length=48, groups=2)
     prompts = [[1, 2, 3], [4, 5, 6, 7, 8, 9], [10], [11, 12, 13, 14, 15], [16, 17]]
@@ -158,7 +168,8 @@ def _read(arguments: Sequence[str] | None) -> Any:
     return asked
 
 
-def _write(path: Path, rows: list[Row], hops: list[Hop], kills: list[Kill]) -> None:
+def write(path: Path, rows: list[Row], hops: list[Hop], kills: list[Kill]) -> None:
+    """Write what was measured."""
     write_document(
         path, "python -m benchmarks.cluster", map(asdict, rows),
         target=dict(detect_platform(1).devices[0].target or {}),

@@ -48,52 +48,55 @@ def main(model: Path | None = None, folder: Path | None = None) -> bool:
     file = place / "nodes.yaml"
     file.write_text(yaml.safe_dump({"format": "tvm-hetero/cluster/1", "nodes": nodes}))
     with Cluster(file, silence=3.0) as cluster:
-        for row in cluster.describe():
-            print(f"1. node {row['name']}: process {row['pid']}, cores {row['cores']}")
+        return tell(cluster, place, model)
 
-        # ------------------------------------------------------------ 2. its platform
-        # `survey` asks the nodes for their devices and measures what a tensor from one to the
-        # other takes (`tvm-hetero cluster FILE -o platform.yaml` writes the same).
-        platform = survey(cluster)
-        (network,) = platform.fabrics
-        print(f"2. devices {', '.join(platform.names)}; {1e6 * network.latency:.0f} us a hop")
-        # A model as small as this one would stay on one node. Let the network be free, so that
-        # the plan uses both; leave this out for a model that is worth it.
-        devices = tuple(replace(device, **CORE) for device in platform.devices)
-        free = (Fabric(None, 1e15, 0.0),)
-        platform = replace(
-            platform, devices=devices, fabrics=free, shared_cores=len(cores) < 2
-        )
 
-        # ------------------------------------------------------------ 3. a decoder for it
-        # Two groups of sequences, so that one node works on one while the other has the other.
-        options = DecoderOptions(batch=2, length=32, chunk=4, groups=2)
-        built = place / "decoder.hetero"
-        build_decoder(
-            model, platform, built, options, objective="throughput",
-            cost_model="analytical", time_limit=2, measure=False,
-        )  # fmt: skip
+def tell(cluster: Cluster, place: Path, model: Path, seconds: float = 2.0) -> bool:
+    """The story from when there is a cluster; `seconds` are what a solver may take."""
+    for row in cluster.describe():
+        print(f"1. node {row['name']}: process {row['pid']}, cores {row['cores']}")
 
-        # ------------------------------------------------------------ 4. tokens
-        with ClusterDecoder.load(cluster, built, patience=1.0) as decoder:
-            print(f"3. the plan uses {', '.join(decoder.nodes)}")
-            before = [each.tokens for each in decoder.generate(PROMPTS, TOKENS, stop=())]
-            for prompt, tokens in zip(PROMPTS, before, strict=True):
-                print(f"4. {prompt} -> {tokens}")
+    # ------------------------------------------------------------ 2. its platform
+    # `survey` asks the nodes for their devices and measures what a tensor from one to the
+    # other takes (`tvm-hetero cluster FILE -o platform.yaml` writes the same).
+    platform = survey(cluster)
+    (network,) = platform.fabrics
+    print(f"2. devices {', '.join(platform.names)}; {1e6 * network.latency:.0f} us a hop")
+    # A model as small as this one would stay on one node. Let the network be free, so that
+    # the plan uses both; leave this out for a model that is worth it.
+    devices = tuple(replace(device, **CORE) for device in platform.devices)
+    free = (Fabric(None, 1e15, 0.0),)
+    platform = replace(platform, devices=devices, fabrics=free)
 
-            # -------------------------------------------------------- 5. a node dies
-            # In the middle of a generation a process is killed. The caches that it had are gone:
-            # the plan is made again for what is left, and every sequence goes on from its tokens.
-            victim, told = decoder.nodes[-1], []
+    # ------------------------------------------------------------ 3. a decoder for it
+    # Two groups of sequences, so that one node works on one while the other has the other.
+    options = DecoderOptions(batch=2, length=32, chunk=4, groups=2)
+    built = place / "decoder.hetero"
+    build_decoder(
+        model, platform, built, options, objective="throughput",
+        cost_model="analytical", time_limit=seconds, measure=False,
+    )  # fmt: skip
 
-            def kill(sequence: int, token: int) -> None:
-                told.append((sequence, token))
-                if len(told) == TOKENS:
-                    os.kill(cluster.pid(victim), signal.SIGKILL)
+    # ------------------------------------------------------------ 4. tokens
+    with ClusterDecoder.load(cluster, built, patience=seconds) as decoder:
+        print(f"3. the plan uses {', '.join(decoder.nodes)}")
+        before = [each.tokens for each in decoder.generate(PROMPTS, TOKENS, stop=())]
+        for prompt, tokens in zip(PROMPTS, before, strict=True):
+            print(f"4. {prompt} -> {tokens}")
 
-            after = [each.tokens for each in decoder.generate(PROMPTS, TOKENS, stop=(), told=kill)]
-            print(f"5. killed {victim}; lost: {cluster.lost}")
-            print(f"6. the same tokens on {', '.join(decoder.nodes)}: {after == before}")
+        # -------------------------------------------------------- 5. a node dies
+        # In the middle of a generation a process is killed. The caches that it had are gone:
+        # the plan is made again for what is left, and every sequence goes on from its tokens.
+        victim, told = decoder.nodes[-1], []
+
+        def kill(sequence: int, token: int) -> None:
+            told.append((sequence, token))
+            if len(told) == TOKENS:
+                os.kill(cluster.pid(victim), signal.SIGKILL)
+
+        after = [each.tokens for each in decoder.generate(PROMPTS, TOKENS, stop=(), told=kill)]
+        print(f"5. killed {victim}; lost: {cluster.lost}")
+        print(f"6. the same tokens on {', '.join(decoder.nodes)}: {after == before}")
     return after == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tvm_hetero.discovery import detect_platform
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.partition import make_problem
 from tvm_hetero.passes.states import STATE_SETS
-from tvm_hetero.platform import Device, Fabric, Platform
+from tvm_hetero.platform import Fabric, Platform
 from tvm_hetero.problem import Objective
 from tvm_hetero.solvers import Options, solve
 
@@ -30,21 +31,17 @@ def description(count: int) -> Description:
     return Description(LOCAL, tuple(rows))
 
 
-def platform(count: int, network: tuple[float, float]) -> Platform:
+def platform(nodes: Sequence[str], network: tuple[float, float]) -> Platform:
     """A core for each node."""
     cores = sorted(os.sched_getaffinity(0))
     own = detect_platform(1, cores=cores[:1]).devices[0]
-    devices = [
-        replace(own, name=f"node{i}.cpu0", node=f"node{i}", cores=(cores[i % len(cores)],),
-                peak_flops=_FLOPS, bandwidth=_BANDWIDTH, launch=1e-6)
-        for i in range(count)
-    ]  # fmt: skip
-    fabrics = (Fabric(None, *network),) if count > 1 else ()
-    return Platform(tuple(_alike(devices)), (), fabrics, "nodes", len(cores) < count)
-
-
-def _alike(devices: list[Device]) -> list[Device]:
-    return [replace(device, memory=None) for device in devices]
+    roof = {"peak_flops": _FLOPS, "bandwidth": _BANDWIDTH, "launch": 1e-6, "memory": None}
+    devices = tuple(
+        replace(own, name=f"{node}.cpu0", node=node, cores=(cores[i % len(cores)],), **roof)
+        for i, node in enumerate(nodes)
+    )
+    fabrics = (Fabric(None, *network),) if len(nodes) > 1 else ()
+    return Platform(devices, (), fabrics, "nodes")
 
 
 def placed(

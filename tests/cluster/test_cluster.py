@@ -18,6 +18,7 @@ import pytest
 
 from benchmarks import cluster as benchmark
 from benchmarks.clusters import page
+from benchmarks.decoding.model import write_model
 from tests.cli.invoke import tvm_hetero
 from tests.cluster.clusters import nodes, planned
 from tests.decoders import tiny
@@ -159,22 +160,26 @@ def test_the_verbs(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_tutorial(cluster: Cluster, tmp_path: Path, capsys):
-    assert two_node_cluster.main(folder=tmp_path)
+    model = write_model("tiny", tmp_path / "model")
+    assert two_node_cluster.tell(cluster, tmp_path, model, seconds=0.3)
     told = capsys.readouterr().out
     assert "lost: {" in told and "the plan uses" in told and "True" in told
+    (lost,) = cluster.lost
+    cluster.revive(lost)
 
 
 def test_the_benchmark(cluster: Cluster, tmp_path: Path, capsys):
-    output = tmp_path / "cluster.json"
-    rows, hops, kills = benchmark.main(["--small", "--nodes", "2", "--output", str(output)])
-    assert [(row.nodes, row.groups) for row in rows] == [(2, 4)]
+    rows, hops, kills = benchmark.measure(cluster, [1, 2], small=True)
+    assert [(row.nodes, row.groups) for row in rows] == [(1, 2), (2, 4)]
     for row in rows:
         assert row.tokens_s > 0 and 0 < row.busy <= 1 and 0 <= row.communication < 1
     assert all(hop.call_s > hop.copy_s > 0 for hop in hops)
     assert [kill.equal for kill in kills] == [True]
-    document = json.loads(output.read_text(encoding="utf-8"))
+    assert len(cluster.nodes) == len(NODES)
+    benchmark.write(tmp_path / "cluster.json", rows, hops, kills)
+    document = json.loads((tmp_path / "cluster.json").read_text(encoding="utf-8"))
     text = page.SECTIONS["cluster"](document)
-    assert "| 2 | 4 |" in text and text.startswith("## ")
+    assert "| 1 | 2 |" in text and text.startswith("## ")
     ((_, wanted, reached, met),) = page.GOALS["cluster"](document)
     assert (wanted, reached, met) == ("all", "1 of 1", "yes")
 
