@@ -38,7 +38,7 @@ from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.survey import measure_network
 from tvm_hetero.discovery import detect_platform
 
-SIZES = [64, 24 * 2**10, 80 * 2**10, 2**20, 8 * 2**20]
+SIZES = [64, 24 * 2**10, 80 * 2**10, 2**20]
 GENERATIONS, KILLS = 50, 20
 _LENGTH, _TOKENS, _ALONE = 64, 24, 12
 _AHEAD = 2

@@ -6,6 +6,8 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +30,10 @@ class Hop:
 
 def measure_hops(cluster: Cluster, sizes: list[int], repeats: int, compiled: bool) -> list[Hop]:
     """A row for each size."""
+    graphs = compiled_hops(sizes, repeats) if compiled else [None] * len(sizes)
     return [
-        Hop(
-            nbytes,
-            hop_seconds(cluster, nbytes, repeats),
-            compiled_hop(nbytes, repeats) if compiled else None,
-            copy_seconds(nbytes, repeats),
-        )
-        for nbytes in sizes
+        Hop(nbytes, hop_seconds(cluster, nbytes, repeats), graph, copy_seconds(nbytes, repeats))
+        for nbytes, graph in zip(sizes, graphs, strict=True)
     ]
 
 
@@ -53,23 +51,36 @@ class Echo:
         return np.array(array)
 
 
-def compiled_hop(nbytes: int, repeats: int) -> float:
+def compiled_hops(sizes: list[int], repeats: int) -> list[float]:
     """Seconds of a hop between two actors in a compiled graph: a long chain less a short one."""
+    short, long = (_chained(hops, sizes, repeats) for hops in (_SHORT, _LONG))
+    return [(b - a) / (_LONG - _SHORT) for a, b in zip(short, long, strict=True)]
+
+
+def _chained(hops: int, sizes: list[int], repeats: int) -> list[float]:
+    """Seconds in which arrays of these sizes go through a compiled graph of so many hops."""
     ray = import_ray()
-    array = np.zeros(nbytes, np.uint8)
-    seconds = []
-    for hops in (_SHORT, _LONG):
-        actors = [ray.remote(Echo).options(num_cpus=0).remote() for _ in range(2)]
-        with ray.dag.InputNode() as value:
-            chained = value
-            for hop in range(hops):
-                chained = actors[hop % 2].echo.bind(chained)
-        graph = chained.experimental_compile()
+    from ray.dag import InputNode
+
+    actors = [ray.remote(Echo).options(num_cpus=0).remote() for _ in range(2)]
+    with InputNode() as value:
+        chained = value
+        for hop in range(hops):
+            chained = actors[hop % 2].echo.bind(chained)
+    graph = chained.experimental_compile()
+    found = []
+    for nbytes in sizes:
+        array = np.zeros(nbytes, np.uint8)
         for _ in range(10):
             ray.get(graph.execute(array))
-        seconds.append(_median(lambda graph=graph: ray.get(graph.execute(array)), 10 * repeats))
-        graph.teardown(kill_actors=True)  # or it waits for actors that wait for each other
-    return (seconds[1] - seconds[0]) / (_LONG - _SHORT)
+        once = partial(_through, ray, graph, array)
+        found.append(_median(once, 10 * repeats))
+    graph.teardown(kill_actors=True)  # or it waits for actors that wait for each other
+    return found
+
+
+def _through(ray: Any, graph: Any, array: np.ndarray) -> None:
+    ray.get(graph.execute(array))
 
 
 def _median(once: Callable[[], object], repeats: int) -> float:

@@ -51,7 +51,7 @@ def cluster() -> Cluster:
     if _running and _running[0].lost:
         _running.pop().close()
     if not _running:
-        _running.append(Cluster(Description("local", NODES), silence=1.5, beat=0.1))
+        _running.append(Cluster(Description("local", NODES), silence=3.0, beat=0.1))
     return _running[0]
 
 
