@@ -42,16 +42,16 @@ def model(name: str, **changes: Any) -> Any:
 
 
 def test_an_exported_decoder_gives_what_it_gave():
-    made, tokens = model("Qwen3", head_dim=8), 3
+    made, tokens = model("Qwen3", head_dim=8, num_hidden_layers=1), 3
     implementation = made.config._attn_implementation
     program, states = export_transformers(made, length=LENGTH, tokens=tokens)
     assert made.config._attn_implementation == implementation
     wanted = expected(made, TOKENS)
     main = LowerToTasks([TARGET])(from_exported(program, states=states, length=LENGTH))
     readers = state_readers(read_main(main))
-    assert len(readers) == 4 and len(set(readers.values())) == 2  # attention itself, no copies
+    assert len(readers) == 2 and len(set(readers.values())) == 1  # attention itself, no copies
     run = relax.VirtualMachine(tvm.compile(scheduled(main, TARGET), TARGET), tvm.cpu())["main"]
-    shapes = [[int(e) for e in p.ty.shape] for p in main["main"].params[-4:]]
+    shapes = [[int(e) for e in p.ty.shape] for p in main["main"].params[-2:]]
     caches = [tvm.runtime.tensor(np.full(shape, np.nan, np.float32)) for shape in shapes]
     for row in range(0, len(TOKENS), tokens):
         given = TOKENS[row : row + tokens]

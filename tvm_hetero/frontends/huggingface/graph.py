@@ -2,8 +2,8 @@
 
 A family (`gpt2`, `rotated`) walks over its layers and asks for parts; each is emitted here, with
 its weights as constants. Matrices stand in the graph as they are stored, as ``[out, in]`` or
-``[in, out]``: turning them, and casting them to float32, is folded when they are packed, so that
-no copy is made for it here.
+``[in, out]`` and in the type in which they are stored: turning them is folded when they are packed,
+and kernels widen them as they read, so that no copy is made for it.
 """
 
 from __future__ import annotations
@@ -162,14 +162,12 @@ class Graph:
     def _product(self, x: relax.Expr, matrix: Array, bits: int | None) -> relax.Expr:
         group = math.gcd(matrix.shape[0], GROUP)
         if bits is None or group < _LEAST_GROUP:
-            return self.bb.emit(relax.op.matmul(x, self._matrix(matrix)))
+            return self.bb.emit(relax.op.matmul(x, self._matrix(matrix), out_dtype="float32"))
         return self.bb.emit(groupwise_dense(self.bb, x, quantize(matrix, bits, group)))
 
     def _matrix(self, matrix: Array) -> relax.Expr:
         turned = not matrix.flags.c_contiguous and matrix.T.flags.c_contiguous
         value = constant(matrix.T if turned else matrix)
-        if matrix.dtype != np.float32:
-            value = self.bb.emit(relax.op.astype(value, "float32"))
         return self.bb.emit(relax.op.permute_dims(value)) if turned else value
 
 
