@@ -41,6 +41,7 @@ EXTRAS = {
     # Boards that speak TVM's RPC: their servers and trackers need these, their users nothing.
     "rpc": ["cloudpickle", "psutil", "tornado"],
     "torch": ["torch>=2.6"],  # programs of torch.export
+    "text": ["tokenizers"],  # prompts as text, where a model's folder has tokenizer.json
     "test": [
         "cloudpickle", "hypothesis", "mypy", "onnxruntime", "psutil", "pytest", "pytest-xdist",
         "ray>=2.50", "ruff", "torch==2.13.0", "tornado", "transformers>=5", "types-PyYAML",

@@ -6,12 +6,12 @@
     python -m benchmarks.decode --show             writes docs/performance.md
 
 A model of the shape of GPT-2 small with random weights, greedily, prompts of 32 tokens. Sides: one
-core; two devices of a core each, once with two groups of sequences in flight (a throughput plan:
+core; two devices of a core each, once with three groups of sequences in flight (a throughput plan:
 each device has a part of the model) and once with one group (a latency plan: both devices work on
-each of its layers, which are in two halves); one
-device that has both cores; PyTorch (transformers, its cache, a plain loop) with one and two
-threads. A batch is the sequences of a group. All sides of a weight type and a batch run in turns.
-Goal: two devices at batch 8 give at least 1.8 times the tokens of one.
+each layer, which is in two halves); one device that has both cores; PyTorch (transformers, its
+cache, a plain loop) with one and two threads. A batch is the sequences of a group. All sides of a
+weight type and a batch run in turns. Goal: two devices at batch 8 give at least 1.8 times the
+tokens of one.
 
 How much rounded weights cost is measured too: logits beside those of transformers in float32, on
 random texts that are given token by token.
@@ -140,7 +140,7 @@ def _read(arguments: Sequence[str] | None) -> tuple[Settings, Path | None, bool]
     batches = tuple(map(int, asked.batches.split(","))) if asked.batches else numbers
     sides = tuple(asked.sides.split(";")) if asked.sides else (*SIDES, *PYTORCH)
     if asked.small:
-        few = ("one core", "two devices, two groups", "PyTorch, 1 thread")
+        few = ("one core", "two devices, three groups", "PyTorch, 1 thread")
         return Settings("tiny", weights, batches, few, True, **_SMALL), output, asked.show
     settings = Settings("gpt2-small", weights, batches, sides, False, rounds=asked.rounds)
     return settings, output, asked.show

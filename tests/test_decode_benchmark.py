@@ -13,7 +13,7 @@ from benchmarks.decoding import page
 def test_decode_small(tmp_path, capsys):
     rows, (exact,) = decode.main(["--small", "--output", str(tmp_path / "decode.json")])
     document = json.loads((tmp_path / "decode.json").read_text(encoding="utf-8"))
-    sides = ["one core", "two devices, two groups", "PyTorch, 1 thread"]
+    sides = ["one core", "two devices, three groups", "PyTorch, 1 thread"]
     assert [row.side for row in rows] == [row["side"] for row in document["rows"]] == sides
     assert all(0 < row.tokens_s <= row.best_s for row in rows)
     assert all(row.prompt_s > 0 for row in rows)
@@ -39,7 +39,7 @@ FOUND = {
     "model": "net", "prompt": 8, "length": 40, "rounds": 3, "torch": "9.9", "machine": "a machine",
     "cores": 2, "load": 0.5, "versions": {"tvm": "1"}, "target": {"mcpu": "znver5"},
     "rows": [
-        _row("one core", 10.0), _row("two devices, two groups", 17.0),
+        _row("one core", 10.0), _row("two devices, three groups", 17.0),
         _row("two devices, halves of layers", 19.0), _row("one core", 5.0, 1),
     ],
     "accuracy": [{"weights": "int8", "error": 0.0123, "same": 0.9, "tokens": 64}],

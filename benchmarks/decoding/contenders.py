@@ -61,7 +61,7 @@ class Side:
 
 SIDES = {
     "one core": Side("one core", "latency"),
-    "two devices, two groups": Side("two devices", "throughput", groups=2, shards=2),
+    "two devices, three groups": Side("two devices", "throughput", groups=3, shards=2),
     "two devices, halves of layers": Side("two devices", "latency", shards=2),
     "one device of two cores": Side("two cores", "latency"),
 }

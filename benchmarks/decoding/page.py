@@ -40,10 +40,10 @@ def _decode(document: Document) -> str:
         f"{document['model']} with random weights, prompts of {document['prompt']} tokens, caches "
         f"of {document['length']}; the steady state of greedy decoding, tokens of all sequences a "
         f"second, median of {document['rounds']} turns (best in brackets). A batch is the "
-        "sequences of a group; *two groups* are in flight together on two devices of a core each, "
-        "which have a part of the model each; with *halves of layers* both devices work on every "
-        "layer. *Prompt* is tokens of the prompts a second, *same* the share of generated tokens "
-        f"that are those of one core. PyTorch {document['torch']}.", "",
+        "sequences of a group; *three groups* are in flight together on two devices of a core "
+        "each, which have a part of the model each; with *halves of layers* both devices work on "
+        "every layer. *Prompt* is tokens of the prompts a second, *same* the share of generated "
+        f"tokens that are those of one core. PyTorch {document['torch']}.", "",
         machine(document), "",
     ]  # fmt: skip
     heads = ["batch", "side", "tokens/s", "predicted", "over one core", "prompt", "same", "others"]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tokenizers
 
 from tests.cli.invoke import tvm_hetero
 from tests.decoders import tiny
@@ -94,7 +95,7 @@ def test_drawn_tokens_hang_on_the_seed(net):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give the prompts: --prompt-ids"),
+        ([], "give prompts: --prompt-ids"),
         (["--prompt-ids", "1 x"], "--prompt-ids '1 x': expected token ids"),
         (["--prompt-ids", ""], "expected token ids"),
         (["--prompt-ids", "1 96"], "prompt 0: there is no token 96; expected 0 to 95"),
@@ -117,6 +118,28 @@ def test_a_file_of_prompts_that_is_none(net, tmp_path, text):
     outcome = tvm_hetero("generate", net, "--prompts", tmp_path / "p.json")
     assert outcome.status == 2
     assert 'expected {"prompts": [[1, 2, 3], ...]}' in outcome.err
+
+
+def test_prompts_as_text(net, folder, tmp_path):
+    words = {f"w{n}": n for n in range(96)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    target = folder / "gpt2" / "tokenizer.json"
+    arguments = ("generate", net, "--prompt", "w1 w2 w3", "--max-new-tokens", 6)
+    assert "there is no" in tvm_hetero(*arguments).err
+    try:
+        made.save(str(target))
+        outcome, told = tvm_hetero(*arguments), tvm_hetero(*arguments, "--json")
+        target.write_text("{}")
+        assert "is no tokenizer" in tvm_hetero(*arguments).err
+    finally:
+        target.unlink()
+    (tokens,) = expected(net, [[1, 2, 3]], 6)
+    text = " ".join(f"w{token}" for token in tokens)
+    assert text in outcome.out
+    assert json.loads(told.out)["sequences"][0]["text"] == text
+    both = tvm_hetero(*arguments, "--prompt-ids", "1")
+    assert both.status == 2
 
 
 def test_show_tells_what_a_decoder_is(net):

@@ -16,9 +16,11 @@ from tvm_hetero.cli.console import Steps
 from tvm_hetero.errors import RunError, UsageError
 
 if TYPE_CHECKING:
+    from tvm_hetero.cli.text import Tokenizer
     from tvm_hetero.generation.generate import Generation
     from tvm_hetero.runtime.decoder import Decoder
 
+_MOST_TEXT = 100_000  # characters of a sequence that are shown
 _NUMBERS = re.compile(r"\d+([\s,]+\d+)*")
 
 
@@ -35,6 +37,14 @@ def generate(
         Path | None,
         typer.Option(
             "--prompts", metavar="FILE.json", help='Prompts: {"prompts": [[1, 2, 3], ...]}.'
+        ),
+    ] = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prompt",
+            metavar="TEXT",
+            help="A prompt as text, where the model's folder has tokenizer.json; repeatable.",
         ),
     ] = None,
     max_new_tokens: Annotated[
@@ -69,7 +79,13 @@ def generate(
     """Generate tokens."""
     from tvm_hetero.generation.sampling import Sampling
 
-    asked = read_prompts(prompt_ids, prompts)
+    tokenizer = _tokenizer(decoder) if prompt else None
+    if tokenizer is not None and (prompt_ids or prompts is not None):
+        raise UsageError("give prompts as text (--prompt) or as token ids, not both")
+    if tokenizer is None:
+        asked = read_prompts(prompt_ids, prompts)
+    else:
+        asked = [tokenizer.encode(text) for text in prompt or []]
     sampling = Sampling(temperature, top_k, top_p, seed)
     steps = Steps(quiet=json_output)
     if cluster is not None and variant is not None:
@@ -89,12 +105,19 @@ def generate(
         )
         seconds = time.perf_counter() - started
     if json_output:
-        typer.echo(json.dumps(generations_json(made, seconds)))
+        typer.echo(json.dumps(generations_json(made, seconds, tokenizer)))
     else:
-        _say(steps, made, seconds)
+        _say(steps, made, seconds, tokenizer)
     failed = [each for each in made if each.error is not None]
     if failed:
         raise RunError(f"{len(failed)} of {len(made)} sequences failed: {failed[0].error}")
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    from tvm_hetero.cli.text import tokenizer_of
+    from tvm_hetero.runtime.decoder_folder import read_facts
+
+    return tokenizer_of(read_facts(path).source)
 
 
 def read_prompts(texts: list[str] | None, path: Path | None) -> list[list[int]]:
@@ -106,7 +129,9 @@ def read_prompts(texts: list[str] | None, path: Path | None) -> list[list[int]]:
         If there are none, or they are no token ids.
     """
     if (not texts) == (path is None):
-        raise UsageError('give the prompts: --prompt-ids "1 2 3" (repeatable), or --prompts FILE')
+        raise UsageError(
+            'give prompts: --prompt-ids "1 2 3" or --prompt TEXT (repeatable), or --prompts FILE'
+        )
     if path is not None:
         return _read_file(path)
     found = []
@@ -138,7 +163,9 @@ def load_decoder(steps: Steps, path: Path, variant: str | None = None) -> Decode
     return decoder
 
 
-def generations_json(made: list[Generation], seconds: float) -> dict[str, Any]:
+def generations_json(
+    made: list[Generation], seconds: float, tokenizer: Tokenizer | None = None
+) -> dict[str, Any]:
     """What ``generate --json`` prints."""
     tokens = sum(len(each.tokens) for each in made)
     return {
@@ -147,6 +174,7 @@ def generations_json(made: list[Generation], seconds: float) -> dict[str, Any]:
                 "prompt": list(each.prompt),
                 "tokens": each.tokens,
                 "reason": each.reason,
+                **({"text": tokenizer.decode(each.tokens)} if tokenizer is not None else {}),
                 **({"error": str(each.error)} if each.error is not None else {}),
             }
             for each in made
@@ -165,10 +193,14 @@ def _teller(as_json: bool) -> Any:
     return tell
 
 
-def _say(steps: Steps, made: list[Generation], seconds: float) -> None:
+def _say(steps: Steps, made: list[Generation], seconds: float, tokenizer: Tokenizer | None) -> None:
+    from tvm_hetero.report.text import printable
+
     steps.head("Tokens")
     for number, each in enumerate(made):
         steps.say(f"{number}: {' '.join(map(str, each.tokens))} ({each.reason})")
+        if tokenizer is not None:
+            steps.say(f"   {printable(tokenizer.decode(each.tokens), _MOST_TEXT)}")
     tokens = sum(len(each.tokens) for each in made)
     prompted = sum(len(each.prompt) for each in made)
     steps.say()

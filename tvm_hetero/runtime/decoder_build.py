@@ -50,7 +50,7 @@ class DecoderOptions:
     batch : sequences that are stepped together.
     length : rows of the caches; None: what the model was made for, at most `LENGTH`.
     chunk : tokens of a prefill; None: `CHUNK`, or fewer in short caches; 1: none.
-    groups : groups of `batch` slots; None: one, or for throughput as many as there are devices.
+    groups : groups of `batch` slots; None: see `usual_groups`.
     shards : parts of each layer's attention and feed-forward network.
     weights : their type, one of `WEIGHTS`.
     """
@@ -119,7 +119,7 @@ def make_decoder(
     from tvm_hetero.frontends.huggingface import from_huggingface
 
     check_target(path)
-    groups = options.groups or (devices if kind == "throughput" else 1)
+    groups = options.groups or usual_groups(kind, devices)
     facts = decoder_facts(folder, replace(options, groups=groups))
 
     def part(name: str, tokens: int, batch: int) -> Executable:
@@ -139,6 +139,15 @@ def make_decoder(
             facts = replace(facts, chunk=1)
     save_decoder(path, facts, {name: each.save for name, each in executables.items()})
     return facts
+
+
+def usual_groups(kind: str, devices: int) -> int:
+    """Groups that keep so many devices busy with a plan for an objective.
+
+    A plan for latency has all of them work on one batch. In a pipeline each has another batch, and
+    one more batch is on its way from the last device to the first, its next tokens being chosen.
+    """
+    return devices + 1 if kind == "throughput" and devices > 1 else 1
 
 
 def decoder_facts(folder: Path, options: DecoderOptions) -> DecoderFacts:
