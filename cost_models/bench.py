@@ -19,7 +19,12 @@ from tvm_hetero.cost_models.worker import Worker, WorkerLost
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.kernels.values import values_of
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.runtime.board_place import board_question, lost_board, unreachable_board
+from tvm_hetero.runtime.board_place import (
+    SECONDS_PER_BYTE,
+    board_question,
+    lost_board,
+    unreachable_board,
+)
 from tvm_hetero.targets import board_device, dl_device
 
 if TYPE_CHECKING:
@@ -74,7 +79,7 @@ class Bench:
         """Run one kernel; raises `NotMeasured` with the reason if that gives no time."""
         answer = self._ask(
             {"ask": "measure", "function": self._symbol(key), **self._how(func, cold)},
-            self._effort.time_limit,
+            self._effort.time_limit + self._moving(func),
         )
         return timing_of(answer.get("times"))
 
@@ -110,7 +115,8 @@ class Bench:
         patience = self._effort.time_limit
         if expected is not None:
             patience = min(patience, _CONTEST_SECONDS + 1000 * expected)
-        answer = self._ask(question, patience)
+        # Data goes to a board for the turns and for a first call of each, and comes back from that.
+        answer = self._ask(question, patience + (1 + 2 * len(keys)) * self._moving(func))
         times, wrong = answer.get("times"), answer.get("wrong")
         if not isinstance(times, list) or not isinstance(wrong, list):
             raise NotMeasured(f"its answer is {answer!r:.80}")
@@ -127,6 +133,16 @@ class Bench:
     def _how(self, func: PrimFunc, cold: Sequence[int]) -> dict[str, Any]:
         effort = asdict(self._effort)
         return {"parameters": parameters(func), "cold": list(cold), "effort": effort}
+
+    def _moving(self, func: PrimFunc) -> float:
+        """Seconds that a function's data may take to a board, over a slow network."""
+        if self._device.rpc is None:
+            return 0.0
+        import tvm_ffi
+
+        tensors = parameters(func)
+        nbytes = sum(math.prod(t["shape"]) * tvm_ffi.dtype(t["dtype"]).itemsize for t in tensors)
+        return SECONDS_PER_BYTE * nbytes
 
     def _ask(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
         worker = self._ready()

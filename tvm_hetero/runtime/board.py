@@ -34,6 +34,7 @@ from tvm_hetero.errors import RunError
 from tvm_hetero.platform import Device
 from tvm_hetero.runtime.board_place import (
     PREPARE_SECONDS,
+    SECONDS_PER_BYTE,
     board_question,
     lost_board,
     remote_of,
@@ -41,8 +42,6 @@ from tvm_hetero.runtime.board_place import (
 )
 
 WORKER = "tvm_hetero.runtime.board_worker"
-# Weights and libraries may be large and networks slow: beside the timeout, they may take so long.
-_SECONDS_PER_BYTE = 1e-6
 _ALIGNMENT = 64
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -121,8 +120,9 @@ class Board:
 
     def remove(self, number: int) -> None:
         """Let go of a program; with the last one the connection ends, whatever runs there."""
-        if len(self._programs) == 1 and number in self._programs and self._worker is not None:
-            self._worker.kill()  # who is waiting for it holds the lock
+        worker = self._worker
+        if worker is not None and set(self._programs) == {number}:
+            worker.kill()  # who is waiting for it holds the lock
         with self._lock:
             self._forget(number)
 
@@ -146,8 +146,8 @@ class Board:
         for name, data in program.weights.items():
             self._region.write(0, data)
             question = {"ask": "weight", "program": number, "name": name, "bytes": data.nbytes}
-            self._ask(question, data.nbytes * _SECONDS_PER_BYTE)
-        self._ask({"ask": "ready", "program": number}, size * _SECONDS_PER_BYTE)
+            self._ask(question, data.nbytes * SECONDS_PER_BYTE)
+        self._ask({"ask": "ready", "program": number}, size * SECONDS_PER_BYTE)
         self._there.add(number)
 
     def _connect(self) -> None:

@@ -11,6 +11,8 @@ from tvm_hetero.targets import board_device, device_target
 
 # To load TVM takes a child two seconds; on a busy machine many.
 PREPARE_SECONDS = 120.0
+# Weights and libraries may be large and networks slow: beside a timeout, they may take so long.
+SECONDS_PER_BYTE = 1e-6
 
 
 def remote_of(device: Device) -> Remote:
