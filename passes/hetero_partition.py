@@ -29,6 +29,8 @@ class HeteroPartition:
     gap : it may end where its plan is proven to be within this share of the best.
     seed : of the solver.
     cost_model : a cost model or the name of one.
+    respect_annotations : run operators that the model itself is annotated for a device (Relay's
+        ``on_device``) on that device; otherwise annotations say nothing.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class HeteroPartition:
         seed: int = 0,
         cost_model: str | CostModel = "profiled",
         gap: float = 1e-3,
+        respect_annotations: bool = False,
     ) -> None:
         self.platform = platform
         self.objective = (
@@ -51,6 +54,7 @@ class HeteroPartition:
         self.seed = seed
         self.gap = gap
         self.cost_model = cost_model
+        self.respect_annotations = respect_annotations
 
     def transform_module(
         self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
@@ -67,5 +71,6 @@ class HeteroPartition:
             self.seed,
             self.cost_model,
             gap=self.gap,
+            respect_annotations=self.respect_annotations,
         )
         return result.module

@@ -30,6 +30,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.constants import array_of, fold
 from tvm_hetero.kernels.legalize import RULES, Legalization
 from tvm_hetero.kernels.packing import packing_units
+from tvm_hetero.passes.pins import with_pins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +67,7 @@ class LowerToTasks:
             return mod
         mod = _before()(mod)
         mod = _Prepare(mod, self.units).run()
-        lowered = _after()(mod)
+        lowered = with_pins(_after()(mod))
         _require_lowered(lowered)
         return lowered
 

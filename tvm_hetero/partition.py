@@ -30,6 +30,7 @@ from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.io_tasks import add_io_tasks, io_costs, needs_io_tasks
 from tvm_hetero.passes.kernel_choices import with_choices
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.passes.pins import pinned, with_hints
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Cost, Objective, Problem, check_objective
 from tvm_hetero.schedule import Schedule
@@ -73,6 +74,7 @@ def make_problem(
     objective: Objective = Objective(),
     cost_model: str | CostModel = "profiled",
     progress: Progress | None = None,
+    respect_annotations: bool = False,
 ) -> Prepared:
     """Lower a module and find out what its tasks cost on each device.
 
@@ -83,6 +85,8 @@ def make_problem(
         are for devices that may be elsewhere.
     cost_model : a cost model, or the name of one (``profiled``, ``profiled-alone``,
         ``analytical``, ``table:FILE``).
+    respect_annotations : run what the model's own annotations name a device for on that device
+        (`tvm_hetero.passes.pins`); otherwise they say nothing.
 
     Raises
     ------
@@ -98,6 +102,7 @@ def make_problem(
     seconds: dict[str, float] = {}
     with _timed(seconds, "lower"):
         mod = strip_devices(mod) if is_annotated(mod) else mod
+        mod = with_hints(mod) if respect_annotations else mod
         targets = [device_target(d) for d in platform.devices if d.target is not None]
         lower: tvm.transform.Pass = LowerToTasks(targets)
         mod = lower(mod)
@@ -127,6 +132,8 @@ def make_problem(
         with _timed(seconds, "measure in place"):
             found = measure_in_place(mod, problem, model.store, progress, again=model.again)
             problem = found.applied_to(problem)
+    if respect_annotations:
+        problem = replace(problem, costs=pinned(mod, problem.costs, platform))
     return Prepared(mod, problem, len(tasks.kernels), seconds)
 
 
@@ -140,6 +147,7 @@ def partition(
     cost_model: str | CostModel = "profiled",
     progress: Progress | None = None,
     gap: float = MEASURED_GAP,
+    respect_annotations: bool = False,
 ) -> Partition:
     """Decide where and when each task of a module runs, and write that into the module.
 
@@ -149,7 +157,9 @@ def partition(
     # What can be refused is refused before kernels are measured, not after.
     check_name(solver)
     options = Options(time_limit=time_limit, seed=seed, gap=gap)
-    prepared = make_problem(mod, platform, objective, cost_model, progress)
+    prepared = make_problem(
+        mod, platform, objective, cost_model, progress, respect_annotations
+    )
     seconds = dict(prepared.seconds)
     with _timed(seconds, "solve"):
         schedule = settled(prepared.problem, solve(prepared.problem, solver, options))

@@ -27,6 +27,7 @@ from tvm_hetero.cli import (
     partition,
     plan,
     problem,
+    relay_check,
     run,
     schedule,
     show,
@@ -129,6 +130,7 @@ app.command("plan")(plan.plan)
 app.command("simulate")(simulate.simulate)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
+app.command("relay-check")(relay_check.relay_check)
 app.command("show")(show.show)
 app.command("solvers")(solvers.solvers)
 app.command("tune")(tune.tune)

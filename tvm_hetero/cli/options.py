@@ -55,6 +55,14 @@ Shapes = Annotated[
         "--shape", metavar="NAME=1x3x224x224", help="Shape of a dynamic input; repeatable."
     ),
 ]
+Params = Annotated[
+    Path | None,
+    typer.Option(
+        "--params",
+        metavar="NET.params",
+        help="Of a Relay module: values of its parameters (relay.save_param_dict).",
+    ),
+]
 RandomWeights = Annotated[
     int | None,
     typer.Option(

@@ -16,6 +16,9 @@ from tvm_hetero.cli.source import note_source
 from tvm_hetero.errors import UsageError
 from tvm_hetero.units import format_seconds
 
+# Files of these names are Relay modules that an old TVM saved; all others are ONNX models.
+RELAY_SUFFIXES = (".json", ".txt", ".relay")
+
 if TYPE_CHECKING:
     import tvm
 
@@ -29,7 +32,8 @@ def partition(
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="An ONNX model, or the folder of a Hugging Face decoder (config.json).",
+            help="An ONNX model, a Relay module saved by an old TVM (.json, .txt), or the folder "
+            "of a Hugging Face decoder (config.json).",
         ),
     ],
     output: Annotated[
@@ -67,10 +71,16 @@ def partition(
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(
-            "--weights", help="Of a decoder: float32 (default), bfloat16, int8 or int4."
-        ),
+        typer.Option("--weights", help="Of a decoder: float32 (default), bfloat16, int8 or int4."),
     ] = None,
+    params: options.Params = None,
+    respect_annotations: Annotated[
+        bool,
+        typer.Option(
+            "--respect-annotations",
+            help="Of a Relay module: run what is annotated on_device on that device.",
+        ),
+    ] = False,
     no_measure: Annotated[
         bool,
         typer.Option(
@@ -106,7 +116,8 @@ def partition(
         return
     _refuse_decoder_options(model, asked)
     place = load_platform(steps, platform, cost_model)
-    module = import_model(steps, model, shapes, random_weights)
+    module = import_model(steps, model, shapes, random_weights, params)
+    how["respect_annotations"] = respect_annotations
     result = partition_module(steps, module, place, goal, solver, **how)
     executable = compile_artifact(steps, result, output, measure=not no_measure)
     if json_output:
@@ -165,9 +176,18 @@ def measure_links(steps: Steps, platform: Platform, again: bool = False) -> Plat
 
 
 def import_model(
-    steps: Steps, model: Path, shapes: dict[str, tuple[int, ...]], random_weights: int | None
+    steps: Steps,
+    model: Path,
+    shapes: dict[str, tuple[int, ...]],
+    random_weights: int | None,
+    params: Path | None = None,
 ) -> tvm.IRModule:
-    """Step: read an ONNX file. Loading TVM is a step of its own: it takes a second."""
+    """Step: read a model's file. Loading TVM is a step of its own: it takes a second."""
+    if model.suffix in RELAY_SUFFIXES:
+        return import_relay(steps, model, shapes, random_weights, params)
+    if params is not None:
+        known = ", ".join(RELAY_SUFFIXES)
+        raise UsageError(f"--params is for saved Relay modules ({known}), not for {model}")
     with steps.step("Load TVM") as step:
         import tvm
 
@@ -182,6 +202,30 @@ def import_model(
     return module
 
 
+def import_relay(
+    steps: Steps,
+    model: Path,
+    shapes: Mapping[str, tuple[int, ...]],
+    random_weights: int | None,
+    params: Path | None,
+) -> tvm.IRModule:
+    """Step: read a Relay module that an old TVM saved, and the values of its parameters."""
+    for option, value in (("--shape", shapes), ("--random-weights", random_weights)):
+        if value not in (None, {}):
+            raise UsageError(f"{option} is for ONNX models; {model} is a saved Relay module")
+    with steps.step("Load TVM") as step:
+        import tvm
+
+        from tvm_hetero.frontends.relay import from_json
+
+        step.note = f"TVM {tvm.__version__}"
+    with steps.step("Import model") as step:
+        module = from_json(model, params)
+        kept = len(module["main"].params)
+        step.note = f"{model.name}, {kept} input{'s' * (kept != 1)}"
+    return module
+
+
 def partition_module(
     steps: Steps,
     module: tvm.IRModule,
@@ -193,6 +237,7 @@ def partition_module(
     gap: float = 1e-3,
     seed: int = 0,
     costs: str = "profiled",
+    respect_annotations: bool = False,
 ) -> Partition:
     """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
     from tvm_hetero.partition import partition
@@ -208,6 +253,7 @@ def partition_module(
             seed=seed,
             cost_model=costs,
             progress=live.progress,
+            respect_annotations=respect_annotations,
         )
     names = ", ".join(platform.names)
     tasks = f"{len(result.problem.tasks)} tasks, {result.kernels} distinct kernels on {names}"

@@ -41,7 +41,7 @@ class Emitter:
     def run(self) -> relax.Expr:
         """Emit everything; returns what ``main`` returns."""
         for step in self.flat.steps:
-            self.known[id(step)] = self._step(step)
+            self.emit(step)
         outputs = [self._tensor(each) for each in leaves(self.flat.output)]
         if not outputs:
             raise ModelError("the program returns an empty tuple; expected tensors")
@@ -50,6 +50,15 @@ class Emitter:
         if not isinstance(self.flat.output, Pack):
             return self.builder.emit(outputs[0])
         return relax.Tuple([self.builder.emit(each) for each in outputs])
+
+    def emit(self, step: Step) -> None:
+        """Emit one operator."""
+        self.known[id(step)] = self._step(step)
+
+    def ready(self, step: Step) -> bool:
+        """Whether everything that an operator reads has been emitted."""
+        sources = [v.step if isinstance(v, Item) else v for a in step.args for v in leaves(a)]
+        return all(id(v) in self.known for v in sources if isinstance(v, Step))
 
     def _step(self, step: Step) -> relax.Expr | list[relax.Expr]:
         rule = TABLE.get(step.operator)
@@ -70,7 +79,9 @@ class Emitter:
         except Exception as error:  # TVM's own refusals, and operands of unheard-of kinds
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             reason = printable(lines[-1] if lines else type(error).__name__, 200)
-            raise ModelError(f"{step.where}: {step.operator} cannot be imported: {reason}") from error
+            raise ModelError(
+                f"{step.where}: {step.operator} cannot be imported: {reason}"
+            ) from error
         _check(result, step)
         return self._noted(result, step)
 

@@ -4,8 +4,8 @@ Functions are inlined where they are called, tuples are taken apart where they a
 is the value that it binds, and annotations become notes on the operators under them. What is
 left is what a graph of tasks needs: inputs, constants, and operators on them.
 
-    Value    an `Input`, a `Constant`, a `Step` (what an operator makes), an `Item` of one that makes a
-             tuple, a `Pack` of values, or a `Closure` (a function that is not called yet)
+    Value    an `Input`, a `Constant`, a `Step` (what an operator makes), an `Item` of one that
+             makes a tuple, a `Pack` of values, or a `Closure` (a function not called yet)
 
 Inlining can make much of little: ten functions that each call the one before twice are a
 thousand calls. So calls are counted, and a function that calls itself is refused by name.
@@ -176,9 +176,10 @@ class _Flattener:
         return function
 
     def _all(self, exprs: list[relay.Expr], scope: Scope) -> Walk:
-        found = []
+        found: list[Value] = []
         for expr in exprs:
-            found.append((yield self.value(expr, scope)))
+            value = yield self.value(expr, scope)
+            found.append(value)
         return found
 
     def _call(self, call: relay.Call, scope: Scope) -> Walk:

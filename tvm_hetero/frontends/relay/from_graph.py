@@ -249,16 +249,18 @@ class _Reader:
         return Device(kind, index) if kind > 0 else None
 
     def _array(self, node: Node) -> Walk:
-        found = []
+        found: list[Any] = []
         for index in node.data:
-            found.append((yield self.value(self.graph.node(index, node))))
+            value = yield self.value(self.graph.node(index, node))
+            found.append(value)
         return tuple(found)
 
     def _map(self, node: Node) -> Walk:
         keys: list[Any] = list(node.keys)
         data = node.data if keys else node.data[1::2]
         for index in () if keys else node.data[::2]:
-            keys.append((yield self.value(self.graph.node(index, node))))
+            key = yield self.value(self.graph.node(index, node))
+            keys.append(key)
         if len(keys) != len(data):
             raise ModelError(f"{self.name}: {node} has {len(keys)} keys for {len(data)} values")
         found = {}

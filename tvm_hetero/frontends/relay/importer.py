@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import tvm
@@ -24,7 +23,7 @@ from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.program import Program, TensorType, Var
 from tvm_hetero.frontends.relay.read import parse, read
-from tvm_hetero.frontends.relay.wishes import WISHES, wishes_text
+from tvm_hetero.passes.pins import WISHES, wishes_text
 
 Params = Mapping[str, Any] | str | os.PathLike[str] | bytes
 
@@ -97,8 +96,7 @@ def import_program(
     for each in inputs:
         taken.append(identifier(each.var.name, taken))
     variables = [
-        relax.Var(unique, _relax_type(each.var))
-        for unique, each in zip(taken, inputs, strict=True)
+        relax.Var(unique, relax_type(each.var)) for unique, each in zip(taken, inputs, strict=True)
     ]
     emitter.bind(values, dict(zip(inputs, variables, strict=True)))
     with builder.function("main", variables):
@@ -113,12 +111,20 @@ def import_program(
         MODEL_NAME: identifier(name or "model"),
     }
     if emitter.wishes:
-        attributes[WISHES] = wishes_text(emitter.wishes)
+        named = {name: (d.kind, d.index) for name, d in emitter.wishes.items()}
+        attributes[WISHES] = wishes_text(named)
     module["main"] = module["main"].with_attrs(attributes)
     return module
 
 
-def _relax_type(var: Var) -> relax.TensorType:
+def relax_type(var: Var) -> relax.TensorType:
+    """The Relax type of a parameter.
+
+    Raises
+    ------
+    ModelError
+        It is no tensor, or its shape is open.
+    """
     if not isinstance(var.type, TensorType):
         raise ModelError(
             f"parameter '{printable(var.name)}' is of type {var.type or 'unknown'}, expected a "
@@ -165,8 +171,3 @@ def _checked(var: Var, value: Any) -> Any:
             f"{list(array.shape)} of {array.dtype}"
         )
     return array
-
-
-def source_name(path: str | os.PathLike[str]) -> str:
-    """The name of a model by that of its file: ``net.relay.json`` is ``net``."""
-    return Path(path).name.split(".")[0] or "model"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    """One word: what kind of (``local global number item name text quoted sign loose type end``), and where."""
+    """One word: its kind (a group of the pattern, ``type`` or ``end``), and where it stands."""
 
     kind: str
     text: str
@@ -42,12 +43,12 @@ class Source:
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
+        self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def where(self, at: int) -> str:
         """Line and column of a place."""
-        line = self.text.count("\n", 0, at) + 1
-        column = at - (self.text.rfind("\n", 0, at) + 1) + 1
-        return f"line {line}, column {column}"
+        line = bisect.bisect_right(self.starts, at)
+        return f"line {line}, column {at - self.starts[line - 1] + 1}"
 
     def error(self, at: int, problem: str) -> ModelError:
         """An error that says where it is."""

@@ -1,8 +1,8 @@
 """The codes of Relay's ``reshape``, as plain arithmetic.
 
-     n   this many                     0   as the input has here (with ``allowzero``: none at all)
-    -1   what is left over            -2   all dimensions that are left
-    -3   the product of the next two  -4   the next is split in the two numbers that follow
+ n   this many                     0   as the input has here (with ``allowzero``: none at all)
+-1   what is left over            -2   all dimensions that are left
+-3   the product of the next two  -4   the next is split in the two numbers that follow
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def _resolved(shape: list[int], codes: list[int], allow_zero: bool) -> list[int 
         elif code == -3:
             result.append(_next(source, codes) * _next(source, codes))
         elif code == -4:
-            result.extend(_halves(_next(source, codes), _next(pending, codes), _next(pending, codes)))
+            result.extend(
+                _halves(_next(source, codes), _next(pending, codes), _next(pending, codes))
+            )
         else:
             raise ValueError(f"newshape={codes}: {code} means nothing")
     return result

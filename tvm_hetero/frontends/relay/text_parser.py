@@ -154,7 +154,9 @@ class _Parser:
         self.expect("=")
         version = self.take()
         if version.text not in ('"0.0.5"', '"0.0.4"', '"v0.0.4"'):
-            raise self.error(f"version {printable(version.text)}; known are 0.0.4 and 0.0.5", version)
+            raise self.error(
+                f"version {printable(version.text)}; known are 0.0.4 and 0.0.5", version
+            )
         self.expect("]")
 
     def _free_variable(self) -> None:
@@ -217,16 +219,15 @@ class _Parser:
     def type(self) -> Type | None:
         """A type; those that say nothing are skipped as words."""
         start = self.word.at
-        kind, end = read_type(
-            self.source.text, start, self.source.where(start), self.limits
-        )
+        kind, end = read_type(self.source.text, start, self.source.where(start), self.limits)
         if kind is None:
-            return self._skipped_type()
+            self._skip_type()
+            return None
         while self.word.at < end and self.word.kind != "end":
             self.at += 1
         return kind
 
-    def _skipped_type(self) -> None:
+    def _skip_type(self) -> None:
         """``fn (...) -> T``, ``_``, ``meta[...][n]``: to where a type cannot go on."""
         depth = 0
         while self.word.kind != "end":
@@ -336,7 +337,8 @@ class _Parser:
 
     def _variable(self, word: Token) -> Expr:
         """A name in scope; ``%x.0`` is the variable of that name, else a field of ``%x``."""
-        name, items = word.text, []
+        name = word.text
+        items: list[int] = []
         while True:
             for scope in reversed(self.scopes):
                 if name in scope:

@@ -1,4 +1,4 @@
-"""Types in a Relay text: ``Tensor[(1, ?), float32]``, ``float32``, tuples; functions are skipped."""
+"""Types in a Relay text: tensors, scalars (``float32``) and tuples; functions are skipped."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_type(
 
 
 def _tuple(text: str, at: int, where: str, limits: Limits, depth: int) -> tuple[Type, int]:
-    fields = []
+    fields: list[Type | None] = []
     while True:
         while text[at : at + 1].isspace() or text[at : at + 1] == ",":
             at += 1

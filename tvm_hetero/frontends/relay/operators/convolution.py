@@ -35,7 +35,7 @@ def paddings(site: Site, dims: int) -> list[int]:
 
 def _checked(site: Site, kernel: list[int], channels: int) -> None:
     """``kernel_size`` and ``channels`` say again what the weights and types say."""
-    size, count = site.ints("kernel_size", None), site.int("channels", None)
+    size, count = site.ints("kernel_size", None), site.integer("channels", None)
     one = kernel[:1] if len(set(kernel)) == 1 else kernel
     if size is not None and list(size) not in (kernel, one):
         raise site.error(f"kernel_size={size}, but the weights are of {kernel}")
@@ -54,7 +54,7 @@ def _conv(dims: int, make: Callable[..., Any]) -> Rule:
         weight = site.permuted(
             site.tensor(1), site.text("kernel_layout", "OI" + letters), "OI" + letters
         )
-        groups = site.int("groups", 1)
+        groups = site.integer("groups", 1)
         weight = _depthwise(site, weight, shape_of(data)[1], groups)
         _checked(site, shape_of(weight)[2:], shape_of(weight)[0])
         result = make(
@@ -88,7 +88,7 @@ def _transposed(dims: int, make: Callable[..., Any]) -> Rule:
         layout = site.text("data_layout", "NC" + letters)
         out_layout = site.text("out_layout", "") or layout
         data = site.permuted(site.tensor(0), layout, "NC" + letters)
-        groups = site.int("groups", 1)
+        groups = site.integer("groups", 1)
         weight = _input_first(site, letters, shape_of(data)[1], groups, dims)
         outputs = shape_of(weight)[1] * groups
         _checked(site, shape_of(weight)[2:], outputs)
@@ -118,7 +118,7 @@ def _input_first(site: Site, letters: str, inputs: int, groups: int, dims: int) 
     stored = site.text("kernel_layout", ("IO" if dims == 2 else "OI") + letters)
     weight = site.tensor(1)
     swapped = stored.translate(str.maketrans("IO", "OI"))
-    outputs = site.int("channels", None)
+    outputs = site.integer("channels", None)
     fits = [
         name
         for name in dict.fromkeys((stored, swapped))

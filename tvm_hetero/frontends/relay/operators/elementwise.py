@@ -82,12 +82,13 @@ def _mod(site: Site) -> Result:
 
 
 def _clip(site: Site) -> Result:
-    least, most = site.float("a_min"), site.float("a_max")
+    least, most = site.number("a_min"), site.number("a_max")
     x = site.tensor(0)
     if "int" in dtype_name(x):
         info = np.iinfo(dtype_name(x))
-        bounds = max(math.ceil(max(least, info.min)), info.min), min(
-            math.floor(min(most, info.max)), info.max
+        bounds = (
+            max(math.ceil(max(least, info.min)), info.min),
+            min(math.floor(min(most, info.max)), info.max),
         )
         low = site.emit(relax.op.maximum(x, relax.const(bounds[0], dtype_name(x))))
         return site.emit(relax.op.minimum(low, relax.const(bounds[1], dtype_name(x))))
@@ -96,12 +97,12 @@ def _clip(site: Site) -> Result:
 
 
 def _leaky_relu(site: Site) -> Result:
-    return site.emit(relax.op.nn.leakyrelu(site.tensor(0), site.float("alpha", 0.25)))
+    return site.emit(relax.op.nn.leakyrelu(site.tensor(0), site.number("alpha", 0.25)))
 
 
 def _prelu(site: Site) -> Result:
     site.expect(2)
-    axis = site.axis(site.int("axis", 1), site.rank())
+    axis = site.axis(site.integer("axis", 1), site.rank())
     slopes = along(site, site.tensor(1), axis, site.rank())
     x = site.tensor(0)
     positive = site.emit(relax.op.greater(x, scalar(0, x)))
@@ -132,7 +133,7 @@ def reshaped(site: Site, value: relax.Expr, shape: list[int]) -> relax.Expr:
 
 def _bias_add(site: Site) -> Result:
     site.expect(2)
-    axis = site.axis(site.int("axis", 1), site.rank())
+    axis = site.axis(site.integer("axis", 1), site.rank())
     bias = along(site, site.tensor(1), axis, site.rank())
     return site.emit(relax.op.add(site.tensor(0), bias))
 

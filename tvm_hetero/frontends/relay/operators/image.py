@@ -45,10 +45,10 @@ def _upsampling(site: Site) -> Result:
     site.expect(1)
     layout = site.text("layout", "NCHW")
     x = site.permuted(site.tensor(0), layout, "NCHW")
-    scale = site.int("scale", 1)  # of both, in TVM 0.5
-    scales = [site.float("scale_h", scale), site.float("scale_w", scale)]
+    scale = site.integer("scale", 1)  # of both, in TVM 0.5
+    scales = [site.number("scale_h", scale), site.number("scale_w", scale)]
     method = site.choice("method", tuple(_METHODS), "nearest_neighbor")
-    coordinates = "align_corners" if site.bool("align_corners", False) else "asymmetric"
+    coordinates = "align_corners" if site.flag("align_corners", False) else "asymmetric"
     size = [round(n * s) for n, s in zip(shape_of(x)[2:], scales, strict=True)]
     cubic = {"cubic_alpha": -0.5} if _METHODS[method] == "cubic" else {}
     result = _resized(site, x, size, method, coordinates, **cubic)
@@ -59,16 +59,14 @@ def _upsampling3d(site: Site) -> Result:
     site.expect(1)
     layout = site.text("layout", "NCDHW")
     x = site.permuted(site.tensor(0), layout, "NCDHW")
-    scales = [site.float(f"scale_{d}", 1.0) for d in "dhw"]
+    scales = [site.number(f"scale_{d}", 1.0) for d in "dhw"]
     method = site.choice("method", ("nearest_neighbor", "trilinear"), "nearest_neighbor")
     modes = ("half_pixel", "align_corners", "asymmetric")
     coordinates = site.choice("coordinate_transformation_mode", modes, "half_pixel")
     size = [round(n * s) for n, s in zip(shape_of(x)[2:], scales, strict=True)]
     rounding = "round" if coordinates == "align_corners" else "floor"
     compute = topi.image.resize3d
-    result = site.te(
-        compute, x, [0.0] * 6, size, "NCDHW", _METHODS[method], coordinates, rounding
-    )
+    result = site.te(compute, x, [0.0] * 6, size, "NCDHW", _METHODS[method], coordinates, rounding)
     return site.permuted(result, "NCDHW", layout)
 
 
@@ -81,7 +79,7 @@ def _resize2d(site: Site) -> Result:
     coordinates = site.choice("coordinate_transformation_mode", modes, "half_pixel")
     site.ignore("roi", "extrapolation_value")  # of tf_crop_and_resize alone
     rounding = site.choice("rounding_method", ("", "round", "floor", "ceil"), "round")
-    alpha, exclude = site.float("cubic_alpha", -0.5), site.int("cubic_exclude", 0)
+    alpha, exclude = site.number("cubic_alpha", -0.5), site.integer("cubic_exclude", 0)
     size = site.spread("size", 2, 1)
     result = _resized(
         site, x, size, method, coordinates,

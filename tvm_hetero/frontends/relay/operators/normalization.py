@@ -20,9 +20,9 @@ def _batch_norm(site: Site) -> Result:
     """``scale * x + shift`` with the moving statistics, which are the other two outputs."""
     site.expect(5)
     x, rank = site.tensor(0), site.rank()
-    axis = site.axis(site.int("axis", 1), rank)
-    epsilon = site.float("epsilon", 1e-5)
-    center, scaled = site.bool("center", True), site.bool("scale", True)
+    axis = site.axis(site.integer("axis", 1), rank)
+    epsilon = site.number("epsilon", 1e-5)
+    center, scaled = site.flag("center", True), site.flag("scale", True)
     known = [site.known(i) for i in range(1, 5)]
     if all(value is not None for value in known):
         gamma, beta, mean, variance = (np.asarray(v, "float64") for v in known)
@@ -52,22 +52,22 @@ def _affine(
 def _gains(site: Site) -> tuple[relax.Expr, relax.Expr]:
     """Gamma and beta; ones and zeros where the attributes switch them off."""
     gamma, beta = site.tensor(1), site.tensor(2)
-    if not site.bool("scale", True):
+    if not site.flag("scale", True):
         gamma = constant(np.ones(shape_of(gamma), dtype_name(gamma)))
-    if not site.bool("center", True):
+    if not site.flag("center", True):
         beta = constant(np.zeros(shape_of(beta), dtype_name(beta)))
     return gamma, beta
 
 
 def _layer_norm(site: Site) -> Result:
     site.expect(3)
-    axis = site.axis(site.int("axis", -1), site.rank())
+    axis = site.axis(site.integer("axis", -1), site.rank())
     return _normalized(site, site.tensor(0), [axis], axis)
 
 
 def _instance_norm(site: Site) -> Result:
     site.expect(3)
-    axis = site.axis(site.int("axis", 1), site.rank())
+    axis = site.axis(site.integer("axis", 1), site.rank())
     axes = [i for i in range(1, site.rank()) if i != axis]
     if axis == 0:
         raise site.error("axis 0 is the batch")
@@ -78,7 +78,7 @@ def _normalized(site: Site, x: relax.Expr, axes: list[int], axis: int) -> relax.
     """Mean 0 and variance 1 over some axes, then gains along one."""
     rank = len(shape_of(x))
     gamma, beta = (along(site, v, axis, rank) for v in _gains(site))
-    y = _standardized(site, x, axes, site.float("epsilon", 1e-5))
+    y = _standardized(site, x, axes, site.number("epsilon", 1e-5))
     return site.emit(relax.op.add(site.emit(relax.op.multiply(y, gamma)), beta))
 
 
@@ -93,20 +93,20 @@ def _standardized(site: Site, x: relax.Expr, axes: list[int], epsilon: float) ->
 
 def _group_norm(site: Site) -> Result:
     site.expect(3)
-    shape, groups = site.shape(), site.int("num_groups")
-    axis = site.axis(site.int("axis", 1), len(shape))
+    shape, groups = site.shape(), site.integer("num_groups")
+    axis = site.axis(site.integer("axis", 1), len(shape))
     if groups < 1 or axis == 0 or shape[axis] % groups:
         raise site.error(f"num_groups={groups} of {shape[axis]} channels at axis {axis}")
     split = [*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]]
     axes = [i for i in range(1, len(split)) if i != axis]
     x = reshaped(site, site.tensor(0), split)
-    y = reshaped(site, _standardized(site, x, axes, site.float("epsilon", 1e-5)), shape)
+    y = reshaped(site, _standardized(site, x, axes, site.number("epsilon", 1e-5)), shape)
     gamma, beta = (along(site, v, axis, len(shape)) for v in _gains(site))
     return site.emit(relax.op.add(site.emit(relax.op.multiply(y, gamma)), beta))
 
 
 def _l2_normalize(site: Site) -> Result:
-    x, epsilon = site.tensor(0), site.float("eps")
+    x, epsilon = site.tensor(0), site.number("eps")
     axes = site.ints("axis", None)
     axes = [site.axis(a, site.rank()) for a in axes] if axes else list(range(site.rank()))
     square = site.emit(relax.op.multiply(x, x))
@@ -116,10 +116,12 @@ def _l2_normalize(site: Site) -> Result:
 
 
 def _lrn(site: Site) -> Result:
-    axis, size = site.axis(site.int("axis", 1), site.rank()), site.int("size", 5)
+    axis, size = site.axis(site.integer("axis", 1), site.rank()), site.integer("size", 5)
     if size < 1 or size % 2 == 0:
         raise site.error(f"size={size}, expected an odd number")
-    alpha, beta, bias = (site.float(n, d) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 2)))
+    alpha, beta, bias = (
+        site.number(n, d) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 2))
+    )
     x = site.tensor(0)
     square = site.emit(relax.op.multiply(x, x))
     total = _window_sum(site, square, axis, size)
@@ -146,7 +148,7 @@ def _window_sum(site: Site, x: relax.Expr, axis: int, size: int) -> relax.Expr:
 
 def _softmax(log: bool) -> Rule:
     def rule(site: Site) -> Result:
-        axis = site.axis(site.int("axis", -1), site.rank())
+        axis = site.axis(site.integer("axis", -1), site.rank())
         make = relax.op.nn.log_softmax if log else relax.op.nn.softmax
         return site.emit(make(site.tensor(0), axis=axis))
 

@@ -32,7 +32,7 @@ def _pool(kind: str, dims: int) -> Rule:
     def rule(site: Site) -> Result:
         site.expect(1)
         data, wanted = _first(site, dims)
-        options = {"count_include_pad": site.bool("count_include_pad", False)} if (
+        options = {"count_include_pad": site.flag("count_include_pad", False)} if (
             kind == "avg"
         ) else {}  # fmt: skip
         result = _WINDOWS[kind, dims](
@@ -41,7 +41,7 @@ def _pool(kind: str, dims: int) -> Rule:
             strides=site.spread("strides", dims, 1),
             padding=paddings(site, dims),
             dilation=site.spread("dilation", dims, 1),
-            ceil_mode=site.bool("ceil_mode", False),
+            ceil_mode=site.flag("ceil_mode", False),
             layout=_LAYOUTS[dims],
             **options,
         )

@@ -30,7 +30,7 @@ def _product(site: Site, a: relax.Expr, b: relax.Expr) -> relax.Expr:
 def _dense(site: Site) -> Result:
     site.expect(2)
     _plain(site)
-    units = site.int("units", None)
+    units = site.integer("units", None)
     if site.rank(1) != 2 or (units is not None and units != site.shape(1)[0]):
         raise site.error(f"units={units}, but the weights are {site.shape(1)}")
     return _product(site, site.tensor(0), _turned(site, site.tensor(1), True))
@@ -39,9 +39,9 @@ def _dense(site: Site) -> Result:
 def _matmul(site: Site) -> Result:
     site.expect(2)
     _plain(site)
-    a = _turned(site, site.tensor(0), site.bool("transpose_a", False))
-    b = _turned(site, site.tensor(1), site.bool("transpose_b", False))
-    units = site.int("units", None)
+    a = _turned(site, site.tensor(0), site.flag("transpose_a", False))
+    b = _turned(site, site.tensor(1), site.flag("transpose_b", False))
+    units = site.integer("units", None)
     if units is not None and units != shape_of(b)[-1]:
         raise site.error(f"units={units}, but the product has {shape_of(b)[-1]} columns")
     return _product(site, a, b)
@@ -51,8 +51,8 @@ def _batch_matmul(site: Site) -> Result:
     """Before there were attributes the second was always transposed."""
     site.expect(2)
     _plain(site)
-    a = _turned(site, site.tensor(0), site.bool("transpose_a", False))
-    b = _turned(site, site.tensor(1), site.bool("transpose_b", True))
+    a = _turned(site, site.tensor(0), site.flag("transpose_a", False))
+    b = _turned(site, site.tensor(1), site.flag("transpose_b", True))
     return _product(site, a, b)
 
 

@@ -16,7 +16,7 @@ def axes_of(site: Site) -> list[int]:
     """The axes that go. None means all, and an empty list means none."""
     rank = site.rank()
     given = site.ints("axis", None)
-    exclude = site.bool("exclude", False)
+    exclude = site.flag("exclude", False)
     if given is None:
         if exclude:
             raise site.error("exclude=True without an axis")
@@ -28,7 +28,7 @@ def axes_of(site: Site) -> list[int]:
 def _reduce(make: Callable[..., Any]) -> Rule:
     def rule(site: Site) -> Result:
         site.expect(1)
-        axes, keep = axes_of(site), site.bool("keepdims", False)
+        axes, keep = axes_of(site), site.flag("keepdims", False)
         return site.emit(make(site.tensor(0), axis=axes, keepdims=keep)) if axes else (
             site.tensor(0)
         )  # fmt: skip
@@ -40,7 +40,7 @@ def _logical(make: Callable[..., Any]) -> Rule:
     """Of truth values, by way of numbers: all is the least, any the largest."""
 
     def rule(site: Site) -> Result:
-        axes, keep = axes_of(site), site.bool("keepdims", False)
+        axes, keep = axes_of(site), site.flag("keepdims", False)
         numbers = site.emit(relax.op.astype(site.tensor(0), "int8"))
         found = site.emit(make(numbers, axis=axes, keepdims=keep)) if axes else numbers
         return site.emit(relax.op.astype(found, "bool"))
@@ -51,7 +51,7 @@ def _logical(make: Callable[..., Any]) -> Rule:
 def _variance(site: Site) -> Result:
     """With the mean handed in, as `relay.variance` makes the call."""
     site.expect(2)
-    axes, keep = axes_of(site), site.bool("keepdims", False)
+    axes, keep = axes_of(site), site.flag("keepdims", False)
     x = site.tensor(0)
     rest = site.emit(relax.op.subtract(x, site.tensor(1)))
     if shape_of(rest) != shape_of(x):
@@ -59,7 +59,7 @@ def _variance(site: Site) -> Result:
     total = site.emit(relax.op.sum(
         site.emit(relax.op.multiply(rest, rest)), axis=axes, keepdims=keep
     ))  # fmt: skip
-    count = math.prod(shape_of(x)[a] for a in axes) - site.bool("unbiased", False)
+    count = math.prod(shape_of(x)[a] for a in axes) - site.flag("unbiased", False)
     return site.emit(relax.op.divide(total, relax.const(float(count), dtype_name(x))))
 
 
@@ -68,8 +68,8 @@ def _arg(make: Callable[..., Any]) -> Rule:
 
     def rule(site: Site) -> Result:
         site.expect(1)
-        axes, keep = axes_of(site), site.bool("keepdims", False)
-        last = site.bool("select_last_index", False)
+        axes, keep = axes_of(site), site.flag("keepdims", False)
+        last = site.flag("select_last_index", False)
         x, shape = site.tensor(0), site.shape()
         if not axes:
             raise site.error("axis=[] is not supported")

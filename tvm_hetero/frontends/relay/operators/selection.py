@@ -23,7 +23,7 @@ from tvm_hetero.frontends.relay.operators.site import (
 def _take(site: Site) -> Result:
     """Places outside are clipped or wrapped; ``fast`` leaves open what they give."""
     site.expect(2)
-    axis, batch = site.int("axis", None), site.int("batch_dims", 0) or 0
+    axis, batch = site.integer("axis", None), site.integer("batch_dims", 0) or 0
     mode = site.choice("mode", ("clip", "wrap", "fast"), "clip")
     axis = axis if axis is None else site.axis(axis, site.rank())
     mode = "clip" if mode == "fast" else mode
@@ -42,14 +42,14 @@ def _places(site: Site, value: relax.Expr) -> relax.Expr:
 
 def _gather(site: Site) -> Result:
     site.expect(2)
-    axis = site.axis(site.int("axis"), site.rank())
+    axis = site.axis(site.integer("axis"), site.rank())
     return site.te(topi.gather, site.tensor(0), axis, site.tensor(1))
 
 
 def _gather_nd(site: Site) -> Result:
     """The first dimension of the places is that of the coordinates."""
     site.expect(2)
-    batch, rank = site.int("batch_dims", 0) or 0, site.int("index_rank", None)
+    batch, rank = site.integer("batch_dims", 0) or 0, site.integer("index_rank", None)
     if rank is not None and rank != site.shape(1)[0]:
         raise site.error(f"index_rank={rank}, but the places have {site.shape(1)[0]} coordinates")
     return site.te(topi.gather_nd, site.tensor(0), site.tensor(1), batch)
@@ -57,7 +57,7 @@ def _gather_nd(site: Site) -> Result:
 
 def _one_hot(site: Site) -> Result:
     site.expect(3)
-    depth, axis = site.int("depth"), site.int("axis", -1)
+    depth, axis = site.integer("depth"), site.integer("axis", -1)
     places = site.tensor(0)
     rank = site.rank() + 1
     axis = site.axis(axis, rank)
@@ -82,10 +82,10 @@ def _topk(site: Site) -> Result:
         site.ignore("k")
         k = int(known.reshape(-1)[0])
     else:
-        k = site.int("k", 1)
-    axis = site.axis(site.int("axis", -1), site.rank())
+        k = site.integer("k", 1)
+    axis = site.axis(site.integer("axis", -1), site.rank())
     kind = site.choice("ret_type", ("both", "values", "indices"), "both")
-    ascending = site.bool("is_ascend", False)
+    ascending = site.flag("is_ascend", False)
     dtype = site.dtype("dtype") or "int32"
     extent = site.shape()[axis]
     k = extent if k < 1 else min(k, extent)
@@ -99,15 +99,15 @@ def _topk(site: Site) -> Result:
 
 
 def _argsort(site: Site) -> Result:
-    axis = site.axis(site.int("axis", -1), site.rank())
-    places = _order(site, axis, site.bool("is_ascend", True), site.shape()[axis])
+    axis = site.axis(site.integer("axis", -1), site.rank())
+    places = _order(site, axis, site.flag("is_ascend", True), site.shape()[axis])
     return _as(site, places, site.dtype("dtype") or "int32")
 
 
 def _sort(site: Site) -> Result:
-    axis = site.axis(site.int("axis", -1), site.rank())
+    axis = site.axis(site.integer("axis", -1), site.rank())
     site.dtype("dtype")
-    places = _order(site, axis, site.bool("is_ascend", True), site.shape()[axis])
+    places = _order(site, axis, site.flag("is_ascend", True), site.shape()[axis])
     return site.te(topi.gather, site.tensor(0), axis, places)
 
 
@@ -158,8 +158,8 @@ def _ordered(axis: int, ascending: bool, count: int) -> Callable[..., Any]:
 
 
 def _cumsum(site: Site) -> Result:
-    axis, dtype = site.int("axis", None), site.dtype("dtype")
-    exclusive = site.bool("exclusive", False)
+    axis, dtype = site.integer("axis", None), site.dtype("dtype")
+    exclusive = site.flag("exclusive", False)
     x = site.tensor(0)
     if axis is None:
         x = reshaped(site, x, [math.prod(shape_of(x))])
@@ -193,14 +193,14 @@ def _trilu(site: Site) -> Result:
     known = site.known(1)
     if known is None:
         raise site.error("k is computed; only a constant is supported")
-    make = relax.op.triu if site.bool("upper", True) else relax.op.tril
+    make = relax.op.triu if site.flag("upper", True) else relax.op.tril
     return site.emit(make(site.tensor(0), int(known.reshape(-1)[0])))
 
 
 def _sequence_mask(site: Site) -> Result:
     """Values of a sequence from its length on become the mask value."""
     site.expect(2)
-    axis = site.int("axis", 0)
+    axis = site.integer("axis", 0)
     if axis not in (0, 1) or site.rank() < 2:
         raise site.error(f"axis={axis} of {site.rank()} dimensions")
     x, shape = site.tensor(0), site.shape()
@@ -211,7 +211,7 @@ def _sequence_mask(site: Site) -> Result:
         site, site.tensor(1), [1, shape[1], *tail] if axis == 0 else [shape[0], 1, *tail]
     )
     within = site.emit(relax.op.less(constant(steps), lengths))
-    return site.emit(relax.op.where(within, x, scalar(site.float("mask_value", 0.0), x)))
+    return site.emit(relax.op.where(within, x, scalar(site.number("mask_value", 0.0), x)))
 
 
 RULES: dict[str, Rule] = {

@@ -145,18 +145,18 @@ class Site:
             return found
         raise self.error(f"attribute '{name}' is {printable(found, 60)}, expected {what}")
 
-    def int(self, name: str, default: Any = _MISSING) -> Any:
+    def integer(self, name: str, default: Any = _MISSING) -> Any:
         """A whole number; None where the file says none and the default is None."""
         found = self._typed(name, default, (int, type(None)), "a whole number")
         if found is None and default is not None:
             raise self.error(f"attribute '{name}' is none, expected a whole number")
         return found
 
-    def float(self, name: str, default: Any = _MISSING) -> float:
+    def number(self, name: str, default: Any = _MISSING) -> float:
         """A number."""
         return float(self._typed(name, default, (int, float), "a number"))
 
-    def bool(self, name: str, default: bool) -> bool:
+    def flag(self, name: str, default: bool) -> bool:
         """A truth value; old files write 0 and 1."""
         found = self.value(name, default)
         if found in (0, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -23,7 +24,7 @@ def _reshape(site: Site) -> Result:
     else:
         site.expect(1)
         codes = list(site.ints("newshape"))
-    allow_zero, reverse = site.bool("allowzero", False), site.bool("reverse", False)
+    allow_zero, reverse = site.flag("allowzero", False), site.flag("reverse", False)
     try:
         shape = new_shape(site.shape(), codes, allow_zero, reverse)
     except ValueError as error:
@@ -39,8 +40,8 @@ def _reverse_reshape(site: Site) -> Result:
 def _reshape_like(site: Site) -> Result:
     site.expect(2)
     mine, other = site.shape(0), site.shape(1)
-    begin, end = site.int("lhs_begin", 0), site.int("lhs_end", None)
-    other_begin, other_end = site.int("rhs_begin", 0), site.int("rhs_end", None)
+    begin, end = site.integer("lhs_begin", 0), site.integer("lhs_end", None)
+    other_begin, other_end = site.integer("rhs_begin", 0), site.integer("rhs_end", None)
     taken = other[slice(*slice(other_begin, other_end).indices(len(other)))]
     start, stop, _ = slice(begin, end).indices(len(mine))
     shape = [*mine[:start], *taken, *mine[stop:]]
@@ -65,8 +66,8 @@ def _squeeze(site: Site) -> Result:
 
 
 def _expand_dims(site: Site) -> Result:
-    shape, count = site.shape(), site.int("num_newaxis", 1)
-    axis = site.axis(site.int("axis"), len(shape) + 1)
+    shape, count = site.shape(), site.integer("num_newaxis", 1)
+    axis = site.axis(site.integer("axis"), len(shape) + 1)
     return reshaped(site, site.tensor(0), [*shape[:axis], *[1] * count, *shape[axis:]])
 
 
@@ -85,21 +86,21 @@ def _layout_transform(site: Site) -> Result:
 
 def _concatenate(site: Site) -> Result:
     parts = site.tensors()
-    axis = site.axis(site.int("axis", 0), len(shape_of(parts[0])))
+    axis = site.axis(site.integer("axis", 0), len(shape_of(parts[0])))
     return site.emit(relax.op.concat(parts, axis)) if len(parts) > 1 else parts[0]
 
 
 def _stack(site: Site) -> Result:
     parts = site.tensors()
     shape = shape_of(parts[0])
-    axis = site.axis(site.int("axis", 0), len(shape) + 1)
+    axis = site.axis(site.integer("axis", 0), len(shape) + 1)
     raised = [reshaped(site, p, [*shape[:axis], 1, *shape[axis:]]) for p in parts]
     return site.emit(relax.op.concat(raised, axis)) if len(raised) > 1 else raised[0]
 
 
 def _split(site: Site) -> Result:
     """As slices: each reader needs a part alone, and parts are views of nobody."""
-    axis = site.axis(site.int("axis", 0), site.rank())
+    axis = site.axis(site.integer("axis", 0), site.rank())
     extent, asked = site.shape()[axis], site.value("indices_or_sections")
     if isinstance(asked, int):
         if asked < 1 or extent % asked:
@@ -107,7 +108,7 @@ def _split(site: Site) -> Result:
         cuts = list(range(0, extent + 1, extent // asked))
     else:
         cuts = [0, *(site.ints("indices_or_sections") or []), extent]
-    return [_slice(site, site.tensor(0), axis, a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [_slice(site, site.tensor(0), axis, a, b) for a, b in itertools.pairwise(cuts)]
 
 
 def _slice(site: Site, x: relax.Expr, axis: int, begin: int, end: int) -> relax.Expr:
@@ -182,13 +183,13 @@ def _tile(site: Site) -> Result:
 
 
 def _repeat(site: Site) -> Result:
-    axis = site.int("axis", None)
+    axis = site.integer("axis", None)
     axis = axis if axis is None else site.axis(axis, site.rank())
-    return site.emit(relax.op.repeat(site.tensor(0), site.int("repeats"), axis))
+    return site.emit(relax.op.repeat(site.tensor(0), site.integer("repeats"), axis))
 
 
 def _reverse(site: Site) -> Result:
-    axis = site.int("axis", None)
+    axis = site.integer("axis", None)
     if axis is None:
         raise site.error("axis is missing")
     return site.emit(relax.op.flip(site.tensor(0), site.axis(axis, site.rank())))
@@ -207,7 +208,7 @@ def _pad(site: Site) -> Result:
         site.ignore("pad_value")
     else:
         site.expect(1)
-        value = site.float("pad_value", 0.0)
+        value = site.number("pad_value", 0.0)
     if mode != "constant":
         return _padded_by_index(site, site.tensor(0), widths, mode)
     flat = [n for pair in widths for n in pair]
@@ -219,14 +220,13 @@ def _mirror_pad(site: Site) -> Result:
     return _padded_by_index(site, site.tensor(0), [list(p) for p in site.value("pad_width")], mode)
 
 
-def _padded_by_index(
-    site: Site, x: relax.Expr, widths: list[list[int]], mode: str
-) -> relax.Expr:
+def _padded_by_index(site: Site, x: relax.Expr, widths: list[list[int]], mode: str) -> relax.Expr:
     """Padding with values of the tensor itself: which of them is known beforehand."""
     for axis, (before, after) in enumerate(widths):
         if before or after:
-            places = np.pad(np.arange(shape_of(x)[axis]), (before, after), mode=mode)
-            x = site.emit(relax.op.take(x, constant(places.astype("int32")), axis))
+            how: Any = mode
+            places = np.pad(np.arange(shape_of(x)[axis]), (before, after), mode=how)
+            x = site.emit(relax.op.take(x, constant(places.astype("int32")), axis, "clip"))
     return x
 
 
@@ -249,7 +249,7 @@ def _broadcast_to_like(site: Site) -> Result:
 
 
 def _depth_to_space(site: Site) -> Result:
-    block = site.int("block_size", 1)
+    block = site.integer("block_size", 1)
     mode = site.choice("mode", ("DCR", "CRD"), "DCR")
     layout = site.choice("layout", ("NCHW", "NHWC"), "NCHW")
     x = site.permuted(site.tensor(0), layout, "NCHW")
@@ -257,7 +257,7 @@ def _depth_to_space(site: Site) -> Result:
 
 
 def _space_to_depth(site: Site) -> Result:
-    block = site.int("block_size", 1)
+    block = site.integer("block_size", 1)
     layout = site.choice("layout", ("NCHW", "NHWC"), "NCHW")
     site.require("mode", ["", "DCR", "CRD"])
     x = site.permuted(site.tensor(0), layout, "NCHW")

@@ -1,0 +1,118 @@
+"""Everything in a saved program that cannot be imported, all at once, each with its place.
+
+An operator that cannot be taken is stood in for by zeros of the type that the file gives it, so
+that what comes after it is looked at too; what has no type in the file ends the look-out there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from tvm import relax
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.names import identifier, printable
+from tvm_hetero.frontends.relay.emit import Emitter
+from tvm_hetero.frontends.relay.flatten import Flat, Step, flatten
+from tvm_hetero.frontends.relay.free import expressions
+from tvm_hetero.frontends.relay.importer import relax_type
+from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.program import (
+    Call,
+    Operator,
+    Program,
+    TensorType,
+    TupleType,
+    Unsupported,
+)
+from tvm_hetero.frontends.relay.read import read
+from tvm_hetero.frontends.relay.table import TABLE
+
+
+@dataclass(frozen=True)
+class Report:
+    """How often each operator occurs in a program, and what stands in its way."""
+
+    operators: dict[str, int]
+    problems: tuple[str, ...]
+
+
+def relay_check(path_or_text: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> Report:
+    """Say what of a saved Relay program cannot be imported.
+
+    Raises
+    ------
+    ModelError
+        The file is no program at all.
+    """
+    program, _ = read(path_or_text, limits)
+    found = [e for f in program.functions.values() for e in expressions(f.body)]
+    control = [
+        f"{e.where}: '{printable(e.name)}' is not supported" for e in found
+        if isinstance(e, Unsupported)
+    ]  # fmt: skip
+    counts: dict[str, int] = {}
+    for call in found:
+        if isinstance(call, Call) and isinstance(call.callee, Operator):
+            counts[call.callee.name] = counts.get(call.callee.name, 0) + 1
+    ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    return Report(ordered, tuple(control or _problems(program, limits)))
+
+
+def _problems(program: Program, limits: Limits) -> list[str]:
+    try:
+        flat = flatten(program, limits)
+    except ModelError as error:
+        return [str(error)]
+    builder = relax.BlockBuilder()
+    emitter = Emitter(builder, flat, program.version)
+    taken: list[str] = []
+    for each in flat.inputs:
+        taken.append(identifier(each.var.name, taken))
+    try:
+        kinds = [relax_type(each.var) for each in flat.inputs]
+    except ModelError as error:
+        return [str(error)]
+    variables = [relax.Var(n, kind) for n, kind in zip(taken, kinds, strict=True)]
+    emitter.bind({}, dict(zip(flat.inputs, variables, strict=True)))
+    with builder.function("main", variables):
+        with builder.dataflow():
+            problems = _emitted(emitter, flat)
+            result = builder.emit_output(relax.op.zeros((1,), "float32"))
+        builder.emit_func_output(result)
+    return problems
+
+
+def _emitted(emitter: Emitter, flat: Flat) -> list[str]:
+    """Emit each operator; what cannot be emitted is noted and stood in for."""
+    problems: dict[str, None] = {}
+    for step in flat.steps:
+        if not emitter.ready(step):
+            continue
+        try:
+            emitter.emit(step)
+        except ModelError as error:
+            problems[str(error)] = None
+            stand_in = _stand_in(step)
+            if stand_in is not None:
+                emitter.known[id(step)] = stand_in
+    return list(problems)
+
+
+def _stand_in(step: Step) -> relax.Expr | list[relax.Expr] | None:
+    if isinstance(step.type, TupleType):
+        fields = [_zeros(kind) for kind in step.type.fields]
+        return None if any(f is None for f in fields) else fields
+    return _zeros(step.type)
+
+
+def _zeros(kind: object) -> relax.Expr | None:
+    if not isinstance(kind, TensorType) or None in kind.shape:
+        return None
+    return relax.BlockBuilder().normalize(relax.op.zeros(kind.shape, kind.dtype))
+
+
+def known_operators() -> list[str]:
+    """The names of all operators that are taken."""
+    return sorted(TABLE)
