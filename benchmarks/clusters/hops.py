@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.session import import_ray
 from tvm_hetero.cluster.survey import hop_seconds
 
-_SHORT, _LONG = 1, 5
+_SHORT, _LONG, _WARMUP = 1, 5, 10
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,28 @@ class Echo:
 
 
 def compiled_hops(sizes: list[int], repeats: int) -> list[float]:
-    """Seconds of a hop between two actors in a compiled graph: a long chain less a short one."""
-    short, long = (_chained(hops, sizes, repeats) for hops in (_SHORT, _LONG))
-    return [(b - a) / (_LONG - _SHORT) for a, b in zip(short, long, strict=True)]
+    """Seconds of a hop between two actors in a compiled graph: the median over a long chain less a
+    short one, in turns.
+    """
+    with _graph(_SHORT) as short, _graph(_LONG) as long:
+        found = []
+        for nbytes in sizes:
+            array = np.zeros(nbytes, np.uint8)
+            for _ in range(_WARMUP):
+                long(array), short(array)
+            differences = [
+                _seconds(long, array) - _seconds(short, array) for _ in range(10 * repeats)
+            ]
+            found.append(statistics.median(differences) / (_LONG - _SHORT))
+    return found
 
 
-def _chained(hops: int, sizes: list[int], repeats: int) -> list[float]:
-    """Seconds in which arrays of these sizes go through a compiled graph of so many hops."""
+@contextmanager
+def _graph(hops: int) -> Iterator[Callable[[np.ndarray], object]]:
+    """A compiled graph in which an array goes forth and back between two actors."""
     ray = import_ray()
     from ray.dag import InputNode
+    from ray.dag.context import DAGContext
 
     actors = [ray.remote(Echo).options(num_cpus=0).remote() for _ in range(2)]
     with InputNode() as value:
@@ -68,19 +80,16 @@ def _chained(hops: int, sizes: list[int], repeats: int) -> list[float]:
         for hop in range(hops):
             chained = actors[hop % 2].echo.bind(chained)
     graph = chained.experimental_compile()
-    found = []
-    for nbytes in sizes:
-        array = np.zeros(nbytes, np.uint8)
-        for _ in range(10):
-            ray.get(graph.execute(array))
-        once = partial(_through, ray, graph, array)
-        found.append(_median(once, 10 * repeats))
-    graph.teardown(kill_actors=True)  # or it waits for actors that wait for each other
-    return found
+    yield lambda array: ray.get(graph.execute(array))
+    # One that waits for the other is waited for half a minute, unless one says otherwise.
+    DAGContext.get_current().teardown_timeout = 1
+    graph.teardown(kill_actors=True)
 
 
-def _through(ray: Any, graph: Any, array: np.ndarray) -> None:
-    ray.get(graph.execute(array))
+def _seconds(through: Callable[[np.ndarray], object], array: np.ndarray) -> float:
+    begin = time.perf_counter()
+    through(array)
+    return time.perf_counter() - begin
 
 
 def _median(once: Callable[[], object], repeats: int) -> float:
