@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +61,15 @@ def test_an_exported_decoder_gives_what_it_gave():
         inputs.append([len(given) - 1])
         got = run(*(tvm.runtime.tensor(np.int32(i)) for i in inputs), *caches).numpy()
         np.testing.assert_allclose(got[0], wanted[row + len(given) - 1], atol=1e-4)
+
+
+def test_the_documentations_example_runs(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "decoders.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
+    model("Phi", num_hidden_layers=1).save_pretrained(tmp_path)
+    names: dict[str, Any] = {"FOLDER": tmp_path, "LENGTH": LENGTH}
+    exec(example, names)
+    assert list(names["step"]["main"].attrs["hetero_states"]) == ["caches_0", "caches_1"]
 
 
 def test_the_operation_is_attention_in_torch_too():

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 from tvm_hetero.frontends.huggingface.config import Config, read_config
 
 if TYPE_CHECKING:
-    import tvm
+    from tvm_hetero.frontends.huggingface.importer import from_huggingface as from_huggingface
 
 __all__ = ["Config", "from_huggingface", "read_config"]
 
 
-def from_huggingface(folder: Any, **options: Any) -> tvm.IRModule:
-    """Import a decoder; see `importer.from_huggingface`."""
+def __getattr__(name: str) -> Any:
+    """`from_huggingface` imports TVM; what a config says is known without."""
+    if name != "from_huggingface":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tvm_hetero.frontends.huggingface.importer import from_huggingface as load
 
-    return load(folder, **options)
+    return load

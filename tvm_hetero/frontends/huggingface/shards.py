@@ -8,7 +8,7 @@ from itertools import pairwise
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.huggingface.config import Config
 
-# Hidden units (and words) of a shard are a multiple of this where there are enough of them: matrices
+# Hidden units (and words) of a shard are a multiple of this where there are enough: matrices
 # are packed in blocks of columns, and weights of few bits have one scale for a group of rows.
 _UNIT = 128
 
