@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,14 @@ import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.helpers import AVX2, AVX512, SSE, random, runs_here
+from tests.kernels.helpers import AVX2, AVX512, CUDA, SSE, TWO_CORES, random, runs_here
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.attention import attend, attention_of
+from tvm_hetero.kernels.attention_gpu import Threads, attention_on_gpu
+from tvm_hetero.kernels.batched import batched
 from tvm_hetero.kernels.select import rule_of
+from tvm_hetero.kernels.statements import loop
 
 PLAIN = tvm.target.Target("llvm")
 
@@ -110,7 +114,7 @@ def called(function, arguments):
     return [t.numpy() for t in tensors]
 
 
-def check(s, positions, targets=(AVX512, AVX2, SSE), tolerance=2e-5):
+def check(s, positions, targets=(AVX512,), tolerance=2e-5):
     functions = [built(s.kernel(), PLAIN)]
     for target in filter(runs_here, targets):
         kernel = schedule_kernel(s.kernel(), target)
@@ -129,11 +133,11 @@ def check(s, positions, targets=(AVX512, AVX2, SSE), tolerance=2e-5):
 
 
 def test_one_token():
-    check(Sizes(4, 4, 16, 40), [0, 1, 15, 16, 39])
+    check(Sizes(4, 4, 16, 40), [0, 1, 15, 16, 39], [AVX512, AVX2, SSE])
 
 
 def test_shared_keys_and_turned_heads():
-    check(Sizes(8, 2, 32, 33, rotary=32), [0, 7, 32])
+    check(Sizes(8, 2, 32, 33, rotary=32), [0, 7, 32], [AVX512, AVX2])
     check(Sizes(2, 1, 16, 20, rotary=8, scale=0.7), [3, 19])
 
 
@@ -141,9 +145,8 @@ def test_a_chunk_and_its_padding():
     check(Sizes(2, 2, 16, 24, rows=7, rotary=16), [0, 10, 17, 20, 23])
 
 
-@pytest.mark.parametrize("position", [-5, 1000])
-def test_position_is_clamped(position):
-    check(Sizes(2, 1, 8, 12, rows=2), [position])
+def test_position_is_clamped():
+    check(Sizes(2, 1, 8, 12, rows=2), [-5, 1000])
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -151,7 +154,7 @@ def test_narrow_caches(dtype):
     check(Sizes(4, 2, 32, 24, rows=2, dtype=dtype, rotary=32), [0, 11, 23], tolerance=0.02)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_any_sizes(data):
     kv_heads, size = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 40))
@@ -184,3 +187,56 @@ def test_the_kernel_says_what_it_is():
 def test_no_such_kernel(sizes):
     with pytest.raises(ModelError, match="expected"):
         sizes.kernel()
+
+
+class Plain(Threads):
+    """Threads one after the other: what a GPU's kernel computes, where there is none."""
+
+    scope = "global"
+
+    def loop(self, tag, extent, body):
+        return loop(tag.replace(".", "_"), extent, body)
+
+    def barrier(self):
+        return []
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [Sizes(4, 2, 16, 150, rows=3, rotary=8), Sizes(2, 2, 130, 20, dtype="bfloat16")],
+)
+def test_on_a_gpu(sizes):
+    function = built(attention_on_gpu(attention_of(sizes.kernel()), Plain()), PLAIN)
+    for position in (0, 127, 128, 149):
+        arguments = sizes.inputs(position)
+        *_, out = expected(sizes, arguments)
+        np.testing.assert_allclose(called(function, arguments)[-1], out, rtol=1e-5, atol=1e-5)
+    kernel = schedule_kernel(sizes.kernel(), CUDA)
+    assert rule_of(kernel) == "attention"
+    assert all(f'"{tag}.x"' in kernel.script() for tag in ("threadIdx", "blockIdx"))
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="compiles with nvcc")
+def test_the_compiler_for_gpus_takes_it():
+    kernel = schedule_kernel(Sizes(2, 1, 130, 40, rows=2, rotary=4).kernel(), CUDA)
+    mod = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
+    (device,) = tvm.tirx.build(mod, target=CUDA).imports
+    assert "__syncthreads" in device.inspect_source()
+
+
+def test_cores_share_the_heads():
+    kernel = schedule_kernel(Sizes(4, 2, 16, 40, rows=2).kernel(), TWO_CORES)
+    assert "T.parallel" in kernel.script()
+    check(Sizes(4, 2, 16, 40, rows=2), [0, 17, 39], [TWO_CORES])
+
+
+def test_several_sequences():
+    """A kernel for a batch: each element has caches of its own."""
+    s = Sizes(4, 2, 16, 24, rotary=16)
+    kernel = schedule_kernel(batched(s.kernel(), 2, [6]), AVX2)  # the table is shared
+    one, other = s.inputs(5), s.inputs(20)
+    pairs = [[a] if i == 6 else [a, b] for i, (a, b) in enumerate(zip(one, other, strict=True))]
+    got = called(built(kernel, AVX2), [a for pair in pairs for a in pair])
+    for out, arguments in zip(got[-2:], (one, other), strict=True):
+        *_, right = expected(s, arguments)
+        np.testing.assert_allclose(out, right, rtol=1e-5, atol=1e-5)

@@ -48,7 +48,7 @@ def bound(x, dense):
     return x.shape[1] * 2.0**-24 * 4 * (np.abs(x) @ np.abs(dense) + 20)
 
 
-def check(rows, weight, targets=(AVX512, AVX2, SSE), rule="groupwise"):
+def check(rows, weight, targets=(AVX512, AVX2)):
     dense = weight.dense().astype(np.float64)
     x, rest = random(0, rows, weight.shape[0]), random(2, rows, weight.shape[1])
     expected = np.maximum(x @ dense + random(4, weight.shape[1]), 0) + rest
@@ -56,7 +56,7 @@ def check(rows, weight, targets=(AVX512, AVX2, SSE), rule="groupwise"):
     assert len(kernels(lowered)) == 1  # bias, activation and residual are inside
     for target in filter(runs_here, targets):
         mod = scheduled(lowered, target)
-        assert [rule_of(f) for f in kernels(mod).values()] == [rule]
+        assert [rule_of(f) for f in kernels(mod).values()] == ["groupwise"]
         error = np.abs(run(mod, target, x, rest) - expected)
         assert np.all(error <= bound(x, dense))
 
@@ -70,10 +70,10 @@ def test_equals_float64(bits, rows):
 @pytest.mark.parametrize("columns", [4, 17])
 def test_few_columns(columns):
     """Parts of a block that are nothing but padding."""
-    check(16, quantize(random(1, 32, columns), 8))
+    check(16, quantize(random(1, 32, columns), 8), [AVX512, AVX2, SSE])
 
 
-@settings(max_examples=6)
+@settings(max_examples=5)
 @given(
     rows=st.integers(1, 18),
     depth=st.integers(1, 12).map(lambda n: 8 * n),

@@ -16,6 +16,7 @@ from tvm import tirx
 
 from .attention import attention_of
 from .attention_cpu import attention_on_cpu
+from .attention_gpu import attention_on_gpu
 from .batched import batch_of_kernel
 from .batched_schedule import schedule_batched
 from .facts import VectorUnit, cores, vector_unit
@@ -119,6 +120,9 @@ def _tuned(func: tirx.PrimFunc, trace: str, target: Target) -> tirx.PrimFunc | N
 
 
 def _on_gpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
+    attention = attention_of(func)
+    if attention is not None:
+        yield "attention", lambda: _written(func, attention_on_gpu(attention))
     yield "dlight", lambda: schedule_gpu(func, target, specialised=True)
     yield "dlight fallback", lambda: schedule_gpu(func, target, specialised=False)
 
@@ -127,7 +131,7 @@ def _on_cpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
     unit, count = vector_unit(target), cores(target)  # LLVM is asked: half a millisecond
     attention = attention_of(func)
     if attention is not None:
-        yield "attention", lambda: _written(func, attention_on_cpu(attention, unit, count))
+        yield "attention", lambda: expand(_written(func, attention_on_cpu(attention, unit, count)))
     yield "groupwise", lambda: _apply(schedule_groupwise, grouped(func), unit, count)
     for name, rule in CPU_RULES.items():
         yield name, partial(_apply, rule, func, unit, count)
@@ -135,7 +139,7 @@ def _on_cpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
 
 def _written(func: tirx.PrimFunc, kernel: tirx.PrimFunc) -> tirx.PrimFunc:
     """A kernel that is written out, with the attributes of what it takes the place of."""
-    return expand(kernel.with_attrs(dict(func.attrs.items())))
+    return kernel.with_attrs(dict(func.attrs.items()))
 
 
 def _apply(rule: CpuRule, func: tirx.PrimFunc, unit: VectorUnit, count: int) -> tirx.PrimFunc:
