@@ -58,6 +58,7 @@ from tvm_hetero.problem import Objective
 from tvm_hetero.runtime.executable import PARTITION, SINGLE
 
 BATCH, CORES = 8, (0, 1)
+_SMALL_BATCH = 4
 SIDES = ("single", "plan", *page.RIVALS)
 _ROUNDS, _SECONDS = 7, 1.5
 
@@ -103,46 +104,49 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     if asked is None:
         return []
     seconds = 0.05 if asked.small else _SECONDS
+    batch = _SMALL_BATCH if asked.small else BATCH
     print(_HEAD)
     rows: list[Row] = []
     for name in asked.models:
-        rows.append(measure(name, asked.rounds, seconds, asked.limit, asked.small))
+        rows.append(measure(name, batch, asked.rounds, seconds, asked.limit, asked.small))
         print(_line(rows[-1]), flush=True)
         if asked.output is not None:  # each time: the next model may take long
             write_document(asked.output, "python -m benchmarks.steady_state", map(asdict, rows),
                            target=dict(two_devices().devices[0].target or {}),
-                           rounds=asked.rounds, seconds=seconds, batch=BATCH)  # fmt: skip
+                           rounds=asked.rounds, seconds=seconds, batch=batch)  # fmt: skip
     print(summary(rows))
     return rows
 
 
-def measure(name: str, rounds: int, seconds: float, time_limit: float, small: bool) -> Row:
+def measure(
+    name: str, batch: int, rounds: int, seconds: float, time_limit: float, small: bool
+) -> Row:
     """Build one model for two devices and for one of two cores, and let all sides run in turns."""
 
     def once(platform: Platform) -> dict[str, Any]:
-        return _measure(name, platform, rounds, seconds, time_limit)
+        return _measure(name, platform, batch, rounds, seconds, time_limit)
 
     figures, mode = in_one_mode(two_devices(), once, small)
     return Row(model=name, **figures, mode=mode)
 
 
 def _measure(
-    name: str, platform: Platform, rounds: int, seconds: float, time_limit: float
+    name: str, platform: Platform, batch: int, rounds: int, seconds: float, time_limit: float
 ) -> dict[str, Any]:
     model = make_model(name)
-    objective = Objective("throughput", batch=BATCH)
+    objective = Objective("throughput", batch=batch)
     plan = build_plan(model, platform, objective, time_limit)
     threads = build_plan(model, one_device(len(CORES)), objective, time_limit)
     with ExitStack() as stack:
-        contenders, error = _contenders(stack, model, plan, threads)
+        contenders, error = _contenders(stack, model, plan, threads, batch)
         apart = frozenset({"ort_processes", "ort_process_batches"})
         rates, others = rates_in_turns(contenders, rounds, seconds, apart)
     schedule = plan.placed.schedule
     return {
         "tasks": len(plan.placed.problem.tasks),
         "devices": len({execution.device for execution in schedule.executions}),
-        "predicted": BATCH / schedule.value,
-        "bound": BATCH / schedule.lower_bound,
+        "predicted": batch / schedule.value,
+        "bound": batch / schedule.lower_bound,
         "median": {side: statistics.median(rates[side]) for side in SIDES},
         "best": {side: max(rates[side]) for side in SIDES},
         "difference": error,
@@ -152,7 +156,7 @@ def _measure(
 
 
 def _contenders(
-    stack: ExitStack, model: onnx.ModelProto, plan: Built, threads: Built
+    stack: ExitStack, model: onnx.ModelProto, plan: Built, threads: Built, batch: int
 ) -> tuple[dict[str, Rate], float]:
     """The sides, which end with the stack, and by how much ours deviate from ONNX Runtime."""
     ours = executors_of(plan)
@@ -165,13 +169,13 @@ def _contenders(
         stack.callback(executor.close)
     inputs = executors["plan"].random_inputs(0)
     peer = OnnxRuntime(model, len(CORES))
-    error = max(difference(executor, inputs, BATCH, peer) for executor in executors.values())
-    rates = {name: stream_rate(executor, inputs, BATCH) for name, executor in executors.items()}
-    rates["ort_threads"] = peer_rate(peer, elements_of(inputs, BATCH)[0])
-    whole = OnnxRuntime(with_batch(model, BATCH), len(CORES))
-    rates["ort_batches"] = peer_rate(whole, inputs, BATCH)
+    error = max(difference(executor, inputs, batch, peer) for executor in executors.values())
+    rates = {name: stream_rate(executor, inputs, batch) for name, executor in executors.items()}
+    rates["ort_threads"] = peer_rate(peer, elements_of(inputs, batch)[0])
+    whole = OnnxRuntime(with_batch(model, batch), len(CORES))
+    rates["ort_batches"] = peer_rate(whole, inputs, batch)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    for name, images in (("ort_processes", 1), ("ort_process_batches", BATCH // len(CORES))):
+    for name, images in (("ort_processes", 1), ("ort_process_batches", batch // len(CORES))):
         alike = with_batch(model, images) if images > 1 else model
         children = stack.enter_context(PinnedProcesses(alike, CORES, folder, images))
         rates[name] = children.rate
