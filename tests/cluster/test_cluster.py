@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+import tvm_ffi
 
 from benchmarks import cluster as benchmark
 from benchmarks.clusters import page
@@ -22,8 +23,9 @@ from benchmarks.decoding.model import write_model
 from tests.cli.invoke import tvm_hetero
 from tests.cluster.clusters import nodes, planned
 from tests.decoders import tiny
-from tests.models import branchy, branchy_inputs, lowered, random_schedule, unit_problem
+from tests.models import branchy, branchy_inputs, dense, lowered, random_schedule, unit_problem
 from tutorials import two_node_cluster
+from tvm_hetero.cluster.costs import ClusterCosts, kernels_from_text, kernels_text
 from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.description import Description, NodeRow
 from tvm_hetero.cluster.driver import Cluster
@@ -32,6 +34,7 @@ from tvm_hetero.cluster.replan import Placed
 from tvm_hetero.errors import InfeasibleError, RunError, UsageError
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.decoder import Decoder
 from tvm_hetero.runtime.decoder_folder import DecoderFacts
@@ -157,6 +160,20 @@ def test_the_verbs(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyP
     ):
         told = tvm_hetero(*words, "--cluster", file)
         assert told.status != 0 and message in told.err
+
+
+def test_nodes_measure_their_own_devices(cluster: Cluster):
+    place = nodes(1, 1)
+    module = lowered(dense(24, 40), place)
+    model = ClusterCosts(cluster)
+    (kernel,) = extract_tasks(module).kernels
+    costs = model.costs([kernel], place)
+    assert list(costs) == [kernel.name] and set(costs[kernel.name]) == set(place.names)
+    assert all(0 < cost.seconds(1) < 1 for cost in costs[kernel.name].values())
+    assert {c.device for c in model.profile.choices.values()} == set(place.names)
+    (again,) = kernels_from_text(kernels_text([kernel]))
+    assert tvm_ffi.structural_equal(again.func, kernel.func)
+    assert (again.flops, again.constants) == (kernel.flops, kernel.constants)
 
 
 def test_the_tutorial(cluster: Cluster, tmp_path: Path, capsys):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tvm_hetero.cluster.decoder import ClusterDecoder
     from tvm_hetero.cluster.driver import Cluster as RunningCluster
     from tvm_hetero.cluster.executor import ClusterExecutor
+    from tvm_hetero.platform import Platform
 
 Where = Annotated[
     str | None,
@@ -44,12 +45,7 @@ def cluster(
     with started(steps, where) as running:
         about = running.describe()
         if output is not None:
-            from tvm_hetero.cluster.survey import survey
-
-            with steps.step("Measure network") as step:
-                platform = survey(running)
-                step.note = _network(platform.fabrics)
-            platform.save(output)
+            _survey(steps, running).save(output)
     if json_output:
         typer.echo(json.dumps(about))
         return
@@ -73,6 +69,28 @@ def started(steps: Steps, where: str) -> Iterator[RunningCluster]:
         step.note = ", ".join(running.nodes)
     with running:
         yield running
+
+
+@contextmanager
+def priced(
+    steps: Steps, platform: Path | None, cost_model: str, where: str | None
+) -> Iterator[tuple[Platform, Any]]:
+    """Steps: the platform to plan for, and what knows the costs on it. With a cluster, that is the
+    platform of its nodes unless another one is given, and they measure what is to be measured.
+    """
+    if where is None:
+        from tvm_hetero.cli.partition import load_platform
+
+        yield load_platform(steps, platform, cost_model), cost_model
+        return
+    with started(steps, where) as running:
+        from tvm_hetero.cluster.costs import ClusterCosts
+
+        measured = cost_model.startswith("profiled")
+        yield (
+            _survey(steps, running) if platform is None else options.load_platform(platform),
+            ClusterCosts(running) if measured else cost_model,
+        )
 
 
 @contextmanager
@@ -110,6 +128,16 @@ def placed_decoder(steps: Steps, folder: Path, where: str) -> Iterator[ClusterDe
         with decoder:
             yield decoder
         _say_lost(steps, running)
+
+
+def _survey(steps: Steps, running: RunningCluster) -> Platform:
+    """Step: the platform of all nodes."""
+    from tvm_hetero.cluster.survey import survey
+
+    with steps.step("Measure network") as step:
+        platform = survey(running)
+        step.note = _network(platform.fabrics)
+    return platform
 
 
 def _say_lost(steps: Steps, running: RunningCluster) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_hetero.cli import options
+from tvm_hetero.cli.cluster import Where, priced
 from tvm_hetero.cli.console import Steps, chart_width
 from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.cli.source import note_source
@@ -87,6 +88,7 @@ def partition(
             "--no-measure", help="Do not run plan and best single device to keep the quicker one."
         ),
     ] = False,
+    cluster: Where = None,
     json_output: options.AsJson = False,
 ) -> None:
     """Place a model on devices and compile it.
@@ -108,17 +110,17 @@ def partition(
         from tvm_hetero.cli.partition_decoder import decoder_options, partition_decoder
 
         decoder = decoder_options(model, asked, batch, shape=shape, random_weights=random_weights)
-        place = load_platform(steps, platform, cost_model)
-        partition_decoder(
-            steps, model, output, place, goal.kind, decoder, {"solver": solver, **how},
-            measure=not no_measure, json_output=json_output,
-        )  # fmt: skip
+        with priced(steps, platform, cost_model, cluster) as (place, how["costs"]):
+            partition_decoder(
+                steps, model, output, place, goal.kind, decoder, {"solver": solver, **how},
+                measure=not no_measure, json_output=json_output,
+            )  # fmt: skip
         return
     _refuse_decoder_options(model, asked)
-    place = load_platform(steps, platform, cost_model)
-    module = import_model(steps, model, shapes, random_weights, params)
     how["respect_annotations"] = respect_annotations
-    result = partition_module(steps, module, place, goal, solver, **how)
+    with priced(steps, platform, cost_model, cluster) as (place, how["costs"]):
+        module = import_model(steps, model, shapes, random_weights, params)
+        result = partition_module(steps, module, place, goal, solver, **how)
     executable = compile_artifact(steps, result, output, measure=not no_measure)
     if json_output:
         typer.echo(json.dumps(partition_json(result, executable, steps.seconds, output)))

@@ -13,6 +13,7 @@ Arrays of a lane of several elements are stacked: their first axis counts the el
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -20,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -28,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.discovery import detect_platform
-from tvm_hetero.errors import ArtifactError, UsageError
+from tvm_hetero.errors import ArtifactError, ProfileError, UsageError
 from tvm_hetero.machine import available_cores
-from tvm_hetero.platform_format import platform_to_dict
+from tvm_hetero.platform_format import platform_from_dict, platform_to_dict
 from tvm_hetero.runtime.artifact import versions
 from tvm_hetero.runtime.executor import Executor, load
 from tvm_hetero.runtime.state import Element, State
@@ -84,6 +85,25 @@ class Node:
     def echo(self, array: Array) -> Array:
         """Give back what came, in memory of its own: what passing a tensor on takes."""
         return np.array(array)
+
+    def profile(self, kernels: str, platform: str) -> str:
+        """Measure kernels on this node's devices; texts as in `tvm_hetero.cluster.costs`."""
+        from tvm_hetero.choices import choices_to_dict
+        from tvm_hetero.cluster.costs import kernels_from_text
+        from tvm_hetero.cost_models.profiled import ProfiledCosts
+
+        model = ProfiledCosts(in_place=False)
+        place = platform_from_dict(json.loads(platform), f"devices of node {self.name!r}")
+        with suppress(ProfileError):  # a kernel that runs on none of these may run elsewhere
+            model.costs(kernels_from_text(kernels), place)
+        found = model.profile
+        return json.dumps(
+            {
+                "choices": choices_to_dict(found.choices.values()),
+                "traces": found.traces,
+                "reasons": found.reasons,
+            }
+        )
 
     def receive(self, part: str, file: str, data: Array) -> None:
         """Append bytes to a file of a part's artifact."""
