@@ -31,15 +31,15 @@ import tvm
 from tvm.target import codegen
 
 from benchmarks.decoding.kernel_cases import Case, cases
+from benchmarks.decoding.kernels_page import SHARE_GOAL, one_token
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import RESULTS, ROOT
-from benchmarks.kernel_cases.peaks import copying, measure_peaks
+from benchmarks.kernel_cases.peaks import computing, copying
 from benchmarks.performance import write_page
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.select import rule_of
 
 KINDS = ("product", "attention", "chunk")
-GOAL = 0.8
 SPAN, _SMALL_SPAN = 256 << 20, 1 << 20
 _READINGS, _SMALL_READINGS = 7, 1
 
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         write_page(RESULTS, ROOT / "docs")
         return []
     target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": 1})
-    peak = measure_peaks().compute
+    peak = computing()
     print(f"target {args.target}, one thread, {peak:.0f} GFLOP/s at most\n{_HEAD}")
     rows = []
     for row in _measured(target, args.kind, small=args.small):
@@ -156,21 +156,13 @@ def _line(row: Row) -> str:
     )
 
 
-def one_token(rows: Sequence[Row]) -> dict[str, list[float]]:
-    """Shares of the kernels that read weights or caches for one token, by kind and type."""
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        if row.rows == 1:
-            found.setdefault(f"{row.kind}, {row.dtype}", []).append(row.share)
-    return found
-
-
 def summary(rows: Sequence[Row]) -> list[str]:
     """For each kind and type the least share that one token reaches."""
-    lines = [f"Share of what the core copies, one token (goal: {100 * GOAL:.0f} %)"]
-    for name, shares in one_token(rows).items():
-        met = "met" if min(shares) >= GOAL else "not met"
-        lines.append(f"{name:<24} least {100 * min(shares):>4.0f} %, {met}")
+    lines = [f"Share of what the core copies, one token (goal: {100 * SHARE_GOAL:.0f} %)"]
+    for name, found in one_token([asdict(row) for row in rows]).items():
+        least = min(float(row["share"]) for row in found)
+        met = "met" if least >= SHARE_GOAL else "not met"
+        lines.append(f"{name:<24} least {100 * least:>4.0f} %, {met}")
     return lines
 
 

@@ -22,8 +22,8 @@ _HEAD = """# What kernels and plans reach
 
 Every figure here is from `benchmarks/results/NAME.json`, which `python -m benchmarks.NAME` writes
 (`kernels`, `models`, `layouts`, `profiling`; `steady_state`, `latency`, `big_little`, `dispatch`,
-`soak`; `decode`, `cluster`); `python -m benchmarks.models --show` makes this page of them. Nothing
-was tuned.
+`soak`; `decode`, `decode_kernels`, `cluster`); `python -m benchmarks.models --show` makes this page
+of them. Nothing was tuned.
 """
 
 

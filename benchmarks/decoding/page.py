@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from benchmarks.decoding import kernels_page
 from benchmarks.parts import Document, Row, by, goal, machine
 from benchmarks.scheduling.page import table
 
@@ -74,5 +75,8 @@ def _accuracy(rows: Sequence[Row]) -> list[str]:
     ]  # fmt: skip
 
 
-GOALS: dict[str, Callable[[Document], list[list[str]]]] = {"decode": _goals}
-SECTIONS: dict[str, Callable[[Document], str]] = {"decode": _decode}
+GOALS: dict[str, Callable[[Document], list[list[str]]]] = {"decode": _goals, **kernels_page.GOALS}
+SECTIONS: dict[str, Callable[[Document], str]] = {
+    "decode": _decode,
+    **kernels_page.SECTIONS,
+}

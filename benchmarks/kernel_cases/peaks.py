@@ -99,8 +99,6 @@ class Peaks:
 def measure_peaks() -> Peaks:
     """Measure this thread's core; takes about a second."""
     library = _compiled()
-    steps = ctypes.c_size_t(200_000)
-    compute = library.fma_loop(steps) / _least(lambda: library.fma_loop(steps), 5 * _SECONDS)
     source, target = _aligned(_SIZES[-1]), _aligned(_SIZES[-1] // 2)
 
     def copied(size: int) -> float:
@@ -115,10 +113,17 @@ def measure_peaks() -> Peaks:
         return size * times / _least(lambda: library.read_loop(*arguments), _SECONDS)
 
     return Peaks(
-        compute / 1e9,
+        computing(),
         {size: copied(size) / 1e9 for size in _SIZES},
         {size: read(size) / 1e9 for size in _SIZES},
     )
+
+
+def computing() -> float:
+    """GFLOP/s of this thread's core."""
+    library, steps = _compiled(), ctypes.c_size_t(200_000)
+    least = _least(lambda: library.fma_loop(steps), 5 * _SECONDS)
+    return float(library.fma_loop(steps)) / least / 1e9
 
 
 def copying(size: int) -> Callable[[], object]:
