@@ -149,8 +149,9 @@ def test_show_tells_what_a_decoder_is(net):
         assert text in outcome.out
 
 
-def test_run_says_what_runs_a_decoder(net):
-    outcome = tvm_hetero("run", net, "--random")
+@pytest.mark.parametrize("arguments", [("run", "--random"), ("bench",)])
+def test_run_and_bench_say_what_runs_a_decoder(net, arguments):
+    outcome = tvm_hetero(arguments[0], net, *arguments[1:])
     assert outcome.status == 2
     assert "is a decoder: 'tvm-hetero generate" in outcome.err
 

@@ -156,6 +156,17 @@ def test_after_an_interruption_it_goes_on_as_if_nothing_had_been(wide):
     assert [each.tokens for each in wide.generate(PROMPTS, 8)] == expected
 
 
+def test_closed_while_it_generates_everything_ends(built):
+    decoder = Decoder.load(built("gpt2", batch=3, groups=2))
+
+    def close(sequence: int, token: int) -> None:
+        decoder.close()
+
+    made = decoder.generate([[1, 2, 3]] * 12, 30, stop=(), told=close)
+    assert {each.reason for each in made} == {"failed"}
+    assert all("closed" in str(each.error) for each in made)
+
+
 def test_what_cannot_be_done_is_refused(wide, narrow):
     with pytest.raises(UsageError, match=r"prompt 1 has 41 tokens, but the caches hold 40"):
         wide.generate([[1], [1] * 41], 3)

@@ -121,14 +121,8 @@ def run(
 def load_executor(steps: Steps, artifact: Path, variant: str | None = None) -> Executor:
     """Step: load an artifact and start its executor."""
     with steps.step("Load artifact") as step:
-        from tvm_hetero.runtime.decoder_folder import is_decoder
         from tvm_hetero.runtime.executor import load
 
-        if is_decoder(artifact):
-            raise UsageError(
-                f"{artifact} is a decoder: 'tvm-hetero generate {artifact}' runs it; its artifacts "
-                "are the folders step and prefill in it"
-            )
         executor = load(artifact, variant)
         step.note = f"{artifact}, variant {executor.variant}"
     return executor

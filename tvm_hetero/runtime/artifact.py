@@ -39,6 +39,7 @@ from tvm_hetero.documents import check_keys, read_document, write_atomic
 from tvm_hetero.errors import ArtifactError, FormatError, HeteroError, UsageError
 from tvm_hetero.passes.elements import plain_task
 from tvm_hetero.problem import Problem
+from tvm_hetero.runtime.decoder_folder import is_decoder
 from tvm_hetero.runtime.executable import Executable, Variant
 from tvm_hetero.runtime.plan import plan_text
 from tvm_hetero.schedule import Schedule
@@ -220,6 +221,11 @@ def read_manifest(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 
 
 def _read_manifest(path: Path) -> Mapping[str, Any]:
+    if is_decoder(path):
+        raise ArtifactError(
+            f"{path} is a decoder: 'tvm-hetero generate {path}' runs it; its artifacts are the "
+            "folders step and prefill in it"
+        )
     if not (path / MANIFEST).is_file():
         raise ArtifactError(
             f"{path}: expected an artifact (a folder with a {MANIFEST}); make one with "
