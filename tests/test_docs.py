@@ -42,6 +42,14 @@ def test_the_platform_example_is_read() -> None:
     assert len(platform.links) == 2 and len(platform.fabrics) == 2
 
 
+def test_the_boards_example_is_read() -> None:
+    (text,) = blocks((ROOT / "docs" / "boards.md").read_text(encoding="utf-8"), "yaml")
+    platform = platform_from_dict(parse_document(text, "docs", as_yaml=True))
+    boards = [device.rpc for device in platform.devices if device.rpc is not None]
+    assert [board.timeout for board in boards] == [10.0, 30.0]
+    assert boards[1].tracker == "10.0.0.1:9190"
+
+
 def test_the_problem_example_is_read() -> None:
     problem = documented_problem()
     assert problem.devices_for("sort1") == ("little",)

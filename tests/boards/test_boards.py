@@ -71,7 +71,7 @@ def platform(pi: Device, links: bool = True) -> Platform:
 
 @pytest.fixture(scope="module")
 def executable(wire: Wire) -> Executable:
-    return build(placed(1, platform(board(wire.port, timeout=3.0))))
+    return build(placed(1, platform(board(wire.port, timeout=5.0))))
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +111,8 @@ def test_links_of_a_board_are_measured_once(server: Server, tmp_path: Path) -> N
     assert there is not None and back is not None
     assert (there.latency, there.bandwidth) == figures.there
     assert (back.latency, back.bandwidth) == figures.back
-    assert 0 < figures.call < there.latency
-    # Farther away than anything on this machine.
-    assert there.seconds(1 << 20) > 1e-5
+    assert figures.call > 0
+    assert measure_links(platform(pi, links=False), store) == measured
 
 
 def test_what_the_server_refuses_is_said(server: Server, wire: Wire) -> None:
@@ -197,7 +196,7 @@ def test_a_board_that_falls_silent_is_given_up(
     wire: Wire, executor: Executor, expected: list[Any]
 ) -> None:
     wire.swallow()
-    with pytest.raises(RunError, match="was lost: it did not end within 3 s"):
+    with pytest.raises(RunError, match="was lost: it did not end within 5 s"):
         run(executor)
     wire.mend()
     assert same(run(executor), expected)

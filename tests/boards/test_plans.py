@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tvm
 
+from tests.cost_models.kernels import elementwise
 from tests.models import NATIVE, PLAIN, as_schedule, dense, lowered, placed, unit_problem
 from tests.stateful import running_sums
 from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress
@@ -22,6 +25,7 @@ from tvm_hetero.problem import Cost
 from tvm_hetero.remote import Remote
 from tvm_hetero.runtime import native
 from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.kernel_cache import kernel_library, load_library
 from tvm_hetero.runtime.linking import linker_of
 from tvm_hetero.runtime.plan import REMOTE, make_plan, tasks_of_step
 from tvm_hetero.targets import board_device, device_target, dl_device
@@ -122,3 +126,21 @@ def test_a_library_for_another_processor_needs_its_linker(
     shutil.copyfile("/bin/true", linker)
     linker.chmod(0o755)
     assert linker_of(gpu) == str(linker)
+
+
+def test_a_cross_compiler_links_what_is_for_its_triple(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path
+) -> None:
+    # LLVM's other name for some of this machine's kind: no linker is known for it but this one.
+    linker = tmp_path / "x86_64h-linux-gnu-g++"
+    linker.write_text(f'#!/bin/sh\ntouch {tmp_path}/called\nexec {shutil.which("g++")} "$@"\n')
+    linker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    target = {"kind": "llvm", "mtriple": "x86_64h-linux-gnu", "num-cores": 1}
+    kernel = elementwise("twice", 16).func
+    path = kernel_library({"twice": kernel}, Device("pi", target=target, rpc=NOWHERE))
+    assert own_cache in path.parents
+    assert (tmp_path / "called").exists()
+    ones, out = tvm.runtime.tensor(np.ones(16, "float32")), tvm.runtime.empty((16,), "float32")
+    load_library(path)["twice"](ones, ones, out)
+    assert (out.numpy() == 2).all()
