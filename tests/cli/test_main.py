@@ -16,7 +16,7 @@ from tvm_hetero.cli.main import app
 
 VERBS = [
     "devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "zoo",
-    "solvers", "demo",
+    "solvers", "demo", "relay-check",
 ]  # fmt: skip
 HEAVY = {"tvm", "onnx", "ortools", "onnxruntime", "numpy", "scipy", "yaml"}
 

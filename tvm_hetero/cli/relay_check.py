@@ -23,9 +23,9 @@ def relay_check(
     ],
     json_output: options.AsJson = False,
 ) -> None:
-    """List everything in a saved Relay program that cannot be imported, each with its place.
+    """List what of a saved Relay program cannot be imported.
 
-    The exit status is then 1.
+    Everything at once, each with its place; the exit status is then 1.
     """
     from tvm_hetero.frontends.relay.check import relay_check as look
     from tvm_hetero.report.text import counted, printable
