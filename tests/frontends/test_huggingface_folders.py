@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.decoders import CONFIGS, FAMILIES, random_weights, tiny, write_raw, write_weights
+from tests.frontends.decoder_runs import reference
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.huggingface import from_huggingface, gpt2, read_config, rotated
 from tvm_hetero.frontends.huggingface.tensor_file import TensorFile
@@ -65,6 +67,17 @@ def test_names_without_the_models_own_and_stored_constants_are_let_pass(tmp_path
     with opened(folder) as read:
         for name, values in weights.items():
             np.testing.assert_array_equal(read[name], values)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_transformers_saves_is_read(family, tmp_path):
+    folder = tiny(family, tmp_path / "ours", seed=4)
+    reference(folder).save_pretrained(tmp_path / "theirs", max_shard_size="20KB")
+    ours, theirs = read_config(folder), read_config(tmp_path / "theirs")
+    assert replace(ours, source={}) == replace(theirs, source={})
+    with opened(tmp_path / "theirs") as weights:
+        for name, values in random_weights(CONFIGS[family], 4).items():
+            np.testing.assert_array_equal(weights[name], values)
 
 
 def test_the_hubs_cache_is_read_through_its_links(tmp_path):

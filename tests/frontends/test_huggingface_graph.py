@@ -100,6 +100,13 @@ def test_shards_are_tasks_of_their_own_and_so_are_their_sums(tmp_path):
         )
 
 
+def test_the_table_of_angles_is_one_constant(tmp_path):
+    main = read(from_huggingface(tiny("llama", tmp_path), shards=2))
+    calls = [call for call in main.calls if "attention" in call.kernel.name_hint]
+    assert len(calls) == 4
+    assert len({main.constants(call)[6] for call in calls}) == 1
+
+
 def test_heads_and_units_are_divided_without_a_rest(tmp_path):
     changes = {"num_attention_heads": 10, "num_key_value_heads": 5, "head_dim": 8,
                "intermediate_size": 301}  # fmt: skip

@@ -75,7 +75,8 @@ class Graph:
             for layer in range(config.layers)
             for name, shape in _state_shapes(config, plan, self.heads, layer)
         }
-        self._angles = None if config.rotary is None else config.rotary.table(plan.length)
+        # One constant for all layers: it is kept once.
+        self._angles = [] if config.rotary is None else [constant(config.rotary.table(plan.length))]
 
     @property
     def inputs(self) -> dict[str, relax.Var]:
@@ -135,16 +136,15 @@ class Graph:
     ) -> relax.Expr:
         """What one shard's heads read from its caches, after having written ``k`` and ``v``."""
         c, plan, heads = self.config, self.plan, self.heads[shard]
-        rotary = 0 if self._angles is None else c.size
+        rotary = c.size if self._angles else 0
         kernel = attend(
             heads.count, heads.kv_count, c.size, plan.length, plan.tokens,
             c.scales[layer], rotary, plan.cache,
         )  # fmt: skip
         caches = [self.states[f"{kind}.{layer}.{shard}"] for kind in ("key", "value")]
-        angles = [] if self._angles is None else [constant(self._angles)]
         result = relax.TensorType([plan.tokens, heads.count * c.size], "float32")
         name = self.bb.add_func(kernel, "attention")
-        args = relax.Tuple([q, k, v, self.position, *caches, *angles])
+        args = relax.Tuple([q, k, v, self.position, *caches, *self._angles])
         return self.bb.emit(relax.call_tir(name, args, result))
 
     def activated(self, x: relax.Expr) -> relax.Expr:
