@@ -201,7 +201,7 @@ class Board:
         self._programs.pop(number, None)
         if not self._programs:
             self._drop()
-        elif number in self._there:
+        elif self._connected:  # it may have a half of the program
             self._there.discard(number)
             with contextlib.suppress(RunError):  # who needs the board will hear of it
                 self._ask({"ask": "forget", "program": number})
