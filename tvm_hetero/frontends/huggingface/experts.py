@@ -7,7 +7,6 @@ weights are all 0 are skipped (`operators.gated`): a step costs as much as the e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tvm import relax
@@ -44,11 +43,8 @@ def parts(graph: Graph, x: relax.Expr, layer: str) -> list[relax.Expr]:
     ]
     if graph.plan.shards == 1:
         return found
-    return [_sum(graph, found[group]) for group in divided(len(found), graph.plan.shards)]
-
-
-def _sum(graph: Graph, found: Sequence[relax.Expr]) -> relax.Expr:
-    return operators.total(graph.bb, found)
+    groups = divided(len(found), graph.plan.shards)
+    return [operators.total(graph.bb, found[group]) for group in groups]
 
 
 def _expert(graph: Graph, x: relax.Expr, weight: relax.Expr, name: str) -> relax.Expr:
