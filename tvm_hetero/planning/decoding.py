@@ -43,14 +43,15 @@ from tvm_hetero.solvers import Options, solve
 _ROUNDS = 8
 _ROUGH = 0.1
 _PART = 0.3
+_STEP = 1.6
 _MOST_IN_FLIGHT = 4096
 # How far what is played may be behind before more batches are wanted.
 _NEAR = 1.02
 # Legs of batches that are played, about ten microseconds each, and rounds of all batches.
-_WORK = 200_000
+_WORK = 300_000
 _LEAST_ROUNDS, _MOST_ROUNDS = 3, 12
-# Seconds that a solver needs to be worth asking.
-_LEAST = 0.05
+# Seconds that a solver is always given: those that count devices do their counted work in fewer.
+_LEAST = 3.0
 
 
 @dataclass(frozen=True)
@@ -176,9 +177,9 @@ def one_pass(problem: Problem, schedule: Schedule) -> float:
     return makespan(in_order(problem, steps).executions)
 
 
-def _until(options: Options, deadline: float, part: float = 1.0) -> Options:
-    """The options with `part` of the time that is left."""
-    return replace(options, time_limit=max(_LEAST, part * (deadline - time.monotonic())))
+def _until(options: Options, deadline: float) -> Options:
+    """The options with the time that is left."""
+    return replace(options, time_limit=max(_LEAST, deadline - time.monotonic()))
 
 
 def _better(one: DecoderPlan | None, other: DecoderPlan) -> DecoderPlan:
@@ -188,12 +189,17 @@ def _better(one: DecoderPlan | None, other: DecoderPlan) -> DecoderPlan:
 
 
 def _made(
-    wish: Wish, in_flight: int, options: Options, start: DecoderPlan | None = None
+    wish: Wish,
+    in_flight: int,
+    options: Options,
+    start: DecoderPlan | None = None,
+    *,
+    quickly: bool = False,
 ) -> DecoderPlan:
     problem = wish.problem(in_flight)
     if start is not None:
         options = replace(options, start=start.schedule)
-    schedule = _solved(problem, options)
+    schedule = _solved(problem, options, quickly=quickly)
     busy = loads(problem, schedule.executions, schedule.copies)
     found = DecoderPlan(
         wish, problem, schedule, in_flight, one_pass(problem, schedule), max(busy.values())
@@ -216,37 +222,53 @@ def _played(plan: DecoderPlan) -> float | None:
 
 
 def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
-    """A quick plan with caches for as many batches as it needs, or as fit.
+    """A quick plan with caches for as many batches as make most tokens.
 
-    The number that is wanted grows with each plan; one that does not fit halves the way to it.
+    A climb from the least number that could do: up while batches still wait for each other, down
+    while caches drive weights to slower places, in steps that shrink.
     """
-    quick = replace(options, gap=max(options.gap, _ROUGH))
-    best = _made(wish, 1, _until(quick, deadline, _PART))
-    lacking = _most_batches(wish, best.problem) + 1
+    # The same work whatever the clock says, so that a busy machine gives the same plan.
+    limit = max(_LEAST, _PART * options.time_limit)
+    quick = replace(options, gap=max(options.gap, _ROUGH), time_limit=limit)
+    first = _made(wish, 1, quick, quickly=True)
+    most = _most_batches(wish, first.problem)
+    tried = {1}
+    best, wanted, step = first, min(first.needed, most), _STEP
     for _ in range(_ROUNDS):
-        wanted = _wanted(best)
-        if wanted >= lacking:
-            wanted = (best.in_flight + lacking) // 2
-        if wanted <= best.in_flight or time.monotonic() > deadline:
+        if wanted in tried or time.monotonic() > deadline:
             break
-        try:
-            found = _made(wish, wanted, _until(quick, deadline, _PART))
-        except (InfeasibleError, SolverError):
-            lacking = wanted
-            continue
-        # More batches may need slower places; a plan that makes fewer tokens is none.
-        if found.tokens_per_second < best.tokens_per_second:
-            break
-        best = found
+        tried.add(wanted)
+        found = _fitting(wish, wanted, quick)
+        if found is None:
+            most = wanted - 1
+        if found is not None and found.tokens_per_second > best.tokens_per_second:
+            best = found
+        else:
+            step **= 0.5
+        near = [n for n in _neighbours(best, first, step, most) if n not in tried]
+        wanted = near[0] if near else best.in_flight
     return best
 
 
-def _wanted(plan: DecoderPlan) -> int:
-    """How many batches it would take, by what is known of this plan."""
-    if plan.in_flight < plan.needed or plan.played is None:
-        return plan.needed
-    lost = plan.at_best / plan.played
-    return plan.in_flight if lost < _NEAR else math.ceil(plan.in_flight * min(2.0, lost**2))
+def _fitting(wish: Wish, in_flight: int, options: Options) -> DecoderPlan | None:
+    """A quick plan; None if so many batches do not fit."""
+    try:
+        return _made(wish, in_flight, options, quickly=True)
+    except (InfeasibleError, SolverError):
+        return None
+
+
+def _neighbours(best: DecoderPlan, first: DecoderPlan, step: float, most: int) -> list[int]:
+    """Numbers of batches that may make more tokens than `best`, the likeliest first."""
+    if best is first:
+        return [(1 + most) // 2]
+    found = []
+    if best.in_flight < best.needed or best.tokens_per_second * _NEAR < best.at_best:
+        found.append(min(most, math.ceil(best.in_flight * step)))
+    if best.period > _NEAR * first.period:
+        found.append(math.floor(best.in_flight / step))
+    # Enough of them, on places that are slower than they had to be: fewer first.
+    return found[::-1] if best.in_flight > best.needed else found
 
 
 def _most_batches(wish: Wish, one: Problem) -> int:
@@ -260,14 +282,15 @@ def _most_batches(wish: Wish, one: Problem) -> int:
     return max(1, min(_MOST_IN_FLIGHT, room // each))
 
 
-def _solved(problem: Problem, options: Options) -> Schedule:
-    """The best schedule of the solvers that are asked in turn."""
+def _solved(problem: Problem, options: Options, *, quickly: bool = False) -> Schedule:
+    """The best schedule of the solvers that are asked in turn; `quickly`: until there is one."""
     deadline = time.monotonic() + options.time_limit
     best = options.start
     shared = problem.batch > 1 and problem.objective.kind == "throughput"
     for name in ("count-dp", *(["shares"] if shared else []), "auto"):
         left = deadline - time.monotonic()
-        if best is not None and (left < _LEAST or options.closes(best.value, best.lower_bound)):
+        enough = left <= 0 or (quickly and name == "auto")
+        if best is not None and (enough or options.closes(best.value, best.lower_bound)):
             break
         asked = replace(options, start=best, time_limit=max(left, _LEAST))
         if name == "auto":
