@@ -48,6 +48,6 @@ def test_parts_make_what_the_whole_makes(program, seed):
         found = started(parts, Path(folder))
         outputs = run_parts(parts, found, stacked)
         for node in found.values():
-            node.close()
+            node.clear()
     assert [out.shape for out in outputs] == [out.shape for out in expected]
     assert [out.tobytes() for out in outputs] == [out.tobytes() for out in expected]

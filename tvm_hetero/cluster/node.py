@@ -59,7 +59,8 @@ class Node:
         self.name = name
         if cores:
             _pin(cores)
-        self._folder = Path(tempfile.mkdtemp(prefix=f"tvm_hetero.{name}."))
+        # Of each part that comes, until it is loaded: then all of it is in memory.
+        self._folders: dict[str, Path] = {}
         self._parts: dict[str, _Started] = {}
         self._tensors: dict[_Key, Any] = {}
         self._lock = threading.Lock()
@@ -110,7 +111,9 @@ class Node:
         relative = PurePosixPath(file)
         if relative.is_absolute() or ".." in relative.parts:
             raise ArtifactError(f"part {part!r}: names a file outside of itself: {file!r}")
-        path = self._folder / part / relative
+        if part not in self._folders:
+            self._folders[part] = Path(tempfile.mkdtemp(prefix=f"tvm_hetero.{self.name}."))
+        path = self._folders[part] / relative
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as out:
             out.write(data.data)
@@ -124,8 +127,10 @@ class Node:
         slots : the elements of the batch that it computes; several parts may share states.
         groups : sets of states that are wanted; 0: those that are there are shared, slot by slot.
         """
-        executor = load(self._folder / part)
-        shutil.rmtree(self._folder / part)  # all of it is in memory now
+        if part not in self._folders:
+            raise UsageError(f"node {self.name!r} got no files of part {part!r}; send them first")
+        executor = load(self._folders[part])
+        shutil.rmtree(self._folders.pop(part))
         started = _Started(executor, tuple(inputs), tuple(slots))
         for group in range(groups if executor.states else 0):
             state = executor.new_state()
@@ -170,13 +175,8 @@ class Node:
             started.executor.close()
         self._parts.clear()
         self._tensors.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(exist_ok=True)
-
-    def close(self) -> None:
-        """Forget everything, folder included."""
-        self.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        while self._folders:
+            shutil.rmtree(self._folders.popitem()[1], ignore_errors=True)
 
     def _run(
         self, started: _Started, group: int, slot: int | None, arrays: Sequence[Array]
