@@ -165,7 +165,7 @@ def test_functions_that_double_are_counted() -> None:
     kind = "%a: Tensor[(1, 4), float32]"
     levels = [f"def @f0({kind}) {{ negative(%a) }}\n"]
     levels += [f"def @f{i + 1}({kind}) {{ @f{i}(@f{i}(%a)) }}\n" for i in range(40)]
-    with pytest.raises(ModelError, match="more than 50000"):
+    with pytest.raises(ModelError, match="more than 20000"):
         flatten(read(program("  @f40(%x)", extra="".join(levels)))[0])
 
 

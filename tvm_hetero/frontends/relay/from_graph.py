@@ -198,8 +198,8 @@ class _Reader:
         args = yield self._list(node, "args")
         kind = yield self._field(node, "_checked_type_")
         attributes = yield self._attributes(self.graph.target(node, "attrs"))
-        name = getattr(callee, "name", "a function")
-        return Call(callee, args, attributes, kind, f"node {node.index} ({printable(name)})")
+        name = callee.name if isinstance(callee, Operator) else "a function"
+        return Call(callee, args, attributes, kind, f"node {node.index} ({name})")
 
     def _tuple(self, node: Node) -> Walk:
         return Tuple((yield self._list(node, "fields")))

@@ -26,6 +26,7 @@ from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 
 _STRINGS = frozenset({"runtime.String", "ffi.String", "String", "StringImm", "tir.StringImm"})
+_ONLY_TEXT = frozenset({str})
 _TEXT_IN_FIELD = frozenset({"StringImm", "tir.StringImm"})
 # TVM 0.6 and older called some types otherwise.
 _RENAMED = {
@@ -82,7 +83,10 @@ class Graph:
     def target(self, node: Node, name: str) -> Node:
         """Return the node that a field of `node` refers to; node 0 where there is no such."""
         text = node.fields.get(name, "0")
-        return self.node(_index(text, f"field {name!r} of {node}"), node)
+        index = int(text) if text.isdecimal() and len(text) < 10 else -1
+        if not 0 <= index < len(self.nodes):
+            index = _index(text, f"field {name!r} of {node}")
+        return self.node(index, node)
 
     def is_text(self, index: int) -> bool:
         """Whether a number is that of a node that holds a text."""
@@ -127,6 +131,9 @@ def parse_graph(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Graph:
     arrays = document.get("b64ndarrays", [])
     if not isinstance(arrays, list):
         raise ModelError(f"{name}: 'b64ndarrays' is no list; the file is damaged")
+    calls = sum(isinstance(n, dict) and n.get("type_key") == "relay.Call" for n in nodes)
+    if calls > limits.steps:
+        raise ModelError(f"{name}: {calls} calls; at most {limits.steps} are taken")
     checked = tuple(_node(i, node, name) for i, node in enumerate(nodes))
     graph = Graph(checked, tuple(arrays), _index(document["root"], f"{name}: 'root'"), version)
     graph.node(graph.root, f"{name}: 'root'")
@@ -191,7 +198,7 @@ def _node(index: int, raw: Any, name: str) -> Node:
     if not isinstance(kind, str):
         raise ModelError(f"{where} has no type_key; the file is damaged")
     fields = raw.get("attrs") or {}
-    if not isinstance(fields, dict) or not all(isinstance(v, str) for v in fields.values()):
+    if not isinstance(fields, dict) or not _ONLY_TEXT.issuperset(map(type, fields.values())):
         raise ModelError(f"{where}: its attrs are no texts; the file is damaged")
     return Node(
         index,

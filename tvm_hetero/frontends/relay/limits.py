@@ -40,9 +40,9 @@ class Limits:
 
     file_bytes: int = 512 * 2**20
     values: int = 3_000_000
-    nodes: int = 500_000
+    nodes: int = 250_000
     params_bytes: int = 16 * 2**30
-    steps: int = 50_000
+    steps: int = 20_000
     rank: int = 64
     text_bytes: int = 32 * 2**20
     tokens: int = 500_000

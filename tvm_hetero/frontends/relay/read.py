@@ -42,7 +42,7 @@ def read(
 def _is_content(text: str) -> bool:
     """Whether a text is a program rather than the path of one."""
     start = text[:200].lstrip("\ufeff \t\r\n")
-    return is_graph(start) or "\n" in text or len(text) > _LONGEST_PATH or start.startswith("#[")
+    return is_graph(start) or len(text) > _LONGEST_PATH or any(c in text for c in "\n{")
 
 
 def parse(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program:
