@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tutorials import decode_on_two_cores
+from tutorials import decode_on_two_cores, plan_gpt3_on_six_servers
 from tutorials.partition_an_onnx_model import main
 
 
@@ -29,3 +29,13 @@ def test_decode_on_two_cores(tmp_path: Path, capsys):
     assert "devices that work in a step: cpu0, cpu1" in told
     assert "streamed, the same: True" in told
     assert "the same among five others: True" in told
+
+
+def test_plan_gpt3_on_six_servers(capsys):
+    slow, many = plan_gpt3_on_six_servers.main()
+    told = capsys.readouterr().out.splitlines()
+    assert slow.schedule.gap <= 0.01
+    assert many.tokens_per_second > 5 * slow.tokens_per_second
+    assert [line[0] for line in told if line[0] != " "] == list("12333456") + ["6"]
+    assert any("720 exchanges" in line for line in told)
+    assert "Not saturated" in told[-3] and "Saturated" in told[-1]
