@@ -20,7 +20,7 @@ from tvm_hetero.frontends.huggingface import from_huggingface, gpt2, read_config
 from tvm_hetero.frontends.huggingface.tensor_file import TensorFile
 from tvm_hetero.frontends.huggingface.weights import Weights
 
-BUILDERS = {"gpt2": gpt2, "llama": rotated, "mixtral": rotated}
+BUILDERS = dict.fromkeys(CONFIGS, rotated) | {"gpt2": gpt2}
 
 
 def opened(folder: Path) -> Weights:
@@ -69,7 +69,7 @@ def test_names_without_the_models_own_and_stored_constants_are_let_pass(tmp_path
             np.testing.assert_array_equal(read[name], values)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", CONFIGS)
 def test_what_transformers_saves_is_read(family, tmp_path):
     folder = tiny(family, tmp_path / "ours", seed=4)
     reference(folder).save_pretrained(tmp_path / "theirs", max_shard_size="20KB")
@@ -122,6 +122,33 @@ def test_frequencies_are_those_of_transformers(kind, tmp_path):
                                atol=1e-6)  # fmt: skip
 
 
+def test_a_window_limits_the_length_where_there_is_one(tmp_path):
+    assert read_config(tiny("mistral", tmp_path / "a", sliding_window=9)).longest == 9
+    assert read_config(tiny("mixtral", tmp_path / "b", sliding_window=4096)).longest == 64
+    assert read_config(tiny("qwen2", tmp_path / "c", sliding_window=9)).longest == 64
+    slides = tiny("qwen2", tmp_path / "d", sliding_window=9, use_sliding_window=True)
+    assert read_config(slides).longest == 9
+
+
+@pytest.mark.parametrize("family", [name for name in CONFIGS if name != "gpt2"])
+def test_keys_that_are_not_there_have_the_values_of_transformers(family, tmp_path):
+    import transformers
+
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": family}))
+    ours, theirs = read_config(tmp_path), transformers.AutoConfig.for_model(family)
+    window = getattr(theirs, "sliding_window", None) or theirs.max_position_embeddings
+    wanted = (
+        theirs.vocab_size, theirs.hidden_size, theirs.num_hidden_layers,
+        theirs.num_attention_heads, theirs.num_key_value_heads, theirs.intermediate_size,
+        min(window, theirs.max_position_embeddings), theirs.rms_norm_eps,
+        theirs.rope_parameters["rope_theta"], theirs.tie_word_embeddings,
+    )  # fmt: skip
+    assert wanted == (
+        ours.vocabulary, ours.width, ours.layers, ours.heads, ours.kv_heads, ours.inner,
+        ours.longest, ours.epsilon, ours.rotary.base, ours.tied,
+    )  # fmt: skip
+
+
 def test_tokens_that_end_a_text_are_those_of_the_settings_for_generation(tmp_path):
     folder = tiny("gpt2", tmp_path)
     assert read_config(folder).end == (95,)
@@ -153,7 +180,7 @@ def test_tokens_that_end_a_text_are_those_of_the_settings_for_generation(tmp_pat
         ("llama", {"rope_scaling": "x"}, "rope_scaling is x; expected a mapping"),
         ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor is not supported"),
         ("llama", {"tie_word_embeddings": "no"}, "is no; expected true or false"),
-        ("mixtral", {"sliding_window": 4096}, "sliding_window is 4096, which is not supported"),
+        ("mixtral", {"sliding_window": -1}, "sliding_window is -1; expected a whole number from 1"),
         ("mixtral", {"num_experts_per_tok": 5}, "but there are 4 experts"),
     ],
 )

@@ -389,7 +389,8 @@ def test_relay_check_lists_everything_at_once(tmp_path: Path) -> None:
     file.write_text(
         f'#[version = "0.0.5"]\ndef @main(%x: {kind}) {{\n'
         f"  %0 = nn.strange(%x) /* ty={kind} */;\n  %1 = nn.relu(%0);\n"
-        f"  %2 = nn.softmax(%1, flavour=1) /* ty={kind} */;\n  %3 = vision.odd(%2);\n  exp(%3)\n}}\n"
+        f"  %2 = nn.softmax(%1, flavour=1) /* ty={kind} */;\n  %3 = vision.odd(%2);\n"
+        "  exp(%3)\n}\n"
     )
     told = tvm_hetero("relay-check", file)
     assert told.status == 1
