@@ -29,7 +29,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What takes longest begins first, so that no worker of pytest-xdist is left with it at the end.
 _LONG = (
-    "test_light_models.py", "test_execution_benchmarks.py", "test_sanitizers.py",
+    "test_cluster.py", "test_light_models.py", "test_execution_benchmarks.py", "test_sanitizers.py",
     "test_benchmarks.py", "test_profiled.py", "test_contests.py", "test_registry.py",
     "test_hetero_partition.py", "test_onnx_importer.py", "test_in_place.py", "test_cluster.py",
 )  # fmt: skip

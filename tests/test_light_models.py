@@ -94,7 +94,7 @@ class Mixed(AnalyticalCosts):
 
 
 @pytest.mark.parametrize(
-    ("name", "costs"), [("squeezenet", Mixed()), ("inception_v1", AnalyticalCosts())]
+    ("name", "costs"), [("squeezenet", Mixed()), ("shufflenet", AnalyticalCosts())]
 )
 def test_saved_and_loaded_the_stock_vm_gives_the_same_bits(name, costs, tmp_path):
     mod = relay.frontend.from_onnx(MODELS[name], random_weights=0)
