@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tvm
 
 from tvm_hetero.errors import ArtifactError
-from tvm_hetero.runtime.tensors import as_array
+from tvm_hetero.runtime.tensors import as_array, stacked
 
 Shape = tuple[int, ...]
 
@@ -109,4 +108,4 @@ def join_batch(parts: Sequence[Any], merged: bool) -> Any:
     arrays = [as_array(part) for part in parts]
     shape, batch = arrays[0].shape, len(arrays)
     form = merged_shape(shape, batch) if merged else stacked_shape(shape, batch)
-    return tvm.runtime.tensor(np.stack(arrays).reshape(form))
+    return stacked(arrays, form)

@@ -9,6 +9,7 @@ so that most are copied; memory of TVM's always fits.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -78,6 +79,16 @@ def lasting(array: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Any:
     except RuntimeError as error:
         raise RunError(f"no memory for {dtype}{list(array.shape)}: {error}") from error
     return _filled(fresh, array)
+
+
+def stacked(arrays: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...]) -> Any:
+    """A new tensor of a shape in main memory, with equal arrays one behind the other in it."""
+    dtype = _type_name(arrays[0].dtype)
+    if not _numpy_knows(dtype):
+        return tvm.runtime.tensor(np.stack(arrays).reshape(shape))
+    tensor = tvm.runtime.empty(_shape(shape), dtype)
+    np.stack(arrays, out=np.from_dlpack(tensor).reshape((len(arrays), *arrays[0].shape)))
+    return tensor
 
 
 def _type_of(array: np.ndarray[Any, Any]) -> tuple[Any, str]:
