@@ -23,6 +23,11 @@
     nests       unscheduled statements, taken apart     pointers          each element's tensors
     weights_once   images or blocks of weights outside  prefetch_blocks   the next block's weights
     joins       which kernels only put tensors one behind the other
+    attention   over a cache that the kernel writes     attention_parts   what its kernels share
+    attention_cpu   its loops: scores, powers, values   attention_block   how they are divided
+    attention_gpu   its threads                         folding   sums across lanes of many vectors
+    groupwise   weights of 8 or 4 bits                  groupwise_groups  what a group shares
+    groupwise_schedule   their schedule                 statements        loops written by hand
     math        exp, erf ... without library calls      parallel  loops shared among cores
     blocks      what a kernel's blocks read and write
     implementations   how a kernel says that it is not to be scheduled by its rule

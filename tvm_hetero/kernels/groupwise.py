@@ -14,8 +14,8 @@ where scales have signs (below), and 8 bits not at all.
              that all sixteen codes are used, whatever its sign
 
 Scales are bfloat16, rounded before codes are chosen, so that their rounding costs nothing. A
-weight is off by half a scale at most, and with 8 bits, or 4 where it has the sign of the largest
-of its group, never more; the other sign's largest may be off by a whole one (8 would be its code).
+weight is off by half a scale at most; with 4 bits one of the other sign that is as large as the
+largest may be off by a whole scale, since 8 would be its code.
 
 Layout
     Columns in blocks of B, at most `BLOCK`, as packed products have them (`product`): scales
@@ -23,15 +23,15 @@ Layout
     steps of the reduction, the first in the lowest bits, plus 128 or plus 8.
 
 Codes become floats without a conversion: moved to the highest bits behind the point of 1.0, they
-are 1 + code / 2^bits, all plus one half. That is a shift and one logical operation for a vector,
-where widening bytes and converting them takes a shuffle and a conversion. The stored scale is
-2^bits times what is said above, and what is to be taken off, 1.5, is the same for all codes of a
-group: it is taken off once, times the sum of the group's values on the left. A sum of values times
-1 to 2 is some times larger than what is wanted, and so is its rounding; that of the codes is
-thousands of times as large.
+are 1.5 + code / 2^bits. That is a shift and one logical operation for a vector, where widening
+bytes and converting them takes a shuffle and a conversion. Two codes of 4 bits share the shift: the
+lower one then stands behind the point of 16 instead, and is 16.5 + code / 16. The stored scale is
+2^bits times what is said above. What is to be taken off, 1.5 or 16.5, is the same for all columns:
+it is taken off once for a group, times the values on the left. Such a sum is some times larger than
+what is wanted, and so is its rounding; that of the codes is far larger still.
 
-`groupwise_dense` builds what is written above with scale and 1.5 inside of the sum; taking them out
-is the schedule's (`groupwise_groups`, `groupwise_schedule`).
+`groupwise_dense` builds one sum of all that; taking what a group shares out of it is the
+schedule's (`groupwise_groups`, `groupwise_schedule`).
 """
 
 from __future__ import annotations
@@ -61,12 +61,10 @@ _LANES = 16
 GROUP = 32
 # Annotation of the accumulation: how many steps of the reduction share a scale.
 GROUP_ATTR = "tvm_hetero.group"
-# What a code of zero looks like.
-MIDDLE = 1.5
 _MOST = {8: 127, 4: 8}
 _WORD = 32
-# Bits of 1.0, and how many of a float stand behind its point.
-_ONE, _BEHIND = 0x3F800000, 23
+# Bits of a float behind its point.
+_BEHIND = 23
 # Rows of a tile of several; others are padded to whole ones.
 _ROWS = 8
 
@@ -226,21 +224,35 @@ def _compute(
 
     def term(value: Expr, _: Expr, o: Expr, k: Expr, i: Expr) -> Expr:
         scale = tirx.Cast("float32", scales(o, k // weight.group, i))
-        near = _near(codes(o, k // each, i), k % each, weight.bits)
-        return value * ((near - tirx.const(MIDDLE, "float32")) * scale)
+        near, middle = _near(codes(o, k // each, i), k % each, weight.bits)
+        return value * ((near - middle) * scale)
 
     return summed(data, term, product, {GROUP_ATTR: weight.group})
 
 
-def _near(word: Expr, which: Expr, bits: int) -> Expr:
-    """1 + code / 2^bits, of one of the codes of a word."""
-    moved = [_moved(word, _BEHIND - bits - place) for place in range(0, _WORD, bits)]
-    chosen = moved[-1]
-    for i, value in reversed(list(enumerate(moved[:-1]))):  # one is left when steps are unrolled
+def _near(word: Expr, which: Expr, bits: int) -> tuple[Expr, Expr]:
+    """A float whose last digits are one of the codes of a word, and what it is for a code of 0.
+
+    Two codes of 4 bits are moved together: the lower one then stands four places lower, behind the
+    point of 16 instead of 1.
+    """
+    places = range(0, _WORD, bits)
+    lower = [place + bits < place // 8 * 8 + 8 for place in places]
+    ones = [2.0**bits if low else 1.0 for low in lower]
+    masks = [(2**bits - 1) << (_BEHIND - (8 if low else bits)) for low in lower]
+    moved = _one_of([_moved(word, _BEHIND - 8 - place // 8 * 8) for place in places], which)
+    kept = tirx.bitwise_and(moved, _one_of([tirx.const(m, "int32") for m in masks], which))
+    exponents = [tirx.const(int(np.float32(one).view(np.int32)), "int32") for one in ones]
+    near = tirx.reinterpret("float32", tirx.bitwise_or(kept, _one_of(exponents, which)))
+    return near, _one_of([tirx.const(one + 0.5, "float32") for one in ones], which)
+
+
+def _one_of(values: list[Expr], which: Expr) -> Expr:
+    """The value that ``which`` says; known as soon as the steps of a word are unrolled."""
+    chosen = values[-1]
+    for i, value in reversed(list(enumerate(values[:-1]))):
         chosen = tirx.Select(which == i, value, chosen)
-    mask = tirx.const((2**bits - 1) << (_BEHIND - bits), "int32")
-    inside = tirx.bitwise_or(tirx.bitwise_and(chosen, mask), tirx.const(_ONE, "int32"))
-    return tirx.reinterpret("float32", inside)
+    return chosen
 
 
 def _moved(word: Expr, up: int) -> Expr:

@@ -2,14 +2,14 @@
 
 A product with weights of few bits (`groupwise`) is written as one sum,
 
-    acc[m, n] += left[m, k] * ((near[k, n] - 1.5) * scale[k / group, n])        over k
+    acc[m, n] += left[m, k] * ((near[k, n] - middle[k]) * scale[k / group, n])        over k
 
 with a subtraction and a multiplication for each code. `grouped` makes three of it, before any
 schedule, over the steps j of a group and over groups q:
 
-    share[m, q] += left[m, q group + j]
+    share[m, q] += left[m, q group + j] * middle[q group + j]
     partial[m, n, q] += left[m, q group + j] * near[q group + j, n]
-    acc[m, n] += (partial[m, n, q] - 1.5 * share[m, q]) * scale[q, n]
+    acc[m, n] += (partial[m, n, q] - share[m, q]) * scale[q, n]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tvm.ir.expr import TensorLoad
 from tvm.sym import Analyzer
 
 from .batched import statements_of, with_root
-from .groupwise import GROUP_ATTR, MIDDLE
+from .groupwise import GROUP_ATTR
 from .nests import INDEX, around, loop_over, nest_of, point, range_of, tensor_like
 from .roles import PARTIAL, SHARE, role
 
@@ -63,7 +63,7 @@ def _three_sums(block: s_tir.SBlock) -> tuple[list[tirx.Stmt], list[tirx.Var]]:
     *spatial, k = block.iter_vars
     group = int(block.annotations[GROUP_ATTR])
     groups = int(k.dom.extent) // group
-    left, near, scale = _factors(block)
+    left, near, middle, scale = _factors(block)
     z, o, m, i = (int(v.dom.extent) for v in spatial)
     own = block.writes[0].source
     share = tensor_like([z, m, groups], own, "share")
@@ -74,7 +74,7 @@ def _three_sums(block: s_tir.SBlock) -> tuple[list[tirx.Stmt], list[tirx.Var]]:
     def alone(new: list[Expr]) -> Expr:
         vz, vm, q, j = new
         values = [vz, zero, vm, zero, q * group + j]
-        return _renamed(left, old, values, new, [z, m, groups, group])
+        return _renamed(left * middle, old, values, new, [z, m, groups, group])
 
     def within(new: list[Expr]) -> Expr:
         *place, q, j = new
@@ -84,8 +84,7 @@ def _three_sums(block: s_tir.SBlock) -> tuple[list[tirx.Stmt], list[tirx.Var]]:
     def over(new: list[Expr]) -> Expr:
         vz, vo, vm, vi, q = new
         values = [vz, vo, vm, vi, q * group]
-        middle = tirx.const(MIDDLE, "float32") * tirx.BufferLoad(share, [vz, vm, q])
-        inside = tirx.BufferLoad(partial, new) - middle
+        inside = tirx.BufferLoad(partial, new) - tirx.BufferLoad(share, [vz, vm, q])
         return inside * _renamed(scale, old, values, new, [z, o, m, i, groups])
 
     rest = {k: v for k, v in block.annotations.items() if k != GROUP_ATTR}
@@ -99,14 +98,14 @@ def _three_sums(block: s_tir.SBlock) -> tuple[list[tirx.Stmt], list[tirx.Var]]:
     return sums, [share, partial]
 
 
-def _factors(block: s_tir.SBlock) -> tuple[Expr, Expr, Expr]:
-    """The left side, the float of a code, and the scale."""
+def _factors(block: s_tir.SBlock) -> tuple[Expr, Expr, Expr, Expr]:
+    """The left side, the float of a code, that of a code of zero, and the scale."""
     value = block.body.value
     if isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul):
         left, right = value.b.a, value.b.b
         if isinstance(right, tirx.Mul) and isinstance(right.a, tirx.Sub):
-            return left, right.a.a, right.b
-    raise ValueError(f"the block {block.name_hint} does not sum left * ((near - 1.5) * scale)")
+            return left, right.a.a, right.a.b, right.b
+    raise ValueError(f"the block {block.name_hint} does not sum left * ((near - middle) * scale)")
 
 
 def _renamed(

@@ -8,11 +8,11 @@ A tile of v vectors of columns by t rows makes v vectors of codes floats, two or
 each, and uses each t times. One row takes a block's columns at once, so that weights are read in
 the order in which they stand; of more rows, as many as leave registers for codes.
 
-Weights that come from memory are asked for a word at a time (`prefetch`): a whole group at once got
-26 GB/s of 4096 x 14336 codes of 8 bits, a word at a time 43 (the core copies at 43, Zen 5).
+Weights that come from memory are asked for a word at a time (`prefetch`); a whole group at once
+were more misses than a core has under way, and the others would wait.
 
-A vector of sums waits four cycles for the next addition, so one row needs eight of them to keep two
-multiplications going: hence blocks of 128 columns.
+A vector of sums waits some cycles for the next addition, so that one row needs eight of them to
+keep two multiplications a cycle going: hence blocks of eight vectors of AVX-512.
 """
 
 from __future__ import annotations
