@@ -56,6 +56,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "num_experts_per_tok": 2,
         "sliding_window": None,
     },
+    "mistral": {
+        **_ROTATED,
+        "architectures": ["MistralForCausalLM"],
+        "model_type": "mistral",
+        "sliding_window": None,
+    },
+    "qwen2": {**_ROTATED, "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"},
 }
 
 
@@ -73,7 +80,7 @@ def tiny(
     Parameters
     ----------
     family
-        One of `FAMILIES`.
+        One of `FAMILIES`, or of those that are Llama but for a detail: ``mistral``, ``qwen2``.
     folder
         Where; made if it is not there.
     seed
@@ -148,7 +155,7 @@ def _rotated(
             "o_proj": (width, heads * size),
         }.items():  # fmt: skip
             yield f"{start}.self_attn.{name}.weight", shape
-            if config.get("attention_bias"):
+            if config.get("attention_bias") or (config["model_type"] == "qwen2" and name[0] != "o"):
                 yield f"{start}.self_attn.{name}.bias", shape[:1]
         yield f"{start}.post_attention_layernorm.weight", (width,)
         for name, shape in inner(config):
@@ -179,7 +186,9 @@ def _experts(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
 SHAPES: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, Shape]]]] = {
     "gpt2": _gpt2,
     "llama": lambda config: _rotated(config, _gated),
+    "mistral": lambda config: _rotated(config, _gated),
     "mixtral": lambda config: _rotated(config, _experts),
+    "qwen2": lambda config: _rotated(config, _gated),
 }
 
 

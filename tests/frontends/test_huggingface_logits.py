@@ -32,6 +32,8 @@ CASES = {
         },
         2,
     ),
+    "mistral": ({"sliding_window": len(TOKENS)}, 1),
+    "qwen2": ({"tie_word_embeddings": True}, 2),
     "mixtral": ({"num_local_experts": 3, "num_experts_per_tok": 1}, 1),
 }  # fmt: skip
 
@@ -88,5 +90,7 @@ def test_weights_of_four_bits_are_those_of_a_model_that_was_quantised(tmp_path):
             weight.data = torch.tensor(matrix.dense().T)
     step = Runner(folder, length=len(TOKENS), weights="int4")
     got = np.array([step([token], row) for row, token in enumerate(TOKENS)])
-    np.testing.assert_allclose(got, expected(model, TOKENS), atol=1e-4)
+    # Codes are put into floats with an offset that is taken out of the sum again: so many digits
+    # go with it, far fewer than the codes themselves cost.
+    np.testing.assert_allclose(got, expected(model, TOKENS), atol=1e-3)
     assert 1e-2 < np.abs(got - exact).max() < 2

@@ -1,4 +1,4 @@
-"""Decoders from folders as Hugging Face's libraries write them: GPT-2, Llama, Mixtral.
+"""Decoders from Hugging Face folders: GPT-2, Llama, Mistral, Mixtral, Qwen2.
 
 `from_huggingface` gives the graph of a step or of a chunk of a prompt. It reads ``config.json``
 (`config`) and safetensors (`weights`), refuses what it does not compute, and never unpickles.

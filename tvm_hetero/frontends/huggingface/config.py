@@ -32,16 +32,17 @@ class Config:
 
     Attributes
     ----------
-    family : ``gpt2``, ``llama`` or ``mixtral``.
+    family : ``gpt2``, ``llama``, ``mistral``, ``mixtral`` or ``qwen2``.
     vocabulary, width, layers : tokens, numbers of a token between layers, layers.
     heads, kv_heads, size : heads of the attention, of its keys and values; numbers of a head.
     inner : hidden units of a feed-forward network, or of an expert.
-    longest : the longest sequence that the model was made for.
+    longest : the longest sequence that the model was made for, and that its attention sees whole.
     epsilon : of the norms.
     activation : one of `ACTIVATIONS`.
     scales : what each layer's attention multiplies its scores with.
     tied : whether the head is the table of embeddings.
-    attention_bias, inner_bias : whether these matrices have biases.
+    attention_bias, output_bias, inner_bias : whether there are biases of queries, keys and values;
+        of what attention gives; of the feed-forward networks.
     rotary : positions as angles; None: as a learnt table.
     experts, chosen : experts of a layer (0: a plain network), and how many a token is given to.
     end : tokens that end a text.
@@ -62,6 +63,7 @@ class Config:
     scales: tuple[float, ...]
     tied: bool
     attention_bias: bool
+    output_bias: bool
     inner_bias: bool
     rotary: Rotary | None
     experts: int
@@ -128,6 +130,7 @@ def _gpt2(data: Mapping[str, Any]) -> dict[str, Any]:
         "scales": tuple(scale / (i + 1 if by_layer else 1) for i in range(layers)),
         "tied": switch(data, "tie_word_embeddings", True),
         "attention_bias": True,
+        "output_bias": True,
         "inner_bias": True,
         "rotary": None,
         "experts": 0,
@@ -136,32 +139,44 @@ def _gpt2(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _llama(data: Mapping[str, Any]) -> dict[str, Any]:
+    bias = switch(data, "attention_bias", False)
     return {
-        **_rotated(data, 2048),
-        "attention_bias": switch(data, "attention_bias", False),
+        **_rotated(data),
+        "attention_bias": bias,
+        "output_bias": bias,
         "inner_bias": switch(data, "mlp_bias", False),
-        "experts": 0,
-        "chosen": 0,
     }
 
 
+def _mistral(data: Mapping[str, Any]) -> dict[str, Any]:
+    return _rotated({**_MISTRAL, **data})
+
+
+def _qwen2(data: Mapping[str, Any]) -> dict[str, Any]:
+    if not switch(data, "use_sliding_window", False):
+        data = {**data, "sliding_window": None}
+    return {**_rotated({**_QWEN2, **data}), "attention_bias": True}
+
+
 def _mixtral(data: Mapping[str, Any]) -> dict[str, Any]:
-    _refuse(data, {"sliding_window": None, "attention_bias": False})
     experts = whole(data, "num_local_experts", 8)
     chosen = whole(data, "num_experts_per_tok", 2)
     if chosen > experts:
         raise ModelError(f"num_experts_per_tok is {chosen}, but there are {experts} experts")
-    return {
-        **_rotated(data, 131072),
-        "attention_bias": False,
-        "inner_bias": False,
-        "experts": experts,
-        "chosen": chosen,
-    }
+    return {**_rotated({**_MIXTRAL, **data}), "experts": experts, "chosen": chosen}
 
 
-def _rotated(data: Mapping[str, Any], longest: int) -> dict[str, Any]:
-    """What Llama and those after it have in common."""
+# What these families take for a key that is not there; where it is Llama's, `_rotated` knows it.
+_MISTRAL = {
+    "intermediate_size": 14336, "num_key_value_heads": 8, "max_position_embeddings": 131072,
+    "sliding_window": 4096,
+}  # fmt: skip
+_MIXTRAL = {**_MISTRAL, "sliding_window": None, "rms_norm_eps": 1e-5, "rope_theta": 1e6}
+_QWEN2 = {"vocab_size": 151936, "intermediate_size": 22016, "max_position_embeddings": 32768}
+
+
+def _rotated(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What Llama and those after it have in common, without biases and experts."""
     width, heads = whole(data, "hidden_size", 4096), whole(data, "num_attention_heads", 32)
     layers = whole(data, "num_hidden_layers", 32)
     kv_heads = whole(data, "num_key_value_heads", heads)
@@ -173,6 +188,7 @@ def _rotated(data: Mapping[str, Any], longest: int) -> dict[str, Any]:
     )
     if size % 2:
         raise ModelError(f"heads of {size} numbers cannot be rotated in pairs; expected even ones")
+    longest = whole(data, "max_position_embeddings", 2048)
     return {
         "vocabulary": whole(data, "vocab_size", 32000),
         "width": width,
@@ -181,16 +197,24 @@ def _rotated(data: Mapping[str, Any], longest: int) -> dict[str, Any]:
         "kv_heads": kv_heads,
         "size": size,
         "inner": whole(data, "intermediate_size", 11008),
-        "longest": whole(data, "max_position_embeddings", longest),
+        # Within its window attention that slides reads all there is, as ours does.
+        "longest": min(longest, whole(data, "sliding_window", longest)),
         "epsilon": number(data, "rms_norm_eps", 1e-6),
         "activation": _activation(data, "hidden_act", "silu"),
         "scales": (size**-0.5,) * layers,
         "tied": switch(data, "tie_word_embeddings", False),
+        "attention_bias": False,
+        "output_bias": False,
+        "inner_bias": False,
         "rotary": read_rotary(data, size),
+        "experts": 0,
+        "chosen": 0,
     }
 
 
-_FAMILIES = {"gpt2": _gpt2, "llama": _llama, "mixtral": _mixtral}
+_FAMILIES = {
+    "gpt2": _gpt2, "llama": _llama, "mistral": _mistral, "mixtral": _mixtral, "qwen2": _qwen2,
+}  # fmt: skip
 
 
 def _refuse(data: Mapping[str, Any], allowed: Mapping[str, Any]) -> None:

@@ -23,7 +23,6 @@ from tvm_hetero.runtime.compile import SOURCE
 
 MODEL_NAME = "hetero_model_name"
 WEIGHTS = ("float32", "bfloat16", "int8", "int4")
-_FAMILIES = {"gpt2": gpt2, "llama": rotated, "mixtral": rotated}
 
 
 def from_huggingface(
@@ -72,7 +71,7 @@ def from_huggingface(
     path = Path(folder)
     config = read_config(path)
     plan = _plan(config, tokens, length, shards, weights, cache)
-    family = _FAMILIES[config.family]
+    family = rotated if config.rotary is not None else gpt2
     tied = family.HEAD if config.tied else None
     with Weights(path, family.weight_shapes(config), tied) as stored:
         graph = Graph(config, plan, stored)

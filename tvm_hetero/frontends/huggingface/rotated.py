@@ -1,4 +1,4 @@
-"""Llama, and Mixtral, which has experts where Llama has one feed-forward network (`experts`).
+"""Llama, Mistral, Qwen2, and Mixtral, which has experts instead of one network (`experts`).
 
     x = embed[token]
     in each layer:  x = x + attention(norm(x))     x = x + down(silu(gate(norm(x))) * up(norm(x)))
@@ -51,7 +51,10 @@ def _attention_shapes(config: Config) -> dict[str, Shape]:
         "q_proj": (queries, width), "k_proj": (kv, width), "v_proj": (kv, width),
         "o_proj": (width, queries),
     }  # fmt: skip
-    return _with_biases("self_attn", shapes, config.attention_bias)
+    named = _with_biases("self_attn", shapes, config.attention_bias)
+    if not config.output_bias:
+        named.pop("self_attn.o_proj.bias", None)
+    return named
 
 
 def _inner_shapes(config: Config) -> dict[str, Shape]:
@@ -119,6 +122,8 @@ def _inner(graph: Graph, x: relax.Expr, name: str) -> list[relax.Expr]:
 def _bias(graph: Graph, name: str) -> NDArray[Any] | None:
     config = graph.config
     there = config.attention_bias if ".self_attn." in name else config.inner_bias
+    if name.endswith(".o_proj"):
+        there = config.output_bias
     return graph.weight(f"{name}.bias") if there else None
 
 

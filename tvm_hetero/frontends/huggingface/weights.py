@@ -156,7 +156,7 @@ def _checked(
         if not IGNORED.fullmatch(name):
             raise ModelError(
                 f"the weight '{printable(name)}' has no place in the model that config.json "
-                "describes; only plain GPT-2, Llama and Mixtral are read"
+                "describes; only the plain models of each family are read"
             )
     return names
 
