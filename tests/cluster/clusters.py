@@ -13,11 +13,11 @@ import tvm
 from tests.models import NATIVE, PLAIN, lowered, random_schedule, unit_problem, with_sizes
 from tvm_hetero.cluster.flow import flow, put_elements, take_elements
 from tvm_hetero.cluster.node import Node
-from tvm_hetero.cluster.parts import Parts, cut_by_node
+from tvm_hetero.cluster.parts import Parts
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Problem
-from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.compile import Network, build
 from tvm_hetero.schedule import Schedule
 
 Array = np.ndarray[Any, Any]
@@ -41,23 +41,28 @@ def nodes(*counts: int, private: bool = False) -> Platform:
 
 
 def planned(
-    module: tvm.IRModule, platform: Platform, seed: int, batch: int = 1
+    module: tvm.IRModule, platform: Platform, seed: int, batch: int = 1, *, sizes: bool = True
 ) -> tuple[tvm.IRModule, Problem, Schedule]:
     """A module lowered and placed at random on a platform."""
     module = lowered(module, platform)
-    problem = with_sizes(unit_problem(module, platform, batch), module, seed)
+    problem = unit_problem(module, platform, batch)
+    problem = with_sizes(problem, module, seed) if sizes else problem
     return module, problem, random_schedule(problem, seed)
 
 
-def started(parts: Parts, folder: Path, groups: int = 0) -> dict[str, Node]:
-    """Nodes in this process, each with its parts built and started."""
+def started(
+    parts: Parts,
+    folder: Path,
+    groups: int = 0,
+    network: Network | None = None,
+) -> dict[str, Node]:
+    """Nodes in this process, each with its parts built (as parts of a network) and started."""
     found = {name: Node(name) for name in parts.nodes}
     for lane in parts.lanes:
         for part in lane.parts:
             place = folder / part.name
-            built = build(
-                annotate_devices(part.module, part.problem, part.schedule), single=False
-            )
+            placed = annotate_devices(part.module, part.problem, part.schedule)
+            built = build(placed, single=False, network=network)
             built.save(place)
             node = found[part.node]
             for file in sorted(p for p in place.rglob("*") if p.is_file()):
@@ -82,8 +87,3 @@ def run_parts(parts: Parts, found: dict[str, Node], inputs: list[Array]) -> list
         put_elements([lane[k] for lane in made], parts.lanes, output.shape, parts.batch)
         for k, output in enumerate(parts.outputs)
     ]
-
-
-def cut(module: tvm.IRModule, platform: Platform, seed: int, batch: int = 1) -> Parts:
-    """A module placed at random and cut by node."""
-    return cut_by_node(*planned(module, platform, seed, batch))

@@ -35,6 +35,7 @@ from tvm_hetero.errors import InfeasibleError, RunError, UsageError
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
+from tvm_hetero.platform import Platform
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.decoder import Decoder
 from tvm_hetero.runtime.decoder_folder import DecoderFacts
@@ -131,7 +132,7 @@ def test_plans_for_other_nodes_and_decoders_as_functions_are_refused(cluster, de
         ClusterDecoder(cluster, decoder[0], decoder[0])
 
 
-def test_the_verbs(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_verbs(cluster: Cluster, tmp_path: Path):
     file = tmp_path / "nodes.yaml"
     file.write_text(
         "format: tvm-hetero/cluster/1\n"
@@ -153,6 +154,11 @@ def test_the_verbs(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyP
         expected = executor.run(executor.random_inputs(0))
         for name, out in zip(executor.outputs, expected, strict=True):
             assert outputs[name].tobytes() == out.numpy().tobytes()
+    one = tmp_path / "one.yaml"
+    one.write_text("format: tvm-hetero/cluster/1\nnodes: [{name: only}]\n")
+    told = tvm_hetero("cluster", one, "--json", "-o", tmp_path / "platform.yaml")
+    assert [row["name"] for row in json.loads(told.out)] == ["only"]
+    assert Platform.load(tmp_path / "platform.yaml").names == ("only.cpu0",)
     for words, message in (
         (["run", tmp_path / "net.hetero", "--random", "--trace", tmp_path / "t"], "leave out"),
         (["run", tmp_path / "none", "--random"], "expected an artifact"),

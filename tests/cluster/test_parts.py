@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cluster.clusters import nodes, planned, run_parts, started
+from tests.decoders import tiny
 from tests.random_models import make_module, programs, random_inputs
 from tvm_hetero.check import check_schedule
 from tvm_hetero.cluster.parts import cut_by_node
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.compile import Network, build
 
 TWO = nodes(1, 2)
 THREE = nodes(1, 1, 1)
@@ -51,3 +53,29 @@ def test_parts_make_what_the_whole_makes(program, seed):
             node.clear()
     assert [out.shape for out in outputs] == [out.shape for out in expected]
     assert [out.tobytes() for out in outputs] == [out.tobytes() for out in expected]
+
+
+def test_parts_of_a_decoder_keep_its_caches(tmp_path):
+    folder, batch = tiny("gpt2", tmp_path / "gpt2"), 2
+    module, problem, schedule = planned(
+        from_huggingface(folder, length=12), THREE, 4, batch, sizes=False
+    )
+    parts = cut_by_node(module, problem, schedule)
+    kept = [state for lane in parts.lanes for part in lane.parts for state in part.states]
+    states = sorted(str(name) for name in module["main"].attrs["hetero_states"])
+    assert sorted(kept) == sorted(states * len(parts.lanes))
+    assert len(parts.nodes) == 3 and len(parts.lanes) == 2
+    network = Network(module, problem)
+    found = started(parts, tmp_path / "parts", 1, network)
+    rng = np.random.default_rng(0)
+    placed = annotate_devices(module, problem, schedule)
+    with build(placed, single=False, network=network).executor() as whole:
+        state = whole.new_state()
+        for position in range(4):
+            token = rng.integers(0, 96, (batch, 1)).astype(np.int32)
+            rows = np.full((batch, 1), position, np.int32)
+            (expected,) = whole.run(token=token, position=rows, state=state)
+            (got,) = run_parts(parts, found, [token, rows])
+            assert got.tobytes() == expected.numpy().tobytes()
+    for node in found.values():
+        node.clear()

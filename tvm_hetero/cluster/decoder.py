@@ -61,6 +61,7 @@ class ClusterDecoder(Generates):
     ) -> None:
         self.cluster, self._patience = cluster, patience
         self._step, self._prefill = step, prefill
+        self._networks = [p.network for p in (step, prefill) if p is not None]
         for placed in (step, prefill):
             if placed is not None:
                 check_nodes(cluster, placed)
@@ -168,14 +169,14 @@ class ClusterDecoder(Generates):
     def _planned(self, step: Placed) -> list[Model]:
         """The step, and for each of its lanes a prefill with the caches where the step has them."""
         parts = cut_by_node(step.module, step.problem, step.schedule)
-        models = [Model(STEP, parts, self._step, self.groups)]
+        models = [Model(STEP, parts, self._networks[0], self.groups)]
         if self._prefill is None:
             return models
         left = without(self._prefill, self.cluster.lost, self._patience)
         for number, lane in enumerate(parts.lanes):
             shared = sharing(left, homes(step, lane.elements[0]), self._patience)
             own = cut_by_node(shared.module, shared.problem, shared.schedule)
-            models.append(Model(f"prefill{number}", own, self._prefill, slots=lane.elements))
+            models.append(Model(f"prefill{number}", own, self._networks[1], slots=lane.elements))
         return models
 
     def _check_rows(self, tokens: Sequence[int], positions: Sequence[int]) -> None:

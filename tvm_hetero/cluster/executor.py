@@ -62,6 +62,7 @@ class ClusterExecutor:
     ) -> None:
         self.cluster, self._patience = cluster, patience
         self._whole = mod if isinstance(mod, Placed) else Placed.of(mod)
+        self._network = self._whole.network
         check_nodes(cluster, self._whole)
         self.placed = self._whole
         self._runner = Runner(cluster, deadline)
@@ -78,7 +79,7 @@ class ClusterExecutor:
         names = [output.name for output in parts.outputs]
         self._stacks = make_stacks(element_names(names, self.batch), self.batch)
         self.outputs = tuple(names)
-        self._model = Model("run", parts, self._whole)
+        self._model = Model("run", parts, self._network)
         self.recover()
 
     @property
@@ -141,7 +142,7 @@ class ClusterExecutor:
                 self.placed = without(self._whole, self.cluster.lost, self._patience)
                 placed = self.placed
                 parts = cut_by_node(placed.module, placed.problem, placed.schedule)
-                self._model = Model("run", parts, self._whole)
+                self._model = Model("run", parts, self._network)
                 try:
                     self._runner.deploy([self._model])
                 except NodeLost:

@@ -24,6 +24,7 @@ from tvm_hetero.passes.states import state_readers
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.runtime.artifact import load_artifact
+from tvm_hetero.runtime.compile import Network
 from tvm_hetero.runtime.stored_module import module_from_text
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
@@ -40,6 +41,11 @@ class Placed:
     module: tvm.IRModule
     problem: Problem
     schedule: Schedule
+
+    @property
+    def network(self) -> Network:
+        """What parts of the model are built as parts of."""
+        return Network(self.module, self.problem)
 
     @classmethod
     def of(cls, mod: tvm.IRModule) -> Placed:

@@ -24,10 +24,9 @@ import numpy as np
 from tvm_hetero.cluster.driver import Cluster, first_line, plain_error
 from tvm_hetero.cluster.flow import flow
 from tvm_hetero.cluster.parts import Lane, Part, Parts
-from tvm_hetero.cluster.replan import Placed
 from tvm_hetero.errors import HeteroError, NodeLost, RunError
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.runtime.compile import build
+from tvm_hetero.runtime.compile import Network, build
 
 Array = np.ndarray[Any, Any]
 # From what each lane made (its outputs) to the answer.
@@ -45,14 +44,14 @@ class Model:
     Attributes
     ----------
     name : unique in a deployment.
-    whole : as it was before anything was lost: what its libraries are made of.
+    network : the whole before anything was lost: what its libraries are made of.
     groups : sets of states that it makes; 0: it shares those of another model.
     slots : the elements that each lane computes, where they are not those of the lane.
     """
 
     name: str
     parts: Parts
-    whole: Placed
+    network: Network
     groups: int = 0
     slots: tuple[int, ...] | None = None
 
@@ -138,8 +137,11 @@ class Runner:
                 flow(lane, self._caller(model, request, group, slot), given)
                 for lane, given in zip(model.parts.lanes, inputs, strict=True)
             ]
-        except NodeLost as error:
+        except HeteroError as error:
             self._settle(number, error=error)
+            return answer
+        except Exception as error:  # Ray's own: whoever waits for the answer must hear of it
+            self._settle(number, error=RunError(f"Ray: {first_line(error)}"))
             return answer
         _Gather(results, lambda made, error: self._gathered(number, finish, made, error))
         return answer
@@ -171,8 +173,7 @@ class Runner:
         placed = annotate_devices(part.module, part.problem, part.schedule)
         with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
             root = Path(folder) / "part"
-            network = model.whole.module, model.whole.problem
-            build(placed, single=False, network=network).save(root)
+            build(placed, single=False, network=model.network).save(root)
             for path in sorted(p for p in root.rglob("*") if p.is_file()):
                 file = str(path.relative_to(root))
                 for piece in _pieces(path):

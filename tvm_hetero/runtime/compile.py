@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,23 @@ SOURCE = "hetero_source"
 Choices = dict[tuple[str, str], Choice]
 
 
+@dataclass
+class Network:
+    """A network that is built in parts: a lowered module and its problem.
+
+    `scheduled` are its kernels as far as they have been scheduled, by target and symbol.
+    """
+
+    module: tvm.IRModule
+    problem: Problem
+    scheduled: dict[str, Scheduled] = field(default_factory=dict)
+
+
 def build(
     mod: tvm.IRModule,
     *,
     single: bool = True,
-    network: tuple[tvm.IRModule, Problem] | None = None,
+    network: Network | None = None,
 ) -> Executable:
     """Compile an annotated module.
 
@@ -52,8 +64,8 @@ def build(
     mod : what ``HeteroPartition()`` returns.
     single : whether to build the best single device beside it (see `Executable`). If not, the
         libraries hold what this placement calls and no more, which is compiled sooner.
-    network : of what `mod` is a part (`tvm_hetero.cluster.parts`): a lowered module and its
-        problem. The libraries hold its kernels too, so that its other parts find them compiled.
+    network : of what `mod` is a part (`tvm_hetero.cluster.parts`). The libraries hold all of its
+        kernels, so that its other parts find them compiled.
 
     Raises
     ------
@@ -71,10 +83,11 @@ def build(
         splits[SINGLE] = split_segments(other)
     plans = {name: make_plan(split, problem.platform) for name, split in splits.items()}
     if network is None and single:
-        network = strip_devices(mod), problem
+        network = Network(strip_devices(mod), problem)
     kernels = _kernels(network, problem.platform, splits.values())
     choices = {(choice.kernel, choice.device): choice for choice in choices_of(mod)}
-    libraries = _libraries(kernels, problem.platform, choices)
+    known = {} if network is None else network.scheduled
+    libraries = _libraries(kernels, problem.platform, choices, known)
     return Executable(
         problem=problem,
         schedule=schedule,
@@ -99,7 +112,7 @@ def _devices(split: Split, problem: Problem) -> list[str]:
 
 
 def _kernels(
-    network: tuple[tvm.IRModule, Problem] | None, platform: Platform, splits: Iterable[Split]
+    network: Network | None, platform: Platform, splits: Iterable[Split]
 ) -> dict[str, dict[str, tvm.tirx.PrimFunc]]:
     """For each device that computes the kernels that are called there, and all others of the
     network that it can run, if that is given (see `tvm_hetero.runtime.kernel_cache`).
@@ -111,9 +124,8 @@ def _kernels(
             if device.name not in kernels:
                 kernels[device.name] = {}
                 if network is not None:
-                    whole, problem = network
-                    costs = _costs(problem, device.name)
-                    kernels[device.name] = network_kernels(whole, device, costs)
+                    costs = _costs(network.problem, device.name)
+                    kernels[device.name] = network_kernels(network.module, device, costs)
             # Those that are called have the last word: a placed module says by itself how its
             # kernels are computed, whatever the store has learnt since.
             called = {g.name_hint: func for g, func in module.functions.items()}
@@ -131,11 +143,13 @@ def _costs(problem: Problem, device: str) -> dict[str, Cost]:
 
 
 def _libraries(
-    kernels: Mapping[str, Mapping[str, tvm.tirx.PrimFunc]], platform: Platform, choices: Choices
+    kernels: Mapping[str, Mapping[str, tvm.tirx.PrimFunc]],
+    platform: Platform,
+    choices: Choices,
+    known: dict[str, Scheduled],
 ) -> dict[str, Path]:
     """Compile what each device needs; kernels of which `choices` says nothing are added to it."""
     libraries = {}
-    known: dict[str, Scheduled] = {}
     for name, functions in kernels.items():
         target = device_target(platform.device(name))
         scheduled = schedule_kernels(functions, target, known.setdefault(str(target), {}))
