@@ -83,19 +83,12 @@ class Emitter:
                 f"{step.where}: {step.operator} cannot be imported: {reason}"
             ) from error
         _check(result, step)
-        return self._noted(result, step)
-
-    def _noted(self, result: Any, step: Step) -> Any:
-        """The result, under a name of its own where an annotation names a device for it."""
-        if step.device is None:
-            return result
-        return [self._wished(r, step.device) for r in result] if isinstance(result, list) else (
-            self._wished(result, step.device)
-        )  # fmt: skip
-
-    def _wished(self, result: relax.Expr, device: Device) -> relax.Expr:
-        if isinstance(result, relax.Var):
-            self.wishes[result.name] = device
+        if step.device is not None:
+            given = [each for a in args for each in (a if isinstance(a, list) else [a])]
+            for made in result if isinstance(result, list) else [result]:
+                # What an operator only hands on was made elsewhere, and is wanted nowhere.
+                if isinstance(made, relax.Var) and not any(made.same_as(each) for each in given):
+                    self.wishes[made.name] = step.device
         return result
 
     def _argument(self, value: Value) -> relax.Expr | list[relax.Expr]:

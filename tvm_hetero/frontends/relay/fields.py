@@ -81,6 +81,14 @@ TriluAttrs upper:b
 MeshgridAttrs indexing:s
 OnDeviceAttrs device_type:i constrain_body:b constrain_result:b is_fixed:b
 DeviceCopyAttrs src_dev_type:i dst_dev_type:i
+TransposeAttrs
+TileAttrs
+SqueezeAttrs
+RepeatAttrs
+ReverseAttrs
+SliceLikeAttrs
+GatherAttrs
+GatherNDAttrs
 """
 
 
@@ -94,8 +102,12 @@ FIELDS = _table()
 
 
 def kind_of(type_key: str, field: str) -> str:
-    """What a field of an attribute class is: ``i f b s d n``, or ``o`` for an object."""
-    return FIELDS.get(re.sub(r"^relay\.attrs\.", "", type_key), {}).get(field, "o")
+    """What a field of an attribute class is: ``i f b s d n``, ``o`` for an object, or ``?``.
+
+    The last is for classes that are not known: of operators that are not taken, then.
+    """
+    fields = FIELDS.get(re.sub(r"^relay\.attrs\.", "", type_key))
+    return "?" if fields is None else fields.get(field, "o")
 
 
 def is_attributes(type_key: str) -> bool:

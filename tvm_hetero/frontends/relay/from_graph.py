@@ -293,7 +293,7 @@ class _Reader:
             return _number(text, float, node)
         if kind == "s":
             return self.graph.plain_text(text)
-        return text if kind == "d" else (yield self._field(node, name))
+        return text if kind in "d?" else (yield self._field(node, name))
 
 
 def tensor_type(

@@ -14,7 +14,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.errors import HeteroError, ModelError, UsageError
 from tvm_hetero.frontends.onnx.importer import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
 from tvm_hetero.frontends.onnx.names import identifier, nearest, printable
 from tvm_hetero.frontends.relay.arrays import dtype_of, load_params
@@ -99,11 +99,17 @@ def import_program(
         relax.Var(unique, relax_type(each.var)) for unique, each in zip(taken, inputs, strict=True)
     ]
     emitter.bind(values, dict(zip(inputs, variables, strict=True)))
+    failed: HeteroError | None = None
     with builder.function("main", variables):
         with builder.dataflow():
-            result = emitter.run()
+            try:
+                result = emitter.run()
+            except HeteroError as error:  # a builder that is left halfway complains by itself
+                failed, result = error, relax.op.zeros((1,), "float32")
             result = builder.emit_output(result)
         builder.emit_func_output(result)
+    if failed is not None:
+        raise failed
     module = builder.get()
     attributes: dict[str, Any] = {
         INPUT_NAMES: [i.var.name for i in inputs],

@@ -146,11 +146,11 @@ class Site:
         raise self.error(f"attribute '{name}' is {printable(found, 60)}, expected {what}")
 
     def integer(self, name: str, default: Any = _MISSING) -> Any:
-        """A whole number; None where the file says none and the default is None."""
+        """A whole number; the default where the file says none."""
         found = self._typed(name, default, (int, type(None)), "a whole number")
-        if found is None and default is not None:
+        if found is None and default is _MISSING:
             raise self.error(f"attribute '{name}' is none, expected a whole number")
-        return found
+        return default if found is None else found
 
     def number(self, name: str, default: Any = _MISSING) -> float:
         """A number."""
@@ -159,6 +159,8 @@ class Site:
     def flag(self, name: str, default: bool) -> bool:
         """A truth value; old files write 0 and 1."""
         found = self.value(name, default)
+        if found is None:
+            return default
         if found in (0, 1):
             return bool(found)
         raise self.error(f"attribute '{name}' is {printable(found, 60)}, expected a truth value")
