@@ -24,7 +24,7 @@ from .blocks import extent_of, index_map
 from .gemm import WORTH_SHARING, join_epilogue, pack_left, store_tile
 from .prefetch import prefetch
 from .product_tiles import ProductTile
-from .roles import LEFT, PARTIAL, PRODUCT, find_role
+from .roles import LEFT, PARTIAL, PRODUCT, SHARE, find_role
 
 if TYPE_CHECKING:
     from tvm import s_tir
@@ -42,8 +42,8 @@ _CODES = 0.75
 
 def schedule_groupwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     """Schedule ``main``, which `groupwise_groups.grouped` made, in place; False for any other."""
-    partial, acc = find_role(sch, PARTIAL), find_role(sch, PRODUCT)
-    if partial is None or acc is None:
+    share, partial, acc = (find_role(sch, name) for name in (SHARE, PARTIAL, PRODUCT))
+    if share is None or partial is None or acc is None:
         return False
     left, last = find_role(sch, LEFT), join_epilogue(sch, acc)
     _, _, points, block, _ = (extent_of(sch, loop) for loop in sch.get_loops(acc))
@@ -53,6 +53,7 @@ def schedule_groupwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> boo
         pack_left(sch, left, tile.rows, cores)
     _split_blocks(sch, acc, tile.vectors * unit.lanes)
     z, part, m, i, q = sch.get_loops(acc)
+    _schedule_share(sch, share, _codes_of_a_word(sch, partial, extent_of(sch, q)))
     at, rows = sch.split(m, [None, tile.rows])
     vectors, lanes = sch.split(i, [None, unit.lanes])
     sch.reorder(part, z, at, q, rows, vectors, lanes)
@@ -114,12 +115,24 @@ def _schedule_partial(
     """The loops within a group; returns that over its steps, those of a word at a time."""
     *_, rows, i, _, k = sch.get_loops(partial)
     vectors, lanes = sch.split(i, [None, unit.lanes])
-    words = next(r for r in sch.get(partial).reads if str(r.source.dtype) == "int32")
-    steps, inner = sch.split(k, [None, extent_of(sch, k) * groups // int(words.source.shape[1])])
+    steps, inner = sch.split(k, [None, _codes_of_a_word(sch, partial, groups)])
     sch.reorder(steps, inner, rows, vectors, lanes)
     sch.unroll(inner)
     _in_registers(sch, rows, vectors, lanes)
     return steps
+
+
+def _schedule_share(sch: s_tir.Schedule, share: SBlockRV, codes: int) -> None:
+    """What is taken off is known for each step once those of a word are unrolled."""
+    *_, k = sch.get_loops(share)
+    _, inner = sch.split(k, [None, codes])
+    sch.unroll(inner)
+
+
+def _codes_of_a_word(sch: s_tir.Schedule, partial: SBlockRV, groups: int) -> int:
+    words = next(r for r in sch.get(partial).reads if str(r.source.dtype) == "int32")
+    *_, steps = sch.get(partial).iter_vars
+    return int(steps.dom.extent) * groups // int(words.source.shape[1])
 
 
 def _work(sch: s_tir.Schedule, partial: SBlockRV) -> int:
