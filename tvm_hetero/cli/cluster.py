@@ -37,7 +37,7 @@ def cluster(
     ] = None,
     json_output: options.AsJson = False,
 ) -> None:
-    """List the nodes of a cluster; measure and write down their platform."""
+    """List and measure the nodes of a cluster."""
     from tvm_hetero.report.text import printable
 
     options.check_writable(output)
