@@ -29,11 +29,14 @@ from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.errors import ProfileError, RunError
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.remote import Remote
+from tvm_hetero.runtime.board import Kept, Program, board_of, laid_out
 from tvm_hetero.runtime.board_place import board_question
 from tvm_hetero.runtime.board_session import BoardSession, last_words
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.executable import Executable
 from tvm_hetero.runtime.executor import Executor
+from tvm_hetero.runtime.kernel_cache import kernel_library
+from tvm_hetero.runtime.plan import REMOTE
 from tvm_hetero.runtime.reference import ReferenceVM
 
 QUICK = Effort(budget=0.001, rounds=1)
@@ -75,8 +78,13 @@ def executable(wire: Wire) -> Executable:
 
 
 @pytest.fixture(scope="module")
-def expected(wire: Wire) -> list[np.ndarray[Any, Any]]:
-    return ReferenceVM(placed(1, platform(board(wire.port)))).run(*branchy_inputs())
+def reference(wire: Wire) -> ReferenceVM:
+    return ReferenceVM(placed(1, platform(board(wire.port))))
+
+
+@pytest.fixture(scope="module")
+def expected(reference: ReferenceVM) -> list[np.ndarray[Any, Any]]:
+    return reference.run(*branchy_inputs())
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +99,8 @@ def run(executor: Executor) -> list[Any]:
     return executor.run(named_inputs())
 
 
-def named_inputs() -> dict[str, np.ndarray[Any, Any]]:
-    return dict(zip(("in/x", "y"), branchy_inputs(), strict=True))
+def named_inputs(seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    return dict(zip(("in/x", "y"), branchy_inputs(seed), strict=True))
 
 
 def same(found: list[Any], expected: list[Any]) -> bool:
@@ -177,11 +185,16 @@ def test_profiling_goes_on_where_the_connection_was_lost(
 
 
 def test_runs_here_and_there_and_again_after_a_cut(
-    wire: Wire, executor: Executor, expected: list[Any]
+    wire: Wire, executor: Executor, reference: ReferenceVM, expected: list[Any]
 ) -> None:
     assert same(run(executor), expected)
-    pending = [executor.submit(named_inputs()) for _ in range(4)]
-    assert all(same(each.result(60), expected) for each in pending)
+    # Some step there reads what another one has made there: the board keeps it.
+    steps = [step for step in executor.plan["steps"] if REMOTE in step]
+    assert {s for step in steps for s in step["ins"]} & {s for step in steps for s in step["outs"]}
+    # Requests in flight at once do not get each other's tensors.
+    pending = [executor.submit(named_inputs(seed)) for seed in range(12)]
+    for seed, each in enumerate(pending):
+        assert same(each.result(60), reference.run(*branchy_inputs(seed)))
     assert {step.device for step in executor.trace()} == {"big", "pi"}
     wire.cut()
     with pytest.raises(RunError, match=r"'pi/seg.*was lost: the connection was closed"):
@@ -192,9 +205,41 @@ def test_runs_here_and_there_and_again_after_a_cut(
     assert same(run(executor), expected)
 
 
+def test_what_a_board_has_kept_does_not_go_there_again_unless_it_was_lost(
+    wire: Wire, executor: Executor, own_cache: Path
+) -> None:
+    pi = executor.problem.platform.device("pi")
+    library = kernel_library({"twice": elementwise("twice", 16).func}, pi)
+    tensor = {"shape": [16], "dtype": "float32", "bytes": 64}
+    call = {"kernel": "twice", "args": [{"in": 0, **tensor}] * 2 + [{"out": 0, **tensor}]}
+    step = {"ins": laid_out([64]), "outs": laid_out([64], 64), "calls": [call]}
+    board = board_of(pi)
+    number = board.add(Program(library, {}, [step, step]))
+
+    def twice(step: int, values: Any, had: Kept | None, keep: bool) -> tuple[list[float], int]:
+        out = np.zeros(16, np.float32)
+        ins = [np.full(16, values, np.float32).view(np.uint8)]
+        place = (7, 0) if keep else None
+        connection = board.run(number, step, ins, [out.view(np.uint8)], [had], [place])
+        return sorted(set(out.tolist())), connection
+
+    values, connection = twice(0, 1, None, True)
+    assert values == [2]
+    kept = Kept((7, 0), connection)
+    assert twice(1, 5, kept, False) == ([4], connection)
+    assert twice(1, 5, None, False) == ([10], connection)
+    wire.cut()
+    with pytest.raises(RunError, match="was lost"):
+        twice(1, 5, kept, False)
+    wire.mend()
+    assert twice(1, 5, kept, False) == ([10], connection + 1)
+    board.remove(number)
+
+
 def test_a_board_that_falls_silent_is_given_up(
     wire: Wire, executor: Executor, expected: list[Any]
 ) -> None:
+    assert same(run(executor), expected)
     wire.swallow()
     with pytest.raises(RunError, match="was lost: it did not end within 5 s"):
         run(executor)

@@ -8,9 +8,12 @@ that process alone.
 All executors of this process share the child of a board, since its server has one client at a time.
 It is started when the first program comes and ends with the last one; then the board is free.
 
+What a board makes comes back. What a later step there reads it keeps besides, for all requests in
+flight: what it has kept need not go there again.
+
 When a board goes away, the request that needs it fails at once (or, where the board just falls
 silent, after its `timeout`), and so does each one that finds it still away. The next one after it
-is back connects anew and takes libraries and weights there again: nothing else is kept on a board.
+is back connects anew and takes there again what is not there any more: libraries, weights, tensors.
 """
 
 from __future__ import annotations
@@ -63,6 +66,14 @@ class Program:
     steps: Sequence[Mapping[str, Any]]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A tensor that a board has kept: where, and in which of its connections."""
+
+    place: tuple[int, int]
+    connection: int
+
+
 class Board:
     """One board; see the file's text. Any thread may use it; who comes second waits."""
 
@@ -74,6 +85,7 @@ class Board:
         self._there: set[int] = set()  # programs that the board has
         self._worker: Worker | None = None
         self._connected = False
+        self._connections = 0
         self._region = _Region(0)
 
     def add(self, program: Program) -> int:
@@ -99,8 +111,26 @@ class Board:
                 raise
         return number
 
-    def run(self, number: int, step: int, ins: Sequence[Bytes], outs: Sequence[Bytes]) -> None:
+    def run(
+        self,
+        number: int,
+        step: int,
+        ins: Sequence[Bytes],
+        outs: Sequence[Bytes],
+        had: Sequence[Kept | None],
+        keep: Sequence[tuple[int, int] | None],
+    ) -> int:
         """Run a step of a program: `ins` go to the board, what it makes comes into `outs`.
+
+        Parameters
+        ----------
+        had : which of `ins` the board has kept; what it has lost since goes there again.
+        keep : where each of `outs` is to be kept, if it is: a slot, and a number.
+
+        Returns
+        -------
+        int
+            Of the connection that they were kept in, for `Kept`.
 
         Raises
         ------
@@ -112,11 +142,16 @@ class Board:
                 raise RunError(f"device {self.device.name!r}: its executor is closed")
             self._ready(number)
             row = self._programs[number].steps[step]
-            for tensor, data in zip(row["ins"], ins, strict=True):
-                self._region.write(tensor["offset"], data)
-            self._ask({"ask": "run", "program": number, "step": step})
+            now = self._connections
+            places = [kept.place if kept and kept.connection == now else None for kept in had]
+            for tensor, data, kept_at in zip(row["ins"], ins, places, strict=True):
+                if kept_at is None:
+                    self._region.write(tensor["offset"], data)
+            question = {"ask": "run", "program": number, "step": step}
+            self._ask({**question, "had": places, "keep": list(keep)})
             for tensor, data in zip(row["outs"], outs, strict=True):
                 self._region.read(tensor["offset"], data)
+            return now
 
     def remove(self, number: int) -> None:
         """Let go of a program; with the last one the connection ends, whatever runs there."""
@@ -167,6 +202,7 @@ class Board:
         if "error" in answer:
             raise RunError(unreachable_board(self.device, answer["error"]))
         self._connected = True
+        self._connections += 1
 
     def _ask(self, question: Mapping[str, Any], more_seconds: float = 0.0) -> None:
         """Ask the child, which has `more_seconds` beside the board's timeout."""

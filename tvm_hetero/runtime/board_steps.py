@@ -19,7 +19,7 @@ import tvm_ffi
 
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.platform import Platform
-from tvm_hetero.runtime.board import Board, Bytes, Program, board_of, laid_out
+from tvm_hetero.runtime.board import Board, Bytes, Kept, Program, board_of, laid_out
 from tvm_hetero.runtime.inputs import device_of_slot
 from tvm_hetero.runtime.native import NativeExecutor
 from tvm_hetero.runtime.plan import REMOTE
@@ -59,8 +59,9 @@ class BoardSteps:
                 board = board_of(platform.device(name))
                 number = board.add(_program(plan, own, libraries[name], weights))
                 self._held.append((board, number))
+                program = _Running(board, number, _passed_on(plan, own), executor.frames + 1)
                 for place, i in enumerate(own):
-                    functions[i] = _function(plan, plan["steps"][i], board, number, place)
+                    functions[i] = _function(plan, plan["steps"][i], program, place)
             if steps:
                 executor.set_functions(functions)
         except BaseException:
@@ -107,16 +108,64 @@ def _step(plan: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, Any]:
     return {"ins": ins, "outs": laid_out(sizes[1]), "calls": calls}
 
 
+def _passed_on(plan: Mapping[str, Any], steps: Sequence[int]) -> frozenset[int]:
+    """The slots that one of these steps fills and another one reads."""
+    made = {slot for i in steps for slot in plan["steps"][i]["outs"]}
+    return frozenset(slot for i in steps for slot in plan["steps"][i]["ins"] if slot in made)
+
+
+class _Running:
+    """A program on a board, and which of the executor's tensors the board still has.
+
+    A tensor is known by the address of its memory, which is nobody else's while it is held here.
+    All steps of a program are run by one thread, the worker's.
+    """
+
+    def __init__(self, board: Board, number: int, slots: frozenset[int], most: int) -> None:
+        self.board = board
+        self.number = number
+        self._slots = slots
+        self._most = most  # tensors of a slot: one for each request in flight
+        self._next = dict.fromkeys(slots, 0)
+        self._kept: dict[tuple[int, int], tuple[Any, Kept]] = {}
+        self._at: dict[int, tuple[int, int]] = {}
+
+    def find(self, tensor: Any) -> Kept | None:
+        """Where the board has a tensor."""
+        place = self._at.get(tensor.data_ptr())
+        return None if place is None else self._kept[place][1]
+
+    def place(self, slot: int) -> tuple[int, int] | None:
+        """Where the next tensor of a slot is to be kept; what is there is forgotten."""
+        if slot not in self._slots:
+            return None
+        place = (slot, self._next[slot])
+        self._next[slot] = (self._next[slot] + 1) % self._most
+        if place in self._kept:
+            self._at.pop(self._kept.pop(place)[0].data_ptr(), None)
+        return place
+
+    def enter(self, place: tuple[int, int] | None, tensor: Any, connection: int) -> None:
+        """Note that a tensor is kept there."""
+        if place is not None:
+            self._kept[place] = tensor, Kept(place, connection)
+            self._at[tensor.data_ptr()] = place
+
+
 def _function(
-    plan: Mapping[str, Any], step: Mapping[str, Any], board: Board, number: int, place: int
+    plan: Mapping[str, Any], step: Mapping[str, Any], program: _Running, number: int
 ) -> Any:
     """What the executor calls for a step."""
     outs = [(plan["slots"][i], device_of_slot(plan, i)) for i in step["outs"]]
 
     def run(*tensors: Any) -> Any:
         made = [tvm.runtime.empty(row["shape"], row["dtype"], device) for row, device in outs]
-        ins = [_tensor_bytes(tensor) for tensor in tensors]
-        board.run(number, place, ins, [_tensor_bytes(tensor) for tensor in made])
+        ins, results = ([_tensor_bytes(each) for each in many] for many in (tensors, made))
+        had = [program.find(tensor) for tensor in tensors]
+        keep = [program.place(slot) for slot in step["outs"]]
+        connection = program.board.run(program.number, number, ins, results, had, keep)
+        for place, tensor in zip(keep, made, strict=True):
+            program.enter(place, tensor, connection)
         return made[0] if len(made) == 1 else made
 
     return run

@@ -9,7 +9,7 @@ each in-slot, out-slot and place of scratch memory, which steps share, since a b
 time. So a run is one copy for each tensor that goes there, one call for each kernel, and one copy
 for each tensor that comes back. Buffers are bytes; what kernels see are views of them. (A view that
 does not begin where its buffer does is refused by kernels, so scratch memory is a buffer for each
-offset, not one for all.)
+offset, not one for all.) What a later step reads too may be *kept*, in a buffer of its own.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class _Program:
 
     question: Mapping[str, Any]
     buffers: dict[tuple[str, Any], Any] = field(default_factory=dict)
+    kept: dict[tuple[int, ...], Any] = field(default_factory=dict)
     steps: list[_Step] = field(default_factory=list)
 
 
@@ -95,23 +96,32 @@ class Desk:
             case "ready":
                 _make_ready(self._programs[question["program"]], board)
             case "run":
-                self._run(self._programs[question["program"]].steps[question["step"]])
+                self._run(self._programs[question["program"]], question, board)
             case "forget":
                 self._programs.pop(question["program"], None)
             case other:
                 raise ValueError(f"unknown question {other!r}")
         return {"ok": True}
 
-    def _run(self, step: _Step) -> None:
+    def _run(self, program: _Program, question: Mapping[str, Any], board: BoardSession) -> None:
+        step = program.steps[question["step"]]
         there, back = step.offsets
-        for view, offset in zip(step.ins, there, strict=True):
-            if view is not None:
+        for view, offset, place in zip(step.ins, there, question["had"], strict=True):
+            if view is not None and place is not None:
+                program.kept[tuple(place)].copyto(view)
+            elif view is not None:
                 view.copyfrom(self._region[offset : offset + view.shape[0]])
         for kernel, args in step.calls:
             kernel(*args)
-        for view, offset in zip(step.outs, back, strict=True):
-            if view is not None:
-                self._region[offset : offset + view.shape[0]] = view.numpy()
+        for view, offset, place in zip(step.outs, back, question["keep"], strict=True):
+            if view is None:
+                continue
+            self._region[offset : offset + view.shape[0]] = view.numpy()
+            if place is not None:
+                key = tuple(place)
+                if key not in program.kept:
+                    program.kept[key] = _empty(view.shape[0], board)
+                view.copyto(program.kept[key])
 
 
 def _mapped(path: str, size: int) -> np.ndarray[Any, Any]:
