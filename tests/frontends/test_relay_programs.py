@@ -118,6 +118,25 @@ def test_a_cell_of_an_lstm_as_relay_testing_builds_it() -> None:
         np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_function_of_a_tuple_within_a_function() -> None:
+    """As `relay.testing.lstm` hands states from step to step."""
+    one, pair = "Tensor[(1, 4), float32]", "(Tensor[(1, 4), float32], Tensor[(1, 4), float32])"
+    body = f"""
+  let %zeros: {one} = zeros(shape=[1, 4], dtype="float32") /* ty={one} */;
+  %0 = fn (%i: {one} /* ty={one} span=a.py:1:2 */, %states: {pair}) -> ({one}, {pair}) {{
+    let %s = split(concatenate((%i, %i), axis=1), indices_or_sections=2, axis=1) /* ty={pair} */;
+    let %o: {one} = %s.0;
+    (%o, (%s.1, add(%states.1, %o)))
+  }} /* ty=fn ({one}, {pair}) -> ({one}, {pair}) */;
+  let %first = %0(%x, (%zeros, %zeros)) /* ty=({one}, {pair}) */;
+  let %states: {pair} = %first.1;
+  let %second = %0(%first.0, %states);
+  (%second.0, %second.1.1)
+"""
+    for output, expected in zip(result(program(body)), (X, X + X), strict=True):
+        np.testing.assert_array_equal(output, expected)
+
+
 def test_a_lone_expression_is_a_function_of_its_free_variables() -> None:
     text = '#[version = "0.0.5"]\nfree_var %a: Tensor[(1, 4), float32];\nadd(%a, 1f)\n'
     np.testing.assert_array_equal(result(text, a=X)[0], X + 1)
@@ -149,6 +168,11 @@ REFUSED = {
     "mask of a dropout": ("nn.dropout(%x).1", "output 1 of nn.dropout is not computed"),
     "constants without metadata": (
         "add(%x, meta[relay.Constant][0])", "show_meta_data=True"),
+    "a rank that fills the memory": (
+        "expand_dims(%x, axis=0, num_newaxis=2147483647)", "num_newaxis is 2147483647"),
+    "a constant that fills the memory": (
+        'zeros(shape=[2147483647, 4096], dtype="float32")', "the number of values is"),
+    "a tensor that no machine has": ("tile(%x, reps=[2147483647, 1024])", "values"),
     "an argument too few": ("add(%x)", "1 arguments, expected 2"),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from tvm import relax
 from tvm_hetero.errors import HeteroError, ModelError
 from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.relay.flatten import Closure, Flat, Input, Item, Pack, Step, Value, leaves
+from tvm_hetero.frontends.relay.from_graph import MOST_ELEMENTS
 from tvm_hetero.frontends.relay.operators.site import Site, constant, dtype_name, shape_of
 from tvm_hetero.frontends.relay.program import Constant, Device, TensorType, TupleType, Type
 from tvm_hetero.frontends.relay.table import TABLE
@@ -127,7 +129,11 @@ class Emitter:
 
 
 def _check(result: relax.Expr | list[relax.Expr], step: Step) -> None:
-    """What was made has the type that the file says."""
+    """What was made has the type that the file says, and is of a size that can be."""
+    for each in result if isinstance(result, list) else [result]:
+        elements = math.prod(shape_of(each))
+        if elements > MOST_ELEMENTS:
+            raise ModelError(f"{step.where}: {step.operator} makes {elements} values")
     if isinstance(result, list):
         declared = step.type.fields if isinstance(step.type, TupleType) else ()
         for each, kind in zip(result, declared, strict=False):

@@ -39,6 +39,7 @@ _INTEGERS = frozenset({"IntImm", "UIntImm", "runtime.BoxInt", "runtime.BoxBool",
 _FLOATS = frozenset({"FloatImm", "runtime.BoxFloat", "float"})
 # What a call may carry that says nothing about what it computes.
 _NOTES = frozenset({"IncompleteType", "SourceMap", "Span", "SequentialSpan", "SourceName"})
+MOST_ELEMENTS = 2**40
 _CONTROL = {
     "relay.If": "if",
     "relay.Match": "match",
@@ -68,7 +69,10 @@ def constants_of(graph: Graph, name: str, limits: Limits = DEFAULT_LIMITS) -> di
     if root.type != "Map" or len(root.keys) != len(root.data):
         raise ModelError(f"{name}: the metadata is no map; the file is damaged")
     for key, index in zip(root.keys, root.data, strict=True):
-        found[key] = list(run(reader.value(graph.node(index))))
+        listed = run(reader.value(graph.node(index)))
+        if not isinstance(listed, tuple):
+            raise ModelError(f"{name}: '{printable(key)}' of the metadata is no list; damaged")
+        found[key] = list(listed)
     return found
 
 
@@ -235,7 +239,7 @@ class _Reader:
     # ------------------------------------------------------------------ types and attributes
 
     def _tensor_type(self, node: Node) -> Walk:
-        shape = (yield self._field(node, "shape")) or ()
+        shape = yield self._list(node, "shape")
         dims = [None if isinstance(d, Unsupported) else d for d in shape]
         return tensor_type(dims, node.fields.get("dtype", ""), f"{self.name}: {node}", self.limits)
 
@@ -311,7 +315,7 @@ def tensor_type(
     for dim in dims:
         if dim is not None and (not isinstance(dim, int) or dim < 0):
             raise ModelError(f"{where}: a dimension is '{printable(dim, 40)}', expected a number")
-    if math.prod(d or 1 for d in dims) >= 2**60:
+    if math.prod(d or 1 for d in dims) > MOST_ELEMENTS:
         raise ModelError(f"{where}: {dims} has too many elements")
     return TensorType(tuple(dims), printable(dtype, 40))
 

@@ -12,9 +12,6 @@ from tvm_hetero.frontends.relay.arrays import dtype_of
 from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, constant, dtype_name
 from tvm_hetero.frontends.relay.program import Constant
 
-# What is larger (in values) is computed where it is needed, not kept.
-_LARGEST_CONSTANT = 1 << 24
-
 
 def _shape(site: Site, argument: int) -> list[int]:
     """The shape that is asked for: an attribute, in later versions a constant argument."""
@@ -23,8 +20,9 @@ def _shape(site: Site, argument: int) -> list[int]:
         raise site.error("the shape depends on the data; save the module with fixed shapes")
     given = site.ints("shape", None)
     shape = [int(n) for n in known.reshape(-1)] if known is not None else list(given or [])
-    if math.prod(shape) > _LARGEST_CONSTANT or min(shape, default=0) < 0:
-        raise site.error(f"shape {shape} is too large for a constant")
+    if min(shape, default=0) < 0:
+        raise site.error(f"shape {shape} has a negative dimension")
+    site.bounded(math.prod(shape), "the number of values")
     return shape
 
 
@@ -48,6 +46,7 @@ def _full(site: Site) -> Result:
 def _filled_like(value: float) -> Rule:
     def rule(site: Site) -> Result:
         site.expect(1)
+        site.bounded(math.prod(site.shape()), "the number of values")
         return constant(np.full(site.shape(), value, dtype_of(dtype_name(site.tensor(0)))))
 
     return rule
@@ -74,9 +73,9 @@ def _arange(site: Site) -> Result:
         numbers.append(np.asarray(known).reshape(-1)[0])
     site.ignore("start", "stop", "step")
     start, stop, step = (float(n) for n in numbers)
-    count = math.ceil((stop - start) / step) if step else -1
-    if not 0 <= count <= _LARGEST_CONSTANT:
-        raise site.error(f"from {start} to {stop} by {step}: {count} values")
+    if not step or not all(map(math.isfinite, (start, stop, step))):
+        raise site.error(f"from {start} to {stop} by {step}")
+    count = site.bounded(max(0, math.ceil((stop - start) / step)), "the number of values")
     dtype = dtype_of(site.dtype("dtype") or str(numbers[1].dtype))
     return constant((start + step * np.arange(count, dtype="float64")).astype(dtype))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from tvm import relax
 
@@ -52,6 +54,8 @@ def _affine(
 def _gains(site: Site) -> tuple[relax.Expr, relax.Expr]:
     """Gamma and beta; ones and zeros where the attributes switch them off."""
     gamma, beta = site.tensor(1), site.tensor(2)
+    for gain in (gamma, beta):
+        site.bounded(math.prod(shape_of(gain)), "the number of gains")
     if not site.flag("scale", True):
         gamma = constant(np.ones(shape_of(gamma), dtype_name(gamma)))
     if not site.flag("center", True):
@@ -117,7 +121,7 @@ def _l2_normalize(site: Site) -> Result:
 
 def _lrn(site: Site) -> Result:
     axis, size = site.axis(site.integer("axis", 1), site.rank()), site.integer("size", 5)
-    if size < 1 or size % 2 == 0:
+    if site.bounded(size, "size", 4096) % 2 == 0:
         raise site.error(f"size={size}, expected an odd number")
     alpha, beta, bias = (
         site.number(n, d) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 2))

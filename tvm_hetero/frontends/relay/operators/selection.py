@@ -57,7 +57,8 @@ def _gather_nd(site: Site) -> Result:
 
 def _one_hot(site: Site) -> Result:
     site.expect(3)
-    depth, axis = site.integer("depth"), site.integer("axis", -1)
+    depth = site.bounded(site.integer("depth"), "depth")
+    axis = site.integer("axis", -1)
     places = site.tensor(0)
     rank = site.rank() + 1
     axis = site.axis(axis, rank)
@@ -204,6 +205,7 @@ def _sequence_mask(site: Site) -> Result:
     if axis not in (0, 1) or site.rank() < 2:
         raise site.error(f"axis={axis} of {site.rank()} dimensions")
     x, shape = site.tensor(0), site.shape()
+    site.bounded(shape[axis], "the length of a sequence")
     tail = [1] * (len(shape) - 2)
     steps = np.arange(shape[axis], dtype=dtype_name(site.tensor(1)))
     steps = steps.reshape([-1, 1, *tail] if axis == 0 else [1, -1, *tail])

@@ -24,6 +24,8 @@ Result: TypeAlias = "relax.Expr | list[relax.Expr]"
 Rule: TypeAlias = Callable[["Site"], Result]
 
 _MISSING = object()
+# Values of a constant that an operator here may make; what is larger must come with the file.
+LARGEST_CONSTANT = 1 << 24
 
 
 def constant(value: NDArray[Any]) -> relax.Expr:
@@ -205,6 +207,12 @@ class Site:
         if len(values) != count:
             raise self.error(f"attribute '{name}' has {len(values)} numbers, expected {count}")
         return list(values)
+
+    def bounded(self, count: int, what: str, most: int = LARGEST_CONSTANT) -> int:
+        """A count that is going to be allocated or looped over; refused where it is too large."""
+        if not 0 <= count <= most:
+            raise self.error(f"{what} is {count}; 0 to {most} are supported")
+        return count
 
     def axis(self, axis: int, rank: int, name: str = "axis") -> int:
         """An axis, counted from the front."""

@@ -13,6 +13,8 @@ from tvm_hetero.frontends.relay.operators.elementwise import reshaped
 from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, constant, shape_of
 from tvm_hetero.frontends.relay.reshape import new_shape
 
+_MOST_PARTS = 4096
+
 
 def _reshape(site: Site) -> Result:
     if len(site.args) == 2:
@@ -66,7 +68,8 @@ def _squeeze(site: Site) -> Result:
 
 
 def _expand_dims(site: Site) -> Result:
-    shape, count = site.shape(), site.integer("num_newaxis", 1)
+    shape = site.shape()
+    count = site.bounded(site.integer("num_newaxis", 1), "num_newaxis", 64)
     axis = site.axis(site.integer("axis"), len(shape) + 1)
     return reshaped(site, site.tensor(0), [*shape[:axis], *[1] * count, *shape[axis:]])
 
@@ -105,6 +108,7 @@ def _split(site: Site) -> Result:
     if isinstance(asked, int):
         if asked < 1 or extent % asked:
             raise site.error(f"{extent} cannot be split into {asked} equal parts")
+        site.bounded(asked, "the number of parts", _MOST_PARTS)
         cuts = list(range(0, extent + 1, extent // asked))
     else:
         cuts = [0, *(site.ints("indices_or_sections") or []), extent]
@@ -224,6 +228,7 @@ def _padded_by_index(site: Site, x: relax.Expr, widths: list[list[int]], mode: s
     """Padding with values of the tensor itself: which of them is known beforehand."""
     for axis, (before, after) in enumerate(widths):
         if before or after:
+            site.bounded(shape_of(x)[axis] + before + after, "the padded extent")
             how: Any = mode
             places = np.pad(np.arange(shape_of(x)[axis]), (before, after), mode=how)
             x = site.emit(relax.op.take(x, constant(places.astype("int32")), axis, "clip"))
