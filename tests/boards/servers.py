@@ -79,6 +79,7 @@ def tracked(folder: Path) -> Iterator[str]:
         if fork.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(fork.pid, signal.SIGKILL)
+        fork.kill()
         fork.join()
 
 

@@ -23,10 +23,12 @@ from tests.cost_models.kernels import elementwise
 from tests.models import NATIVE, PLAIN, branchy_inputs, placed
 from tvm_hetero.cost_models.boards import measure_board
 from tvm_hetero.cost_models.effort import Effort
+from tvm_hetero.cost_models.identity import kernel_key, place_of
 from tvm_hetero.cost_models.links import measure_links
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.errors import ProfileError, RunError
+from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.remote import Remote
 from tvm_hetero.runtime.board import Kept, Program, board_of, laid_out
@@ -38,6 +40,7 @@ from tvm_hetero.runtime.executor import Executor
 from tvm_hetero.runtime.kernel_cache import kernel_library
 from tvm_hetero.runtime.plan import REMOTE
 from tvm_hetero.runtime.reference import ReferenceVM
+from tvm_hetero.targets import device_target
 
 QUICK = Effort(budget=0.001, rounds=1)
 
@@ -59,6 +62,11 @@ def wire(server: Server) -> Iterator[Wire]:
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> CostStore:
+    return CostStore(tmp_path_factory.mktemp("store") / "costs.sqlite")
 
 
 def board(port: int, timeout: float = 60.0) -> Device:
@@ -109,10 +117,9 @@ def same(found: list[Any], expected: list[Any]) -> bool:
     )
 
 
-def test_links_of_a_board_are_measured_once(server: Server, tmp_path: Path) -> None:
+def test_links_of_a_board_are_measured_once(server: Server, wire: Wire, store: CostStore) -> None:
     server.wait()
-    store = CostStore(tmp_path / "costs.sqlite")
-    pi = board(server.port)
+    pi = board(wire.port)
     measured = measure_links(platform(pi, links=False), store)
     figures = measure_board(pi, store)  # of the store: the same
     there, back = measured.link("big", "pi"), measured.link("pi", "big")
@@ -152,13 +159,12 @@ def test_a_tracker_lends_a_board(tmp_path: Path) -> None:
 
 
 def test_profiling_goes_on_where_the_connection_was_lost(
-    server: Server, wire: Wire, tmp_path: Path
+    server: Server, wire: Wire, store: CostStore
 ) -> None:
     server.wait()
     kernels = [elementwise(f"k{size}", size) for size in (64, 128, 1 << 16)]
     where = platform(board(wire.port))
     where = replace(where, devices=where.devices[1:], links=())
-    store = CostStore(tmp_path / "costs.sqlite")
     first = ProfiledCosts(store, QUICK, in_place=False)
 
     def cut(step: str, done: int, _total: int) -> None:
@@ -178,10 +184,11 @@ def test_profiling_goes_on_where_the_connection_was_lost(
     assert third.costs(kernels, where) == costs
     assert third.runs == 0
     # What was measured there is not what a device of this machine takes, whatever its name.
-    here = Platform((Device("pi", target=PLAIN, cores=(min(os.sched_getaffinity(0)),)),))
-    local = ProfiledCosts(store, QUICK, in_place=False)
-    local.costs(kernels[:1], here)
-    assert local.runs == 1
+    here = Device("pi", target=PLAIN, cores=(min(os.sched_getaffinity(0)),))
+    place = place_of(Platform((here,)), here)
+    key = kernel_key(schedule_kernel(kernels[0].func, device_target(here)))
+    assert store.timing(key, place_of(where, where.devices[0])) is not None
+    assert store.timing(key, place) is None
 
 
 def test_runs_here_and_there_and_again_after_a_cut(
