@@ -281,7 +281,7 @@ HOSTILE: dict[str, tuple[Callable[[], str], str]] = {
     "deep brackets": (lambda: '{"root":' + "[" * 200_000, "nested too deeply"),
     "millions of brackets": (lambda: "[" + "[]," * 4_000_000 + "0]", "values; at most"),
     "attrs that are no texts": (
-        lambda: changed(lambda d: d["nodes"][5].update(attrs={"a": [1]})), "no texts"),
+        lambda: changed(lambda d: d["nodes"][71].update(attrs={"a": [1]})), "no texts"),
     "an array that is not there": (
         lambda: changed(lambda d: d["nodes"].__setitem__(
             71, {"type_key": "relay.Constant", "attrs": {"data": "3"}})), "array 3 of 0"),

@@ -12,7 +12,7 @@ from tvm_hetero.errors import HeteroError, ModelError
 from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.relay.flatten import Closure, Flat, Input, Item, Pack, Step, Value, leaves
 from tvm_hetero.frontends.relay.from_graph import MOST_ELEMENTS
-from tvm_hetero.frontends.relay.operators.site import Site, constant, dtype_name, shape_of
+from tvm_hetero.frontends.relay.operators.site import Rule, Site, constant, dtype_name, shape_of
 from tvm_hetero.frontends.relay.program import Constant, Device, TensorType, TupleType, Type
 from tvm_hetero.frontends.relay.table import TABLE
 
@@ -42,6 +42,8 @@ class Emitter:
 
     def run(self) -> relax.Expr:
         """Emit everything; returns what ``main`` returns."""
+        for step in self.flat.steps:  # before anything is built
+            _rule(step)
         for step in self.flat.steps:
             self.emit(step)
         outputs = [self._tensor(each) for each in leaves(self.flat.output)]
@@ -63,12 +65,7 @@ class Emitter:
         return all(id(v) in self.known for v in sources if isinstance(v, Step))
 
     def _step(self, step: Step) -> relax.Expr | list[relax.Expr]:
-        rule = TABLE.get(step.operator)
-        if rule is None:
-            raise ModelError(
-                f"{step.where}: operator '{printable(step.operator)}' is not supported; "
-                "'tvm-hetero relay-check' lists all that are not"
-            )
+        rule = _rule(step)
         args = [self._argument(value) for value in step.args]
         site = Site(
             self.builder, step.operator, args, step.attributes, step.type, step.where, self.version
@@ -126,6 +123,16 @@ class Emitter:
                 f"here, only the first {len(fields)}"
             )
         return fields[item.index]
+
+
+def _rule(step: Step) -> Rule:
+    rule = TABLE.get(step.operator)
+    if rule is None:
+        raise ModelError(
+            f"{step.where}: operator '{printable(step.operator)}' is not supported; "
+            "'tvm-hetero relay-check' lists all that are not"
+        )
+    return rule
 
 
 def _check(result: relax.Expr | list[relax.Expr], step: Step) -> None:

@@ -288,8 +288,8 @@ class _Reader:
     def _attribute(self, node: Node, name: str, text: str) -> Walk:
         kind = kind_of(node.type, name)
         if kind == "n":  # an object where there is a number under it
-            known = text.isdigit() and int(text) < len(self.graph.nodes)
-            kind = "o" if known and self.graph.nodes[int(text)].type in _INTEGERS else "i"
+            known = text.isdecimal() and len(text) < 10 and int(text) < len(self.graph.raw)
+            kind = "o" if known and self.graph.node(int(text)).type in _INTEGERS else "i"
         if kind in "ib":
             number = None if text == "null" else _number(text, int, node)
             return bool(number) if kind == "b" else number

@@ -62,35 +62,43 @@ class Node:
         return f"node {self.index} ({printable(self.type or 'nothing', 40)})"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Graph:
-    """A saved graph: its nodes, arrays still in base64, and the node that was saved."""
+    """A saved graph: its nodes as they were parsed, arrays still in base64, and the node that was
+    saved. A node is looked at when somebody asks for it, so that what nobody refers to costs
+    nothing.
+    """
 
-    nodes: tuple[Node, ...]
+    name: str
+    raw: list[Any]
     arrays: tuple[Any, ...]
     root: int
     version: str
+    made: dict[int, Node] = field(default_factory=dict)
 
     def node(self, index: int, asked: object = "the file") -> Node:
         """Return a node by number; `asked` names who does."""
-        if not 0 <= index < len(self.nodes):
-            raise ModelError(
-                f"{asked} refers to node {index}, but there are {len(self.nodes)}: the file is "
-                "damaged; save it again"
-            )
-        return self.nodes[index]
+        found = self.made.get(index)
+        if found is None:
+            if not 0 <= index < len(self.raw):
+                raise ModelError(
+                    f"{asked} refers to node {index}, but there are {len(self.raw)}: the file is "
+                    "damaged; save it again"
+                )
+            found = self.made[index] = _node(index, self.raw[index], self.name)
+        return found
 
     def target(self, node: Node, name: str) -> Node:
         """Return the node that a field of `node` refers to; node 0 where there is no such."""
         text = node.fields.get(name, "0")
         index = int(text) if text.isdecimal() and len(text) < 10 else -1
-        if not 0 <= index < len(self.nodes):
+        if not 0 <= index < len(self.raw):
             index = _index(text, f"field {name!r} of {node}")
         return self.node(index, node)
 
     def is_text(self, index: int) -> bool:
         """Whether a number is that of a node that holds a text."""
-        return 0 < index < len(self.nodes) and self.nodes[index].type in _STRINGS
+        return 0 < index < len(self.raw) and self.node(index).type in _STRINGS
 
     def text(self, node: Node) -> str:
         """Return the text that a node holds."""
@@ -103,7 +111,7 @@ class Graph:
     def plain_text(self, value: str) -> str:
         """A field that is a text: in newer files a node that holds it."""
         index = int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
-        return self.text(self.nodes[index]) if self.is_text(index) else value
+        return self.text(self.node(index)) if self.is_text(index) else value
 
 
 def is_graph(text: str) -> bool:
@@ -112,7 +120,7 @@ def is_graph(text: str) -> bool:
 
 
 def parse_graph(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Graph:
-    """Return the nodes of a saved graph, each checked for itself.
+    """Return a saved graph, whose nodes are checked as they are asked for.
 
     Raises
     ------
@@ -134,8 +142,8 @@ def parse_graph(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Graph:
     calls = sum(isinstance(n, dict) and n.get("type_key") == "relay.Call" for n in nodes)
     if calls > limits.steps:
         raise ModelError(f"{name}: {calls} calls; at most {limits.steps} are taken")
-    checked = tuple(_node(i, node, name) for i, node in enumerate(nodes))
-    graph = Graph(checked, tuple(arrays), _index(document["root"], f"{name}: 'root'"), version)
+    root = _index(document["root"], f"{name}: 'root'")
+    graph = Graph(name, nodes, tuple(arrays), root, version)
     graph.node(graph.root, f"{name}: 'root'")
     return graph
 

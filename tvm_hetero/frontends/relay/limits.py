@@ -45,7 +45,7 @@ class Limits:
     steps: int = 20_000
     rank: int = 64
     text_bytes: int = 32 * 2**20
-    tokens: int = 500_000
+    tokens: int = 300_000
     depth: int = 60
 
 
