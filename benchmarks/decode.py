@@ -48,6 +48,7 @@ _SMALL = {"length": 40, "prompt": 8, "count": 6, "rounds": 1}
 _ACCURACY_TOKENS = 48  # of each of the texts, one a slot of the largest batch
 _PAUSE = 0.05  # threads of PyTorch spin for a while
 PYTORCH = {"PyTorch, 1 thread": 1, "PyTorch, 2 threads": 2}
+_FEW_SIDES = ("one core", "two devices, three groups")
 # PyTorch has no kernels for weights of groups with scales.
 _TORCH_TYPES = ("float32", "bfloat16")
 
@@ -83,7 +84,7 @@ class AccuracyRow:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured, and how long."""
+    """What is measured, and how long. No `sides`: those of `sides_of`."""
 
     model: str
     weights: tuple[str, ...]
@@ -94,6 +95,13 @@ class Settings:
     prompt: int = PROMPT
     count: int = COUNT
     rounds: int = ROUNDS
+
+    def sides_of(self, weights: str) -> tuple[str, ...]:
+        """All sides in float32; rounded weights on one core and in a pipeline, unless asked for."""
+        if self.sides:
+            return self.sides
+        ours = SIDES if weights == WEIGHTS[0] else _FEW_SIDES
+        return (*ours, *PYTORCH)
 
 
 def main(arguments: Sequence[str] | None = None) -> tuple[list[Row], list[AccuracyRow]]:
@@ -138,9 +146,9 @@ def _read(arguments: Sequence[str] | None) -> tuple[Settings, Path | None, bool]
     weights = tuple(asked.weights.split(",")) if asked.weights else some
     numbers = (2,) if asked.small else BATCHES
     batches = tuple(map(int, asked.batches.split(","))) if asked.batches else numbers
-    sides = tuple(asked.sides.split(";")) if asked.sides else (*SIDES, *PYTORCH)
+    sides = tuple(asked.sides.split(";")) if asked.sides else ()
     if asked.small:
-        few = ("one core", "two devices, three groups", "PyTorch, 1 thread")
+        few = (*_FEW_SIDES, "PyTorch, 1 thread")
         return Settings("tiny", weights, batches, few, True, **_SMALL), output, asked.show
     settings = Settings("gpt2-small", weights, batches, sides, False, rounds=asked.rounds)
     return settings, output, asked.show
@@ -164,7 +172,7 @@ def _measure(
     prompts = texts_for(batch, MODELS[settings.model]["vocab_size"], settings.prompt, 2).tolist()
     with tempfile.TemporaryDirectory(prefix="tvm_hetero.decode.") as folder, ExitStack() as stack:
         sides: dict[str, Contender] = {}
-        for name in settings.sides:
+        for name in settings.sides_of(weights):
             for side in _made(settings, model, weights, batch, name, Path(folder)):
                 sides[name] = side
                 stack.callback(side.close)

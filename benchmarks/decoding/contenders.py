@@ -22,6 +22,7 @@ from tvm_hetero.platform import Link, Platform
 from tvm_hetero.runtime.decoder import Decoder
 from tvm_hetero.runtime.decoder_build import DecoderOptions, build_decoder
 
+_TIME_LIMIT = 20.0  # seconds for each solve
 Prompts = Sequence[Sequence[int]]
 
 
@@ -94,6 +95,7 @@ class Ours:
             replace(options, groups=side.groups, shards=side.shards),
             objective=side.kind,
             solver="heft" if quick else "auto",
+            time_limit=_TIME_LIMIT,
             cost_model="analytical" if quick else "profiled",
             measure=False,
         )
