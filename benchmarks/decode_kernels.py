@@ -41,7 +41,7 @@ from tvm_hetero.kernels.select import rule_of
 
 KINDS = ("product", "attention", "chunk")
 SPAN, _SMALL_SPAN = 256 << 20, 1 << 20
-_READINGS, _SMALL_READINGS = 7, 1
+_READINGS, _SMALL_READINGS = 11, 1
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,12 @@ LOWEST = -3.0e38
 _BLOCK = 16
 # Bytes of values that stay in the first cache.
 _NEAR = 1 << 14
-# Share of the registers that hold sums of values, and registers for each query that reads a key
-# together with others.
-_SUMS, _KEYS = 0.5, 16
+# Share of the registers that hold sums of values; of one token's, over long rows of float32, where
+# LLVM moves more of them to and from the stack than the memory leaves time for.
+_SUMS, _SUMS_OF_LONG_ROWS = 0.5, 0.25
+_LONG = 512  # bytes
+# Registers for each query that reads a key together with others.
+_KEYS = 16
 # Keys whose products are folded to one vector before the next ones are read.
 _TOGETHER = 4
 
@@ -107,7 +110,9 @@ def sizes_of(a: Attention, unit: VectorUnit) -> Sizes:
     """How the work is divided for a vector unit."""
     lanes = math.gcd(a.size, unit.lanes)
     block = min(a.rows * a.group, _BLOCK)
-    most = max(1, int(_SUMS * unit.registers) // max(1, a.size // lanes))
+    long = a.rows == 1 and a.dtype == "float32" and 4 * a.size >= _LONG
+    share = _SUMS_OF_LONG_ROWS if long else _SUMS
+    most = max(1, int(share * unit.registers) // (a.size // lanes))
     together, few = _divisor(block, most), _divisor(block, unit.registers // _KEYS)
     rows = a.length if together == block else max(1, _NEAR // (4 * a.size))
     keys = min(_TOGETHER, lanes)
