@@ -72,6 +72,7 @@ def elementwise() -> list[Case]:
         applied("clip", lambda x: x.clip(-0.5, 0.25), X, attributes="a_min=-0.5f, a_max=0.25f"),
         applied("clip", lambda x: x.clip(-3, 4), M, attributes="a_min=-3f, a_max=4f"),
         applied("clip", lambda x: np.maximum(x, 0), X, attributes="a_min=0f, a_max=inff"),
+        applied("clip", lambda x: np.minimum(x, 0), X, attributes="a_min=-inff, a_max=0f"),
         applied("cast", lambda x: x.astype("int32"), X * 9, attributes='dtype="int32"'),
         applied("cast", lambda x: x.astype("bool"), M, attributes='dtype="bool"'),
         applied("cast_like", lambda x, y: x.astype("float32"), M, X),

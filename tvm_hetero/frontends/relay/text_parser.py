@@ -15,7 +15,6 @@ and in comments ``/* ty=... */``. The metadata is a saved graph (`graph_file`).
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.program import (
     Call,
     Constant,
-    Device,
     Expr,
     Function,
     GlobalName,
@@ -42,13 +40,12 @@ from tvm_hetero.frontends.relay.program import (
     TensorType,
     Tuple,
     Type,
-    Unsupported,
     Var,
 )
-from tvm_hetero.frontends.relay.text_types import parse_type, read_type
+from tvm_hetero.frontends.relay.text_types import read_type
+from tvm_hetero.frontends.relay.text_values import Values, number_of
 
 _METADATA = "#[metadata]"
-_SUFFIXES = {"f": "float32", "h": "float16", "": "int32", "bf16": "bfloat16"}
 _CONTROL = ("if", "match", "match?", "ref", "ref_read", "ref_write")
 
 
@@ -75,59 +72,14 @@ def parse_text(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program
     return Program(functions, version)
 
 
-class _Parser:
+class _Parser(Values):
     """A parser that looks one word ahead; see the module for the grammar."""
 
     def __init__(
         self, source: Source, words: list[Token], metadata: dict[str, list[Any]], limits: Limits
     ) -> None:
-        self.source, self.words, self.metadata, self.limits = source, words, metadata, limits
-        self.at = 0
-        self.depth = 0
+        super().__init__(source, words, metadata, limits)
         self.scopes: list[dict[str, Expr]] = [{}]
-
-    # ------------------------------------------------------------------ words
-
-    @property
-    def word(self) -> Token:
-        return self.words[self.at]
-
-    def error(self, problem: str, word: Token | None = None) -> ModelError:
-        word = word or self.word
-        ended = "; the file is truncated" if word.kind == "end" else ""
-        return self.source.error(word.at, problem + ended)
-
-    def take(self) -> Token:
-        word = self.word
-        if word.kind != "end":
-            self.at += 1
-        return word
-
-    def ahead(self, text: str) -> bool:
-        return self.word.text == text and self.word.kind in ("sign", "name")
-
-    def accept(self, text: str) -> bool:
-        if self.ahead(text):
-            self.at += 1
-            return True
-        return False
-
-    def expect(self, text: str) -> None:
-        if not self.accept(text):
-            raise self.error(f"expected '{text}', got '{printable(self.word.text, 40)}'")
-
-    def deeper(self) -> None:
-        self.depth += 1
-        if self.depth > self.limits.depth:
-            raise self.error(f"nested more than {self.limits.depth} deep")
-
-    def skip_types(self) -> Type | None:
-        """The type in a comment after an expression, if any."""
-        kind = None
-        while self.word.kind == "type":
-            word = self.take()
-            kind = parse_type(word.text, self.source.where(word.at), self.limits)
-        return kind
 
     # ------------------------------------------------------------------ definitions
 
@@ -187,7 +139,7 @@ class _Parser:
             if self.word.kind == "local":
                 params.append(self._parameter(scope))
             else:
-                self._attribute(attributes)
+                self.attribute(attributes)
             self.skip_types()
             if not self.ahead(")"):
                 self.expect(",")
@@ -205,7 +157,7 @@ class _Parser:
         device = None
         if self.accept("{"):
             noted: dict[str, Any] = {}
-            self._attribute(noted)
+            self.attribute(noted)
             device = noted.get("virtual_device")
             self.expect("}")
         kind = self.type() if self.accept(":") else None
@@ -312,7 +264,7 @@ class _Parser:
         if word.kind == "global":
             return GlobalName(word.text[1:])
         if word.kind == "number":
-            return Constant(np.asarray(*_number(word)))
+            return Constant(np.asarray(*number_of(word)))
         if word.kind == "name":
             return self._named(word)
         if word.kind == "sign" and word.text == "(":
@@ -325,7 +277,7 @@ class _Parser:
         if word.text == "fn":
             return self.function()
         if word.text == "meta":
-            return self._meta(word)
+            return self.meta(word)
         if word.text in _CONTROL:
             raise self.error(
                 f"'{word.text}' is not supported: a graph of tasks has neither control flow nor "
@@ -364,31 +316,13 @@ class _Parser:
                 raise self.error(f"expected ',' or ')', got '{printable(self.word.text, 40)}'")
         return fields[0] if len(fields) == 1 and not comma else Tuple(fields)
 
-    def _meta(self, word: Token) -> Any:
-        """``meta[class][number]``: an object of the metadata."""
-        self.expect("[")
-        key = self.take().text
-        self.expect("]")
-        self.expect("[")
-        number = self.take()
-        self.expect("]")
-        found = self.metadata.get(key, [])
-        index = int(number.text) if number.text.isdigit() and len(number.text) < 10 else -1
-        if not 0 <= index < len(found):
-            raise self.error(
-                f"meta[{printable(key)}][{printable(number.text)}] is not in the file: print the "
-                "module with mod.astext(show_meta_data=True), or save it with tvm.ir.save_json",
-                word,
-            )
-        return found[index]
-
     def _call(self, callee: Expr, start: Token) -> Call:
         self.expect("(")
         args: list[Expr] = []
         attributes: dict[str, Any] = {}
         while not self.accept(")"):
             if self.word.kind == "name" and self._is_binding():
-                self._attribute(attributes)
+                self.attribute(attributes)
             else:
                 args.append(self.expression())
             self.skip_types()
@@ -397,97 +331,3 @@ class _Parser:
         name = getattr(callee, "name", "a function")
         where = f"{self.source.where(start.at)} ({printable(name)})"
         return Call(callee, args, attributes, None, where)
-
-    # ------------------------------------------------------------------ attributes
-
-    def _attribute(self, found: dict[str, Any]) -> None:
-        name = self.take()
-        if name.kind != "name" or name.text in found:
-            raise self.error(f"expected an attribute, got '{printable(name.text, 40)}'", name)
-        self.expect("=")
-        found[name.text] = self._value()
-
-    def _value(self) -> Any:
-        """An attribute's value: plain, a list, or an object of the metadata."""
-        word = self.take()
-        if word.kind == "number":
-            return _number(word)[0]
-        if word.kind == "text":
-            return _unquoted(word.text)
-        if word.kind == "sign" and word.text in "[(":
-            return self._values("]" if word.text == "[" else ")")
-        if word.kind == "name":
-            return self._named_value(word)
-        raise self.error(f"'{printable(word.text, 40)}' where a value is expected", word)
-
-    def _values(self, end: str) -> tuple[Any, ...]:
-        self.deeper()
-        values = []
-        while not self.accept(end):
-            values.append(self._value())
-            self.skip_types()
-            if not self.ahead(end):
-                self.expect(",")
-        self.depth -= 1
-        return tuple(values)
-
-    def _named_value(self, word: Token) -> Any:
-        plain = {"None": None, "nullptr": None, "True": True, "False": False}
-        if word.text in plain:
-            return plain[word.text]
-        if word.text in ("inf", "inff", "nan", "nanf"):
-            return float(word.text[:3])
-        if word.text == "meta":
-            return self._meta(word)
-        if self.ahead("("):
-            return self._described(word)
-        return word.text
-
-    def _described(self, word: Token) -> Any:
-        """``VirtualDevice(device_type=1, ...)``: what is in it is for people, but two numbers."""
-        numbers, depth = {}, 0
-        while True:
-            each = self.take()
-            if each.kind == "end":
-                raise self.error(f"'{printable(word.text)}(' is not closed")
-            if each.kind == "sign":
-                depth += (each.text in "([{") - (each.text in ")]}")
-            if depth == 0:
-                break
-            if depth == 1 and each.kind == "name" and self._equals_number():
-                numbers[each.text] = int(self.words[self.at + 1].text)
-        if word.text in ("VirtualDevice", "SEScope"):
-            kind = numbers.get("device_type", -1)
-            return Device(kind, numbers.get("virtual_device_id", -1)) if kind > 0 else None
-        return Unsupported(word.text, self.source.where(word.at))
-
-    def _equals_number(self) -> bool:
-        number = self.words[min(self.at + 1, len(self.words) - 1)]
-        return self.ahead("=") and number.kind == "number" and number.text.lstrip("-").isdigit()
-
-
-def _number(word: Token) -> tuple[Any, str]:
-    """A number and its data type."""
-    suffix = word.suffix
-    if suffix in _SUFFIXES:
-        dtype = _SUFFIXES[suffix]
-    else:
-        dtype = {"f": "float", "i": "int", "u": "uint"}.get(suffix[:1], "") + suffix[1:]
-    dtype_of(dtype)
-    if len(word.text) > 40:
-        raise ModelError(f"'{printable(word.text, 60)}' is no number of {dtype}")
-    whole = word.text.lstrip("-").isdigit() and suffix[:1] not in ("f", "h", "b")
-    value = int(word.text) if whole else float(word.text)
-    if whole and abs(value) >= 2**63:
-        raise ModelError(f"{value} does not fit {dtype}")
-    if not whole and dtype == "int32":
-        dtype = "float32"
-    if whole and dtype == "int32" and not -(2**31) <= value < 2**31:
-        dtype = "int64"
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ModelError(f"{printable(word.text)} does not fit {dtype}")
-    return value, dtype
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1].replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\")
