@@ -24,6 +24,8 @@ CONFIG = "config.json"
 GENERATION = "generation_config.json"
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "swish")
 _MOST_BYTES = 16 * 1024 * 1024
+# There is a weight to look for, or a task to make, for each of them.
+_MOST_LAYERS, _MOST_EXPERTS = 10_000, 10_000
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def _document(text: str, path: Path) -> dict[str, Any]:
 def _gpt2(data: Mapping[str, Any]) -> dict[str, Any]:
     _refuse(data, {"add_cross_attention": False})
     width, heads = whole(data, "n_embd", 768), whole(data, "n_head", 12)
-    layers = whole(data, "n_layer", 12)
+    layers = whole(data, "n_layer", 12, _MOST_LAYERS)
     size = _divided(width, heads, "n_embd", "n_head")
     scale = size**-0.5 if switch(data, "scale_attn_weights", True) else 1.0
     by_layer = switch(data, "scale_attn_by_inverse_layer_idx", False)
@@ -159,7 +161,7 @@ def _qwen2(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mixtral(data: Mapping[str, Any]) -> dict[str, Any]:
-    experts = whole(data, "num_local_experts", 8)
+    experts = whole(data, "num_local_experts", 8, _MOST_EXPERTS)
     chosen = whole(data, "num_experts_per_tok", 2)
     if chosen > experts:
         raise ModelError(f"num_experts_per_tok is {chosen}, but there are {experts} experts")
@@ -178,7 +180,7 @@ _QWEN2 = {"vocab_size": 151936, "intermediate_size": 22016, "max_position_embedd
 def _rotated(data: Mapping[str, Any]) -> dict[str, Any]:
     """What Llama and those after it have in common, without biases and experts."""
     width, heads = whole(data, "hidden_size", 4096), whole(data, "num_attention_heads", 32)
-    layers = whole(data, "num_hidden_layers", 32)
+    layers = whole(data, "num_hidden_layers", 32, _MOST_LAYERS)
     kv_heads = whole(data, "num_key_value_heads", heads)
     _divided(heads, kv_heads, "num_attention_heads", "num_key_value_heads")
     size = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,20 +10,21 @@ from tvm_hetero.frontends.onnx.names import printable
 
 # More than any model has, and little enough that sizes stay below 2^63.
 _MOST = 1 << 24
+_LARGEST = 1e30  # of numbers that become float32
 
 
-def whole(data: Mapping[str, Any], key: str, default: int) -> int:
-    """A whole number from 1 on; ``default`` where it is missing or null."""
+def whole(data: Mapping[str, Any], key: str, default: int, most: int = _MOST) -> int:
+    """A whole number from 1 to ``most``; ``default`` where it is missing or null."""
     value = default if data.get(key) is None else data[key]
-    if type(value) is not int or not 1 <= value <= _MOST:
-        raise ModelError(f"{key} is {printable(value)}; expected a whole number from 1 to {_MOST}")
+    if type(value) is not int or not 1 <= value <= most:
+        raise ModelError(f"{key} is {printable(value)}; expected a whole number from 1 to {most}")
     return value
 
 
 def number(data: Mapping[str, Any], key: str, default: float | None = None) -> float:
     """A finite number above 0; ``default`` where it is missing or null."""
     value: Any = default if data.get(key) is None else data[key]
-    if type(value) not in (int, float) or not math.isfinite(value) or value <= 0:
+    if type(value) not in (int, float) or not 0 < value < _LARGEST:
         raise ModelError(f"{key} is {printable(value)}; expected a finite number above 0")
     return float(value)
 
