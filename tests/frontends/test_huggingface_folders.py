@@ -181,6 +181,11 @@ def test_tokens_that_end_a_text_are_those_of_the_settings_for_generation(tmp_pat
         ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor is not supported"),
         ("llama", {"tie_word_embeddings": "no"}, "is no; expected true or false"),
         ("mixtral", {"sliding_window": -1}, "sliding_window is -1; expected a whole number from 1"),
+        (
+            "mixtral",
+            {"num_local_experts": 9999, "num_hidden_layers": 99},
+            "times experts is absurd",
+        ),
         ("mixtral", {"num_experts_per_tok": 5}, "but there are 4 experts"),
     ],
 )

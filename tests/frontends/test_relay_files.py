@@ -20,6 +20,7 @@ from tests.frontends.relay_models import DATA, recorded
 from tvm_hetero import relay
 from tvm_hetero.errors import HeteroError, ModelError
 from tvm_hetero.frontends.relay import Limits, load_params
+from tvm_hetero.frontends.relay.check import relay_check
 from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.program import Call, Constant, Device, Function, Program
 from tvm_hetero.frontends.relay.read import parse, read
@@ -119,6 +120,38 @@ def test_a_program_with_constants_and_objects_as_attributes() -> None:
     value = normal(2, 3, seed=1)
     (found,) = run(relay.frontend.from_json(g.text(root)), {"x": value})
     np.testing.assert_allclose(found, (value @ weight.T)[:, [1, -1]], rtol=1e-5)
+
+
+def test_a_module_of_several_functions_closures_and_lets() -> None:
+    g = Saved()
+    kind = g.type(1, 4)
+    x, p, q = (g.var(name, kind) for name in "xpq")
+    twice = g.function([p], g.call("add", [p, p]))
+    name = g.add("GlobalVar", name_hint=g.add("runtime.String", text="twice"), _checked_type_=0)
+    bound = g.var("f", 0)
+    doubled = g.add("relay.Call", op=name, args=g.add("Array", data=[x]), attrs=0)
+    called = g.add("relay.Call", op=bound, args=g.add("Array", data=[doubled]), attrs=0)
+    pair = g.add("relay.Tuple", fields=g.add("Array", data=[called, doubled]))
+    # The closure reads `x`, which is bound outside of it.
+    closure = g.function([q], g.call("multiply", [q, x]))
+    item = g.add("relay.TupleGetItem", tuple_value=pair, index=0)
+    body = g.add("relay.Let", var=bound, value=closure, body=g.call("exp", [item]))
+    main = g.add("GlobalVar", name_hint=g.add("runtime.String", text="main"), _checked_type_=0)
+    functions = g.add("Map", data=[main, g.function([x], body), name, twice])
+    root = g.add("IRModule", functions=functions, attrs=0)
+    value = normal(1, 4)
+    (found,) = run(relay.frontend.from_json(g.text(root)), {"x": value})
+    np.testing.assert_allclose(found, np.exp(2 * value * value), rtol=1e-5)
+
+
+def test_control_flow_is_listed() -> None:
+    g = Saved()
+    x = g.var("x", g.type(2))
+    branch = g.add("relay.If", cond=x, true_branch=x, false_branch=x)
+    text = g.text(g.function([x], g.call("exp", [branch])))
+    assert relay_check(text).problems == (f"node {branch}: 'if' is not supported",)
+    with pytest.raises(ModelError, match="'if' is not supported"):
+        relay.frontend.from_json(text)
 
 
 def test_plain_and_referred_values_of_one_spelling_are_told_apart() -> None:

@@ -13,7 +13,7 @@ from tvm import relax
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.names import identifier, printable
-from tvm_hetero.frontends.relay.emit import Emitter
+from tvm_hetero.frontends.relay.emit import ELSEWHERE, Emitter
 from tvm_hetero.frontends.relay.flatten import Flat, Step, flatten
 from tvm_hetero.frontends.relay.free import expressions
 from tvm_hetero.frontends.relay.importer import relax_type
@@ -93,7 +93,7 @@ def _emitted(emitter: Emitter, flat: Flat) -> list[str]:
         try:
             emitter.emit(step)
         except ModelError as error:
-            problems[str(error)] = None
+            problems[str(error).removesuffix(ELSEWHERE)] = None
             stand_in = _stand_in(step)
             if stand_in is not None:
                 emitter.known[id(step)] = stand_in

@@ -16,6 +16,8 @@ from tvm_hetero.frontends.relay.operators.site import Rule, Site, constant, dtyp
 from tvm_hetero.frontends.relay.program import Constant, Device, TensorType, TupleType, Type
 from tvm_hetero.frontends.relay.table import TABLE
 
+ELSEWHERE = "; 'tvm-hetero relay-check' lists all that are not"
+
 
 class Emitter:
     """Emits the steps of a program in order.
@@ -129,8 +131,7 @@ def _rule(step: Step) -> Rule:
     rule = TABLE.get(step.operator)
     if rule is None:
         raise ModelError(
-            f"{step.where}: operator '{printable(step.operator)}' is not supported; "
-            "'tvm-hetero relay-check' lists all that are not"
+            f"{step.where}: operator '{printable(step.operator)}' is not supported{ELSEWHERE}"
         )
     return rule
 
