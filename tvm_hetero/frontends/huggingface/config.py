@@ -24,8 +24,8 @@ CONFIG = "config.json"
 GENERATION = "generation_config.json"
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "swish")
 _MOST_BYTES = 16 * 1024 * 1024
-# There is a weight to look for, or a task to make, for each of them.
-_MOST_LAYERS, _MOST_EXPERTS = 10_000, 10_000
+# There are weights to look for, and tasks to make, for each of them.
+_MOST_LAYERS, _MOST_EXPERTS, _MOST_PARTS = 10_000, 10_000, 100_000
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ def read_config(folder: Path) -> Config:
         values = _FAMILIES[family](data)
         if values["width"] * values["vocabulary"] >= 1 << 40:
             raise ModelError("vocabulary times width is absurd; expected fewer than 2^40 numbers")
+        if values["layers"] * max(1, values["experts"]) > _MOST_PARTS:
+            raise ModelError(f"layers times experts is absurd; expected at most {_MOST_PARTS}")
         return Config(family=family, source=source, end=_end(folder, data), **values)
     except ModelError as error:
         raise ModelError(f"{printable(folder / CONFIG, 300)}: {error}") from None
