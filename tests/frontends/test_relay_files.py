@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.cli.invoke import tvm_hetero
 from tests.frontends.relay_cases import normal, run
 from tests.frontends.relay_models import DATA, recorded
+from tests.frontends.relay_numpy import conv_transpose
 from tvm_hetero import relay
 from tvm_hetero.errors import HeteroError, ModelError
 from tvm_hetero.frontends.relay import Limits, load_params
@@ -142,6 +143,26 @@ def test_a_module_of_several_functions_closures_and_lets() -> None:
     value = normal(1, 4)
     (found,) = run(relay.frontend.from_json(g.text(root)), {"x": value})
     np.testing.assert_allclose(found, np.exp(2 * value * value), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("version", "turned"), [("0.7.0", False), ("0.17.0", True)])
+def test_weights_of_transposed_convolutions_by_version(version: str, turned: bool) -> None:
+    """Before 0.9 what is called ``OIHW`` there was stored ``IOHW``; the shapes may not tell."""
+    g = Saved()
+    x = g.var("x", g.type(1, 3, 4, 4))
+    weight = normal(3, 3, 2, 2)
+    attrs = g.add(
+        "relay.attrs.Conv2DTransposeAttrs", channels=g.add("IntImm", value=3), groups=1,
+        kernel_size=g.ints(2, 2), strides=g.ints(1, 1), padding=g.ints(0, 0),
+        output_padding=g.ints(0, 0), dilation=g.ints(1, 1), data_layout="NCHW",
+        kernel_layout="OIHW", out_layout="", out_dtype="",
+    )  # fmt: skip
+    root = g.function([x], g.call("nn.conv2d_transpose", [x, g.constant(weight)], attrs))
+    value = normal(1, 3, 4, 4, seed=1)
+    (found,) = run(relay.frontend.from_json(g.text(root, version)), {"x": value})
+    stored = weight.transpose(1, 0, 2, 3) if turned else weight
+    expected = conv_transpose(value, stored, [1, 1], [0] * 4, [0, 0])
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_control_flow_is_listed() -> None:
