@@ -1,7 +1,7 @@
 """Attention over a cache that the kernel itself keeps: what it computes.
 
 Notation
-    C rows (tokens of one sequence), H heads of D numbers, G heads whose keys they read (H is a
+    C rows (tokens of one sequence), H heads of D numbers, G heads of keys and values (H is a
     multiple of G: head h reads those of h G / H), caches of ``length`` rows, the first token at
     row p = position.
 
@@ -23,7 +23,7 @@ chunk may be padded with any tokens; ``position`` is clamped, so that none is ou
 
 `attend` gives the plain loops: right, slow, and what TVM makes of it when nobody schedules it.
 They bear their parameters (`attention_of`), of which `select.schedule_kernel` makes the kernel for
-a target: `attention_step` for few rows, `attention_chunk` for many, `attention_gpu`.
+a target: `attention_cpu` or `attention_gpu`.
 """
 
 from __future__ import annotations
