@@ -15,11 +15,11 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from tvm_hetero.closes import Closes
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import DEADLINE, check_nodes
 from tvm_hetero.cluster.flow import put_elements, take_elements
@@ -31,7 +31,7 @@ from tvm_hetero.generation.generate import Generates
 from tvm_hetero.runtime.decoder_folder import PREFILL, STEP, DecoderFacts, read_facts
 
 
-class ClusterDecoder(Generates):
+class ClusterDecoder(Generates, Closes):
     """Generates tokens on the nodes of a cluster (a `tvm_hetero.generation.stepper.Stepper`).
 
     Parameters
@@ -154,17 +154,6 @@ class ClusterDecoder(Generates):
     def close(self) -> None:
         """Forget the model; the cluster stays."""
         self._runner.close()
-
-    def __enter__(self) -> ClusterDecoder:
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _planned(self, step: Placed) -> list[Model]:
         """The step, and for each of its lanes a prefill with the caches where the step has them."""

@@ -15,9 +15,9 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
+from tvm_hetero.closes import Closes
 from tvm_hetero.cluster.description import LOCAL, Description, read_description
 from tvm_hetero.cluster.session import WATCH, Session
 from tvm_hetero.cluster.watch import Watch
@@ -28,7 +28,7 @@ from tvm_hetero.runtime.artifact import versions
 STARTING = 120.0
 
 
-class Cluster:
+class Cluster(Closes):
     """Nodes on Ray.
 
     Parameters
@@ -195,17 +195,6 @@ class Cluster:
         for name in list(self._actors):
             self._session.kill(self._actors.pop(name), self._local_pid(name))
         self._session.close()
-
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _described(self, name: str) -> dict[str, Any]:
         about: dict[str, Any] = self.get(self.call(name, "describe")[0], name, STARTING)

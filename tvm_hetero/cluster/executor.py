@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import tvm
 
+from tvm_hetero.closes import Closes
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.flow import put_elements, take_elements
 from tvm_hetero.cluster.parts import Parts, cut_by_node
@@ -36,7 +36,7 @@ DEADLINE = 60.0
 _AHEAD = 2
 
 
-class ClusterExecutor:
+class ClusterExecutor(Closes):
     """Runs a model in parts on the nodes of a cluster.
 
     Parameters
@@ -151,17 +151,6 @@ class ClusterExecutor:
     def close(self) -> None:
         """Forget the model; the cluster stays."""
         self._runner.close()
-
-    def __enter__(self) -> ClusterExecutor:
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _submit(self, request: Request) -> Future[Any]:
         model, batch = self._model, self.batch

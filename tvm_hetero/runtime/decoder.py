@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from tvm_hetero.closes import Closes
 from tvm_hetero.errors import ArtifactError, UsageError
 from tvm_hetero.generation.generate import Generates
 from tvm_hetero.runtime.artifact import load_artifact
@@ -43,7 +43,7 @@ class Logits:
         self._pending.add_done_callback(lambda _: fn(self))
 
 
-class Decoder(Generates):
+class Decoder(Generates, Closes):
     """Generates tokens on the devices of this machine.
 
     >>> decoder = tvm_hetero.load("gpt2.hetero")                                # doctest: +SKIP
@@ -128,17 +128,6 @@ class Decoder(Generates):
         self.steps.close()
         if self.prefills is not None:
             self.prefills.close()
-
-    def __enter__(self) -> Decoder:
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _check_rows(self, tokens: Sequence[int], positions: Sequence[int]) -> None:
         """Kernels clamp what is out of range, which would be a silent wrong answer."""

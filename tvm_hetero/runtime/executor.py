@@ -18,9 +18,9 @@ import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
 from typing import Any
 
+from tvm_hetero.closes import Closes
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import DeadlineError, FullError, UsageError
 from tvm_hetero.runtime.artifact import load_artifact
@@ -56,7 +56,7 @@ def load(path: str | os.PathLike[str], variant: str | None = None) -> Executor:
     return Executor(load_artifact(path), variant)
 
 
-class Executor(Measured):
+class Executor(Measured, Closes):
     """Runs a model on all of its devices at once.
 
     >>> ex = tvm_hetero.load("net.hetero")                           # doctest: +SKIP
@@ -235,17 +235,6 @@ class Executor(Measured):
         self._native.close()
         self._boards.close()
         self._completions.join(_CLOSING)
-
-    def __enter__(self) -> Executor:
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> str:
         raise UsageError(
