@@ -99,7 +99,9 @@ def test_any_convolution(batch, group, per_group, groups, size, kernel, stride, 
         max(n, (k - 1) * d + 1) for n, k, d in zip(size, kernel, dilation, strict=True)
     )
     lowered = check([(batch, group * groups, height, width)], body, [AVX512, SSE])
-    assert {rule_of(schedule_kernel(f, AVX2)) for f in kernels(lowered).values()} == {"packed"}
+    # Of fewer channels than a vector has, half a block may be padding.
+    rules = {rule_of(schedule_kernel(f, AVX2)) for f in kernels(lowered).values()}
+    assert rules == {"packed"} or (per_group <= 8 and rules == {"generic"})
 
 
 def test_two_cores():
@@ -207,3 +209,11 @@ def check_reference(data, weight):
     padded = np.pad(data[0], ((0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
     return np.einsum("cyxhw,ochw->oyx", windows, weight)[None]
+
+
+@pytest.mark.parametrize(("target", "channels"), [(AVX2, 3), (SSE, 4)])
+def test_parts_of_a_block_that_are_padding_are_left_to_another_rule(target, channels):
+    """They were unpacked from accumulators of another part: right by luck, mostly."""
+    body = conv(4, channels, (3, 3), padding=1)
+    mod = LowerToTasks([AVX512, AVX2, SSE])(model([(1, 4, 7, 7)], body))
+    assert {rule_of(schedule_kernel(f, target)) for f in kernels(mod).values()} == {"generic"}

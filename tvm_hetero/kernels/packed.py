@@ -71,6 +71,7 @@ def schedule_packed(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
         return False
     tile = _plan(sch, acc, unit)
     last = _join_epilogue(sch, acc)
+    _require_real_parts(sch, acc, last, tile, unit)
     for stage in (b for b in blocks_of(sch) if role_of(sch, b) in (PAD, GATHER)):
         _schedule_stage(sch, stage, cores)
     points = extent_of(sch, _nest(sch, acc).points)
@@ -108,6 +109,22 @@ def _plan(sch: s_tir.Schedule, acc: SBlockRV, unit: VectorUnit) -> Tile:
     if tile is None:
         raise ValueError(f"no register tile of {unit.lanes} lanes divides this kernel")
     return tile
+
+
+def _require_real_parts(
+    sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, tile: Tile, unit: VectorUnit
+) -> None:
+    """Refuse a kernel whose channels are all in the first of several parts of their only block, be
+    it one a group.
+
+    TVM 0.27 unpacks that part after each of them, from accumulators that are another part's: eight
+    channels in a block of sixteen for vectors of eight (`gemm` has the same case).
+    """
+    part = tile.vectors * unit.lanes if tile.lanes == "channels" else tile.scalars
+    channels = int(sch.get(last).iter_vars[1].dom.extent)
+    blocks = int(sch.get(acc).iter_vars[1].dom.extent)
+    if channels <= part * blocks and part < extent_of(sch, _nest(sch, acc).block):
+        raise ValueError("whole parts of this kernel's blocks are padding")
 
 
 def _join_epilogue(sch: s_tir.Schedule, acc: SBlockRV) -> SBlockRV:
