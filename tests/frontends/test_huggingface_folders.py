@@ -27,7 +27,8 @@ def opened(folder: Path) -> Weights:
     """The weights of a folder, as `from_huggingface` opens them."""
     config = read_config(folder)
     family = BUILDERS[config.family]
-    return Weights(folder, family.weight_shapes(config), family.HEAD if config.tied else None)
+    tied = (family.HEAD, family.TABLE) if config.tied else None
+    return Weights(folder, family.weight_shapes(config), tied)
 
 
 def edit(path: Path, change: Callable[[dict], object]) -> None:
@@ -166,7 +167,7 @@ def test_tokens_that_end_a_text_are_those_of_the_settings_for_generation(tmp_pat
         ("gpt2", {"n_head": 5}, r"n_embd \(32\) is no multiple of n_head \(5\)"),
         ("gpt2", {"n_layer": 0}, "n_layer is 0; expected a whole number from 1"),
         ("gpt2", {"n_layer": 10**9}, "n_layer is 1000000000; expected a whole number from 1 to"),
-        ("gpt2", {"n_embd": "32"}, "n_embd is 32; expected a whole number"),
+        ("gpt2", {"n_embd": "32"}, "n_embd is '32'; expected a whole number"),
         ("gpt2", {"n_embd": True}, "n_embd is True; expected a whole number"),
         ("gpt2", {"vocab_size": 1 << 24, "n_embd": 1 << 20, "n_head": 1}, "is absurd"),
         ("gpt2", {"add_cross_attention": True}, "add_cross_attention is True, which is not supp"),
@@ -179,7 +180,7 @@ def test_tokens_that_end_a_text_are_those_of_the_settings_for_generation(tmp_pat
         ("llama", {"rope_scaling": {"type": "linear"}}, "factor is None; expected a finite number"),
         ("llama", {"rope_scaling": "x"}, "rope_scaling is x; expected a mapping"),
         ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor is not supported"),
-        ("llama", {"tie_word_embeddings": "no"}, "is no; expected true or false"),
+        ("llama", {"tie_word_embeddings": "no"}, "is 'no'; expected true or false"),
         ("mixtral", {"sliding_window": -1}, "sliding_window is -1; expected a whole number from 1"),
         (
             "mixtral",
@@ -212,6 +213,20 @@ def test_folders_that_are_none_and_pickles_are_refused(tmp_path):
         opened(folder)
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04.")
     with pytest.raises(ModelError, match=r"is a pickle.*safe_serialization=True"):
+        opened(folder)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_a_head_that_is_tied_and_stored_must_be_the_table(family, tmp_path):
+    folder = tiny(family, tmp_path, tie_word_embeddings=True)
+    weights = dict(random_weights({**CONFIGS[family], "tie_word_embeddings": True}, 0))
+    table = weights[BUILDERS[family].TABLE]
+    write_weights(folder, {**weights, "lm_head.weight": table})
+    opened(folder).close()
+    write_weights(folder, {**weights, "lm_head.weight": table * np.float32(2)})
+    with pytest.raises(
+        ModelError, match=r"'lm_head.weight' is not the same as .*Set that to false"
+    ):
         opened(folder)
 
 

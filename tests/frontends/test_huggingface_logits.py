@@ -35,13 +35,14 @@ CASES = {
     "mistral": ({"sliding_window": len(TOKENS)}, 1),
     "qwen2": ({"tie_word_embeddings": True}, 2),
     "mixtral": ({"num_local_experts": 3, "num_experts_per_tok": 1}, 1),
+    "mixtral of one": ({"num_local_experts": 1, "num_experts_per_tok": 1}, 1),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("family", CASES)
-def test_steps_give_the_logits_of_transformers(family, tmp_path):
-    changes, shards = CASES[family]
-    folder = tiny(family, tmp_path, seed=5, **changes)
+@pytest.mark.parametrize("case", CASES)
+def test_steps_give_the_logits_of_transformers(case, tmp_path):
+    changes, shards = CASES[case]
+    folder = tiny(case.split()[0], tmp_path, seed=5, **changes)
     wanted = expected(reference(folder), TOKENS)
     step = Runner(folder, length=len(TOKENS), shards=shards)
     got = np.array([step([token], row) for row, token in enumerate(TOKENS)])

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 HEAD = "lm_head.weight"
-_TOKENS, _POSITIONS = "transformer.wte.weight", "transformer.wpe.weight"
+TABLE, _POSITIONS = "transformer.wte.weight", "transformer.wpe.weight"
 
 
 def weight_shapes(config: Config) -> dict[str, Shape]:
     """Name and shape of every weight."""
     width, inner = config.width, config.inner
     shapes: dict[str, Shape] = {
-        _TOKENS: (config.vocabulary, width),
+        TABLE: (config.vocabulary, width),
         _POSITIONS: (config.longest, width),
     }
     for layer in range(config.layers):
@@ -46,13 +46,13 @@ def weight_shapes(config: Config) -> dict[str, Shape]:
 def logits(graph: Graph) -> relax.Expr:
     """Emit the whole model."""
     rows = graph.weight(_POSITIONS)[: graph.plan.length]
-    tables = [constant(graph.weight(_TOKENS)), constant(rows)]
+    tables = [constant(graph.weight(TABLE)), constant(rows)]
     x = operators.embed(graph.bb, graph.token, graph.position, tables)
     for layer in range(graph.config.layers):
         x = _attention(graph, x, layer)
         x = _inner(graph, x, _layer(layer))
     x = _norm(graph, graph.wanted(x), "transformer.ln_f")
-    return graph.head(x, graph.weight(_TOKENS if graph.config.tied else HEAD).T)
+    return graph.head(x, graph.weight(TABLE if graph.config.tied else HEAD).T)
 
 
 def _attention(graph: Graph, x: relax.Expr, layer: int) -> relax.Expr:

@@ -72,7 +72,7 @@ def from_huggingface(
     config = read_config(path)
     plan = _plan(config, tokens, length, shards, weights, cache)
     family = rotated if config.rotary is not None else gpt2
-    tied = family.HEAD if config.tied else None
+    tied = (family.HEAD, family.TABLE) if config.tied else None
     with Weights(path, family.weight_shapes(config), tied) as stored:
         graph = Graph(config, plan, stored)
         with graph.bb.function("main", list(graph.inputs.values())):

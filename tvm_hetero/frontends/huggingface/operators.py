@@ -141,6 +141,8 @@ def choose(bb: relax.BlockBuilder, logits: relax.Expr, chosen: int) -> list[rela
         return [_share(power, whole, e) for e in range(experts)]
 
     weights = _kernel(bb, compute, [logits], "choose", _OPAQUE)
+    if experts == 1:
+        return [weights]  # of one result TVM makes no tuple
     return [bb.emit(relax.TupleGetItem(weights, e)) for e in range(experts)]
 
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 HEAD = "lm_head.weight"
-_TOKENS, _NORM = "model.embed_tokens.weight", "model.norm.weight"
+TABLE, _NORM = "model.embed_tokens.weight", "model.norm.weight"
 _INNER = ("gate_proj", "up_proj", "down_proj")
 
 
 def weight_shapes(config: Config) -> dict[str, Shape]:
     """Name and shape of every weight."""
     width = config.width
-    shapes: dict[str, Shape] = {_TOKENS: (config.vocabulary, width), _NORM: (width,)}
+    shapes: dict[str, Shape] = {TABLE: (config.vocabulary, width), _NORM: (width,)}
     for layer in range(config.layers):
         start = f"model.layers.{layer}"
         shapes[f"{start}.input_layernorm.weight"] = (width,)
@@ -72,7 +72,7 @@ def _with_biases(start: str, matrices: Mapping[str, Shape], bias: bool) -> dict[
 
 def logits(graph: Graph) -> relax.Expr:
     """Emit the whole model."""
-    tables = [constant(graph.weight(_TOKENS))]
+    tables = [constant(graph.weight(TABLE))]
     x = operators.embed(graph.bb, graph.token, graph.position, tables)
     for layer in range(graph.config.layers):
         x = _attention(graph, x, layer)
@@ -85,7 +85,7 @@ def logits(graph: Graph) -> relax.Expr:
         )
         x = graph.joined(x, parts, _bias(graph, f"{start}.mlp.down_proj"))
     x = _norm(graph, graph.wanted(x), _NORM)
-    return graph.head(x, graph.weight(_TOKENS if graph.config.tied else HEAD).T)
+    return graph.head(x, graph.weight(TABLE if graph.config.tied else HEAD).T)
 
 
 def _attention(graph: Graph, x: relax.Expr, layer: int) -> relax.Expr:

@@ -17,7 +17,9 @@ def whole(data: Mapping[str, Any], key: str, default: int, most: int = _MOST) ->
     """A whole number from 1 to ``most``; ``default`` where it is missing or null."""
     value = default if data.get(key) is None else data[key]
     if type(value) is not int or not 1 <= value <= most:
-        raise ModelError(f"{key} is {printable(value)}; expected a whole number from 1 to {most}")
+        raise ModelError(
+            f"{key} is {printable(repr(value))}; expected a whole number from 1 to {most}"
+        )
     return value
 
 
@@ -25,7 +27,7 @@ def number(data: Mapping[str, Any], key: str, default: float | None = None) -> f
     """A finite number above 0; ``default`` where it is missing or null."""
     value: Any = default if data.get(key) is None else data[key]
     if type(value) not in (int, float) or not 0 < value < _LARGEST:
-        raise ModelError(f"{key} is {printable(value)}; expected a finite number above 0")
+        raise ModelError(f"{key} is {printable(repr(value))}; expected a finite number above 0")
     return float(value)
 
 
@@ -33,5 +35,5 @@ def switch(data: Mapping[str, Any], key: str, default: bool) -> bool:
     """True or false; ``default`` where it is missing or null."""
     value = default if data.get(key) is None else data[key]
     if type(value) is not bool:
-        raise ModelError(f"{key} is {printable(value)}; expected true or false")
+        raise ModelError(f"{key} is {printable(repr(value))}; expected true or false")
     return value

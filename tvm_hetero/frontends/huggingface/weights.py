@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tvm_hetero.documents import parse_document
 from tvm_hetero.errors import FormatError, ModelError
 from tvm_hetero.frontends.huggingface.files import has_file, read_text
@@ -38,7 +40,9 @@ _PREFIXES = ("transformer.", "model.")
 class Weights:
     """Weights of a folder, by the names of the family; use it in a ``with``."""
 
-    def __init__(self, folder: Path, expected: Mapping[str, Shape], tied: str | None) -> None:
+    def __init__(
+        self, folder: Path, expected: Mapping[str, Shape], tied: tuple[str, str] | None
+    ) -> None:
         """Open the folder's files and check what is in them.
 
         Parameters
@@ -48,18 +52,20 @@ class Weights:
         expected
             Name and shape of every weight of the model.
         tied
-            The name of a weight that may be stored though it is the same as another one.
+            Two names, the first of a weight that may be stored though it is the second one.
 
         Raises
         ------
         ModelError
-            There are no safetensors, or something else is in them.
+            There are no safetensors, something else is in them, or those that are tied differ.
         """
         self.folder = folder
         self._files: list[TensorFile] = []
         try:
             self._home = _homes(folder, self._files)
-            self._names = _checked(self._entries(), expected, tied)
+            self._names = _checked(self._entries(), expected, tied[0] if tied else None)
+            if tied is not None and tied[0] in self._home:
+                self._refuse_unlike(*tied)
         except ModelError:
             self.close()
             raise
@@ -79,6 +85,18 @@ class Weights:
         """A weight, read now, in the type in which it is stored."""
         stored = self._names[name]
         return self._home[stored].read(stored)
+
+    def _refuse_unlike(self, spare: str, used: str) -> None:
+        """Refuse a tied weight that is stored and is another one than that which is used.
+
+        transformers from 5 on uses both then, and those before it the second one alone.
+        """
+        if not np.array_equal(self._home[spare].read(spare), self[used]):
+            raise ModelError(
+                f"{printable(self.folder, 300)}: '{spare}' is not the same as '{used}', though "
+                "tie_word_embeddings of config.json says so (it may be by default). Set that to "
+                f"false for a head of its own, or save the model again without '{spare}'"
+            )
 
     def _entries(self) -> dict[str, Entry]:
         return {name: file.entries[name] for name, file in self._home.items()}
