@@ -10,10 +10,13 @@ bandwidth
     What a tensor costs by the byte because another core has written it or reads it. This is time of
     the kernels at both ends (so ``overlap: false`` is right for them), but it is paid only for
     tensors that cross, so it is a link's.
+cold bandwidth
+    The same of tensors that have left the caches before they are read. It is taken as no more than
+    the bandwidth.
 
-Both are measured on the executor itself (`tvm_hetero.cost_models.handover`), as are the links of a
-private CPU device, with the copies that these need. Where a figure drowns in noise the bandwidth is
-taken as `MOST_BANDWIDTH`.
+All are measured on the executor itself (`tvm_hetero.cost_models.handover`), as are the links of a
+private CPU device (without the last), with the copies that these need. Where a figure drowns in
+noise the bandwidth is taken as `MOST_BANDWIDTH`.
 
 On a virtual machine these are figures of a moment: where its processors are moved about among the
 cores of the host, two of them may share a cache now (0.18 us, 114 GB/s) and none a minute later
@@ -45,7 +48,7 @@ from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.targets import HOST_KINDS, dl_device
 
 # Part of every key: raise it when the way of measuring changes, so that old figures are not used.
-METHOD = "links/4"
+METHOD = "links/5"
 _WORKER = "tvm_hetero.cost_models.link_worker"
 # It takes two seconds, most of them to load TVM; on a busy machine much longer.
 _SECONDS = 60.0
@@ -183,17 +186,28 @@ def _link(
     if not others:
         places.sort(key=canonical_json)  # measured both ways in turns: one figure for the two
     question = {"from": places[0], "to": places[1]}
-    key = canonical_json([METHOD, read_processor().identity, others, question])
-    known = measured.get(key) or (None if store is None else store.find_link(key))
-    if known is None:
-        found = _answer(src, dst, question)
-        if others:
-            known = copy_figures(found["copies"])
-        else:
-            known = link_figures(found["latency"], found["per_byte"])
-        measured[key] = known
-    latency, bandwidth = known
-    return Link(src.name, dst.name, bandwidth=bandwidth, latency=latency)
+    shared = places[0]["memory"] == places[1]["memory"]
+    kinds = ["warm", "cold"] if shared else ["warm"]
+    where = [METHOD, read_processor().identity, others, question]
+    keys = [canonical_json([*where, kind]) for kind in kinds]
+    known = [measured.get(k) or (None if store is None else store.find_link(k)) for k in keys]
+    figures = [pair for pair in known if pair is not None]
+    if len(figures) < len(keys):
+        figures = _figures(_answer(src, dst, question))
+        measured.update(zip(keys, figures, strict=True))
+    latency, bandwidth = figures[0]
+    cold = figures[1][1] if shared else None
+    return Link(src.name, dst.name, bandwidth, latency, cold_bandwidth=cold)
+
+
+def _figures(found: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """Latency (s) and bandwidth (bytes/s) of an answer, and those of cold tensors if it has any."""
+    if "copies" in found:
+        return [copy_figures(found["copies"])]
+    per_bytes = [found["per_byte"]]
+    if "cold" in found:
+        per_bytes.append(max(found["cold"], found["per_byte"]))
+    return [link_figures(found["latency"], per_byte) for per_byte in per_bytes]
 
 
 def _board_link(src: Device, dst: Device, boards: Mapping[str, BoardFigures]) -> Link:

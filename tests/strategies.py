@@ -102,7 +102,12 @@ def platforms(
         fabric = Fabric("node0", *draw(_figures(exclusive, exact)))
         return Platform(devices, fabrics=(fabric,))
     links = tuple(
-        Link(a, b, *draw(_figures(exclusive, exact)))
+        Link(
+            a,
+            b,
+            *draw(_figures(exclusive, exact)),
+            cold_bandwidth=None if exact else draw(st.sampled_from([None, 1e2, 3e7])),
+        )
         for i, a in enumerate(names)
         for j, b in enumerate(names)
         if a != b and _joined(draw, shape, i, j, len(names) - 1)

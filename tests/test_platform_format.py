@@ -36,7 +36,8 @@ devices:
   - {name: little, target: llvm, overlap: true, idle_watts: 2, watts: 5}
   - {name: far, node: node1}
 links:
-  - {from: big, to: little, bandwidth: 20GB/s, latency: 1us, both: true}
+  - {from: big, to: little, bandwidth: 20GB/s, latency: 1us, both: true,
+     cold_bandwidth: 8GB/s}
   - {fabric: {node: node0, bandwidth: 10GB/s}}
   - {network: true, bandwidth: 1GB/s, latency: 50us, exclusive: true}
 """
@@ -60,7 +61,7 @@ def test_the_example_of_the_format() -> None:
         None,
     )
     assert (far.node, far.kind) == ("node1", "unknown")
-    assert platform.link("little", "big") == Link("little", "big", 20e9, 1e-6)
+    assert platform.link("little", "big") == Link("little", "big", 20e9, 1e-6, False, 8e9)
     assert platform.fabrics == (
         Fabric("node0", 10e9),
         Fabric(None, 1e9, pytest.approx(50e-6), True),
@@ -173,6 +174,7 @@ RECURSIVE["host"] = RECURSIVE
         (["devices", 0, "target"], {"kind": "c", "x": math.inf}, "target: expected text, numbers"),
         (["devices", 0, "target"], RECURSIVE, "target: expected text, numbers"),
         (["links", 0, "bandwidth"], 0, "link 0: bandwidth: expected more than 0; leave the link"),
+        (["links", 0, "cold_bandwidth"], 0, "cold_bandwidth: expected more than 0; leave the key"),
         (["links", 0, "latency"], "1GB", "link 0: latency: expected time such as 5us, got '1GB'"),
         (["links", 0, "both"], 1, "link 0: both: expected true or false"),
         (["links", 0, "bandwith"], 1, "link 0: unknown key 'bandwith'; did you mean 'bandwidth'?"),
@@ -180,6 +182,7 @@ RECURSIVE["host"] = RECURSIVE
         (["links", 1], 3, "link 1: expected a mapping, got 3"),
         (["links", 1, "fabric", "nod"], 3, "link 1: fabric: unknown key 'nod'"),
         (["links", 1, "bandwidth"], 3, "link 1: unknown key 'bandwidth'"),
+        (["links", 1, "fabric", "cold_bandwidth"], 3, "unknown key 'cold_bandwidth'"),
         (["links", 2, "network"], "yes", "link 2: network: expected true, got 'yes'"),
     ],
 )

@@ -74,17 +74,26 @@ class Device:
 
 @dataclass(frozen=True)
 class Link:
-    """A one-way connection. Moving b bytes takes ``latency + b / bandwidth`` seconds."""
+    """A one-way connection. Moving b bytes takes ``latency + b / bandwidth`` seconds.
+
+    `cold_bandwidth` (bytes/s) is that between devices that compute in one memory of bytes that have
+    left the caches before they are read; None: as `bandwidth`. No rule of a schedule reads it.
+    """
 
     src: str
     dst: str
     bandwidth: float = math.inf
     latency: float = 0.0
     exclusive: bool = False
+    cold_bandwidth: float | None = None
 
     def seconds(self, nbytes: float) -> float:
         """Time to move `nbytes` over this link, s."""
         return self.latency + nbytes / self.bandwidth
+
+    def cold_seconds(self, nbytes: float) -> float:
+        """The same of bytes that have left the caches, s."""
+        return self.latency + nbytes / (self.cold_bandwidth or self.bandwidth)
 
 
 @dataclass(frozen=True)

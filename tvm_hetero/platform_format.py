@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -181,23 +182,30 @@ def _parse_row(data: object, where: str) -> list[Link | Fabric]:
         if row["network"] is not True:
             raise FormatError(f"{where}: network: expected true, got {row['network']!r}")
         return [Fabric(None, *_figures(row, where))]
-    row = check_keys(data, where, ["from", "to"], [*figures, "both"])
+    row = check_keys(data, where, ["from", "to"], [*figures, "cold_bandwidth", "both"])
     src, dst = _text(row["from"], f"{where}: from"), _text(row["to"], f"{where}: to")
-    there = Link(src, dst, *_figures(row, where))
+    there = Link(src, dst, *_figures(row, where), _rate(row, "cold_bandwidth", "key", where))
     if _flag(row.get("both", False), f"{where}: both"):
-        return [there, Link(dst, src, *_figures(row, where))]
+        return [there, replace(there, src=dst, dst=src)]
     return [there]
 
 
 def _figures(row: Mapping[str, Any], where: str) -> tuple[float, float, bool]:
     """Bandwidth (infinite if absent), latency and exclusiveness of a link."""
-    bandwidth = math.inf
-    if row.get("bandwidth") is not None:
-        bandwidth = parse_rate(row["bandwidth"], f"{where}: bandwidth")
-        if bandwidth == 0:
-            raise FormatError(f"{where}: bandwidth: expected more than 0; leave the link out")
+    bandwidth = _rate(row, "bandwidth", "link", where)
     latency = parse_seconds(row.get("latency", 0.0), f"{where}: latency")
-    return bandwidth, latency, _flag(row.get("exclusive", False), f"{where}: exclusive")
+    exclusive = _flag(row.get("exclusive", False), f"{where}: exclusive")
+    return math.inf if bandwidth is None else bandwidth, latency, exclusive
+
+
+def _rate(row: Mapping[str, Any], key: str, spare: str, where: str) -> float | None:
+    """A rate of a link, None if absent; `spare` is what to leave out instead of a rate of 0."""
+    if row.get(key) is None:
+        return None
+    rate = parse_rate(row[key], f"{where}: {key}")
+    if rate == 0:
+        raise FormatError(f"{where}: {key}: expected more than 0; leave the {spare} out")
+    return rate
 
 
 def _device_row(device: Device) -> dict[str, Any]:
@@ -230,6 +238,8 @@ def _link_row(head: dict[str, Any], link: Link | Fabric) -> dict[str, Any]:
         row["latency"] = float(link.latency)
     if link.exclusive:
         row["exclusive"] = True
+    if isinstance(link, Link) and link.cold_bandwidth is not None:
+        row["cold_bandwidth"] = float(link.cold_bandwidth)
     return row
 
 

@@ -10,8 +10,10 @@ from tvm_hetero.cost_models import handover
 from tvm_hetero.cost_models.handover import (
     CHAIN,
     LEAST,
+    WAIT,
     Place,
     apart_plan,
+    measure_cold,
     measure_handover,
     together_plan,
 )
@@ -28,6 +30,13 @@ def test_the_chain_apart_changes_the_worker_at_every_kernel() -> None:
     assert [row["cores"] for row in plan["workers"]] == [[HERE.core], [THERE.core]]
     assert len(together_plan(HERE, LEAST)["steps"]) == 1
     assert len(together_plan(HERE, LEAST)["steps"][0]["calls"]) == CHAIN
+
+
+def test_what_waits_was_written_by_the_other_worker() -> None:
+    steps = apart_plan(HERE, THERE, LEAST, WAIT)["steps"]
+    assert [step["ins"][0] for step in steps] == [0] * WAIT + list(range(1, CHAIN - WAIT + 1))
+    by_slot = {step["outs"][0]: step["worker"] for step in steps}
+    assert all(by_slot[step["ins"][0]] != step["worker"] for step in steps[WAIT:])
 
 
 def test_here_alone_is_one_worker() -> None:
@@ -57,3 +66,9 @@ def test_a_hand_over_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
     # Of the least that a busy machine may say: it slept through the chain that is whole.
     assert -1e-6 < latency < 1e-2
     assert abs(per_byte) < 1e-6
+
+
+def test_tensors_that_have_left_the_caches_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handover, "COLD_SAMPLES", 3)
+    # 1 GB/s would be a broken memory, 1 TB/s none that is left by anything.
+    assert 1e-12 < measure_cold(HERE, THERE) < 1e-9

@@ -38,6 +38,8 @@ def test_both_directions_are_measured_once(tmp_path: Path) -> None:
     for link in linked.links:
         assert LEAST_LATENCY <= link.latency <= MOST_LATENCY
         assert LEAST_BANDWIDTH <= link.bandwidth <= MOST_BANDWIDTH
+        assert link.cold_bandwidth is not None
+        assert LEAST_BANDWIDTH <= link.cold_bandwidth <= link.bandwidth
         assert not link.exclusive
     assert linked.links[0].latency == linked.links[1].latency  # measured there and back at once
     assert linked.devices == platform.devices
@@ -59,6 +61,7 @@ def test_copies_to_a_private_memory_are_measured(tmp_path: Path) -> None:
     for link in linked.links:
         assert LEAST_LATENCY <= link.latency <= MOST_LATENCY
         assert LEAST_BANDWIDTH <= link.bandwidth <= MOST_BANDWIDTH
+        assert link.cold_bandwidth is None
 
 
 def test_only_what_the_platform_leaves_open_is_measured() -> None:

@@ -44,6 +44,18 @@ def chain(
     )
 
 
+def large_tensors(problem: Problem, cold_bandwidth: float | None) -> Problem:
+    """The problem with free links and 32 MiB from each task to the next."""
+    free = free_links(problem)
+    edges = [Edge(edge.src, edge.dst, 2**25) for edge in free.graph.edges]
+    links = tuple(replace(k, cold_bandwidth=cold_bandwidth) for k in free.platform.links)
+    return replace(
+        free,
+        graph=TaskGraph(free.graph.tasks, edges),
+        platform=replace(free.platform, links=links),
+    )
+
+
 def free_links(problem: Problem) -> Problem:
     """The problem with links that take no time worth speaking of."""
     links = tuple(replace(link, bandwidth=1e12, latency=1e-9) for link in LINKS)
@@ -79,6 +91,26 @@ def test_a_real_gain_is_worth_its_hand_overs() -> None:
     found = solve(problem, "throughput", Options(time_limit=2))
     assert found.value == pytest.approx(8.0)  # whole elements: 5 % more
     assert settled(problem, found) is found
+
+
+def test_a_gain_is_not_worth_hand_overs_that_have_left_the_caches() -> None:
+    costs = [(1.0, 1.1), (1.1, 1.0)] * 4
+    warm = large_tensors(chain(costs, batch=2), cold_bandwidth=None)
+    cold = large_tensors(warm, cold_bandwidth=2**27)
+    found = solve(warm, "throughput", Options(time_limit=2))
+    assert settled(warm, found) is found
+    assert settled(cold, found).solver == "elements"
+    # With tensors of 10 bytes all that waits stays in the caches.
+    small = replace(cold, graph=chain(costs, batch=2).graph)
+    assert settled(small, found) is found
+
+
+def test_what_the_caches_cannot_hold_goes_at_the_cold_rate() -> None:
+    cold = large_tensors(chain([(1.0, 50.0), (50.0, 1.0)], batch=2), cold_bandwidth=2**26)
+    found = solve(cold, "throughput", Options(time_limit=2))
+    # Two tensors of 32 MiB are handed over, so four wait, of which the caches hold one.
+    assert len(found.copies) in (1, 2)
+    assert paid(cold, found) == pytest.approx(2.0 + 0.75 * 2 * 2**25 / 2**26, rel=1e-3)
 
 
 def test_whole_elements_that_a_solver_found_stay() -> None:
