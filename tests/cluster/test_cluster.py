@@ -207,7 +207,7 @@ def test_the_benchmark(cluster: Cluster, tmp_path: Path, capsys):
     assert (wanted, reached, met) == ("all", "1 of 1", "yes")
 
 
-def test_generations_outlive_nodes_that_are_killed_or_stopped(cluster: Cluster, decoder):
+def test_generations_outlive_nodes_that_are_killed_or_stopped(cluster: Cluster, decoder, capsys):
     expected = alone(*decoder)
     with ClusterDecoder(cluster, *decoder, groups=2, patience=0.3) as made:
         assert (made.batch, made.length, made.chunk, made.vocabulary) == (BATCH, LENGTH, CHUNK, 96)
@@ -232,3 +232,4 @@ def test_generations_outlive_nodes_that_are_killed_or_stopped(cluster: Cluster, 
         assert {g.reason for g in found} == {"failed"}
         assert all("those left cannot run the model" in str(g.error) for g in found)
         assert all(isinstance(g.error, InfeasibleError) for g in found)
+    assert capsys.readouterr().out == ""  # where results go, and Ray would tell of each death

@@ -57,6 +57,7 @@ class Session:
 
     def __init__(self, description: Description) -> None:
         self.ray = import_ray()
+        self._loud: bool | None = None
         self._own = self._connect(description.address)
         try:
             self.rows = description.nodes or self._every_machine()
@@ -89,6 +90,9 @@ class Session:
         """End a Ray of our own."""
         if self._own:
             self.ray.shutdown()
+        if self._loud is not None:
+            self.ray._private.worker._worker_logs_enabled = self._loud
+            self._loud = None
 
     def _connect(self, address: str) -> bool:
         """Connect to Ray; whether it is our own."""
@@ -101,6 +105,7 @@ class Session:
             self.ray.init(
                 address="local", include_dashboard=False, object_store_memory=_STORE_BYTES, **quiet
             )
+            self._mute()
             return True
         try:
             self.ray.init(address=address, **quiet)
@@ -109,7 +114,17 @@ class Session:
                 f"there is no Ray at address {address!r} ({error}); start one with 'ray start "
                 "--head', or write 'address: local' into the cluster file for nodes on this machine"
             ) from None
+        self._mute()
         return False
+
+    def _mute(self) -> None:
+        """Keep Ray's words on each process that dies off standard output, where our results go.
+
+        No option of Ray's does that; this is how its debugger does. Losses are told by us.
+        """
+        workers = self.ray._private.worker
+        self._loud = getattr(workers, "_worker_logs_enabled", None)
+        workers._worker_logs_enabled = False
 
     def _machines(self) -> list[dict[str, Any]]:
         return [row for row in self.ray.nodes() if row["Alive"]]

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tvm_hetero.cluster.driver import STARTING, Cluster
 from tvm_hetero.errors import UsageError
-from tvm_hetero.platform import Fabric, Platform
+from tvm_hetero.passes.io_tasks import is_host
+from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.platform_format import platform_from_dict
 
 _SMALL, _LARGE = 64, 4 * 2**20
@@ -35,13 +39,8 @@ def survey(cluster: Cluster, *, measure: bool = True) -> Platform:
     UsageError
         If there are several nodes, and neither.
     """
-    devices, fabrics = [], []
-    for row in cluster.describe():
-        own = platform_from_dict(row["platform"], row["name"])
-        devices += [
-            replace(device, name=f"{row['name']}.{device.name}", node=row["name"])
-            for device in own.devices
-        ]
+    fabrics = []
+    devices = node_devices(cluster.describe())
     if len(cluster.nodes) > 1:
         figures = cluster.description.network
         if figures is None and measure:
@@ -50,6 +49,23 @@ def survey(cluster: Cluster, *, measure: bool = True) -> Platform:
             raise UsageError("the cluster file says nothing of the network; let it be measured")
         fabrics.append(Fabric(None, *figures))
     return Platform(devices=tuple(devices), fabrics=tuple(fabrics), name="cluster")
+
+
+def node_devices(about: Sequence[Mapping[str, Any]]) -> list[Device]:
+    """The devices of all nodes, which are told of as `Cluster.describe` does.
+
+    Nodes on one machine share its main memory: each is given an equal part.
+    """
+    nodes_on = Counter(row["host"] for row in about)
+    devices = []
+    for row in about:
+        for device in platform_from_dict(row["platform"], row["name"]).devices:
+            memory = device.memory
+            if memory is not None and is_host(device):
+                memory //= nodes_on[row["host"]]
+            name = f"{row['name']}.{device.name}"
+            devices.append(replace(device, name=name, node=row["name"], memory=memory))
+    return devices
 
 
 def measure_network(cluster: Cluster) -> tuple[float, float]:

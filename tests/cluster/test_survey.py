@@ -1,0 +1,22 @@
+"""The platform of a cluster, of what its nodes say of themselves."""
+
+from __future__ import annotations
+
+from tests.models import NATIVE
+from tvm_hetero.cluster.survey import node_devices
+from tvm_hetero.platform import Device, Platform
+from tvm_hetero.platform_format import platform_to_dict
+
+
+def about(name: str, host: str, memory: int | None) -> dict:
+    device = Device("cpu0", name, memory=memory, target=NATIVE, cores=(0,))
+    return {"name": name, "host": host, "platform": platform_to_dict(Platform((device,)))}
+
+
+def test_nodes_of_one_machine_share_its_memory():
+    found = node_devices([about("a", "x", 1000), about("b", "y", 700), about("c", "x", 1000)])
+    assert [(d.name, d.node, d.memory) for d in found] == [
+        ("a.cpu0", "a", 500), ("b.cpu0", "b", 700), ("c.cpu0", "c", 500)
+    ]  # fmt: skip
+    (one,) = node_devices([about("a", "x", None)])
+    assert one.memory is None
