@@ -52,6 +52,13 @@ def test_for_throughput_as_many_batches_as_keep_the_busiest_device_busy():
     assert plan.sequences == 4 * plan.in_flight
 
 
+def test_however_little_time_there_is_more_than_one_batch_is_tried():
+    """One alone leaves all devices but one idle, which is no plan for throughput."""
+    hurried = Options(time_limit=1e-6)
+    plan = plan_decoder(Wish("gpt2-xl", TWO, "throughput", parameters=SMALL), hurried)
+    assert plan.in_flight > 1
+
+
 def test_what_is_played_is_what_is_told():
     """Ways cross: nine batches could fill the busiest device, if they did not meet elsewhere."""
     wish = Wish("gpt3-175b", zoo.platform("gpt3-6node"), "throughput")

@@ -235,7 +235,8 @@ def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
     tried = {1}
     best, wanted, step = first, min(first.needed, most), _STEP
     for _ in range(_ROUNDS):
-        if wanted in tried or time.monotonic() > deadline:
+        late = len(tried) > 1 and time.monotonic() > deadline  # one batch alone is no plan for many
+        if wanted in tried or late:
             break
         tried.add(wanted)
         found = _fitting(wish, wanted, quick)
