@@ -16,7 +16,7 @@ from tvm_hetero.frontends.onnx.names import identifier, printable
 from tvm_hetero.frontends.relay.emit import ELSEWHERE, Emitter
 from tvm_hetero.frontends.relay.flatten import Flat, Step, flatten
 from tvm_hetero.frontends.relay.free import expressions
-from tvm_hetero.frontends.relay.importer import relax_type
+from tvm_hetero.frontends.relay.importer import by_name, relax_type
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.program import (
     Call,
@@ -71,6 +71,7 @@ def _problems(program: Program, limits: Limits) -> list[str]:
     for each in flat.inputs:
         taken.append(identifier(each.var.name, taken))
     try:
+        by_name(flat.inputs)
         kinds = [relax_type(each.var) for each in flat.inputs]
     except ModelError as error:
         return [str(error)]

@@ -48,14 +48,19 @@ class Emitter:
             _rule(step)
         for step in self.flat.steps:
             self.emit(step)
-        outputs = [self._tensor(each) for each in leaves(self.flat.output)]
+        outputs = [each for value in leaves(self.flat.output) for each in self._outputs(value)]
         if not outputs:
             raise ModelError("the program returns an empty tuple; expected tensors")
         count = len(outputs)
         self.output_names = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
-        if not isinstance(self.flat.output, Pack):
+        if count == 1 and not isinstance(self.flat.output, Pack):
             return self.builder.emit(outputs[0])
         return relax.Tuple([self.builder.emit(each) for each in outputs])
+
+    def _outputs(self, value: Value) -> list[relax.Expr]:
+        """A value that is returned: an operator that makes a tuple may stand for all of it."""
+        found = self.known[id(value)] if isinstance(value, Step) else None
+        return found if isinstance(found, list) else [self._tensor(value)]
 
     def emit(self, step: Step) -> None:
         """Emit one operator."""
@@ -139,6 +144,10 @@ def _rule(step: Step) -> Rule:
 def _check(result: relax.Expr | list[relax.Expr], step: Step) -> None:
     """What was made has the type that the file says, and is of a size that can be."""
     for each in result if isinstance(result, list) else [result]:
+        if min(shape_of(each), default=0) < 0:
+            raise ModelError(
+                f"{step.where}: {step.operator} makes {shape_of(each)}: less than none"
+            )
         elements = math.prod(shape_of(each))
         if elements > MOST_ELEMENTS:
             raise ModelError(f"{step.where}: {step.operator} makes {elements} values")

@@ -7,7 +7,7 @@ it is being made goes in circles, which no program of Relay does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tvm_hetero.errors import ModelError
@@ -82,6 +82,8 @@ class _Reader:
     def __init__(self, graph: Graph, name: str, limits: Limits) -> None:
         self.graph, self.name, self.limits = graph, name, limits
         self.made: dict[int, Any] = {}
+        self.sizes: dict[int, int] = {}
+        self.arrays: dict[int, Constant] = {}
         self.open: set[int] = set()
         self.makers: dict[str, Callable[[Node], Walk]] = {
             "relay.Var": self._var,
@@ -194,8 +196,11 @@ class _Reader:
             raise ModelError(
                 f"{self.name}: {node} is array {index} of {len(self.graph.arrays)}: truncated?"
             )
-        where = f"{self.name}: array {index}"
-        return Constant(array_from_base64(self.graph.arrays[index], where, self.limits))
+        if index not in self.arrays:  # once, however many constants say that it is theirs
+            where = f"{self.name}: array {index}"
+            value = array_from_base64(self.graph.arrays[index], where, self.limits)
+            self.arrays[index] = Constant(value)
+        return self.arrays[index]
 
     def _call(self, node: Node) -> Walk:
         callee = yield self._field(node, "op")
@@ -244,7 +249,9 @@ class _Reader:
         return tensor_type(dims, node.fields.get("dtype", ""), f"{self.name}: {node}", self.limits)
 
     def _tuple_type(self, node: Node) -> Walk:
-        return TupleType(tuple((yield self._list(node, "fields"))))
+        fields = tuple((yield self._list(node, "fields")))
+        self._grown(node, (self.graph.target(node, "fields").index,))
+        return TupleType(fields)
 
     def _device(self, node: Node) -> Device | None:
         kind = node.fields.get("device_type_int", node.fields.get("device_type", "-1"))
@@ -252,11 +259,21 @@ class _Reader:
         index = _number(node.fields.get("virtual_device_id", "-1"), int, node)
         return Device(kind, index) if kind > 0 else None
 
+    def _grown(self, node: Node, within: Iterable[int]) -> None:
+        """Bound a value that is lists of lists: sixty of two, each the next twice, are 2^60."""
+        size = 1 + sum(self.sizes.get(index, 1) for index in within)
+        if size > self.limits.nodes:
+            raise ModelError(
+                f"{self.name}: {node} is a list within lists of {size} values; damaged"
+            )
+        self.sizes[node.index] = size
+
     def _array(self, node: Node) -> Walk:
         found: list[Any] = []
         for index in node.data:
             value = yield self.value(self.graph.node(index, node))
             found.append(value)
+        self._grown(node, node.data)
         return tuple(found)
 
     def _map(self, node: Node) -> Walk:
@@ -264,12 +281,15 @@ class _Reader:
         data = node.data if keys else node.data[1::2]
         for index in () if keys else node.data[::2]:
             key = yield self.value(self.graph.node(index, node))
+            if not isinstance(key, str | int | float):
+                raise ModelError(f"{self.name}: {node}: a key is neither text nor number; damaged")
             keys.append(key)
         if len(keys) != len(data):
             raise ModelError(f"{self.name}: {node} has {len(keys)} keys for {len(data)} values")
         found = {}
         for key, index in zip(keys, data, strict=True):
             found[str(key)] = yield self.value(self.graph.node(index, node))
+        self._grown(node, data)
         return found
 
     def _attributes(self, node: Node) -> Walk:

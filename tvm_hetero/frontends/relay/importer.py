@@ -19,7 +19,7 @@ from tvm_hetero.frontends.onnx.importer import INPUT_NAMES, MODEL_NAME, OUTPUT_N
 from tvm_hetero.frontends.onnx.names import identifier, nearest, printable
 from tvm_hetero.frontends.relay.arrays import dtype_of, load_params
 from tvm_hetero.frontends.relay.emit import Emitter
-from tvm_hetero.frontends.relay.flatten import flatten
+from tvm_hetero.frontends.relay.flatten import Input, flatten
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.program import Program, TensorType, Var
 from tvm_hetero.frontends.relay.read import parse, read
@@ -91,14 +91,15 @@ def import_program(
     values = _values(params, [i.var for i in flat.inputs], limits)
     builder = relax.BlockBuilder()
     emitter = Emitter(builder, flat, program.version)
-    inputs = [i for i in flat.inputs if i.var.name not in values]
+    inputs = [i for i in by_name(flat.inputs) if i.var.name not in values]
     taken: list[str] = []
     for each in inputs:
         taken.append(identifier(each.var.name, taken))
     variables = [
         relax.Var(unique, relax_type(each.var)) for unique, each in zip(taken, inputs, strict=True)
     ]
-    emitter.bind(values, dict(zip(inputs, variables, strict=True)))
+    named = {i.var.name: variable for i, variable in zip(inputs, variables, strict=True)}
+    emitter.bind(values, {i: named[i.var.name] for i in flat.inputs if i.var.name in named})
     failed: HeteroError | None = None
     with builder.function("main", variables):
         with builder.dataflow():
@@ -117,10 +118,31 @@ def import_program(
         MODEL_NAME: identifier(name or "model"),
     }
     if emitter.wishes:
-        named = {name: (d.kind, d.index) for name, d in emitter.wishes.items()}
-        attributes[WISHES] = wishes_text(named)
+        wanted = {name: (d.kind, d.index) for name, d in emitter.wishes.items()}
+        attributes[WISHES] = wishes_text(wanted)
     module["main"] = module["main"].with_attrs(attributes)
     return module
+
+
+def by_name(inputs: list[Input]) -> list[Input]:
+    """The first of the inputs of each name: what is given by name is for all of that name.
+
+    `relay.testing.lstm` unrolled has a parameter ``data`` for each step.
+
+    Raises
+    ------
+    ModelError
+        Two of one name have unlike types.
+    """
+    found: dict[str, Input] = {}
+    for each in inputs:
+        first = found.setdefault(each.var.name, each)
+        if first.var.type != each.var.type:
+            raise ModelError(
+                f"two parameters are called '{printable(each.var.name)}', one {first.var.type}, "
+                f"one {each.var.type}: what is given by that name cannot be both"
+            )
+    return list(found.values())
 
 
 def relax_type(var: Var) -> relax.TensorType:

@@ -14,8 +14,9 @@ _TOKEN = re.compile(
     r"""
     (?P<space>\s+ | //[^\n]*)
   | (?P<comment>/\*)
-  | (?P<local>%[A-Za-z_0-9][\w]*(?:(?:\.|::|/|-)\w+)*)
+  | (?P<local>%[A-Za-z_0-9][\w]*(?:(?:\.|::|/|-)\w+|:\d+(?!\w))*)
   | (?P<global>@[A-Za-z_][\w.]*)
+  | (?P<special>-?(?:inf|nan))(?P<width>f(?:16|64)?)\b
   | (?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?P<suffix>[fiuh]\d{0,3}|bf16)?(?![\w.])
   | (?P<item>\.\d+)
   | (?P<name>[A-Za-z_][\w]*(?:\.[A-Za-z_][\w]*)*)
@@ -64,7 +65,7 @@ def tokens(source: Source, limits: Limits = DEFAULT_LIMITS) -> list[Token]:
         A character that no program has, an open comment, or too many words.
     """
     found: list[Token] = []
-    at, text = 0, source.text
+    at, text, comments = 0, source.text, 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
@@ -73,12 +74,15 @@ def tokens(source: Source, limits: Limits = DEFAULT_LIMITS) -> list[Token]:
         end = match.end()
         if kind == "comment":
             end = _comment(source, at, found)
+            comments += 1
         elif kind == "suffix" or kind == "number":
             found.append(Token("number", match["number"], at, match["suffix"] or ""))
+        elif kind == "width":
+            found.append(Token("number", match["special"], at, match["width"]))
         elif kind != "space":
             found.append(Token(kind, match.group(), at))
-        if len(found) > limits.tokens:
-            raise source.error(at, f"more than {limits.tokens} words")
+        if len(found) + comments > limits.tokens:
+            raise source.error(at, f"more than {limits.tokens} words and comments")
         at = end
     found.append(Token("end", "the end", len(text)))
     return found

@@ -15,6 +15,7 @@ and in comments ``/* ty=... */``. The metadata is a saved graph (`graph_file`).
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,9 @@ from tvm_hetero.frontends.relay.program import (
 from tvm_hetero.frontends.relay.text_types import read_type
 from tvm_hetero.frontends.relay.text_values import Values, number_of
 
-_METADATA = "#[metadata]"
+# Where the metadata begin: from TVM 0.7 on, and before.
+_METADATA = ("#[metadata]", "/* meta data */")
+_OLD_HEAD = re.compile(r"\s*v0\.0\.\d\b")  # how a text began in TVM 0.6
 _CONTROL = ("if", "match", "match?", "ref", "ref_read", "ref_write")
 
 
@@ -57,16 +60,23 @@ def parse_text(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program
     ModelError
         The text is no program, is truncated, or too large; it says on which line.
     """
-    code, mark, metadata = text.partition(_METADATA)
+    mark = next((mark for mark in _METADATA if mark in text), "")
+    code, _, metadata = text.partition(mark) if mark else (text, "", "")
     if len(code) > limits.text_bytes:
         raise ModelError(f"{name}: {len(code)} characters; at most {limits.text_bytes} are taken")
-    source = Source(code, name)
+    if (lines := code.count("\n")) > limits.tokens:
+        raise ModelError(f"{name}: {lines} lines; at most {limits.tokens} are taken")
     found: dict[str, list[Any]] = {}
     version = ""
+    if head := _OLD_HEAD.match(code):
+        version, code = "0.6", " " * head.end() + code[head.end() :]
+    source = Source(code, name)
     if mark:
         graph = parse_graph(metadata, f"{name}: metadata", limits)
-        found, version = constants_of(graph, f"{name}: metadata", limits), graph.version
-    functions = _Parser(source, tokens(source, limits), found, limits).program()
+        found, version = constants_of(graph, f"{name}: metadata", limits), graph.version or version
+    parser = _Parser(source, tokens(source, limits), found, limits)
+    functions = parser.program()
+    version = version or ("0.8" if parser.newer else "")
     if "main" not in functions:
         raise ModelError(f"{name}: there is no function '@main'")
     return Program(functions, version)
@@ -80,6 +90,7 @@ class _Parser(Values):
     ) -> None:
         super().__init__(source, words, metadata, limits)
         self.scopes: list[dict[str, Expr]] = [{}]
+        self.newer = False  # whether parameters have comments with types, as from TVM 0.8 on
 
     # ------------------------------------------------------------------ definitions
 
@@ -161,6 +172,7 @@ class _Parser(Values):
             device = noted.get("virtual_device")
             self.expect("}")
         kind = self.type() if self.accept(":") else None
+        self.newer = self.newer or self.word.kind == "type"
         kind = self.skip_types() or kind
         var = Var(word.text[1:], kind, device)
         if word.text in scope:
@@ -283,15 +295,15 @@ class _Parser(Values):
                 f"'{word.text}' is not supported: a graph of tasks has neither control flow nor "
                 "references; save the module with one fixed path", word
             )  # fmt: skip
-        if word.text in ("inf", "inff", "nan", "nanf"):
-            return Constant(np.asarray(float(word.text[:3]), "float32"))
+        if word.text in ("inf", "nan"):
+            return Constant(np.asarray(float(word.text), "float32"))
         return Operator(printable(word.text))
 
     def _variable(self, word: Token) -> Expr:
         """A name in scope; ``%x.0`` is the variable of that name, else a field of ``%x``."""
         name = word.text
         items: list[int] = []
-        while True:
+        while len(items) <= self.limits.depth:
             for scope in reversed(self.scopes):
                 if name in scope:
                     return self._fields(scope[name], items, word)
@@ -299,6 +311,7 @@ class _Parser(Values):
             if not dot or not index.isdigit() or len(index) > 5:
                 raise self.error(f"{printable(word.text)} is not defined here", word)
             items.insert(0, int(index))
+        raise self.error(f"more than {self.limits.depth} tuples within each other", word)
 
     def _fields(self, expr: Expr, items: list[int], word: Token) -> Expr:
         for index in items:
@@ -306,7 +319,11 @@ class _Parser(Values):
         return expr
 
     def _tuple(self) -> Expr:
-        """``(a, b)``, ``(a,)``, ``()``; ``(a)`` is a alone."""
+        """``(a, b)``, ``(a,)``, ``()``; ``(a)`` is a alone, as is ``(let ...; a)``."""
+        if self.ahead("let"):  # a let that is used twice, in parentheses of its own
+            body = self.statements()
+            self.expect(")")
+            return body
         fields = []
         comma = False
         while not self.accept(")"):

@@ -41,8 +41,6 @@ class Values(Words):
             return self._values("]" if word.text == "[" else ")")
         if word.kind == "name":
             return self._named_value(word)
-        if word.text == "-" and self.word.text in ("inf", "inff"):
-            return -self._named_value(self.take())
         raise self.error(f"'{printable(word.text, 40)}' where a value is expected", word)
 
     def _values(self, end: str) -> tuple[Any, ...]:
@@ -60,8 +58,8 @@ class Values(Words):
         plain = {"None": None, "nullptr": None, "True": True, "False": False}
         if word.text in plain:
             return plain[word.text]
-        if word.text in ("inf", "inff", "nan", "nanf"):
-            return float(word.text[:3])
+        if word.text in ("inf", "nan"):
+            return float(word.text)
         if word.text == "meta":
             return self.meta(word)
         if self.ahead("("):
@@ -127,7 +125,8 @@ def number_of(word: Token) -> tuple[Any, str]:
         dtype = "float32"
     if whole and dtype == "int32" and not -(2**31) <= value < 2**31:
         dtype = "int64"
-    if isinstance(value, float) and not math.isfinite(value):
+    spelled = word.text.lstrip("-") in ("inf", "nan")
+    if isinstance(value, float) and not (math.isfinite(value) or spelled):
         raise ModelError(f"{printable(word.text)} does not fit {dtype}")
     return value, dtype
 

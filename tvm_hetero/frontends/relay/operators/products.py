@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tvm import relax
 
 from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, shape_of
@@ -48,12 +50,34 @@ def _matmul(site: Site) -> Result:
 
 
 def _batch_matmul(site: Site) -> Result:
-    """Before there were attributes the second was always transposed."""
+    """Before there were attributes the second was always transposed. See `_turns_second`."""
     site.expect(2)
     _plain(site)
     a = _turned(site, site.tensor(0), site.flag("transpose_a", False))
-    b = _turned(site, site.tensor(1), site.flag("transpose_b", True))
+    b = _turned(site, site.tensor(1), _turns_second(site, a))
     return _product(site, a, b)
+
+
+def _turns_second(site: Site, a: relax.Expr) -> bool:
+    """Whether a ``batch_matmul`` turns its second operand.
+
+    A text leaves out what is the default: of 0.7 and older, which had no attributes, that the
+    second is turned, of newer ones that it is not. The shapes tell mostly, else the version.
+    """
+    if site.value("transpose_b", None) is not None:
+        return site.flag("transpose_b", True)
+    inner, (rows, columns) = shape_of(a)[-1], site.shape(1)[-2:]
+    if rows != columns:
+        return columns == inner
+    version = re.findall(r"\d+", site.version)[:2]
+    if version:
+        return [int(n) for n in version] < [0, 8]
+    if "transpose_a" in site.attributes:  # which only newer ones have
+        return False
+    raise site.error(
+        "nothing says whether the second operand, a square, is transposed: TVM 0.7 meant so, 0.8 "
+        "meant not; write transpose_b=True or transpose_b=False there"
+    )
 
 
 RULES: dict[str, Rule] = {

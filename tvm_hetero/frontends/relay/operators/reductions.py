@@ -13,13 +13,11 @@ from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, dtype_
 
 
 def axes_of(site: Site) -> list[int]:
-    """The axes that go. None means all, and an empty list means none."""
+    """The axes that go. None and an empty list mean all, whatever ``exclude`` says."""
     rank = site.rank()
     given = site.ints("axis", None)
     exclude = site.flag("exclude", False)
-    if given is None:
-        if exclude:
-            raise site.error("exclude=True without an axis")
+    if not given:
         return list(range(rank))
     axes = sorted({site.axis(a, rank) for a in given})
     return [a for a in range(rank) if a not in axes] if exclude else axes
