@@ -12,6 +12,7 @@ from tests.frontends.relay_cases import normal, run
 from tests.frontends.test_relay_files import Saved
 from tvm_hetero import relay
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.relay.check import relay_check
 from tvm_hetero.frontends.relay.read import parse
 
 X = normal(2, 4)
@@ -104,6 +105,27 @@ def test_parameters_of_one_name_are_one_input() -> None:
     other = g.var("data", g.type(4))
     with pytest.raises(ModelError, match="two parameters are called 'data'"):
         relay.frontend.from_json(g.text(g.function([first, other], first)))
+
+
+def test_relay_check_lists_what_stands_behind_the_unknown() -> None:
+    """`foo.b` has no type, so that what reads it cannot be emitted; its name is known all the same."""
+    text = main("%0 = foo.a(%x);\n  %1 = foo.b(%0);\n  nn.relu(foo.c(%1))")
+    assert [p.split("'")[1] for p in relay_check(text).problems] == ["foo.a", "foo.b", "foo.c"]
+
+
+def test_relay_check_of_control_flow() -> None:
+    """What only functions have that are never called stands in nobody's way."""
+    g = Saved()
+    x = g.var("x", g.type(2, 4))
+    branch = g.add("relay.If", cond=x, true_branch=x, false_branch=x)
+    names = [g.add("GlobalVar", name_hint=g.add("runtime.String", text=n)) for n in ("main", "map")]
+    unused = g.function([g.var("l", 0)], branch)
+    used = g.function([x], g.call("nn.relu", [x]))
+    functions = g.add("Map", data=[names[0], used, names[1], unused])
+    assert not relay_check(g.text(g.add("IRModule", functions=functions, attrs=0))).problems
+    both = g.add("relay.Tuple", fields=g.add("Array", data=[branch, g.call("foo.a", [x])]))
+    problems = relay_check(g.text(g.function([x], both))).problems
+    assert [p.split("'")[1] for p in problems] == ["if", "foo.a"]
 
 
 def laughs(kind: str) -> str:

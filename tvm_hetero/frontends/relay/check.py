@@ -14,12 +14,14 @@ from tvm import relax
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.names import identifier, printable
 from tvm_hetero.frontends.relay.emit import ELSEWHERE, Emitter
-from tvm_hetero.frontends.relay.flatten import Flat, Step, flatten
+from tvm_hetero.frontends.relay.flatten import ANNOTATIONS, Flat, Step, flatten
 from tvm_hetero.frontends.relay.free import expressions
 from tvm_hetero.frontends.relay.importer import by_name, relax_type
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.program import (
     Call,
+    Expr,
+    GlobalName,
     Operator,
     Program,
     TensorType,
@@ -47,17 +49,42 @@ def relay_check(path_or_text: str | os.PathLike[str], *, limits: Limits = DEFAUL
         The file is no program at all.
     """
     program, _ = read(path_or_text, limits)
-    found = [e for f in program.functions.values() for e in expressions(f.body)]
+    found = _reached(program)
     control = [
         f"{e.where}: '{printable(e.name)}' is not supported" for e in found
         if isinstance(e, Unsupported)
     ]  # fmt: skip
+    if control:  # then nothing can be emitted, but names can be looked up
+        control += [problem for e in found if (problem := _unknown(e))]
     counts: dict[str, int] = {}
     for call in found:
         if isinstance(call, Call) and isinstance(call.callee, Operator):
             counts[call.callee.name] = counts.get(call.callee.name, 0) + 1
     ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     return Report(ordered, tuple(control or _problems(program, limits)))
+
+
+def _reached(program: Program) -> list[Expr]:
+    """Every expression of ``main`` and of the functions that it calls, however indirectly."""
+    found: list[Expr] = []
+    names, seen = ["main"], {"main"}
+    while names:
+        within = expressions(program.functions[names.pop()].body)
+        found += within
+        called = {e.name for e in within if isinstance(e, GlobalName)} - seen
+        names += sorted(called & program.functions.keys())
+        seen |= called
+    return found
+
+
+def _unknown(expr: Expr) -> str | None:
+    """What is wrong with a call of an operator that is not in the table."""
+    if not isinstance(expr, Call) or not isinstance(expr.callee, Operator):
+        return None
+    name = expr.callee.name
+    if name in TABLE or name in ANNOTATIONS:
+        return None
+    return f"{expr.where}: operator '{printable(name)}' is not supported"
 
 
 def _problems(program: Program, limits: Limits) -> list[str]:
@@ -90,6 +117,9 @@ def _emitted(emitter: Emitter, flat: Flat) -> list[str]:
     problems: dict[str, None] = {}
     for step in flat.steps:
         if not emitter.ready(step):
+            if step.operator not in TABLE:
+                where = f"{step.where}: operator '{printable(step.operator)}'"
+                problems[f"{where} is not supported"] = None
             continue
         try:
             emitter.emit(step)

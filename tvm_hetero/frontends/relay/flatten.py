@@ -38,6 +38,7 @@ _SAME = frozenset(
     {"device_copy", "copy", "identity", "annotation.stop_fusion", "annotation.cast_hint",
      "annotation.compiler_begin", "annotation.compiler_end", "annotation.checkpoint"}
 )  # fmt: skip
+ANNOTATIONS = _ON_DEVICE | _SAME
 
 
 @dataclass(eq=False)
@@ -189,7 +190,7 @@ class _Flattener:
             if not isinstance(callee, Closure):
                 raise ModelError(f"{call.where}: what is called is no function")
             return (yield self._inlined(callee, args, call))
-        if call.callee.name in _ON_DEVICE | _SAME:
+        if call.callee.name in ANNOTATIONS:
             return _annotated(call, call.callee.name, args)
         if len(self.steps) >= self.limits.steps:
             raise ModelError(f"more than {self.limits.steps} operators once functions are inlined")
