@@ -26,6 +26,8 @@ from tvm_hetero.runtime.artifact import versions
 
 # Seconds in which a node must have started; it loads TVM first, on a machine that may be busy.
 STARTING = 120.0
+# What Ray says of an actor whose constructor raised, above the whole traceback.
+_NOT_MADE = "error raised in its creation task"
 
 
 class Cluster(Closes):
@@ -222,9 +224,13 @@ class Cluster(Closes):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says first."""
+    """What an error says first; of a node that could not be made, why, which stands last."""
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    if _NOT_MADE in lines[0]:
+        return lines[-1].strip().removeprefix(f"{UsageError.__module__}.{UsageError.__name__}: ")
+    return lines[0]
 
 
 def plain_error(error: Any) -> HeteroError:

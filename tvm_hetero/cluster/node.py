@@ -222,6 +222,19 @@ class Node:
 
 
 def _pin(cores: Sequence[int]) -> None:
-    """Let all threads of this process, and those to come, run on these cores alone."""
+    """Let all threads of this process, and those to come, run on these cores alone.
+
+    Raises
+    ------
+    UsageError
+        If some of them are not there.
+    """
+    there = available_cores()
+    lacking = sorted(set(cores) - set(there))
+    if lacking:
+        raise UsageError(
+            f"there is no core {', '.join(map(str, lacking))} on {os.uname().nodename}, or none "
+            f"that we may use; expected some of {', '.join(map(str, sorted(there)))}"
+        )
     for thread in os.listdir("/proc/self/task"):
         os.sched_setaffinity(int(thread), cores)

@@ -12,6 +12,8 @@ however busy the others are.
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -20,6 +22,9 @@ from tvm_hetero.cluster.description import LOCAL, Description, NodeRow
 from tvm_hetero.errors import UsageError
 
 WATCH = "watch"
+# Addresses that can be looked at, and the seconds in which they must answer.
+_HOST_PORT = re.compile(r"(ray://)?(?P<host>[^/:\[\]]+):(?P<port>\d{1,5})")
+_REACHING = 5.0
 # Threads of a node that compute: more requests than that wait.
 THREADS = 16
 # Ray's own store for tensors in passing, on a machine that has nothing else in it.
@@ -108,8 +113,9 @@ class Session:
             self._mute()
             return True
         try:
+            _check_reachable(address)
             self.ray.init(address=address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise UsageError(
                 f"there is no Ray at address {address!r} ({error}); start one with 'ray start "
                 "--head', or write 'address: local' into the cluster file for nodes on this machine"
@@ -150,6 +156,19 @@ class Session:
                 return str(machine["NodeID"])
         known = _listed([str(machine["NodeManagerAddress"]) for machine in machines])
         raise UsageError(f"node {row.name!r}: no machine {row.host!r} in this Ray; it has {known}")
+
+
+def _check_reachable(address: str) -> None:
+    """Look whether anybody is there: Ray itself tries for minutes.
+
+    Raises
+    ------
+    OSError
+        If nobody is.
+    """
+    known = _HOST_PORT.fullmatch(address)
+    if known is not None:
+        socket.create_connection((known["host"], int(known["port"])), _REACHING).close()
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,0 +1,37 @@
+"""Connections to Ray: what cannot be made is said soon, and why."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from tvm_hetero.cluster.description import Description, NodeRow
+from tvm_hetero.cluster.driver import first_line
+from tvm_hetero.cluster.node import Node
+from tvm_hetero.cluster.session import Session
+from tvm_hetero.errors import UsageError
+
+
+def test_an_address_where_nobody_is_is_refused_at_once() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    began = time.monotonic()
+    with pytest.raises(UsageError, match=f"there is no Ray at address '{address}' .*refused"):
+        Session(Description(address, (NodeRow("a"),)))
+    assert time.monotonic() - began < 20  # loading Ray is most of it
+
+
+def test_of_a_node_that_was_not_made_the_reason_is_told() -> None:
+    made = "The actor died because of an error raised in its creation task, ray::Node.__init__()"
+    text = f"{made}\n  File 'node.py', line 6\ntvm_hetero.errors.UsageError: there is no core 7\n"
+    assert first_line(RuntimeError(text)) == "there is no core 7"
+    assert first_line(RuntimeError("it died\nbecause")) == "it died"
+    assert first_line(RuntimeError()) == "RuntimeError"
+
+
+def test_cores_that_are_not_there_are_named() -> None:
+    with pytest.raises(UsageError, match=r"there is no core 4321 on .*; expected some of "):
+        Node("a", [4321])
