@@ -108,7 +108,7 @@ def test_parameters_of_one_name_are_one_input() -> None:
 
 
 def test_relay_check_lists_what_stands_behind_the_unknown() -> None:
-    """`foo.b` has no type, so that what reads it cannot be emitted; its name is known all the same."""
+    """`foo.b` has no type: what reads it cannot be emitted, but its name is known."""
     text = main("%0 = foo.a(%x);\n  %1 = foo.b(%0);\n  nn.relu(foo.c(%1))")
     assert [p.split("'")[1] for p in relay_check(text).problems] == ["foo.a", "foo.b", "foo.c"]
 
@@ -124,8 +124,13 @@ def test_relay_check_of_control_flow() -> None:
     functions = g.add("Map", data=[names[0], used, names[1], unused])
     assert not relay_check(g.text(g.add("IRModule", functions=functions, attrs=0))).problems
     both = g.add("relay.Tuple", fields=g.add("Array", data=[branch, g.call("foo.a", [x])]))
-    problems = relay_check(g.text(g.function([x], both))).problems
-    assert [p.split("'")[1] for p in problems] == ["if", "foo.a"]
+    text = main("%0 = if (%c) {\n    %x\n  } else {\n    exp(%x)\n  };\n  foo.a(%0)",
+                params=f"%x: {TYPE}, %c: bool")  # fmt: skip
+    for program in (g.text(g.function([x], both)), text):
+        problems = relay_check(program).problems
+        assert sorted(p.split("'")[1] for p in problems) == ["foo.a", "if"]
+    with pytest.raises(ModelError, match=r"line 3.*'if' is not supported"):
+        relay.frontend.from_text(text)
 
 
 def laughs(kind: str) -> str:

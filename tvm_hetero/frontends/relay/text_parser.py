@@ -41,6 +41,7 @@ from tvm_hetero.frontends.relay.program import (
     TensorType,
     Tuple,
     Type,
+    Unsupported,
     Var,
 )
 from tvm_hetero.frontends.relay.text_types import read_type
@@ -290,6 +291,8 @@ class _Parser(Values):
             return self.function()
         if word.text == "meta":
             return self.meta(word)
+        if word.text == "if":
+            return self._if(word)
         if word.text in _CONTROL:
             raise self.error(
                 f"'{word.text}' is not supported: a graph of tasks has neither control flow nor "
@@ -298,6 +301,19 @@ class _Parser(Values):
         if word.text in ("inf", "nan"):
             return Constant(np.asarray(float(word.text), "float32"))
         return Operator(printable(word.text))
+
+    def _if(self, word: Token) -> Expr:
+        """``if (c) { a } else { b }``: read to its end, so that what follows can be listed too."""
+        self.expect("(")
+        self.expression()
+        self.expect(")")
+        for branch in ("", "else"):
+            if branch:
+                self.expect(branch)
+            self.expect("{")
+            self.statements()
+            self.expect("}")
+        return Unsupported("if", self.source.where(word.at))
 
     def _variable(self, word: Token) -> Expr:
         """A name in scope; ``%x.0`` is the variable of that name, else a field of ``%x``."""
