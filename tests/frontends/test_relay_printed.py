@@ -133,6 +133,16 @@ def test_relay_check_of_control_flow() -> None:
         relay.frontend.from_text(text)
 
 
+@pytest.mark.parametrize(
+    ("kind", "returned"),
+    [(f"({TYPE},)", TYPE), (TYPE, "Tensor[(9, 9), float32]"), (TYPE, f"({TYPE}, {TYPE})")],
+)
+def test_types_that_are_not_so(kind: str, returned: str) -> None:
+    text = f"{HEAD}def @main(%x: {TYPE}) -> {returned} {{\n  exp(%x) /* ty={kind} */\n}}\n"
+    with pytest.raises(ModelError, match="the file says that"):
+        relay.frontend.from_text(text)
+
+
 def laughs(kind: str) -> str:
     """Sixty values, each of which holds the next twice."""
     g = Saved()

@@ -52,6 +52,8 @@ class Emitter:
         if not outputs:
             raise ModelError("the program returns an empty tuple; expected tensors")
         count = len(outputs)
+        if self.flat.result is not None:
+            _check_returned(outputs, self.flat.result)
         self.output_names = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
         if count == 1 and not isinstance(self.flat.output, Pack):
             return self.builder.emit(outputs[0])
@@ -151,15 +153,37 @@ def _check(result: relax.Expr | list[relax.Expr], step: Step) -> None:
         elements = math.prod(shape_of(each))
         if elements > MOST_ELEMENTS:
             raise ModelError(f"{step.where}: {step.operator} makes {elements} values")
+    if isinstance(step.type, TensorType if isinstance(result, list) else TupleType):
+        raise ModelError(
+            f"{step.where}: the file says that {step.operator} makes {step.type}: damaged"
+        )
     if isinstance(result, list):
         declared = step.type.fields if isinstance(step.type, TupleType) else ()
         for each, kind in zip(result, declared, strict=False):
-            _compare(each, kind, step)
+            _compare(each, kind, step.where, step.operator)
     else:
-        _compare(result, step.type, step)
+        _compare(result, step.type, step.where, step.operator)
 
 
-def _compare(made: relax.Expr, declared: Type | None, step: Step) -> None:
+def _check_returned(outputs: list[relax.Expr], declared: Type) -> None:
+    """What ``main`` returns has the type that the file says."""
+    kinds: list[Type | None] = []
+    stack: list[Type | None] = [declared]
+    while stack:
+        kind = stack.pop()
+        if isinstance(kind, TupleType):
+            stack.extend(reversed(kind.fields))
+        else:
+            kinds.append(kind)
+    if len(kinds) != len(outputs):
+        raise ModelError(
+            f"the file says that 'main' returns {declared}, but it returns {len(outputs)} tensors"
+        )
+    for output, kind in zip(outputs, kinds, strict=True):
+        _compare(output, kind, "its return type", "'main'")
+
+
+def _compare(made: relax.Expr, declared: Type | None, where: str, what: str) -> None:
     if not isinstance(declared, TensorType):
         return
     shape, dtype = shape_of(made), dtype_name(made)
@@ -168,6 +192,6 @@ def _compare(made: relax.Expr, declared: Type | None, step: Step) -> None:
     )
     if not fits or (declared.dtype and dtype != declared.dtype):
         raise ModelError(
-            f"{step.where}: the file says that {step.operator} makes {declared}, but its operands "
+            f"{where}: the file says that {what} makes {declared}, but its operands "
             f"make {TensorType(tuple(shape), dtype)}: the file is damaged"
         )

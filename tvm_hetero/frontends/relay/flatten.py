@@ -110,6 +110,7 @@ class Flat:
     inputs: list[Input]
     steps: list[Step]
     output: Value
+    result: relay.Type | None = None
 
 
 def flatten(program: Program, limits: Limits = DEFAULT_LIMITS) -> Flat:
@@ -139,7 +140,7 @@ class _Flattener:
         output = run(self.value(main.body, scope))
         if isinstance(output, Closure):
             raise ModelError("'main' returns a function; a graph returns tensors")
-        return Flat(inputs, self.steps, output)
+        return Flat(inputs, self.steps, output, main.result)
 
     def value(self, expr: relay.Expr, scope: Scope) -> Walk:
         """The value of an expression in a scope; each expression is computed once in each."""
