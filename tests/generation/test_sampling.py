@@ -76,6 +76,16 @@ def test_random_numbers_hang_on_seed_sequence_and_position_alone():
     )
 
 
+def test_settings_may_be_numbers_of_numpys():
+    ours, theirs = (
+        Sampling(0.9, 5, seed=3),
+        Sampling(np.float32(0.9), np.int64(5), seed=np.int64(3)),
+    )
+    logits = np.arange(9, dtype=np.float32)
+    for sequence in range(4):
+        assert choose_token(logits, ours, sequence, 1) == choose_token(logits, theirs, sequence, 1)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("sampling", [GREEDY, Sampling(1.0)])
 def test_logits_that_are_not_finite_are_refused(bad, sampling):
@@ -92,6 +102,10 @@ def test_logits_that_are_not_finite_are_refused(bad, sampling):
         ({"top_p": 0.0}, "top_p 0.0"),
         ({"top_p": 1.5}, "top_p 1.5"),
         ({"seed": -1}, "seed -1"),
+        ({"temperature": "1"}, "temperature '1': expected 0"),
+        ({"top_k": 1.5}, "top_k 1.5: expected 1 or more"),
+        ({"top_p": None}, "top_p None"),
+        ({"seed": 0.5}, "seed 0.5"),
     ],
 )
 def test_wrong_settings_are_refused(options, message):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -47,14 +48,17 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise UsageError(f"temperature {self.temperature}: expected 0 (greedy) or more")
-        if self.top_k < 0:
-            raise UsageError(f"top_k {self.top_k}: expected 1 or more, or 0 for all tokens")
-        if not 0 < self.top_p <= 1:
-            raise UsageError(f"top_p {self.top_p}: expected more than 0 and at most 1")
-        if not 0 <= self.seed < 2**64:
-            raise UsageError(f"seed {self.seed}: expected 0 to 2**64 - 1")
+        if not (isinstance(self.temperature, Real) and 0 <= self.temperature < math.inf):
+            raise UsageError(f"temperature {self.temperature!r}: expected 0 (greedy) or more")
+        if not (isinstance(self.top_k, Integral) and self.top_k >= 0):
+            raise UsageError(f"top_k {self.top_k!r}: expected 1 or more, or 0 for all tokens")
+        if not (isinstance(self.top_p, Real) and 0 < self.top_p <= 1):
+            raise UsageError(f"top_p {self.top_p!r}: expected more than 0 and at most 1")
+        if not (isinstance(self.seed, Integral) and 0 <= self.seed < 2**64):
+            raise UsageError(f"seed {self.seed!r}: expected 0 to 2**64 - 1")
+        # NumPy's numbers are welcome too, but do not become as large as a key of the draws.
+        object.__setattr__(self, "top_k", int(self.top_k))
+        object.__setattr__(self, "seed", int(self.seed))
 
     @property
     def greedy(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
+from numbers import Integral
 
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.generation.sampling import GREEDY, Logits, Sampling, choose_token
@@ -55,8 +56,8 @@ class Request:
                 raise UsageError(
                     f"{what}: there is no token {token}; expected 0 to {vocabulary - 1}"
                 )
-        if self.max_new_tokens < 1:
-            raise UsageError(f"max_new_tokens {self.max_new_tokens}: expected 1 or more")
+        if not (isinstance(self.max_new_tokens, Integral) and self.max_new_tokens >= 1):
+            raise UsageError(f"max_new_tokens {self.max_new_tokens!r}: expected 1 or more")
 
 
 @dataclass(eq=False)
