@@ -113,6 +113,14 @@ def test_what_the_caches_cannot_hold_goes_at_the_cold_rate() -> None:
     assert paid(cold, found) == pytest.approx(2.0 + 0.75 * 2 * 2**25 / 2**26, rel=1e-3)
 
 
+def test_devices_that_copies_block_pay_at_both_ends() -> None:
+    cold = large_tensors(chain([(1.0, 50.0), (50.0, 1.0)], batch=2), cold_bandwidth=2**26)
+    blocking = tuple(replace(device, overlap=False) for device in CORES)
+    problem = replace(cold, platform=replace(cold.platform, devices=blocking))
+    found = solve(cold, "throughput", Options(time_limit=2))
+    assert paid(problem, found) == pytest.approx(2.0 + 0.75 * 2 * 2**25 / 2**26, rel=1e-3)
+
+
 def test_whole_elements_that_a_solver_found_stay() -> None:
     problem = chain([(1.0, 1.0)] * 3, batch=2)
     found = solve(problem, "throughput", Options(time_limit=2))
