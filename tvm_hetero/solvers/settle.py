@@ -11,7 +11,7 @@ measured to take. So plans are compared here by what devices pay,
 
     hand-over(t) = (1 - cold) link.seconds(bytes) + cold link.cold_seconds(bytes),
     extra(d, t)  = hand-over(t) at the end where t arrives, if both devices overlap copies;
-                   hand-over(t) - link.seconds(bytes) at each end that does not: busy(d) has the rest,
+                   hand-over(t) - link.seconds(bytes) at each end that does not (busy has it),
     cold         = max(0, 1 - CACHE / (2 B)),     B = the bytes of all these tensors in a batch,
 
 and by the largest paid(d). What is handed over waits for a period or more (`src/stages.h`), while
