@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import pytest
+import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
@@ -11,6 +15,7 @@ from tvm.ir import GenericConst
 
 from tests.kernels.helpers import AVX2, SSE, TWO_CORES, check, kernels, model, random
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.batched import batched
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 
@@ -88,3 +93,18 @@ def packed_constants(mod):
         for argument in binding.value.args[1].fields
     ]
     return [a.value.numpy() for a in arguments if isinstance(a, GenericConst)]
+
+
+@pytest.mark.parametrize(("cores", "vectors"), [(1, 2), (2, 1)])
+def test_accumulators_of_a_parallel_loop_are_on_the_stack(cores, vectors):
+    """8 rows by 2 vectors are 1 KiB, which TVM takes from a workspace (see `gemm`)."""
+    target = tvm.target.Target({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": cores})
+    weight = relax.const(random(3, 768, 50257))
+    lowered = LowerToTasks([target])(model([(1, 768)], lambda x: relax.op.matmul(x, weight)))
+    (kernel,) = kernels(lowered).values()
+    weights = [i for i, p in enumerate(kernel.params) if math.prod(map(int, p.shape)) >= 1e7]
+    kernel = batched(kernel, 8, weights)
+    script = schedule_kernel(kernel, target).script()
+    assert "llvm.prefetch" in script and ("T.parallel" in script) == (cores > 1)
+    unrolled = re.findall(r"for \w+_init in T.unroll\(T.int64\((\d+)\)\)", script)
+    assert unrolled == ["8", str(vectors)]

@@ -29,7 +29,7 @@ from .blocks import extent_of, index_map, inline_epilogue, uses
 from .prefetch import prefetch
 from .prefetch_blocks import prefetch_next_block
 from .product import MATRICES
-from .product_tiles import STACK, Extents, ProductTile, product_tile
+from .product_tiles import STACK, Extents, ProductTile, product_tile, tile_bytes
 from .roles import LEFT, PRODUCT, RIGHT, find_role
 from .weights_once import weights_once
 
@@ -45,8 +45,10 @@ _PACKED_TOGETHER = 16
 # Bytes between neighbours from which on many share a set of the first-level cache.
 _COLLIDING = 2048
 # In the function of a parallel loop LLVM cannot see that prefetched weights and accumulators in a
-# workspace (`STACK`) lie apart, and stores all of them at each prefetch (16 x 768 x 768: 220 us;
-# prefetched for 8 steps at a time 96, on one core for each step 85).
+# workspace (`STACK`) lie apart, and stores all of them at each prefetch. So accumulators stay on
+# the stack there (8 x 768 x 3072 on one core of two, Zen 4: 493 us, and 326 as a tile of 1 x 8);
+# where no tile is as small as that, some steps have their prefetches together (16 x 768 x 768:
+# 220 us; for 8 steps at a time 96, on one core for each step 85).
 _STEPS_TOGETHER = 8
 # Cycles of work that are worth waking another core for (about 15 us, five times what a fork and a
 # join cost, `parallel`; set by hand, not swept), and values of the left side whose packing is.
@@ -67,7 +69,7 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
         return False
     left, right = find_role(sch, LEFT), find_role(sch, RIGHT)
     last = join_epilogue(sch, acc)
-    tile = _plan(sch, acc, last, unit)
+    tile = _plan(sch, acc, last, unit, cores if right is None else 1)
     if left is not None:
         pack_left(sch, left, tile.rows, cores)
     _split_blocks(sch, acc, tile.vectors * unit.lanes)
@@ -92,11 +94,15 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     return True
 
 
-def _plan(sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, unit: VectorUnit) -> ProductTile:
+def _plan(
+    sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, unit: VectorUnit, cores: int
+) -> ProductTile:
     _, _, points, block, depth = (extent_of(sch, loop) for loop in sch.get_loops(acc))
     _, rows, columns = (int(v.dom.extent) for v in sch.get(last).iter_vars)
     extents = Extents(rows, columns, depth, _bytes(_right_of(sch, acc).source))
     tile = product_tile(block, points, extents, unit)
+    if cores > 1 and tile is not None and tile.rows == points and _weights(sch, acc) > unit.l2 // 2:
+        tile = product_tile(block, points, extents, unit, on_stack=True) or tile
     if tile is None:
         raise ValueError(f"no register tile of {unit.lanes} lanes divides this product")
     if columns <= tile.vectors * unit.lanes < block:
@@ -255,7 +261,7 @@ def _prefetch_right(
     """Where one tile of rows reads every weight once, ask for the weights in time."""
     source = sch.get(acc).reads[read].source
     each = _bytes(source)
-    stored = cores > 1 and tile.vectors * tile.rows * unit.bits // 8 >= STACK
+    stored = cores > 1 and tile_bytes(tile.vectors, tile.rows, unit) >= STACK
     most = _STEPS_TOGETHER if stored else 1
     steps = max(d for d in range(1, most + 1) if extent_of(sch, k) % d == 0)
     outer, inner = sch.split(k, [None, steps])

@@ -82,8 +82,13 @@ class ProductLayout:
 
 
 @lru_cache(maxsize=65536)
-def product_tile(block: int, points: int, extents: Extents, unit: VectorUnit) -> ProductTile | None:
-    """The cheapest tile that divides ``block`` columns and ``points`` rows, None without one."""
+def product_tile(
+    block: int, points: int, extents: Extents, unit: VectorUnit, *, on_stack: bool = False
+) -> ProductTile | None:
+    """The cheapest tile that divides ``block`` columns and ``points`` rows, None without one.
+
+    ``on_stack``: of those whose accumulators TVM puts on the stack.
+    """
     if block % unit.lanes:
         return None
     tiles = [
@@ -92,13 +97,23 @@ def product_tile(block: int, points: int, extents: Extents, unit: VectorUnit) ->
         for t in range(1, min(points, unit.registers) + 1)
         if block // unit.lanes % v == 0
         and points % t == 0
+        and (not on_stack or tile_bytes(v, t, unit) < STACK)
         and (t <= _ROWS or points <= _MOST_POINTS_IN_A_PANEL)
         and (
             v * t + v + t <= unit.registers + unit.folded
             or _hidden(v, t, block, points, extents, unit)
         )
     ]
-    return min(tiles, key=lambda tile: (round(tile.cycles), -tile.vectors * tile.rows, tile.rows))
+    return min(
+        tiles,
+        key=lambda tile: (round(tile.cycles), -tile.vectors * tile.rows, tile.rows),
+        default=None,
+    )
+
+
+def tile_bytes(vectors: int, rows: int, unit: VectorUnit) -> int:
+    """Bytes of the accumulators of a tile."""
+    return vectors * rows * unit.bits // 8
 
 
 def _hidden(
@@ -128,7 +143,7 @@ def _cycles(
     each = extents.depth * step * columns / (vectors * unit.lanes)
     whole = extents.columns % (vectors * unit.lanes) == 0
     store = (unit.store_vector if whole else unit.store_value) * columns * points
-    if rows > 1 and vectors * rows * unit.bits // 8 >= STACK:  # one row: the wider the better
+    if rows > 1 and tile_bytes(vectors, rows, unit) >= STACK:  # one row: the wider the better
         store += unit.store_vector * columns * points
     weights = extents.columns * extents.depth * extents.bytes_each
     memory = weights / _MEMORY if weights > unit.l2 else 0.0
