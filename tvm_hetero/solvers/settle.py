@@ -12,10 +12,11 @@ measured to take. So plans are compared here by what devices pay,
     hand-over(t) = (1 - cold) link.seconds(bytes) + cold link.cold_seconds(bytes),
     extra(d, t)  = hand-over(t) at the end where t arrives, if both devices overlap copies;
                    hand-over(t) - link.seconds(bytes) at each end that does not (busy has it),
-    cold         = max(0, 1 - CACHE / (2 B)),     B = the bytes of all these tensors in a batch,
+    cold         = max(0, 1 - CACHE / ((S + 2) B)),   B = the bytes of all these tensors in a batch,
+                                                      S = the largest number of hand-overs on a way,
 
-and by the largest paid(d). What is handed over waits for a period or more (`src/stages.h`), while
-the next batch's tensors are written, so 2 B wait, and the share of them that the caches cannot hold
+and by the largest paid(d). What is handed over waits for a period or more, and S + 2 batches, each
+with tensors of its own, take turns (`src/stages.h`); the share of these that the caches cannot hold
 takes the link's cold bandwidth. (SqueezeNet in batches of 16 on a big and a little core: a plan of
 seven stages that hands over 67 MB took 93 ms where 79 were predicted, two plain stages 89 of 86,
 whole elements 91 of 86.) The candidates are the solver's plan and two of a plain form:
@@ -90,7 +91,7 @@ def paid(problem: Problem, schedule: Schedule) -> float:
         if link is not None and _shared(problem, link):
             nbytes = problem.graph.tensors[hop.tensor].bytes * len(hop.elements)
             passed.append((link, nbytes))
-    waiting = 2 * sum(nbytes for _, nbytes in passed)
+    waiting = (_depth(problem, schedule) + 2) * sum(nbytes for _, nbytes in passed)
     cold = 1 - CACHE / max(waiting, CACHE)
     for link, nbytes in passed:
         seconds = (1 - cold) * link.seconds(nbytes) + cold * link.cold_seconds(nbytes)
@@ -102,6 +103,23 @@ def paid(problem: Problem, schedule: Schedule) -> float:
             if not device.overlap:  # the rules have counted it as warm
                 busy[device.name] += seconds - link.seconds(nbytes)
     return max(busy.values(), default=0.0)
+
+
+def _depth(problem: Problem, schedule: Schedule) -> int:
+    """The largest number of hand-overs on any way through the graph of an element."""
+    places = {(e.task, element): e.device for e in schedule.executions for element in e.elements}
+    depth: dict[tuple[str, int], int] = {}
+    for task in problem.graph.topological_order:
+        for element in range(problem.batch):
+            here = places[task, element]
+            depth[task, element] = max(
+                (
+                    depth[before, element] + (places[before, element] != here)
+                    for before in problem.graph.predecessors[task]
+                ),
+                default=0,
+            )
+    return max(depth.values(), default=0)
 
 
 def _handed_over(schedule: Schedule) -> int:
