@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from tvm_hetero.errors import FormatError
 
@@ -35,8 +36,9 @@ def _parse(value: object, units: dict[str, float], what: str, where: str, exampl
         if unit and unit not in units:
             raise FormatError(f"{expected}; the units are {', '.join(units)}")
         try:
-            result = float(number) * (units[unit] if unit else 1.0)
-        except ValueError:
+            # In decimals: as floats, 200 times 1e-6 is 0.00019999999999999998.
+            result = float(Decimal(number) * Decimal(repr(units[unit] if unit else 1.0)))
+        except ArithmeticError:
             raise FormatError(expected) from None
     else:
         try:

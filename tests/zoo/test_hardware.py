@@ -33,7 +33,6 @@ def test_the_files_are_made_of_the_parts(name: str):
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_file_says_the_same_as_the_machine(name: str):
-    # As text: 10us is read as 9.999999999999999e-06.
     assert platform_text(platform(name), []) == platform_text(machine(name), [])
     text = (PRESETS / f"{name}.yaml").read_text(encoding="utf-8")
     plain = " ".join(line.lstrip("# ") for line in text.splitlines())
