@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+import ray
 import tvm_ffi
 
 from benchmarks import cluster as benchmark
@@ -49,11 +50,19 @@ NODES = tuple(NodeRow(f"n{i}") for i in range(3))
 _running: list[Cluster] = []
 
 
+def end(cluster: Cluster) -> None:
+    """Close it; what Ray wrote goes with it."""
+    written = Path(ray._private.worker._global_node.get_session_dir_path())
+    assert written.is_dir()
+    cluster.close()
+    assert not written.exists()
+
+
 @pytest.fixture
 def cluster() -> Cluster:
     """Three nodes, all of them there."""
     if _running and _running[0].lost:
-        _running.pop().close()
+        end(_running.pop())
     if not _running:
         _running.append(Cluster(Description("local", NODES), silence=3.0, beat=0.1))
     return _running[0]
@@ -64,7 +73,7 @@ def ended() -> Iterator[None]:
     """What was begun is ended, and leaves no process."""
     yield
     while _running:
-        _running.pop().close()
+        end(_running.pop())
     mine = psutil.Process().children(recursive=True)
     _, alive = psutil.wait_procs(mine, timeout=10)
     assert [p.name() for p in alive if "ray" in " ".join(p.cmdline())] == []
@@ -232,4 +241,6 @@ def test_generations_outlive_nodes_that_are_killed_or_stopped(cluster: Cluster, 
         assert {g.reason for g in found} == {"failed"}
         assert all("those left cannot run the model" in str(g.error) for g in found)
         assert all(isinstance(g.error, InfeasibleError) for g in found)
+    with pytest.raises(RunError, match="the decoder is closed: make a new one"):
+        made.generate(PROMPTS, 8)
     assert capsys.readouterr().out == ""  # where results go, and Ray would tell of each death

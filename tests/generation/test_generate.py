@@ -74,6 +74,10 @@ def test_a_prompt_that_cannot_be_done_is_named_before_anything_runs(speaker):
         speaker.generate(["text"], 5)
     with pytest.raises(UsageError, match=r"prompt 0: expected token ids.* got 3"):
         speaker.generate([3], 5)
+    with pytest.raises(UsageError, match=r"sampling 0\.5: expected a Sampling, such as Sampling\("):
+        speaker.generate([[1]], 5, sampling=0.5)
+    with pytest.raises(UsageError, match=r"stop: expected token ids, such as .* got 5"):
+        speaker.stream([[1]], 5, stop=5)
     assert speaker.requests == 0
     assert speaker.generate([], 5) == []
 

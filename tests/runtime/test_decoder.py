@@ -17,7 +17,7 @@ import transformers
 import tvm_hetero
 from tests.decoders import FAMILIES, tiny
 from tests.models import two_cpus
-from tvm_hetero.errors import ArtifactError, InfeasibleError, ModelError, UsageError
+from tvm_hetero.errors import ArtifactError, InfeasibleError, ModelError, RunError, UsageError
 from tvm_hetero.generation.sampling import Sampling
 from tvm_hetero.platform import Platform
 from tvm_hetero.runtime import decoder_build
@@ -165,6 +165,9 @@ def test_closed_while_it_generates_everything_ends(built):
     made = decoder.generate([[1, 2, 3]] * 12, 30, stop=(), told=close)
     assert {each.reason for each in made} == {"failed"}
     assert all("closed" in str(each.error) for each in made)
+    for use in (decoder.generate, decoder.stream):
+        with pytest.raises(RunError, match="the decoder is closed: make a new one"):
+            use([[1, 2, 3]], 4)
 
 
 def test_what_cannot_be_done_is_refused(wide, narrow):
@@ -192,6 +195,18 @@ def test_load_gives_a_decoder_or_an_executor(built):
         assert isinstance(prefill, Executor)
     with pytest.raises(ArtifactError, match=r"expected a decoder \(a folder with decoder.json\)"):
         Decoder.load(path / "prefill")
+
+
+def test_what_is_no_decoder_is_told_how_to_become_one(built, folders, tmp_path):
+    for load in (tvm_hetero.load, Decoder.load):
+        with pytest.raises(ArtifactError, match=r"a model .*'tvm-hetero partition .*/gpt2 -o NAME"):
+            load(folders / "gpt2")
+        with pytest.raises(ArtifactError, match=r"(?s)a decoder.* Hugging Face model"):
+            load(tmp_path / "missing.hetero")
+    path = shutil.copytree(built("gpt2", batch=3, groups=2), tmp_path / "net.hetero")
+    shutil.rmtree(path / "step")
+    with pytest.raises(ArtifactError, match=r"the decoder .*net\.hetero has no step; build it"):
+        tvm_hetero.load(path)
 
 
 def test_equal_weights_are_in_memory_once(built):
@@ -263,6 +278,9 @@ def test_options_that_do_not_fit_the_model(folders, tmp_path):
             decoder_facts(folders / "gpt2", options)
     for given, message in (
         ({"batch": 0}, "batch 0: expected 1 or more"),
+        ({"length": "9"}, "length '9': expected an integer, 1 or more"),
+        ({"chunk": 1.5}, r"chunk 1\.5: expected an integer"),
+        ({"shards": None}, "shards None: expected an integer"),
         ({"weights": "int7"}, "weights 'int7': expected one of float32"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -271,6 +289,7 @@ def test_options_that_do_not_fit_the_model(folders, tmp_path):
         decoder_facts(tmp_path, DecoderOptions())
     facts = decoder_facts(folders / "gpt2", DecoderOptions())
     assert (facts.length, facts.chunk, facts.eos) == (64, 32, (95,))
+    assert type(DecoderOptions(length=np.int64(9)).length) is int  # which JSON knows
 
 
 def test_caches_of_all_groups_count_as_memory(folders, tmp_path):

@@ -26,7 +26,7 @@ from tvm_hetero.cluster.flow import put_elements, take_elements
 from tvm_hetero.cluster.parts import Parts, cut_by_node
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, homes, sharing, without
 from tvm_hetero.cluster.runner import Model, Runner
-from tvm_hetero.errors import NodeLost, UsageError
+from tvm_hetero.errors import NodeLost, RunError, UsageError
 from tvm_hetero.generation.generate import Generates
 from tvm_hetero.runtime.decoder_folder import PREFILL, STEP, DecoderFacts, read_facts
 
@@ -122,7 +122,11 @@ class ClusterDecoder(Generates, Closes):
         ------
         InfeasibleError
             If those that are left cannot run the model.
+        RunError
+            If it is closed.
         """
+        if self.closed:
+            raise RunError("the decoder is closed: make a new one")
         if again:
             self._runner.give_up("the model is placed anew")
         while self._runner.loss is not None:
@@ -153,6 +157,7 @@ class ClusterDecoder(Generates, Closes):
 
     def close(self) -> None:
         """Forget the model; the cluster stays."""
+        self.closed = True
         self._runner.close()
 
     def _planned(self, step: Placed) -> list[Model]:

@@ -1,9 +1,9 @@
 """Ray: begun for one machine, or joined where it runs; and a process of ours for each node.
 
-A cluster of address ``local`` has a Ray of its own, which ends with it. Any other address joins a
-Ray that somebody runs, and leaves it running. Nodes are actors without claims on Ray's resources:
-which cores a node computes on is our business (`tvm_hetero.cluster.node`), since devices of a
-platform are pinned.
+A cluster of address ``local`` has a Ray of its own, which ends with it; the folder of its sockets
+and logs goes too. Any other address joins a Ray that somebody runs, and leaves it running. Nodes
+are actors without claims on Ray's resources: which cores a node computes on is our business
+(`tvm_hetero.cluster.node`), since devices of a platform are pinned.
 
 Every node has two groups of threads: those that compute, and one that answers whether it is there,
 however busy the others are.
@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -29,6 +31,8 @@ _REACHING = 5.0
 THREADS = 16
 # Ray's own store for tensors in passing, on a machine that has nothing else in it.
 _STORE_BYTES = 256 * 2**20
+# Characters of a folder in which the paths of Ray's sockets do not become too long (107 bytes).
+_FOLDER_LENGTH = 24
 # A Ray of our own tells nobody of its use, and starts no processes that nobody asked for.
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -63,7 +67,8 @@ class Session:
     def __init__(self, description: Description) -> None:
         self.ray = import_ray()
         self._loud: bool | None = None
-        self._own = self._connect(description.address)
+        self._folder: str | None = None  # of a Ray of our own
+        self._connect(description.address)
         try:
             self.rows = description.nodes or self._every_machine()
         except BaseException:
@@ -87,31 +92,31 @@ class Session:
         """End an actor, whatever state it is in; `pid` if it is a process of this machine."""
         with suppress(Exception):
             self.ray.kill(actor)
-        if pid is not None and self._own:
+        if pid is not None and self._folder is not None:
             with suppress(ProcessLookupError):  # one that is stopped takes no other signal
                 os.kill(pid, 9)
 
     def close(self) -> None:
         """End a Ray of our own."""
-        if self._own:
+        if self._folder is not None:
             self.ray.shutdown()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
         if self._loud is not None:
             self.ray._private.worker._worker_logs_enabled = self._loud
             self._loud = None
 
-    def _connect(self, address: str) -> bool:
-        """Connect to Ray; whether it is our own."""
+    def _connect(self, address: str) -> None:
+        """Connect to Ray, or begin one."""
         if self.ray.is_initialized():
-            return False
+            return
         for name, value in _QUIET.items():
             os.environ.setdefault(name, value)
         quiet = {"configure_logging": False, "log_to_driver": False}
         if address == LOCAL:
-            self.ray.init(
-                address="local", include_dashboard=False, object_store_memory=_STORE_BYTES, **quiet
-            )
+            self._begin(quiet)
             self._mute()
-            return True
+            return
         try:
             _check_reachable(address)
             self.ray.init(address=address, **quiet)
@@ -121,7 +126,21 @@ class Session:
                 "--head', or write 'address: local' into the cluster file for nodes on this machine"
             ) from None
         self._mute()
-        return False
+
+    def _begin(self, quiet: dict[str, bool]) -> None:
+        """Begin a Ray of our own, in a folder of ours."""
+        place = tempfile.gettempdir()
+        self._folder = tempfile.mkdtemp(
+            prefix="ray.", dir=place if len(place) <= _FOLDER_LENGTH else "/tmp"
+        )
+        try:
+            self.ray.init(
+                address="local", include_dashboard=False, object_store_memory=_STORE_BYTES,
+                _temp_dir=self._folder, **quiet,
+            )  # fmt: skip
+        except BaseException:
+            self.close()
+            raise
 
     def _mute(self) -> None:
         """Keep Ray's words on each process that dies off standard output, where our results go.

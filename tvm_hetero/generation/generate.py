@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_hetero.errors import HeteroError, UsageError
+from tvm_hetero.errors import HeteroError, RunError, UsageError
 from tvm_hetero.generation.batching import Batching
 from tvm_hetero.generation.sampling import GREEDY, Sampling
 from tvm_hetero.generation.sequences import Event, Request
@@ -50,9 +50,9 @@ def make_requests(
     UsageError
         If it cannot do one of them, which is named.
     """
-    ends = frozenset(stop)
+    ends = frozenset(_tokens(stop, "stop"))
     requests = [
-        Request(_tokens(prompt, i), max_new_tokens, sampling, ends)
+        Request(_tokens(prompt, f"prompt {i}"), max_new_tokens, sampling, ends)
         for i, prompt in enumerate(prompts)
     ]
     for i, request in enumerate(requests):
@@ -60,8 +60,8 @@ def make_requests(
     return requests
 
 
-def _tokens(prompt: Any, number: int) -> tuple[int, ...]:
-    """The numbers of a prompt, NumPy's too.
+def _tokens(given: Any, what: str) -> tuple[int, ...]:
+    """The numbers of a prompt or of stop tokens, NumPy's too.
 
     Raises
     ------
@@ -69,10 +69,10 @@ def _tokens(prompt: Any, number: int) -> tuple[int, ...]:
         If it is none (a text, one number, ...).
     """
     try:
-        tokens = tuple(token.__index__() for token in prompt)
+        tokens = tuple(token.__index__() for token in given)
     except (TypeError, AttributeError):
         raise UsageError(
-            f"prompt {number}: expected token ids, such as [1, 2, 3], got {prompt!r:.60}"
+            f"{what}: expected token ids, such as [1, 2, 3], got {given!r:.60}"
         ) from None
     return tokens
 
@@ -89,7 +89,13 @@ class Generates:
     """The half of a stepper that generates; who inherits is a `Stepper`.
 
     A generation has the caches to itself, so there is one at a time: give it all prompts.
+
+    Attributes
+    ----------
+    closed : whether it was closed; nothing is generated any more.
     """
+
+    closed = False
 
     def generate(
         self: Any,
@@ -120,6 +126,8 @@ class Generates:
         ------
         UsageError
             If a prompt cannot be done (nothing has begun then), or a generation is running.
+        RunError
+            If it is closed.
         """
         requests = self._requests(prompts, max_new_tokens, sampling, stop)
         made = [Generation(request.prompt) for request in requests]
@@ -157,6 +165,8 @@ class Generates:
         sampling: Sampling,
         stop: Iterable[int] | None,
     ) -> list[Request]:
+        if self.closed:
+            raise RunError("the decoder is closed: make a new one")
         ends = getattr(self, "stop", ()) if stop is None else stop
         return make_requests(self, prompts, max_new_tokens, sampling=sampling, stop=ends)
 

@@ -42,7 +42,8 @@ class Request:
         Raises
         ------
         UsageError
-            If the prompt is empty or too long, a token is none, or no token is asked for.
+            If the prompt is empty or too long, a token is none, no token is asked for, or the
+            sampling is none.
         """
         if not self.prompt:
             raise UsageError(f"{what} is empty; expected one token at least")
@@ -58,6 +59,11 @@ class Request:
                 )
         if not (isinstance(self.max_new_tokens, Integral) and self.max_new_tokens >= 1):
             raise UsageError(f"max_new_tokens {self.max_new_tokens!r}: expected 1 or more")
+        if not isinstance(self.sampling, Sampling):
+            raise UsageError(
+                f"sampling {self.sampling!r:.60}: expected a Sampling, such as "
+                "Sampling(temperature=0.5)"
+            )
 
 
 @dataclass(eq=False)

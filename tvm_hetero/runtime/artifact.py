@@ -39,7 +39,7 @@ from tvm_hetero.documents import check_keys, read_document, write_atomic
 from tvm_hetero.errors import ArtifactError, FormatError, HeteroError, UsageError
 from tvm_hetero.passes.elements import plain_task
 from tvm_hetero.problem import Problem
-from tvm_hetero.runtime.decoder_folder import is_decoder
+from tvm_hetero.runtime.decoder_folder import check_built, is_decoder
 from tvm_hetero.runtime.executable import Executable, Variant
 from tvm_hetero.runtime.plan import plan_text
 from tvm_hetero.schedule import Schedule
@@ -227,9 +227,13 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
             "folders step and prefill in it"
         )
     if not (path / MANIFEST).is_file():
+        if is_decoder(path.parent):
+            raise ArtifactError(f"the decoder {path.parent} has no {path.name}; build it again")
+        check_built(path)
         raise ArtifactError(
             f"{path}: expected an artifact (a folder with a {MANIFEST}); make one with "
-            "'tvm-hetero partition MODEL.onnx -o NAME.hetero'"
+            "'tvm-hetero partition MODEL -o NAME.hetero', MODEL being an ONNX file, or for a "
+            "decoder the folder of a Hugging Face model"
         )
     try:
         manifest = read_document(path / MANIFEST)

@@ -125,6 +125,7 @@ class Decoder(Generates, Closes):
 
     def close(self) -> None:
         """Stop the executors: what is in flight fails, and nothing can be run any more."""
+        self.closed = True
         self.steps.close()
         if self.prefills is not None:
             self.prefills.close()

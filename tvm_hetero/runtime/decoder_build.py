@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +66,13 @@ class DecoderOptions:
     def __post_init__(self) -> None:
         for name in ("batch", "length", "chunk", "groups", "shards"):
             value = getattr(self, name)
-            if value is not None and value < 1:
+            if value is None and name not in ("batch", "shards"):
+                continue
+            if not isinstance(value, Integral):
+                raise UsageError(f"{name} {value!r:.60}: expected an integer, 1 or more")
+            if value < 1:
                 raise UsageError(f"{name} {value}: expected 1 or more")
+            object.__setattr__(self, name, int(value))  # NumPy's too, which JSON does not know
         if self.weights not in WEIGHTS:
             raise UsageError(f"weights {self.weights!r}: expected one of {', '.join(WEIGHTS)}")
 

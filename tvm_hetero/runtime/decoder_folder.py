@@ -63,6 +63,21 @@ def is_decoder(path: str | os.PathLike[str]) -> bool:
     return (Path(path) / DECODER).is_file()
 
 
+def check_built(path: Path) -> None:
+    """Refuse the folder of a model from which nothing was built yet.
+
+    Raises
+    ------
+    ArtifactError
+        If it is one; says how to build it.
+    """
+    if (path / "config.json").is_file():
+        raise ArtifactError(
+            f"{path} is the folder of a model (config.json), which is to be built first: "
+            f"'tvm-hetero partition {path} -o NAME.hetero'; then load NAME.hetero"
+        )
+
+
 def read_facts(path: str | os.PathLike[str]) -> DecoderFacts:
     """What ``decoder.json`` of a folder says.
 
@@ -73,6 +88,7 @@ def read_facts(path: str | os.PathLike[str]) -> DecoderFacts:
     """
     path = Path(path)
     if not is_decoder(path):
+        check_built(path)
         raise ArtifactError(
             f"{path}: expected a decoder (a folder with {DECODER}); make one with 'tvm-hetero "
             "partition FOLDER -o NAME.hetero', FOLDER being a Hugging Face model's"
