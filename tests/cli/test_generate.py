@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,12 +105,32 @@ def test_drawn_tokens_hang_on_the_seed(net):
         (["--prompt-ids", "1", "--top-p", "0"], "top_p 0.0: expected more than 0"),
         (["--prompt-ids", "1", "--variant", "other"], "has no variant 'other'"),
         (["--prompts", "nowhere.json"], "nowhere.json: cannot be read"),
+        (["--prompts", "p.json", "--prompt-ids", "1"], "and --prompts: expected one of them"),
+        (["--prompt-ids", "1", "--stop", "1", "--no-stop"], "and --no-stop: expected one of them"),
     ],
 )
 def test_wrong_requests_are_refused(net, arguments, message):
     outcome = tvm_hetero("generate", net, *arguments)
     assert outcome.status == 2
     assert message in outcome.err
+
+
+def test_tokens_that_end_a_text_and_none(net, tmp_path):
+    with Decoder.load(net) as decoder:
+        (endless,) = decoder.generate([[1, 2, 3]], 6, stop=())
+    first = endless.tokens[0]
+    net = shutil.copytree(net, tmp_path / "net.hetero")
+    facts = json.loads((net / "decoder.json").read_text(encoding="utf-8"))
+    (net / "decoder.json").write_text(json.dumps({**facts, "eos": [first]}))
+    for more, tokens, reason in (
+        ((), [first], "stop"),
+        (("--stop", 0), endless.tokens, "limit"),
+        (("--no-stop",), endless.tokens, "limit"),
+    ):
+        outcome = tvm_hetero("generate", net, "--prompt-ids", "1 2 3", "--json",
+                             "--max-new-tokens", 6, *more)  # fmt: skip
+        (made,) = json.loads(outcome.out)["sequences"]
+        assert (made["tokens"], made["reason"]) == (tokens, reason)
 
 
 @pytest.mark.parametrize("text", ['{"prompts": [1]}', '{"prompts": [["a"]]}', '{"prompts": 3}'])

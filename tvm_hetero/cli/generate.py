@@ -66,6 +66,10 @@ def generate(
             "--stop", metavar="ID", help="A token that ends a text. [default: the model's]"
         ),
     ] = None,
+    no_stop: Annotated[
+        bool,
+        typer.Option("--no-stop", help="No token ends a text: --max-new-tokens are made."),
+    ] = False,
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each token (SEQUENCE TOKEN) as it comes.")
     ] = False,
@@ -82,6 +86,8 @@ def generate(
     tokenizer = _tokenizer(decoder) if prompt else None
     if tokenizer is not None and (prompt_ids or prompts is not None):
         raise UsageError("give prompts as text (--prompt) or as token ids, not both")
+    if stop and no_stop:
+        raise UsageError("--stop and --no-stop: expected one of them")
     if tokenizer is None:
         asked = read_prompts(prompt_ids, prompts)
     else:
@@ -100,7 +106,7 @@ def generate(
             asked,
             max_new_tokens,
             sampling=sampling,
-            stop=stop,
+            stop=() if no_stop else stop,
             told=_teller(json_output) if stream else None,
         )
         seconds = time.perf_counter() - started
@@ -126,9 +132,11 @@ def read_prompts(texts: list[str] | None, path: Path | None) -> list[list[int]]:
     Raises
     ------
     UsageError
-        If there are none, or they are no token ids.
+        If there are none, they are in both places, or they are no token ids.
     """
-    if (not texts) == (path is None):
+    if texts and path is not None:
+        raise UsageError("--prompt-ids and --prompts: expected one of them")
+    if not texts and path is None:
         raise UsageError(
             'give prompts: --prompt-ids "1 2 3" or --prompt TEXT (repeatable), or --prompts FILE'
         )
