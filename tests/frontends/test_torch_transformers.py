@@ -93,7 +93,12 @@ def test_the_operation_is_attention_in_torch_too():
     [
         ("Gemma2", {}, "attention with softcap=50.0 is not supported: expected softmax over all"),
         ("Mistral", {"sliding_window": 4}, "attention with sliding_window=4 is not supported"),
-        ("Bloom", {}, "BloomForCausalLM cannot be exported with our attention"),
+        ("Bloom", {}, "BloomForCausalLM does not call attention by name.*a function of your own"),
+        (
+            "GPTNeo",
+            {"num_layers": 2, "attention_types": [[["global"], 2]]},
+            "GPTNeoForCausalLM does not call attention by name",
+        ),
     ],
 )
 def test_attention_of_another_kind_is_refused(name, changes, words):
@@ -102,6 +107,16 @@ def test_attention_of_another_kind_is_refused(name, changes, words):
     with pytest.raises(ModelError, match=words):
         export_transformers(made, length=LENGTH)
     assert made.config._attn_implementation == before
+
+
+def test_what_a_model_asks_the_cache_for_in_vain_is_named():
+    made = model("Phi", num_hidden_layers=1)
+    made.model.register_forward_pre_hook(
+        lambda _, args, named: named["past_key_values"].crop(1), with_kwargs=True
+    )
+    words = "PhiForCausalLM .* asks the cache for 'crop', .* not give; export it with a function"
+    with pytest.raises(ModelError, match=words):
+        export_transformers(made, length=LENGTH)
 
 
 def test_lengths_out_of_their_range_are_refused():

@@ -31,6 +31,8 @@ _HARMLESS = frozenset({
     "dropout", "position_ids", "use_cache", "cache_position", "is_causal", "return_dict",
     "past_key_values", "position_embeddings", "logits_to_keep",
 })  # fmt: skip
+# What else there is to do.
+_CURE = "export it with a function of your own (docs/decoders.md, Through torch.export)"
 
 
 def export_transformers(
@@ -81,10 +83,17 @@ def _told_of(model: PreTrainedModel) -> Iterator[None]:
     except ModelError:
         raise
     except Exception as error:
-        lines = [line for line in str(error).splitlines() if line.strip()] or ["no reason given"]
         raise ModelError(
-            f"{type(model).__name__} cannot be exported with our attention: {lines[0]:.300}"
+            f"{type(model).__name__} cannot be exported with our attention: {_reason(error)}"
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Why a model cannot be exported: the first line of an error, or what our caches lack."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, _Caches):
+        return f"it asks the cache for {error.name!r}, which the exporter does not give; {_CURE}"
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{lines[0]:.300}" if lines else "no reason given"
 
 
 def _numbers(tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -225,13 +234,24 @@ def _attention(
 
 @contextmanager
 def _our_attention(model: PreTrainedModel) -> Iterator[None]:
-    """While it lasts, the model calls our attention."""
+    """While it lasts, the model calls our attention.
+
+    Raises
+    ------
+    ModelError
+        If it calls its own, whatever it is told.
+    """
     from transformers import AttentionInterface
 
     AttentionInterface.register(_NAME, _attention)
     before = model.config._attn_implementation
     try:
         model.set_attn_implementation(_NAME)
+        if model.config._attn_implementation != _NAME:  # transformers only warns of it
+            raise ModelError(
+                f"{type(model).__name__} does not call attention by name, so it cannot be exported "
+                f"with ours; {_CURE}"
+            )
         yield
     finally:
         model.set_attn_implementation(before)
