@@ -398,6 +398,12 @@ def selection() -> list[Case]:
         Case("sequence_mask(%x, %y, mask_value=-1f)", [normal(4, 3, 2), lengths],
              np.where(np.arange(4)[:, None, None] < lengths[:, None], normal(4, 3, 2), -1)
              .astype("float32")),
+        Case("reverse_sequence(%x, %y, seq_axis=1, batch_axis=0)",
+             [X, np.array([2, 3], "int32")],
+             np.stack([X[0][[1, 0, 2]], X[1][::-1]])),
+        Case("reverse_sequence(%x, %y, seq_axis=0, batch_axis=2)",
+             [X, np.array([9, 1, 0, 2], "int64")],
+             np.stack([X[::-1, :, 0], X[:, :, 1], X[:, :, 2], X[::-1, :, 3]], -1)),
     ]  # fmt: skip
 
 
@@ -466,6 +472,13 @@ def image() -> list[Case]:
              bilinear(x, (6, 9), lambda i, n, m: (i + 0.5) * n / m - 0.5)),
         Case('image.resize2d(%x, size=[8, 10], method="nearest_neighbor", rounding_method="floor",'
              ' coordinate_transformation_mode="asymmetric")', [x], x.repeat(2, 2).repeat(2, 3)),
+        Case("image.resize(%x, size=[6, 9])", [x],
+             bilinear(x, (6, 9), lambda i, n, m: (i + 0.5) * n / m - 0.5)),
+        Case("image.resize(%x, size=[7, 9], align_corners=True)", [x],
+             bilinear(x, (7, 9), lambda i, n, m: i * (n - 1) / (m - 1))),
+        Case('image.resize(%x, size=[8, 10], layout="NHWC", method="nearest_neighbor", '
+             'align_corners=False)', [first(x, "NCHW", "NHWC")],
+             first(x.repeat(2, 2).repeat(2, 3), "NCHW", "NHWC")),
     ]  # fmt: skip
 
 

@@ -53,7 +53,7 @@ SubPixelAttrs block_size:i layout:s mode:s
 Resize2DAttrs layout:s method:s coordinate_transformation_mode:s rounding_method:s cubic_alpha:f \
 cubic_exclude:i extrapolation_value:f out_dtype:d
 ResizeAttrs layout:s method:s coordinate_transformation_mode:s rounding_method:s bicubic_alpha:f \
-bicubic_exclude:i out_dtype:d
+bicubic_exclude:i out_dtype:d align_corners:b
 CastAttrs dtype:d
 ExpandDimsAttrs axis:i num_newaxis:i
 ConcatenateAttrs axis:i
@@ -86,6 +86,7 @@ TileAttrs
 SqueezeAttrs
 RepeatAttrs
 ReverseAttrs
+ReverseSequenceAttrs
 SliceLikeAttrs
 GatherAttrs
 GatherNDAttrs

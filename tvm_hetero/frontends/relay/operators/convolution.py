@@ -30,7 +30,18 @@ def paddings(site: Site, dims: int) -> list[int]:
         values = [*values, *values]
     if len(values) != 2 * dims:
         raise site.error(f"padding has {len(values)} numbers, expected 1, {dims} or {2 * dims}")
+    if min(values) < 0:
+        raise site.error(f"padding={list(values)}, expected 0 or more")
     return list(values)
+
+
+def _groups(site: Site, inputs: int, outputs: int | None = None) -> int:
+    """Into how many groups the channels are divided, which come out even."""
+    groups = int(site.integer("groups", 1))
+    for count, what in ((inputs, "input"), (outputs, "output")):
+        if count is not None and (groups < 1 or count % groups):
+            raise site.error(f"groups={groups} does not divide the {count} {what} channels")
+    return groups
 
 
 def _checked(site: Site, kernel: list[int], channels: int) -> None:
@@ -54,15 +65,16 @@ def _conv(dims: int, make: Callable[..., Any]) -> Rule:
         weight = site.permuted(
             site.tensor(1), site.text("kernel_layout", "OI" + letters), "OI" + letters
         )
-        groups = site.integer("groups", 1)
+        groups = _groups(site, shape_of(data)[1])
         weight = _depthwise(site, weight, shape_of(data)[1], groups)
+        _groups(site, shape_of(data)[1], shape_of(weight)[0])
         _checked(site, shape_of(weight)[2:], shape_of(weight)[0])
         result = make(
             data,
             weight,
-            strides=site.spread("strides", dims, 1),
+            strides=site.spread("strides", dims, 1, least=1),
             padding=paddings(site, dims),
-            dilation=site.spread("dilation", dims, 1),
+            dilation=site.spread("dilation", dims, 1, least=1),
             groups=groups,
             data_layout="NC" + letters,
             kernel_layout="OI" + letters,
@@ -88,7 +100,7 @@ def _transposed(dims: int, make: Callable[..., Any]) -> Rule:
         layout = site.text("data_layout", "NC" + letters)
         out_layout = site.text("out_layout", "") or layout
         data = site.permuted(site.tensor(0), layout, "NC" + letters)
-        groups = site.integer("groups", 1)
+        groups = _groups(site, shape_of(data)[1])
         weight = _input_first(site, letters, shape_of(data)[1], groups, dims)
         outputs = shape_of(weight)[1] * groups
         _checked(site, shape_of(weight)[2:], outputs)
@@ -96,9 +108,9 @@ def _transposed(dims: int, make: Callable[..., Any]) -> Rule:
         result = make(
             data,
             weight,
-            strides=site.spread("strides", dims, 1),
+            strides=site.spread("strides", dims, 1, least=1),
             padding=paddings(site, dims),
-            output_padding=site.spread("output_padding", dims, 0),
+            output_padding=site.spread("output_padding", dims, 0, least=0),
             groups=groups,
             data_layout="NC" + letters,
             kernel_layout="IO" + letters,

@@ -71,20 +71,40 @@ def _upsampling3d(site: Site) -> Result:
 
 
 def _resize2d(site: Site) -> Result:
-    site.expect(1)
-    layout = site.text("layout", "NCHW")
-    x = site.permuted(site.tensor(0), layout, "NCHW")
-    method = site.choice("method", tuple(_METHODS), "linear")
-    modes = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")
-    coordinates = site.choice("coordinate_transformation_mode", modes, "half_pixel")
     site.ignore("roi", "extrapolation_value")  # of tf_crop_and_resize alone
     rounding = site.choice("rounding_method", ("", "round", "floor", "ceil"), "round")
     alpha, exclude = site.number("cubic_alpha", -0.5), site.integer("cubic_exclude", 0)
-    size = site.spread("size", 2, 1)
-    result = _resized(
-        site, x, size, method, coordinates,
+    method = site.choice("method", tuple(_METHODS), "linear")
+    return _scaled(
+        site, method, _coordinates(site),
         rounding=rounding, cubic_alpha=alpha, cubic_exclude=exclude,
     )  # fmt: skip
+
+
+def _resize(site: Site) -> Result:
+    """What `image.resize2d` was before TVM 0.8. In 0.6 it was told whether corners are aligned."""
+    site.ignore("bicubic_alpha", "bicubic_exclude")
+    rounding = site.choice("rounding_method", ("", "round", "floor", "ceil"), "")
+    method = site.choice("method", ("bilinear", "nearest_neighbor"), "bilinear")
+    if "align_corners" in site.attributes or site.version.startswith(("0.5", "0.6")):
+        coordinates = "align_corners" if site.flag("align_corners", True) else "asymmetric"
+    else:
+        coordinates = _coordinates(site)
+    return _scaled(site, method, coordinates, rounding=rounding)
+
+
+def _coordinates(site: Site) -> str:
+    modes = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")
+    return site.choice("coordinate_transformation_mode", modes, "half_pixel")
+
+
+def _scaled(site: Site, method: str, coordinates: str, **options: Any) -> relax.Expr:
+    """The image in the size, the layout and the data type that are asked for."""
+    site.expect(1)
+    layout = site.text("layout", "NCHW")
+    x = site.permuted(site.tensor(0), layout, "NCHW")
+    size = site.spread("size", 2, 1, least=1)
+    result = _resized(site, x, size, method, coordinates, **options)
     dtype = site.dtype("out_dtype")
     if dtype and dtype != dtype_name(result):
         result = site.emit(relax.op.astype(result, dtype))
@@ -95,4 +115,5 @@ RULES: dict[str, Rule] = {
     "nn.upsampling": _upsampling,
     "nn.upsampling3d": _upsampling3d,
     "image.resize2d": _resize2d,
+    "image.resize": _resize,
 }

@@ -37,10 +37,10 @@ def _pool(kind: str, dims: int) -> Rule:
         ) else {}  # fmt: skip
         result = _WINDOWS[kind, dims](
             data,
-            pool_size=site.spread("pool_size", dims, 1),
-            strides=site.spread("strides", dims, 1),
+            pool_size=site.spread("pool_size", dims, 1, least=1),
+            strides=site.spread("strides", dims, 1, least=1),
             padding=paddings(site, dims),
-            dilation=site.spread("dilation", dims, 1),
+            dilation=site.spread("dilation", dims, 1, least=1),
             ceil_mode=site.flag("ceil_mode", False),
             layout=_LAYOUTS[dims],
             **options,
@@ -73,6 +73,8 @@ def _adaptive(kind: str, dims: int) -> Rule:
         size = list(size) * dims if len(size) == 1 else list(size)
         if len(size) != dims:
             raise site.error(f"output_size={size}, expected {dims} numbers")
+        if min(size) < 1:
+            raise site.error(f"output_size={size}, expected 1 or more")
         if size == given:
             result = data
         elif all(n % m == 0 for n, m in zip(given, size, strict=True)):

@@ -216,6 +216,17 @@ def _sequence_mask(site: Site) -> Result:
     return site.emit(relax.op.where(within, x, scalar(site.number("mask_value", 0.0), x)))
 
 
+def _reverse_sequence(site: Site) -> Result:
+    """Of each sequence as many values as its length says, back to front."""
+    site.expect(2)
+    rank, shape = site.rank(), site.shape()
+    axis = site.axis(site.integer("seq_axis", 1), rank, "seq_axis")
+    batch = site.axis(site.integer("batch_axis", 0), rank, "batch_axis")
+    if site.shape(1) != [shape[batch]] or "int" not in dtype_name(site.tensor(1)):
+        raise site.error(f"lengths {site.shape(1)}, expected {shape[batch]} whole numbers")
+    return site.te(topi.reverse_sequence, site.tensor(0), site.tensor(1), axis, batch)
+
+
 RULES: dict[str, Rule] = {
     "take": _take,
     "gather": _gather,
@@ -228,4 +239,5 @@ RULES: dict[str, Rule] = {
     "cumsum": _cumsum,
     "trilu": _trilu,
     "sequence_mask": _sequence_mask,
+    "reverse_sequence": _reverse_sequence,
 }

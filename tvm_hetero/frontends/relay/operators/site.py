@@ -199,13 +199,15 @@ class Site:
             raise self.error(f"attribute '{name}' is {printable(found, 60)}, expected numbers")
         return [int(v) for v in values]
 
-    def spread(self, name: str, count: int, default: int) -> list[int]:
+    def spread(self, name: str, count: int, default: int, least: int | None = None) -> list[int]:
         """One number for each of `count` dimensions; a single one holds for all."""
         values = self.ints(name, (default,) * count) or (default,) * count
         if len(values) == 1:
             values = list(values) * count
         if len(values) != count:
             raise self.error(f"attribute '{name}' has {len(values)} numbers, expected {count}")
+        if least is not None and min(values) < least:
+            raise self.error(f"{name}={list(values)}, expected {least} or more")
         return list(values)
 
     def bounded(self, count: int, what: str, most: int = LARGEST_CONSTANT) -> int:

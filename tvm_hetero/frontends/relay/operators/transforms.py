@@ -112,6 +112,7 @@ def _split(site: Site) -> Result:
         cuts = list(range(0, extent + 1, extent // asked))
     else:
         cuts = [0, *(site.ints("indices_or_sections") or []), extent]
+        site.bounded(len(cuts) - 1, "the number of parts", _MOST_PARTS)
     return [_slice(site, site.tensor(0), axis, a, b) for a, b in itertools.pairwise(cuts)]
 
 
