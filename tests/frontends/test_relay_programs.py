@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import tvm
@@ -234,6 +236,39 @@ def test_annotations_that_are_respected_pin() -> None:
     with build(pinned.module).executor("partition") as executor:
         (output,) = executor.run({"x": x})
     np.testing.assert_allclose(output.numpy(), run(annotated(), {"x": x})[0], rtol=1e-4, atol=1e-4)
+
+
+CPU = "virtual_device=VirtualDevice(device_type=1, virtual_device_id=1)"
+UNHEEDED = {
+    f"exp(on_device(negative(%x), {CPU}, constrain_result=True, constrain_body=False))": (
+        "constrain_result", 0),
+    f"exp(on_device(negative(%x), {CPU}, constrain_result=True))": ("constrain_result", 1),
+    f"exp(on_device(negative(%x), {CPU}, constrain_body=False))": ("on_device", 0),
+    f"exp(device_copy(negative(%x), src_{CPU}, dst_{CPU}))": ("the target of device_copy", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", UNHEEDED)
+def test_what_is_said_of_those_who_read_a_value_is_a_warning(body: str) -> None:
+    what, wishes = UNHEEDED[body]
+    with pytest.warns(UserWarning, match=rf"line 3.*{what}.*not taken over"):
+        module = relay.frontend.from_text(program("  " + body))
+    attrs = module["main"].attrs
+    assert (str(attrs[WISHES]).count("[1, 1]") if WISHES in attrs else 0) == wishes
+
+
+def test_devices_of_parameters_are_a_warning() -> None:
+    kind = "Tensor[(1, 4), float32]"
+    text = program("  exp(%x)", f"%x {{{CPU}}}: {kind}")
+    with pytest.warns(UserWarning, match="main: virtual_device of 'x'.*not taken over"):
+        module = relay.frontend.from_text(text)
+    assert WISHES not in module["main"].attrs
+
+
+def test_other_annotations_are_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        annotated()
 
 
 def test_a_wish_for_what_is_not_there() -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.names import identifier, printable
+from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.relay.emit import ELSEWHERE, Emitter
 from tvm_hetero.frontends.relay.flatten import ANNOTATIONS, Flat, Step, flatten
 from tvm_hetero.frontends.relay.free import expressions
-from tvm_hetero.frontends.relay.importer import by_name, relax_type
+from tvm_hetero.frontends.relay.importer import by_name, identifiers, relax_type
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.program import (
     Call,
@@ -94,15 +94,13 @@ def _problems(program: Program, limits: Limits) -> list[str]:
         return [str(error)]
     builder = relax.BlockBuilder()
     emitter = Emitter(builder, flat, program.version)
-    taken: list[str] = []
-    for each in flat.inputs:
-        taken.append(identifier(each.var.name, taken))
     try:
         by_name(flat.inputs)
         kinds = [relax_type(each.var) for each in flat.inputs]
     except ModelError as error:
         return [str(error)]
-    variables = [relax.Var(n, kind) for n, kind in zip(taken, kinds, strict=True)]
+    names = identifiers(each.var.name for each in flat.inputs)
+    variables = [relax.Var(n, kind) for n, kind in zip(names, kinds, strict=True)]
     emitter.bind({}, dict(zip(flat.inputs, variables, strict=True)))
     with builder.function("main", variables):
         with builder.dataflow():
@@ -128,6 +126,11 @@ def _emitted(emitter: Emitter, flat: Flat) -> list[str]:
             stand_in = _stand_in(step)
             if stand_in is not None:
                 emitter.known[id(step)] = stand_in
+    for claim in flat.claims:
+        try:
+            emitter.compare(claim)
+        except ModelError as error:
+            problems[str(error)] = None
     return list(problems)
 
 

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any
 
 from tvm import relax
 
 from tvm_hetero.errors import HeteroError, ModelError
 from tvm_hetero.frontends.onnx.names import printable
-from tvm_hetero.frontends.relay.flatten import Closure, Flat, Input, Item, Pack, Step, Value, leaves
+from tvm_hetero.frontends.relay.flatten import (
+    Claim,
+    Closure,
+    Flat,
+    Input,
+    Item,
+    Pack,
+    Step,
+    Value,
+    leaves,
+)
 from tvm_hetero.frontends.relay.from_graph import MOST_ELEMENTS
 from tvm_hetero.frontends.relay.operators.site import Rule, Site, constant, dtype_name, shape_of
-from tvm_hetero.frontends.relay.program import Constant, Device, TensorType, TupleType, Type
+from tvm_hetero.frontends.relay.program import (
+    Constant,
+    Device,
+    FunctionType,
+    TensorType,
+    TupleType,
+    Type,
+)
 from tvm_hetero.frontends.relay.table import TABLE
 
 ELSEWHERE = "; 'tvm-hetero relay-check' lists all that are not"
@@ -48,6 +65,8 @@ class Emitter:
             _rule(step)
         for step in self.flat.steps:
             self.emit(step)
+        for claim in self.flat.claims:
+            self.compare(claim)
         outputs = [each for value in leaves(self.flat.output) for each in self._outputs(value)]
         if not outputs:
             raise ModelError("the program returns an empty tuple; expected tensors")
@@ -67,6 +86,38 @@ class Emitter:
     def emit(self, step: Step) -> None:
         """Emit one operator."""
         self.known[id(step)] = self._step(step)
+
+    def compare(self, claim: Claim) -> None:
+        """Refuse what the file says of a value's type if the value is of another.
+
+        (Outputs that are not computed here, and of operators that are not, have no type.)
+        """
+        made, said = self._kind(claim.value), claim.type
+        if isinstance(made, list):
+            if not isinstance(said, TupleType) or len(said.fields) != len(made):
+                raise claim.error(f"a tuple of {len(made)}")
+            pairs = list(zip(made, said.fields, strict=True))
+        else:
+            pairs = [(made, said)]
+        for kind, each in pairs:
+            if kind is None or each is None:
+                continue
+            if not (isinstance(each, TensorType) and each.holds(kind)):
+                raise claim.error(kind)
+
+    def _kind(self, value: Value) -> TensorType | list[TensorType | None] | None:
+        """The type of what was made of a value, or types; None where nothing was."""
+        if isinstance(value, Constant):
+            return TensorType(value.value.shape, str(value.value.dtype))
+        if isinstance(value, Item):
+            made = self._kind(value.step)
+            fields = made if isinstance(made, list) else [made]
+            return fields[value.index] if 0 <= value.index < len(fields) else None
+        found = self.known.get(id(value))
+        if not isinstance(found, list):
+            return None if found is None else _made(found)
+        count = _outputs(value, found) if isinstance(value, Step) else len(found)
+        return [*map(_made, found), *[None] * (count - len(found))]
 
     def ready(self, step: Step) -> bool:
         """Whether everything that an operator reads has been emitted."""
@@ -153,16 +204,35 @@ def _check(result: relax.Expr | list[relax.Expr], step: Step) -> None:
         elements = math.prod(shape_of(each))
         if elements > MOST_ELEMENTS:
             raise ModelError(f"{step.where}: {step.operator} makes {elements} values")
+    _check_type(result, step)
+
+
+def _check_type(result: relax.Expr | list[relax.Expr], step: Step) -> None:
     if isinstance(step.type, TensorType if isinstance(result, list) else TupleType):
         raise ModelError(
             f"{step.where}: the file says that {step.operator} makes {step.type}: damaged"
         )
     if isinstance(result, list):
-        declared = step.type.fields if isinstance(step.type, TupleType) else ()
-        for each, kind in zip(result, declared, strict=False):
+        if not isinstance(step.type, TupleType):
+            return
+        if len(step.type.fields) != _outputs(step, result):
+            raise ModelError(
+                f"{step.where}: the file says that {step.operator} makes a tuple of "
+                f"{len(step.type.fields)}, but it makes {_outputs(step, result)}: damaged"
+            )
+        for each, kind in zip(result, step.type.fields, strict=False):
             _compare(each, kind, step.where, step.operator)
     else:
         _compare(result, step.type, step.where, step.operator)
+
+
+# How many outputs operators have of which not all are computed here.
+_OUTPUTS = {"nn.dropout": 2}
+
+
+def _outputs(step: Step, made: Sized) -> int:
+    """How many outputs an operator has, of which these were made."""
+    return _OUTPUTS.get(step.operator, len(made))
 
 
 def _check_returned(outputs: list[relax.Expr], declared: Type) -> None:
@@ -184,14 +254,15 @@ def _check_returned(outputs: list[relax.Expr], declared: Type) -> None:
 
 
 def _compare(made: relax.Expr, declared: Type | None, where: str, what: str) -> None:
-    if not isinstance(declared, TensorType):
+    if not isinstance(declared, TensorType | TupleType | FunctionType):
         return
-    shape, dtype = shape_of(made), dtype_name(made)
-    fits = len(shape) == len(declared.shape) and all(
-        d is None or n == d for n, d in zip(shape, declared.shape, strict=True)
-    )
-    if not fits or (declared.dtype and dtype != declared.dtype):
+    kind = _made(made)
+    if not isinstance(declared, TensorType) or not declared.holds(kind):
         raise ModelError(
             f"{where}: the file says that {what} makes {declared}, but its operands "
-            f"make {TensorType(tuple(shape), dtype)}: the file is damaged"
+            f"make {kind}: the file is damaged"
         )
+
+
+def _made(expr: relax.Expr) -> TensorType:
+    return TensorType(tuple(shape_of(expr)), dtype_name(expr))

@@ -40,6 +40,7 @@ _FLOATS = frozenset({"FloatImm", "runtime.BoxFloat", "float"})
 # What a call may carry that says nothing about what it computes.
 _NOTES = frozenset({"IncompleteType", "SourceMap", "Span", "SequentialSpan", "SourceName"})
 MOST_ELEMENTS = 2**40
+_MOST_FIELDS = 50
 _CONTROL = {
     "relay.If": "if",
     "relay.Match": "match",
@@ -85,6 +86,7 @@ class _Reader:
         self.sizes: dict[int, int] = {}
         self.arrays: dict[int, Constant] = {}
         self.open: set[int] = set()
+        self.listed = 0
         self.makers: dict[str, Callable[[Node], Walk]] = {
             "relay.Var": self._var,
             "relay.Call": self._call,
@@ -129,8 +131,10 @@ class _Reader:
 
     # ------------------------------------------------------------------ any node
 
-    def value(self, node: Node) -> Walk:
-        """Make a node's object: an expression, a type, a list, a number, a text or None."""
+    def value(self, node: Node) -> Any:
+        """A node's object : an expression, a type, a list, a number, a text or None; or the walk
+        that makes it (`run` takes either).
+        """
         if node.index in self.made:
             return self.made[node.index]
         if node.index in self.open:
@@ -138,11 +142,16 @@ class _Reader:
                 f"{self.name}: {node} contains itself: no Relay program goes in circles; the "
                 "file is damaged"
             )
-        self.open.add(node.index)
         maker = self.makers.get(node.type)
-        made = self._leaf(node) if maker is None else (yield maker(node))
+        if maker is not None:
+            return self._making(node, maker(node))
+        made = self.made[node.index] = self._leaf(node)
+        return made
+
+    def _making(self, node: Node, walk: Walk) -> Walk:
+        self.open.add(node.index)
+        made = self.made[node.index] = yield from walk
         self.open.discard(node.index)
-        self.made[node.index] = made
         return made
 
     def _leaf(self, node: Node) -> Any:
@@ -177,7 +186,7 @@ class _Reader:
     def _hint(self, node: Node) -> str:
         return self.graph.plain_text(node.fields.get("name_hint", node.fields.get("name", "")))
 
-    def _field(self, node: Node, name: str) -> Walk:
+    def _field(self, node: Node, name: str) -> Any:
         return self.value(self.graph.target(node, name))
 
     # ------------------------------------------------------------------ expressions
@@ -185,9 +194,15 @@ class _Reader:
     def _var(self, node: Node) -> Walk:
         identity = self.graph.target(node, "vid")
         kind = yield self._field(node, "_checked_type_")
-        kind = kind or (yield self._field(node, "type_annotation"))
+        noted = yield self._field(node, "type_annotation")
+        if isinstance(kind, TensorType) and isinstance(noted, TensorType) and not noted.holds(kind):
+            name = printable(self._hint(identity))
+            raise ModelError(
+                f"{self.name}: {node}: the file says that variable '{name}' is {noted} and that it "
+                f"is {kind}: the file is damaged"
+            )
         device = yield self._field(node, "virtual_device_")
-        return Var(self._hint(identity), kind, device)
+        return Var(self._hint(identity), kind or noted, device)
 
     def _constant(self, node: Node) -> Constant:
         text = node.fields.get("data", "")
@@ -239,7 +254,14 @@ class _Reader:
         target = self.graph.target(node, name)
         if target.type not in ("Array", ""):
             raise ModelError(f"{self.name}: {node}: its {name} are no list; the file is damaged")
-        return list((yield self.value(target)) or ())
+        found = list((yield self.value(target)) or ())
+        self.listed += len(found)  # thousands of calls may each name the same long list
+        if self.listed > 2 * self.limits.nodes:
+            raise ModelError(
+                f"{self.name}: {node}: its {name} are {len(found)} more of over "
+                f"{2 * self.limits.nodes} arguments and fields; damaged"
+            )
+        return found
 
     # ------------------------------------------------------------------ types and attributes
 
@@ -271,8 +293,10 @@ class _Reader:
     def _array(self, node: Node) -> Walk:
         found: list[Any] = []
         for index in node.data:
-            value = yield self.value(self.graph.node(index, node))
-            found.append(value)
+            if index in self.made:
+                found.append(self.made[index])
+            else:
+                found.append((yield self.value(self.graph.node(index, node))))
         self._grown(node, node.data)
         return tuple(found)
 
@@ -298,6 +322,11 @@ class _Reader:
             return {}
         if not is_attributes(node.type):
             return {"attributes": Unsupported(node.type, str(node))}
+        if len(node.fields) > _MOST_FIELDS:
+            raise ModelError(
+                f"{self.name}: {node} has {len(node.fields)} fields; no operator has more than "
+                f"{_MOST_FIELDS}"
+            )
         if "__dict__" in node.fields:
             return (yield self._field(node, "__dict__")) or {}
         found = {}
@@ -305,7 +334,7 @@ class _Reader:
             found[name] = yield self._attribute(node, name, text)
         return found
 
-    def _attribute(self, node: Node, name: str, text: str) -> Walk:
+    def _attribute(self, node: Node, name: str, text: str) -> Any:
         kind = kind_of(node.type, name)
         if kind == "n":  # an object where there is a number under it
             known = text.isdecimal() and len(text) < 10 and int(text) < len(self.graph.raw)
@@ -317,7 +346,7 @@ class _Reader:
             return _number(text, float, node)
         if kind == "s":
             return self.graph.plain_text(text)
-        return text if kind in "d?" else (yield self._field(node, name))
+        return text if kind in "d?" else self._field(node, name)
 
 
 def tensor_type(

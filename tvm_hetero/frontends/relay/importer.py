@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import tvm
@@ -24,6 +26,9 @@ from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.program import Program, TensorType, Var
 from tvm_hetero.frontends.relay.read import parse, read
 from tvm_hetero.passes.pins import WISHES, wishes_text
+
+# Names that an unknown one is compared with: a millisecond goes to some dozens.
+_MOST_COMPARED = 2000
 
 Params = Mapping[str, Any] | str | os.PathLike[str] | bytes
 
@@ -88,15 +93,15 @@ def import_program(
 ) -> tvm.IRModule:
     """Return the Relax module of a program."""
     flat = flatten(program, limits)
+    if flat.unheeded:
+        warnings.warn(_unheeded(flat.unheeded), stacklevel=3)
     values = _values(params, [i.var for i in flat.inputs], limits)
     builder = relax.BlockBuilder()
     emitter = Emitter(builder, flat, program.version)
     inputs = [i for i in by_name(flat.inputs) if i.var.name not in values]
-    taken: list[str] = []
-    for each in inputs:
-        taken.append(identifier(each.var.name, taken))
     variables = [
-        relax.Var(unique, relax_type(each.var)) for unique, each in zip(taken, inputs, strict=True)
+        relax.Var(unique, relax_type(each.var))
+        for unique, each in zip(identifiers(i.var.name for i in inputs), inputs, strict=True)
     ]
     named = {i.var.name: variable for i, variable in zip(inputs, variables, strict=True)}
     emitter.bind(values, {i: named[i.var.name] for i in flat.inputs if i.var.name in named})
@@ -122,6 +127,31 @@ def import_program(
         attributes[WISHES] = wishes_text(wanted)
     module["main"] = module["main"].with_attrs(attributes)
     return module
+
+
+def _unheeded(places: list[str]) -> str:
+    """The warning that devices are named for those who read a value, not for who makes it."""
+    listed = "; ".join(printable(place, 200) for place in places[:3])
+    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+    return (
+        f"the program names devices for operators that read a value ({listed}{more}), which are "
+        "not taken over: annotate what is to run there itself, on_device(x, device)"
+    )
+
+
+def identifiers(names: Iterable[str]) -> list[str]:
+    """An identifier for each name, no two alike, as `identifier` makes them one by one."""
+    counts: dict[str, int] = {}
+    used: dict[str, None] = {}
+    for name in names:
+        base = result = identifier(name)
+        count = counts.get(base, 0)
+        while result in used:
+            count += 1
+            result = f"{base}_{count}"
+        counts[base] = count
+        used[result] = None
+    return list(used)
 
 
 def by_name(inputs: list[Input]) -> list[Input]:
@@ -177,7 +207,8 @@ def _values(params: Params | None, inputs: list[Var], limits: Limits) -> dict[st
     for name, value in given.items():
         if name not in known:
             raise UsageError(
-                f"'{printable(name)}' is no parameter of the program; {nearest(name, known)}"
+                f"'{printable(name)}' is no parameter of the program; "
+                f"{nearest(name, islice(known, _MOST_COMPARED))}"
             )
         found[name] = _checked(known[name], value)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.names import printable
@@ -29,8 +29,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """One word: its kind (a group of the pattern, ``type`` or ``end``), and where it stands."""
 
     kind: str
@@ -65,7 +64,7 @@ def tokens(source: Source, limits: Limits = DEFAULT_LIMITS) -> list[Token]:
         A character that no program has, an open comment, or too many words.
     """
     found: list[Token] = []
-    at, text, comments = 0, source.text, 0
+    at, text, uncounted = 0, source.text, 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
@@ -73,23 +72,26 @@ def tokens(source: Source, limits: Limits = DEFAULT_LIMITS) -> list[Token]:
         kind = match.lastgroup or ""
         end = match.end()
         if kind == "comment":
-            end = _comment(source, at, found)
-            comments += 1
+            end, words = _comment(source, at, found)
+            uncounted += words
         elif kind == "suffix" or kind == "number":
             found.append(Token("number", match["number"], at, match["suffix"] or ""))
         elif kind == "width":
             found.append(Token("number", match["special"], at, match["width"]))
         elif kind != "space":
             found.append(Token(kind, match.group(), at))
-        if len(found) + comments > limits.tokens:
+        if len(found) + uncounted > limits.tokens:
             raise source.error(at, f"more than {limits.tokens} words and comments")
         at = end
     found.append(Token("end", "the end", len(text)))
     return found
 
 
-def _comment(source: Source, at: int, found: list[Token]) -> int:
-    """Skip a comment; one that gives a type becomes a word."""
+def _comment(source: Source, at: int, found: list[Token]) -> tuple[int, int]:
+    """Skip a comment; one that gives a type becomes a word. Returns where it ends and for how many
+    words it counts: a type is parsed too.
+    """
+    words = 1
     end = source.text.find("*/", at + 2)
     if end < 0:
         raise source.error(at, "a comment is not closed: the file is truncated")
@@ -97,4 +99,5 @@ def _comment(source: Source, at: int, found: list[Token]) -> int:
     if content.startswith("ty="):
         kind = content[3:].split(" span=")[0].strip()
         found.append(Token("type", kind, at))
-    return end + 2
+        words += kind.count(",") + kind.count("(")
+    return end + 2, words

@@ -26,6 +26,16 @@ class TensorType:
         dims = ", ".join("?" if d is None else str(d) for d in self.shape)
         return f"Tensor[({dims}), {self.dtype}]"
 
+    def holds(self, other: TensorType) -> bool:
+        """Whether a tensor of type `other` is of this type, whose dimensions may be open."""
+        return (
+            len(self.shape) == len(other.shape)
+            and all(
+                n is None or m in (None, n) for n, m in zip(self.shape, other.shape, strict=True)
+            )
+            and (not self.dtype or self.dtype == other.dtype)
+        )
+
     @property
     def elements(self) -> int:
         """The number of elements; 0 where a dimension is not known."""

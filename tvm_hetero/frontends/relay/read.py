@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.frontends.relay.collector import paused
 from tvm_hetero.frontends.relay.from_graph import program_of
 from tvm_hetero.frontends.relay.graph_file import is_graph, parse_graph
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits, read_file
@@ -45,6 +46,7 @@ def _is_content(text: str) -> bool:
     return is_graph(start) or len(text) > _LONGEST_PATH or any(c in text for c in "\n{")
 
 
+@paused()
 def parse(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program:
     """Return the program of a text in either form."""
     if is_graph(text):

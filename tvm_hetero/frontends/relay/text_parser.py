@@ -16,6 +16,7 @@ and in comments ``/* ty=... */``. The metadata is a saved graph (`graph_file`).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,9 @@ def parse_text(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program
         version, code = "0.6", " " * head.end() + code[head.end() :]
     source = Source(code, name)
     if mark:
-        graph = parse_graph(metadata, f"{name}: metadata", limits)
-        found, version = constants_of(graph, f"{name}: metadata", limits), graph.version or version
+        quarter = replace(limits, nodes=limits.nodes // 4, values=limits.values // 4)
+        graph = parse_graph(metadata, f"{name}: metadata", quarter)
+        found, version = constants_of(graph, f"{name}: metadata", quarter), graph.version or version
     parser = _Parser(source, tokens(source, limits), found, limits)
     functions = parser.program()
     version = version or ("0.8" if parser.newer else "")

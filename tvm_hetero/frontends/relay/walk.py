@@ -9,25 +9,33 @@ written as a generator, as if it called itself:
         return deepest + 1
 
     run(depth(root))
+
+What is known already may be yielded as it is and comes back at once: most of what a program
+refers to, it refers to again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from types import GeneratorType
 from typing import Any, TypeAlias
 
 Walk: TypeAlias = Generator[Any, Any, Any]
 
 
-def run(walk: Walk) -> Any:
-    """Run a walk to its end and return what it returns."""
+def run(walk: Walk | Any) -> Any:
+    """Run a walk to its end and return what it returns; what is no walk is returned."""
+    if type(walk) is not GeneratorType:
+        return walk
     stack, value = [walk], None
-    while True:
+    while stack:
         try:
-            stack.append(stack[-1].send(value))
-            value = None
+            value = stack[-1].send(value)
         except StopIteration as done:
             stack.pop()
             value = done.value
-            if not stack:
-                return value
+        else:
+            if type(value) is GeneratorType:
+                stack.append(value)
+                value = None
+    return value
