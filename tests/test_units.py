@@ -52,8 +52,23 @@ def test_rates_and_times() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["", "GiB", "8 gigs", "-1", -1, math.nan, math.inf, "1e999", 10**400, "1.2.3", True, None, [],
-     "1e999999999 kB", "1e99999999999999999999"],
+    [
+        "",
+        "GiB",
+        "8 gigs",
+        "-1",
+        -1,
+        math.nan,
+        math.inf,
+        "1e999",
+        10**400,
+        "1.2.3",
+        True,
+        None,
+        [],
+        "1e999999999 kB",
+        "1e99999999999999999999",
+    ],
 )
 def test_what_is_no_size(value: object) -> None:
     with pytest.raises(FormatError) as error:
@@ -75,8 +90,16 @@ def test_a_number_is_read_as_it_is_written(value: float) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0 s"), (1234, "1234 s"), (0.0123, "12.3 ms"), (5e-6, "5.00 us"), (3e-8, "30.0 ns"),
-     (0.9996, "1.00 s"), (0.9994, "999 ms"), (9.996, "10.0 s")],
+    [
+        (0, "0 s"),
+        (1234, "1234 s"),
+        (0.0123, "12.3 ms"),
+        (5e-6, "5.00 us"),
+        (3e-8, "30.0 ns"),
+        (0.9996, "1.00 s"),
+        (0.9994, "999 ms"),
+        (9.996, "10.0 s"),
+    ],
 )
 def test_seconds_for_people(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text

@@ -27,7 +27,7 @@ def _goals(document: Document) -> list[list[str]]:
         least = min(rows, key=lambda row: float(row["share"]))
         reached = f"{100 * least['share']:.0f} % ({least['case']}, {least['where']})"
         lines.append(
-            goal(f"one token's {name}: share of what the core copies, the least",
+            goal(f"one token's {name} ({document['target']}): share of what the core copies, least",
                  f"≥ {100 * SHARE_GOAL:.0f} %", reached, least["share"] >= SHARE_GOAL)
         )  # fmt: skip
     return lines
@@ -35,7 +35,7 @@ def _goals(document: Document) -> list[list[str]]:
 
 def _kernels(document: Document) -> str:
     sections = [
-        "## Kernels of a decoding step", "",
+        f"## Kernels of a decoding step ({document['target']})", "",
         "Bytes that a kernel must read from memory (weights with their scales, the rows of a "
         "cache), and how fast it reads them, beside what the core copies in turns with it, bytes "
         "read and written counted. Rows are sequences that are computed together, or tokens of a "
@@ -57,5 +57,8 @@ def _line(row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-GOALS: dict[str, Callable[[Document], list[list[str]]]] = {"decode_kernels": _goals}
-SECTIONS: dict[str, Callable[[Document], str]] = {"decode_kernels": _kernels}
+# How near a core comes to its memory hangs on the core: a file for each that was measured, the
+# second one written by the same command on another machine.
+_FILES = ("decode_kernels", "decode_kernels_znver4")
+GOALS: dict[str, Callable[[Document], list[list[str]]]] = dict.fromkeys(_FILES, _goals)
+SECTIONS: dict[str, Callable[[Document], str]] = dict.fromkeys(_FILES, _kernels)
