@@ -10,8 +10,11 @@ import pytest
 
 import tvm_hetero as th
 from tvm_hetero.check import check_schedule
+from tvm_hetero.cli.demo import _default
 from tvm_hetero.cli.main import main
 from tvm_hetero.cost_models.profiled import ProfiledCosts
+from tvm_hetero.report.measured import Comparison
+from tvm_hetero.report.statistics import summarize
 
 # What was measured while others disturbed it is not kept.
 pytestmark = pytest.mark.alone
@@ -66,3 +69,12 @@ def test_the_second_time_nothing_is_measured_or_solved_otherwise(folder, monkeyp
         for path in (folder, tmp_path)
     )
     assert first | {"seconds": 0} == second | {"seconds": 0}
+
+
+@pytest.mark.parametrize(("chosen", "explained"), [("partition", False), ("single", True)])
+def test_a_default_that_was_slower_this_time_is_explained(chosen, explained):
+    seconds = {"partition": 0.021, "single": 0.027}
+    measured = {name: summarize([value]) for name, value in seconds.items()}
+    text = _default(chosen, Comparison(measured))
+    assert text.startswith(f"by default net.hetero runs: {chosen}")
+    assert ("decide anew" in text) == explained

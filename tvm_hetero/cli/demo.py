@@ -180,6 +180,18 @@ def _fastest(schedule: Schedule, comparison: Comparison) -> str:
     )
 
 
+def _default(chosen: str, comparison: Comparison) -> str:
+    """What the artifact runs; and why, where what was measured since says otherwise."""
+    text = f"by default net.hetero runs: {chosen}"
+    ours = {n: s.median for n, s in comparison.measured.items() if n in ("partition", "single")}
+    if chosen == min(ours, key=ours.__getitem__):
+        return text
+    return (
+        f"{text}, which was quicker when that was decided (step 'Decide by measuring'): other "
+        "programs, or other machines on this host, disturb; run it again to decide anew"
+    )
+
+
 def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: Path) -> None:
     """The report on the terminal: plan, predicted beside measured, verdict, files."""
     from tvm_hetero.report.measured import statistics_table, verdict
@@ -197,6 +209,6 @@ def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: 
         steps.say(f"{text}; {TOLERANCE:g} is allowed", "green" if right else "red")
     text, tone = verdict(schedule, comparison.measured)
     steps.say("\n" + text, {"good": "green", "bad": "yellow"}.get(tone), bold=True)
-    steps.say(f"by default net.hetero runs: {default_variant(folder / 'net.hetero')}")
+    steps.say(_default(default_variant(folder / "net.hetero"), comparison))
     for name in ("platform.yaml", "net.hetero", "report.html", "trace.json"):
         steps.say(f"wrote {folder / name}")
