@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 
 import pytest
 
+from tests.frontends.relay_pace import promptly
 from tests.frontends.test_relay_files import Saved
 from tests.frontends.test_relay_printed import HEAD, TYPE, main
 from tvm_hetero import relay
@@ -130,14 +130,10 @@ WORST: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("case", WORST)
-def test_the_worst_file_is_refused_within_a_second(case: str) -> None:
+def test_the_worst_file_is_refused_promptly(case: str) -> None:
     text = WORST[case]()
-    started = time.perf_counter()
-    with pytest.raises(ModelError):
+    with promptly(), pytest.raises(ModelError):
         relay.frontend.from_json(text)
-    took = time.perf_counter() - started
-    print(f"{case}: {took:.2f} s")
-    assert took < 1
 
 
 def test_many_parameters_are_named_in_linear_time() -> None:
@@ -147,20 +143,17 @@ def test_many_parameters_are_named_in_linear_time() -> None:
         one_by_one.append(identifier(name, one_by_one))
     assert identifiers(names[:400]) == one_by_one
     assert len(set(identifiers(names))) == len(names)
-    started = time.perf_counter()
-    identifiers("/" * (1 + i % 50) for i in range(30_000))
-    assert time.perf_counter() - started < 1
+    with promptly():
+        identifiers("/" * (1 + i % 50) for i in range(30_000))
 
 
-def test_an_unknown_name_among_many_is_an_error_within_a_second() -> None:
+def test_an_unknown_name_among_many_is_an_error_promptly() -> None:
     g = Saved()
     kind = g.type(2, 4)
     params = [g.var(f"parameter_{i}", kind) for i in range(15_000)]
     text = g.text(g.function(params, params[0]))
-    started = time.perf_counter()
-    with pytest.raises(UsageError, match="is no parameter"):
+    with promptly(), pytest.raises(UsageError, match="is no parameter"):
         relay.frontend.from_json(text, {"parametre_14999": 0.0})
-    assert time.perf_counter() - started < 1
 
 
 def test_a_program_of_thousands_of_calls_is_within_the_limits() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
 
 from tests.frontends.relay_cases import normal, run
+from tests.frontends.relay_pace import promptly
 from tests.frontends.test_relay_files import Saved
 from tvm_hetero import relay
 from tvm_hetero.errors import ModelError
@@ -176,10 +176,8 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_small_files_that_would_grow(case: str) -> None:
     text = HOSTILE[case]()
-    started = time.perf_counter()
-    with pytest.raises(ModelError):
+    with promptly(), pytest.raises(ModelError):
         relay.frontend.from_json(text)
-    assert time.perf_counter() - started < 1
 
 
 def test_an_array_that_many_constants_share_is_read_once() -> None:
