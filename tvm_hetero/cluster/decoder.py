@@ -26,7 +26,7 @@ from tvm_hetero.cluster.flow import put_elements, take_elements
 from tvm_hetero.cluster.parts import Parts, cut_by_node
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, homes, sharing, without
 from tvm_hetero.cluster.runner import Model, Runner
-from tvm_hetero.errors import NodeLost, RunError, UsageError
+from tvm_hetero.errors import NodeLost, UsageError
 from tvm_hetero.generation.generate import Generates
 from tvm_hetero.runtime.decoder_folder import PREFILL, STEP, DecoderFacts, read_facts
 
@@ -79,7 +79,7 @@ class ClusterDecoder(Generates, Closes):
         self, group: int, tokens: Sequence[int], positions: Sequence[int]
     ) -> Future[np.ndarray[Any, Any]]:
         """Put a token into each slot of a group; the logits [batch, vocabulary]."""
-        self._check_rows(tokens, positions)
+        self.check_rows(tokens, positions)
         model = self._models[0]
         lanes = model.parts.lanes
         shape = (self.batch, 1) if self.batch > 1 else (1,)
@@ -100,7 +100,7 @@ class ClusterDecoder(Generates, Closes):
             raise UsageError("this decoder has no prefill (chunk 1): use steps")
         if not 0 < len(tokens) <= self.chunk:
             raise UsageError(f"got {len(tokens)} tokens, expected 1 to {self.chunk} (the chunk)")
-        self._check_rows(tokens, [position + len(tokens) - 1])
+        self.check_rows(tokens, [position + len(tokens) - 1])
         padded = np.zeros(self.chunk, np.int32)
         padded[: len(tokens)] = tokens
         last = np.array([len(tokens) - 1], np.int32)
@@ -125,8 +125,7 @@ class ClusterDecoder(Generates, Closes):
         RunError
             If it is closed.
         """
-        if self.closed:
-            raise RunError("the decoder is closed: make a new one")
+        self.require_open()
         if again:
             self._runner.give_up("the model is placed anew")
         while self._runner.loss is not None:
@@ -172,17 +171,6 @@ class ClusterDecoder(Generates, Closes):
             own = cut_by_node(shared.module, shared.problem, shared.schedule)
             models.append(Model(f"prefill{number}", own, self._networks[1], slots=lane.elements))
         return models
-
-    def _check_rows(self, tokens: Sequence[int], positions: Sequence[int]) -> None:
-        """Kernels clamp what is out of range, which would be a silent wrong answer."""
-        for token in tokens:
-            if not 0 <= token < self.vocabulary:
-                raise UsageError(f"there is no token {token}; expected 0 to {self.vocabulary - 1}")
-        for position in positions:
-            if not 0 <= position < self.length:
-                raise UsageError(
-                    f"there is no row {position} in the caches; expected 0 to {self.length - 1}"
-                )
 
 
 def load_placed(path: str | os.PathLike[str]) -> tuple[DecoderFacts, Placed, Placed | None]:

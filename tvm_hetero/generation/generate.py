@@ -158,6 +158,34 @@ class Generates:
         requests = self._requests(prompts, max_new_tokens, sampling, stop)
         return _stream(self, requests)
 
+    def require_open(self: Any) -> None:
+        """Refuse to go on when it is closed.
+
+        Raises
+        ------
+        RunError
+            If it is.
+        """
+        if self.closed:
+            raise RunError("the decoder is closed: make a new one")
+
+    def check_rows(self: Any, tokens: Sequence[int], positions: Sequence[int]) -> None:
+        """Refuse what is out of range: kernels clamp it, which would be a silent wrong answer.
+
+        Raises
+        ------
+        UsageError
+            If there is no such token, or no such row in the caches.
+        """
+        for token in tokens:
+            if not 0 <= token < self.vocabulary:
+                raise UsageError(f"there is no token {token}; expected 0 to {self.vocabulary - 1}")
+        for position in positions:
+            if not 0 <= position < self.length:
+                raise UsageError(
+                    f"there is no row {position} in the caches; expected 0 to {self.length - 1}"
+                )
+
     def _requests(
         self: Any,
         prompts: Iterable[Iterable[int]],
@@ -165,8 +193,7 @@ class Generates:
         sampling: Sampling,
         stop: Iterable[int] | None,
     ) -> list[Request]:
-        if self.closed:
-            raise RunError("the decoder is closed: make a new one")
+        self.require_open()
         ends = getattr(self, "stop", ()) if stop is None else stop
         return make_requests(self, prompts, max_new_tokens, sampling=sampling, stop=ends)
 

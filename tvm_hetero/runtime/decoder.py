@@ -99,7 +99,7 @@ class Decoder(Generates, Closes):
             raise UsageError("this decoder has no prefill (chunk 1): use steps")
         if not 0 < len(tokens) <= self.chunk:
             raise UsageError(f"got {len(tokens)} tokens, expected 1 to {self.chunk} (the chunk)")
-        self._check_rows(tokens, [position + len(tokens) - 1])
+        self.check_rows(tokens, [position + len(tokens) - 1])
         padded = np.zeros(self.chunk, np.int32)
         padded[: len(tokens)] = tokens
         values = {
@@ -112,7 +112,7 @@ class Decoder(Generates, Closes):
 
     def step(self, group: int, tokens: Sequence[int], positions: Sequence[int]) -> Logits:
         """Put a token into each slot of a group; the logits [batch, vocabulary]."""
-        self._check_rows(tokens, positions)
+        self.check_rows(tokens, positions)
         values = {
             "token": np.array(tokens, np.int32),
             "position": np.array(positions, np.int32),
@@ -129,17 +129,6 @@ class Decoder(Generates, Closes):
         self.steps.close()
         if self.prefills is not None:
             self.prefills.close()
-
-    def _check_rows(self, tokens: Sequence[int], positions: Sequence[int]) -> None:
-        """Kernels clamp what is out of range, which would be a silent wrong answer."""
-        for token in tokens:
-            if not 0 <= token < self.vocabulary:
-                raise UsageError(f"there is no token {token}; expected 0 to {self.vocabulary - 1}")
-        for position in positions:
-            if not 0 <= position < self.length:
-                raise UsageError(
-                    f"there is no row {position} in the caches; expected 0 to {self.length - 1}"
-                )
 
     def _check(self) -> None:
         """Refuse executors that are not those of the facts.
