@@ -17,9 +17,9 @@ measured to take. So plans are compared here by what devices pay,
 
 and by the largest paid(d). What is handed over waits for a period or more, and S + 2 batches, each
 with tensors of its own, take turns (`src/stages.h`); the share of these that the caches cannot hold
-takes the link's cold bandwidth. (SqueezeNet in batches of 16 on a big and a little core: a plan of
-seven stages that hands over 67 MB took 93 ms where 79 were predicted, two plain stages 89 of 86,
-whole elements 91 of 86.) The candidates are the solver's plan and two of a plain form:
+takes the link's cold bandwidth. (SqueezeNet in batches of 16 on a big and a little core took 97 ms
+a batch where the rules say 79: `python -m benchmarks.big_little`.) The candidates are the solver's
+plan and two of a plain form:
 
 whole elements   every element of a batch on one device alone (`elements`): no hand-over at all
 stages           contiguous stages along one order (`linear_dp`): few hand-overs
