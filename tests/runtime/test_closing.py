@@ -172,6 +172,35 @@ def test_the_interpreter_ends_with_requests_in_every_state(
     assert run_python(code) == "end\n"
 
 
+def test_the_interpreter_ends_with_threads_that_do_not_give_up(
+    executable: Executable, tmp_path: Path
+) -> None:
+    executable.save(tmp_path / "net.hetero")
+    code = f"""
+        import logging
+        import tvm_hetero
+        sys.setswitchinterval(1e-6)
+        logging.disable()
+        executors = [tvm_hetero.load({str(tmp_path / "net.hetero")!r}) for _ in range(12)]
+        inputs = executors[0].random_inputs()
+        def work(busy):
+            while True:
+                try:
+                    busy.run(inputs)
+                except Exception:
+                    pass
+        def submit(busy):
+            busy.submit(inputs).add_done_callback(lambda _: submit(busy))
+        for executor in executors:
+            threading.Thread(target=work, args=(executor,), daemon=True).start()
+            submit(executor)
+        time.sleep(0.03)
+        print("end")
+        """
+    for _ in range(3):
+        assert run_python(code) == "end\n"
+
+
 def test_a_fork_is_refused_and_takes_nothing_from_its_parent(free: Executor) -> None:
     pending = free.submit(x=vector(1))
     assert result(pending.result(WAIT)) == 3

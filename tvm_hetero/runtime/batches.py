@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.errors import ArtifactError
+from tvm_hetero.runtime.native_calls import waited_for
 from tvm_hetero.runtime.tensors import as_array, stacked
 
 Shape = tuple[int, ...]
@@ -97,6 +98,7 @@ def join_outputs(stacks: Sequence[Stack], merged: bool, outputs: Sequence[Any]) 
     return [join_batch([outputs[row] for row in stack.rows], merged) for stack in stacks]
 
 
+@waited_for
 def join_batch(parts: Sequence[Any], merged: bool) -> Any:
     """One new tensor in main memory from the elements of an output.
 

@@ -34,6 +34,7 @@ from tvm_hetero.runtime.inputs import identifier as identifier
 from tvm_hetero.runtime.loading import check_processor, set_constants, set_libraries
 from tvm_hetero.runtime.measured import Inputs as Inputs
 from tvm_hetero.runtime.measured import Measured
+from tvm_hetero.runtime.native_calls import waited_for
 from tvm_hetero.runtime.pending import Completions, Pending
 from tvm_hetero.runtime.spans import KernelTime as KernelTime
 from tvm_hetero.runtime.spans import TracedStep as TracedStep
@@ -78,6 +79,7 @@ class Executor(Measured, Closes):
     variant : which plan of the executable runs.
     """
 
+    @waited_for
     def __init__(self, executable: Executable, variant: str | None = None) -> None:
         self.variant = variant or executable.default
         if self.variant not in executable.variants:
@@ -103,6 +105,7 @@ class Executor(Measured, Closes):
         weakref.finalize(self, self._native.close).atexit = False
         weakref.finalize(self, self._boards.close).atexit = False
 
+    @waited_for
     def run(
         self,
         inputs: Inputs | None = None,
@@ -242,6 +245,7 @@ class Executor(Measured, Closes):
             "load that where it is needed"
         )
 
+    @waited_for
     def _request(self, inputs: Any, state: State | None, copy: bool = False) -> Request:
         request = self._reader.read(inputs, copy)
         self._state_rows.place(request.tensors, state)

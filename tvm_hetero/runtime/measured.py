@@ -17,6 +17,7 @@ import numpy as np
 from tvm_hetero.problem import Problem
 from tvm_hetero.runtime import native, spans
 from tvm_hetero.runtime.inputs import InputReader, random_values
+from tvm_hetero.runtime.native_calls import waited_for
 from tvm_hetero.runtime.spans import KernelTime, TracedStep
 from tvm_hetero.runtime.state import State, StateRows
 from tvm_hetero.runtime.stream import steady_seconds
@@ -74,6 +75,7 @@ class Measured:
             self.plan, self.problem, self._native.trace(), self._native.waits()
         )
 
+    @waited_for
     def set_inputs(self, values: Inputs) -> None:
         """Set the inputs of `benchmark` and `throughput` (see `run`), until the next call.
 
@@ -87,6 +89,7 @@ class Measured:
         for i, tensor in enumerate(tensors):
             self._native.set_input(i, tensor)
 
+    @waited_for
     def new_state(self) -> State:
         """A set of the model's states, for all elements of a batch; it begins with zeros.
 

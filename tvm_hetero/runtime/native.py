@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunError
-from tvm_hetero.runtime.native_calls import EXECUTORS, call
+from tvm_hetero.runtime.native_calls import EXECUTORS, call, call_for_list
 from tvm_hetero.runtime.plan import native_plan
 
 if TYPE_CHECKING:
@@ -124,6 +124,9 @@ class NativeExecutor:
 
     def _do(self, name: str, *arguments: Any) -> Any:
         return call(self._functions[name], *arguments)
+
+    def _list(self, name: str, *arguments: Any) -> list[Any]:
+        return call_for_list(self._functions[name], *arguments)
 
     # ------------------------------------------------------------------------ set once
 
@@ -239,7 +242,7 @@ class NativeExecutor:
         concurrent.futures.CancelledError
             If it was cancelled.
         """
-        return list(self._do("take", request))
+        return self._list("take", request)
 
     def cancel(self, request: int) -> bool:
         """End a request at once; what is running of it is not waited for, the rest is skipped.
@@ -296,7 +299,7 @@ class NativeExecutor:
 
     def run_repeated(self, count: int) -> list[float]:
         """Run the plan ``count`` times in a row, timed in C++; returns the seconds of each run."""
-        return [float(seconds) for seconds in self._do("run_repeated", count)]
+        return [float(seconds) for seconds in self._list("run_repeated", count)]
 
     def run_stream(self, count: int) -> list[float]:
         """Run ``count`` batches, `frames` of them in flight, on the inputs that are set.
@@ -311,7 +314,7 @@ class NativeExecutor:
         RunError
             As in `run`.
         """
-        return [float(seconds) for seconds in self._do("run_stream", count)]
+        return [float(seconds) for seconds in self._list("run_stream", count)]
 
     def get_output(self, which: int | str) -> Tensor:
         """Output of the last run, given by its index or name.
@@ -332,7 +335,7 @@ class NativeExecutor:
             Pairs of seconds since the start of the batch's first step; NaN for a step that was
             skipped. After `run_stream`: of a batch in the middle of it.
         """
-        times = [float(seconds) for seconds in self._do("trace")]
+        times = [float(seconds) for seconds in self._list("trace")]
         return list(zip(times[::2], times[1::2], strict=True))
 
     def waits(self) -> list[float]:
@@ -340,21 +343,21 @@ class NativeExecutor:
 
         Of the same batch as `trace`; time without any request in flight does not count.
         """
-        return [float(seconds) for seconds in self._do("waits")]
+        return [float(seconds) for seconds in self._list("waits")]
 
     def kernel_times(self) -> list[float]:
         """Seconds of each call of each kernels step, in the plan's order, of the same batch.
 
         NaN for what was skipped, and for all if the batch was not profiled (`profile_kernels`).
         """
-        return [float(seconds) for seconds in self._do("kernel_times")]
+        return [float(seconds) for seconds in self._list("kernel_times")]
 
     def filled_slots(self) -> list[int]:
         """Slots made by steps that hold a tensor now: after a run, those of outputs alone.
 
         What requests in flight hold does not count.
         """
-        return [int(slot) for slot in self._do("filled_slots")]
+        return [int(slot) for slot in self._list("filled_slots")]
 
     def allocations(self) -> int:
         """How many tensors were allocated since those that the plan foresees were, at load."""
