@@ -95,16 +95,19 @@ def packed_constants(mod):
     return [a.value.numpy() for a in arguments if isinstance(a, GenericConst)]
 
 
-@pytest.mark.parametrize(("cores", "vectors"), [(1, 2), (2, 1)])
-def test_accumulators_of_a_parallel_loop_are_on_the_stack(cores, vectors):
+@pytest.mark.parametrize("count", [1, 8])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_parallel_loop_asks_ahead_only_with_accumulators_on_the_stack(cores, count):
     """8 rows by 2 vectors are 1 KiB, which TVM takes from a workspace (see `gemm`)."""
     target = tvm.target.Target({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": cores})
     weight = relax.const(random(3, 768, 50257))
     lowered = LowerToTasks([target])(model([(1, 768)], lambda x: relax.op.matmul(x, weight)))
     (kernel,) = kernels(lowered).values()
     weights = [i for i, p in enumerate(kernel.params) if math.prod(map(int, p.shape)) >= 1e7]
-    kernel = batched(kernel, 8, weights)
-    script = schedule_kernel(kernel, target).script()
-    assert "llvm.prefetch" in script and ("T.parallel" in script) == (cores > 1)
+    script = schedule_kernel(batched(kernel, count, weights) if count > 1 else kernel, target)
+    script = script.script()
+    assert ("T.parallel" in script) == (cores > 1)
     unrolled = re.findall(r"for \w+_init in T.unroll\(T.int64\((\d+)\)\)", script)
-    assert unrolled == ["8", str(vectors)]
+    lanes = 16 * math.prod(int(extent) for extent in unrolled)
+    assert ("llvm.prefetch" in script) == (cores == 1 or 4 * lanes < 1024)
+    assert (4 * lanes >= 1024) == (count == 8)

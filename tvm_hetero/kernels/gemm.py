@@ -44,12 +44,6 @@ _GRAINS = 4
 _PACKED_TOGETHER = 16
 # Bytes between neighbours from which on many share a set of the first-level cache.
 _COLLIDING = 2048
-# In the function of a parallel loop LLVM cannot see that prefetched weights and accumulators in a
-# workspace (`STACK`) lie apart, and stores all of them at each prefetch. So accumulators stay on
-# the stack there (8 x 768 x 3072 on one core of two, Zen 4: 493 us, and 326 as a tile of 1 x 8);
-# where no tile is as small as that, some steps have their prefetches together (16 x 768 x 768:
-# 220 us; for 8 steps at a time 96, on one core for each step 85).
-_STEPS_TOGETHER = 8
 # Cycles of work that are worth waking another core for (about 15 us, five times what a fork and a
 # join cost, `parallel`; set by hand, not swept), and values of the left side whose packing is.
 WORTH_SHARING = 60_000
@@ -69,7 +63,7 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
         return False
     left, right = find_role(sch, LEFT), find_role(sch, RIGHT)
     last = join_epilogue(sch, acc)
-    tile = _plan(sch, acc, last, unit, cores if right is None else 1)
+    tile = _plan(sch, acc, last, unit)
     if left is not None:
         pack_left(sch, left, tile.rows, cores)
     _split_blocks(sch, acc, tile.vectors * unit.lanes)
@@ -86,23 +80,38 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     sch.decompose_reduction(acc, k)
     store_tile(sch, last, at, tile, unit)
     if right is None and _weights(sch, acc) > unit.l2 // 2:
-        read = _index_of_right(sch, acc)
-        if passes == 1:
-            _prefetch_right(sch, acc, read, k, tile, unit, cores)
-        elif cores == 1:  # else loops over blocks are joined with others
-            prefetch_next_block(sch, acc, k, read, axis=1)
+        _ask_ahead(sch, acc, k, tile, passes, unit, cores)
     return True
 
 
-def _plan(
-    sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, unit: VectorUnit, cores: int
-) -> ProductTile:
+def _ask_ahead(
+    sch: s_tir.Schedule,
+    acc: SBlockRV,
+    k: LoopRV,
+    tile: ProductTile,
+    passes: int,
+    unit: VectorUnit,
+    cores: int,
+) -> None:
+    """Ask for weights in time: of the steps to come, or of the next block.
+
+    Not where accumulators are in a workspace (`STACK`) and the loop is parallel: in the function
+    that TVM makes of it LLVM cannot see that they and the weights lie apart, and stores all of them
+    each time that weights are asked for.
+    """
+    read = _index_of_right(sch, acc)
+    each = _bytes(sch.get(acc).reads[read].source)
+    if passes == 1 and (cores == 1 or tile_bytes(tile.vectors, tile.rows, unit) < STACK):
+        prefetch(sch, k, acc, read, tile.vectors * unit.lanes * each)
+    elif passes > 1 and cores == 1:  # on several, loops over blocks are joined with others
+        prefetch_next_block(sch, acc, k, read, axis=1)
+
+
+def _plan(sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, unit: VectorUnit) -> ProductTile:
     _, _, points, block, depth = (extent_of(sch, loop) for loop in sch.get_loops(acc))
     _, rows, columns = (int(v.dom.extent) for v in sch.get(last).iter_vars)
     extents = Extents(rows, columns, depth, _bytes(_right_of(sch, acc).source))
     tile = product_tile(block, points, extents, unit)
-    if cores > 1 and tile is not None and tile.rows == points and _weights(sch, acc) > unit.l2 // 2:
-        tile = product_tile(block, points, extents, unit, on_stack=True) or tile
     if tile is None:
         raise ValueError(f"no register tile of {unit.lanes} lanes divides this product")
     if columns <= tile.vectors * unit.lanes < block:
@@ -247,29 +256,6 @@ def store_tile(
     if extent_of(sch, inner) == width and columns % width == 0:
         _, lanes = sch.split(inner, [None, unit.lanes])
         sch.vectorize(lanes)
-
-
-def _prefetch_right(
-    sch: s_tir.Schedule,
-    acc: SBlockRV,
-    read: int,
-    k: LoopRV,
-    tile: ProductTile,
-    unit: VectorUnit,
-    cores: int,
-) -> None:
-    """Where one tile of rows reads every weight once, ask for the weights in time."""
-    source = sch.get(acc).reads[read].source
-    each = _bytes(source)
-    stored = cores > 1 and tile_bytes(tile.vectors, tile.rows, unit) >= STACK
-    most = _STEPS_TOGETHER if stored else 1
-    steps = max(d for d in range(1, most + 1) if extent_of(sch, k) % d == 0)
-    outer, inner = sch.split(k, [None, steps])
-    run = tile.vectors * unit.lanes * each
-    if int(source.shape[-1]) * each == run:
-        prefetch(sch, outer, acc, read, run * steps)
-    else:
-        prefetch(sch, outer, acc, read, run, inner)
 
 
 def _right_of(sch: s_tir.Schedule, acc: SBlockRV) -> Any:

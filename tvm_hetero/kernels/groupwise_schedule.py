@@ -66,7 +66,7 @@ def schedule_groupwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> boo
     sch.decompose_reduction(acc, q)
     sch.set_scope(partial, 0, "local")
     store_tile(sch, last, at, tile, unit)
-    if points == tile.rows:
+    if points == tile.rows and cores == 1:  # else accumulators are stored each time: see `gemm`
         _ask_ahead(sch, partial, steps, unit)
     return True
 

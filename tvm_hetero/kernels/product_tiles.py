@@ -82,13 +82,8 @@ class ProductLayout:
 
 
 @lru_cache(maxsize=65536)
-def product_tile(
-    block: int, points: int, extents: Extents, unit: VectorUnit, *, on_stack: bool = False
-) -> ProductTile | None:
-    """The cheapest tile that divides ``block`` columns and ``points`` rows, None without one.
-
-    ``on_stack``: of those whose accumulators TVM puts on the stack.
-    """
+def product_tile(block: int, points: int, extents: Extents, unit: VectorUnit) -> ProductTile | None:
+    """The cheapest tile that divides ``block`` columns and ``points`` rows, None without one."""
     if block % unit.lanes:
         return None
     tiles = [
@@ -97,7 +92,6 @@ def product_tile(
         for t in range(1, min(points, unit.registers) + 1)
         if block // unit.lanes % v == 0
         and points % t == 0
-        and (not on_stack or tile_bytes(v, t, unit) < STACK)
         and (t <= _ROWS or points <= _MOST_POINTS_IN_A_PANEL)
         and (
             v * t + v + t <= unit.registers + unit.folded
