@@ -46,8 +46,9 @@ if TYPE_CHECKING:
     from tvm_hetero.cost_models.protocol import Kernel
 
 SIZES = (2, 4, 8)
-# Fewer stay in a core's second level cache from one element to the next.
-LEAST_WEIGHTS = 1 << 20
+# Fewer stay in the first caches from one element to the next, and take little time in all. More may
+# stay in the second one, but codes of few bits are made floats once for all elements.
+LEAST_WEIGHTS = 1 << 18
 SHARE = 0.1
 MARGIN = 0.02
 EXACT = 16
