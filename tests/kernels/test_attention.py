@@ -141,6 +141,14 @@ def test_shared_keys_and_turned_heads():
     check(Sizes(2, 1, 16, 20, rotary=8, scale=0.7), [3, 19])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_long_rows_of_several_queries(dtype):
+    targets = [AVX512, AVX2]
+    tolerance = 2e-5 if dtype == "float32" else 0.02
+    check(Sizes(4, 1, 128, 50, dtype=dtype), [0, 17, 49], targets, tolerance)
+    check(Sizes(8, 1, 128, 50, dtype=dtype), [49], targets, tolerance)
+
+
 def test_a_chunk_and_its_padding():
     check(Sizes(2, 2, 16, 24, rows=7, rotary=16), [0, 10, 17, 20, 23])
 

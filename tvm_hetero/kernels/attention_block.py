@@ -29,11 +29,12 @@ _BLOCK = 16
 # Bytes of values that stay in the first cache.
 _NEAR = 1 << 14
 # Share of the registers that hold sums of values; of one token's, over long rows of float32, where
-# LLVM moves more of them to and from the stack than the memory leaves time for.
+# LLVM moves more of them to and from the stack than the memory leaves time for. But all of them
+# where that holds the sums of all queries of a token: then each row is read once, in one stream.
 _SUMS, _SUMS_OF_LONG_ROWS = 0.5, 0.25
 _LONG = 512  # bytes
-# Registers for each query that reads a key together with others.
-_KEYS = 16
+# Registers for each query that reads a key together with others: of a chunk, and of one token.
+_KEYS, _KEYS_OF_ONE = 16, 8
 # Keys whose products are folded to one vector before the next ones are read.
 _TOGETHER = 4
 
@@ -58,6 +59,8 @@ class Sizes:
         Queries whose sums of values are in registers at once.
     stretch
         Rows of values that pass meanwhile.
+    ahead
+        Rows that are asked for before they are needed; 0 for none.
     """
 
     lanes: int
@@ -67,6 +70,7 @@ class Sizes:
     few: int
     together: int
     stretch: int
+    ahead: int
 
 
 @dataclass(frozen=True)
@@ -110,13 +114,39 @@ def sizes_of(a: Attention, unit: VectorUnit) -> Sizes:
     """How the work is divided for a vector unit."""
     lanes = math.gcd(a.size, unit.lanes)
     block = min(a.rows * a.group, _BLOCK)
-    long = a.rows == 1 and a.dtype == "float32" and 4 * a.size >= _LONG
-    share = _SUMS_OF_LONG_ROWS if long else _SUMS
-    most = max(1, int(share * unit.registers) // (a.size // lanes))
-    together, few = _divisor(block, most), _divisor(block, unit.registers // _KEYS)
+    together = _together(a, unit, block, a.size // lanes)
+    few = _divisor(block, unit.registers // (_KEYS if a.rows > 1 else _KEYS_OF_ONE))
     rows = a.length if together == block else max(1, _NEAR // (4 * a.size))
     keys = min(_TOGETHER, lanes)
-    return Sizes(lanes, keys, unit.lanes, block, few, together, min(rows, a.length))
+    stretch = min(rows, a.length)
+    return Sizes(lanes, keys, unit.lanes, block, few, together, stretch, _ahead(a, unit))
+
+
+def _together(a: Attention, unit: VectorUnit, block: int, vectors: int) -> int:
+    """Queries whose sums, so many vectors each, are in registers at once."""
+    if a.rows == 1 and block * vectors <= unit.registers:
+        return block
+    long = a.rows == 1 and a.dtype == "float32" and row_bytes(a) >= _LONG
+    share = _SUMS_OF_LONG_ROWS if long else _SUMS
+    return _divisor(block, max(1, int(share * unit.registers) // vectors))
+
+
+def _ahead(a: Attention, unit: VectorUnit) -> int:
+    """Rows to ask for ahead.
+
+    A core whose prefetcher follows needs that only where rows are used faster than they come:
+    without a conversion, and by few queries.
+    """
+    quick = a.dtype == "float32" and (a.group == 1 or row_bytes(a) >= _LONG)
+    if unit.follows and a.rows == 1 and not quick:
+        return 0
+    distance = DISTANCE if a.rows > 1 or a.group == 1 else DISTANCE // 2
+    return -(-distance // row_bytes(a))
+
+
+def row_bytes(a: Attention) -> int:
+    """Bytes of a row of a cache."""
+    return a.size * int(tvm_ffi.dtype(a.dtype).bits) // 8
 
 
 def scratch_for(a: Attention, sizes: Sizes) -> Scratch:
@@ -168,15 +198,8 @@ class Block:
 
         Few lines at a time: a core has so many misses under way and no more.
         """
-        lines = range(0, self.a.size, LINE * self.a.size // self._row_bytes)
+        if not self.sizes.ahead:
+            return []
+        lines = range(0, self.a.size, LINE * self.a.size // row_bytes(self.a))
         each = -(-len(lines) // parts)
         return [ask(cache, [self.g, row, (part * each + i) * lines.step]) for i in range(each)]
-
-    @property
-    def ahead(self) -> int:
-        """Rows of a cache that are asked for before they are needed."""
-        return -(-DISTANCE // self._row_bytes)
-
-    @property
-    def _row_bytes(self) -> int:
-        return self.a.size * int(tvm_ffi.dtype(self.a.dtype).bits) // 8

@@ -67,7 +67,7 @@ def _products(
     a, sizes = block.a, block.sizes
     row = t if a.length % sizes.along == 0 else tirx.min(t, whole(a.length - 1))
     parts = sizes.block // sizes.few
-    statements = block.ask(block.tensors.keys, t + block.ahead, p, parts)
+    statements = block.ask(block.tensors.keys, t + sizes.ahead, p, parts)
     places = [ramp(whole(j), sizes.lanes) for j in range(0, a.size, sizes.lanes)]
     keys = []
     for at in places:

@@ -59,7 +59,7 @@ def _part(block: Block, start: Expr, rows: Expr, p: Expr) -> list[tirx.Stmt]:
 def _row(block: Block, t: Expr, n: Expr, p: Expr) -> list[tirx.Stmt]:
     """A row of values times the powers of a few queries."""
     lanes, parts = block.sizes.lanes, block.sizes.block // block.sizes.together
-    ahead = block.sizes.stretch if parts > 1 else block.ahead
+    ahead = block.sizes.stretch if parts > 1 else block.sizes.ahead
     statements = block.ask(block.tensors.values, t + ahead, p, parts)
     for j in range(0, block.a.size, lanes):
         at = ramp(whole(j), lanes)

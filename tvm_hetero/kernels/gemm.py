@@ -99,6 +99,8 @@ def _ask_ahead(
     that TVM makes of it LLVM cannot see that they and the weights lie apart, and stores all of them
     each time that weights are asked for.
     """
+    if tile.rows * passes == 1 and unit.follows:
+        return
     read = _index_of_right(sch, acc)
     each = _bytes(sch.get(acc).reads[read].source)
     if passes == 1 and (cores == 1 or tile_bytes(tile.vectors, tile.rows, unit) < STACK):

@@ -66,7 +66,9 @@ def schedule_groupwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> boo
     sch.decompose_reduction(acc, q)
     sch.set_scope(partial, 0, "local")
     store_tile(sch, last, at, tile, unit)
-    if points == tile.rows and cores == 1:  # else accumulators are stored each time: see `gemm`
+    follows = points == 1 and unit.follows
+    # On several cores all accumulators were stored each time: see `gemm`.
+    if points == tile.rows and cores == 1 and not follows:
         _ask_ahead(sch, partial, steps, unit)
     return True
 

@@ -15,7 +15,7 @@ the padding against the tiles (`tiling`), for all targets together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +51,9 @@ def packing_units(targets: Sequence[Target] | None) -> tuple[VectorUnit, ...]:
 
     Without CPU targets (none given, or GPUs alone) AVX-512 and AVX2 are assumed.
     """
-    found = {vector_unit(t) for t in targets or () if str(t.kind.name) == "llvm"}
+    cpus = [t for t in targets or () if str(t.kind.name) == "llvm"]
+    # How weights come is nothing to their layout: targets that differ in that alone are one.
+    found = {replace(vector_unit(t), follows=False) for t in cpus}
     if not found:
         return (AVX512, AVX2)
     return tuple(sorted(found, key=lambda unit: (-unit.bits, -unit.registers)))

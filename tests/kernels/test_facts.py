@@ -1,0 +1,85 @@
+"""Which facts a target has, and what asking ahead (`prefetch`) depends on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import tvm
+from tvm import relax
+
+from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, model, random
+from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.attention import attend, attention_of
+from tvm_hetero.kernels.attention_block import sizes_of
+from tvm_hetero.kernels.facts import vector_unit
+from tvm_hetero.kernels.groupwise import groupwise_dense, quantize
+from tvm_hetero.kernels.packing import packing_units
+from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+
+ZEN4 = tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "num-cores": 1})
+ZEN4_OF_AVX2 = tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "mattr": ["-avx512f"]})
+
+
+def test_a_known_cpu_has_its_own_facts_unless_its_features_are_changed():
+    assert [vector_unit(t).bits for t in (AVX512, AVX2, SSE)] == [512, 256, 128]
+    assert vector_unit(ZEN4) == replace(vector_unit(AVX512), follows=True)
+    assert vector_unit(ZEN4_OF_AVX2) == vector_unit(AVX2)
+
+
+def test_layouts_do_not_depend_on_how_weights_come():
+    assert packing_units([ZEN4, AVX2]) == packing_units([AVX512, AVX2])
+    assert packing_units([ZEN4, AVX512, ZEN4]) == packing_units([AVX512])
+
+
+def dense(rows):
+    weight = relax.const(random(0, 1024, 2048))
+    return model([(rows, 1024)], lambda x: relax.op.matmul(x, weight))
+
+
+def few_bits(rows):
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((rows, 1024), "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            out = bb.emit_output(groupwise_dense(bb, x, quantize(random(0, 1024, 2048), 8)))
+        bb.emit_func_output(out)
+    return bb.get()
+
+
+@pytest.mark.parametrize("make", [dense, few_bits])
+@pytest.mark.parametrize("rows", [1, 8])
+def test_one_row_is_not_asked_for_where_the_core_follows(make, rows):
+    (kernel,) = kernels(LowerToTasks([AVX512])(make(rows))).values()
+    asks = {t: "llvm.prefetch" in schedule_kernel(kernel, t).script() for t in (AVX512, ZEN4)}
+    assert asks == {AVX512: True, ZEN4: rows > 1}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "heads", "size", "ahead"),
+    [
+        ("float32", 8, 64, 32),  # 8 KiB of 256 bytes each
+        ("float32", 8, 128, 16),
+        ("float32", 32, 128, 8),  # 4 KiB: several queries read a row
+        ("float32", 32, 64, 0),
+        ("bfloat16", 8, 128, 0),
+        ("bfloat16", 32, 128, 0),
+    ],
+)
+def test_caches_are_asked_for_where_they_are_used_faster_than_they_come(dtype, heads, size, ahead):
+    a = attention_of(attend(heads, 8, size, 1000, dtype=dtype))
+    assert a is not None
+    assert sizes_of(a, vector_unit(ZEN4)).ahead == ahead
+    assert sizes_of(a, vector_unit(AVX512)).ahead > 0
+    script = schedule_kernel(attend(heads, 8, size, 1000, dtype=dtype), ZEN4).script()
+    assert ("llvm.prefetch" in script) == (ahead > 0)
+
+
+def test_all_queries_of_a_token_have_their_sums_in_registers_if_these_hold_them():
+    def sizes(heads, size, rows=1):
+        return sizes_of(attention_of(attend(heads, 8, size, 1000, rows=rows)), vector_unit(AVX512))
+
+    assert sizes(32, 128).together == sizes(32, 128).block == 4
+    assert sizes(32, 128).stretch == 1000  # one stream
+    assert sizes(64, 128).together < sizes(64, 128).block == 8
+    assert sizes(32, 128, rows=4).together < sizes(32, 128, rows=4).block == 16
