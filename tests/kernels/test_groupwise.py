@@ -43,9 +43,23 @@ def model(rows, weight):
     return bb.get()
 
 
+def product_alone(rows, weight):
+    """A product of so many rows."""
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((rows, weight.shape[0]), "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            out = bb.emit_output(groupwise_dense(bb, x, weight))
+        bb.emit_func_output(out)
+    return bb.get()
+
+
 def bound(x, dense):
-    """By how much float32 sums may be off: one unit in the last place for every summand."""
-    return x.shape[1] * 2.0**-24 * 4 * (np.abs(x) @ np.abs(dense) + 20)
+    """By how much sums may be off: one unit in the last place for every summand, and half a step of
+    the left side's whole numbers, of which the largest of each 8 values has no fewer than 15 bits.
+    """
+    steps = np.abs(x).max(axis=1, keepdims=True) * np.ones_like(x) / 32767
+    return x.shape[1] * 2.0**-24 * 4 * (np.abs(x) @ np.abs(dense) + 20) + steps @ np.abs(dense) / 2
 
 
 def check(rows, weight, targets=(AVX512, AVX2)):
@@ -91,7 +105,7 @@ def test_several_elements_read_the_codes_once(bits, rows):
     (kernel,) = kernels(LowerToTasks([AVX2])(model(rows, weight))).values()
     several = schedule_kernel(batched(kernel, 3, [1, 2, 3]), AVX2)
     assert rule_of(several) == "groupwise"
-    assert several.script().count("product_partial_update") == 1  # one nest for all
+    assert several.script().count('T.sblock("product")') == 1  # one nest for all
     inputs = [random(i, rows, 64) for i in range(3)]
     rests = [random(9 + i, rows, 130) for i in range(3)]
     shared = [weight.codes, weight.scales, random(4, 130)]
@@ -103,6 +117,58 @@ def test_several_elements_read_the_codes_once(bits, rows):
     for x, rest, out in zip(inputs, rests, tensors[-3:], strict=True):
         expected = np.maximum(x @ dense + shared[-1], 0) + rest
         assert np.all(np.abs(out.numpy() - expected) <= bound(x, dense))
+
+
+@pytest.mark.parametrize("target", [AVX512, AVX2, SSE])
+@pytest.mark.parametrize(("depth", "whole"), [(64, True), (40, False), (0, False)])
+def test_in_whole_numbers_where_a_group_is_whole_vectors(target, depth, whole):
+    """40 steps have groups of 8: too few for two vectors of more than 4 lanes."""
+    whole = whole or (depth > 0 and target is SSE)
+    weight = quantize(random(1, depth or 64, 64), 8)
+    (kernel,) = kernels(LowerToTasks([target])(model(1, weight))).values()
+    if not depth:
+        target = tvm.target.Target({"kind": "llvm", "mtriple": "riscv64-linux-gnu"})
+    script = schedule_kernel(kernel, target).script()
+    assert ("pmadd" in script or 'T.sblock("numbers")' in script) == whole
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_stays_none(bits, wrong):
+    """Rows without it are what they were."""
+    mod = scheduled(LowerToTasks([AVX2])(product_alone(3, quantize(random(1, 96, 40), bits))), AVX2)
+    x = random(0, 3, 96)
+    right = run(mod, AVX2, x)
+    x[1, 50] = wrong
+    got = run(mod, AVX2, x)
+    np.testing.assert_array_equal(got[[0, 2]], right[[0, 2]])
+    assert not np.isfinite(got[1]).any()
+
+
+def test_a_large_value_costs_nothing_outside_its_group():
+    """Nothing but what float32 loses of all other values beside it."""
+    weight = quantize(random(1, 96, 40), 8)
+    mod = scheduled(LowerToTasks([AVX2])(product_alone(1, weight)), AVX2)
+    dense, others = weight.dense().astype(np.float64), np.delete(np.arange(96), slice(32, 64))
+    large = random(0, 1, 96)
+    large[0, 50] = 1e4
+    alone = large.copy()
+    alone[0, others] = 0
+    got = run(mod, AVX2, large) - run(mod, AVX2, alone)
+    rest = large[:, others]
+    lost = np.abs(large @ dense).max() * 2.0**-22
+    assert lost < 0.1 * 1e4 / 32767  # half a step, if it were that of the whole row
+    assert np.all(np.abs(got - rest @ dense[others]) <= lost + bound(rest, dense[others]))
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-38, 1e-20, 1e30])
+def test_very_small_and_very_large_values(value):
+    weight = quantize(random(1, 64, 40), 8)
+    mod = scheduled(LowerToTasks([AVX2])(product_alone(1, weight)), AVX2)
+    x = random(0, 1, 64) * np.float32(value)
+    dense = weight.dense().astype(np.float64)
+    error = np.abs(run(mod, AVX2, x) - x @ dense)
+    assert np.all(error <= np.maximum(1e-4 * value, 1e-30) * np.abs(dense).sum())
 
 
 def test_cores_share_the_columns():

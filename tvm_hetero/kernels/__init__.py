@@ -27,7 +27,9 @@
     attention_cpu   its loops: scores, powers, values   attention_block   how they are divided
     attention_gpu   its threads                         folding   sums across lanes of many vectors
     groupwise   weights of 8 or 4 bits                  groupwise_groups  what a group shares
-    groupwise_schedule   their schedule                 statements        loops written by hand
+    groupwise_schedule   their schedule in floats       statements        loops written by hand
+    groupwise_whole      in whole numbers of 16 bits    groupwise_numbers the left side of that
+    groupwise_tile       its innermost loops
     math        exp, erf ... without library calls      parallel  loops shared among cores
     blocks      what a kernel's blocks read and write
     implementations   how a kernel says that it is not to be scheduled by its rule

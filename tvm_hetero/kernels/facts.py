@@ -17,6 +17,8 @@ a new line of `UNITS`.
                            since their loads fold into the multiply-adds (not where broadcasts do)
     follows                the core's own prefetcher keeps up with what is read as fast as the
                            memory brings it: asking for it ahead costs more than it gains
+    pairs                  LLVM's name for the instruction that multiplies pairs of 16 bits and adds
+                           the two products of each; none where there is no such
     l1, l2                 bytes of the caches of one core
 
 Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and
@@ -66,6 +68,8 @@ class VectorUnit:
         Operands of a tile that need no register of their own.
     follows
         Whether the core's own prefetcher keeps up with what is read at the memory's pace.
+    pairs
+        LLVM's intrinsic for products of 16 bits, added in pairs; empty without one.
     l1, l2
         Bytes of the first- and second-level cache.
     """
@@ -84,6 +88,7 @@ class VectorUnit:
     partial: bool = False
     folded: int = 3
     follows: bool = False
+    pairs: str = ""
     l1: int = 32 * _KIB
     l2: int = 512 * _KIB
 
@@ -97,19 +102,26 @@ class VectorUnit:
         return self.bits // bits
 
 
-AVX512 = VectorUnit(bits=512, registers=32, broadcasts=True, partial=True, l2=1024 * _KIB)
-AVX2 = VectorUnit(bits=256, registers=16)
+AVX512 = VectorUnit(
+    bits=512,
+    registers=32,
+    broadcasts=True,
+    partial=True,
+    pairs="llvm.x86.avx512.pmaddw.d.512",
+    l2=1024 * _KIB,
+)
+AVX2 = VectorUnit(bits=256, registers=16, pairs="llvm.x86.avx2.pmadd.wd")
 NEON = VectorUnit(bits=128, registers=32)
 # Without fused multiply-adds a product needs a register of its own: with 3 operands folded
 # 128 x 768 x 768 reached 32 GFLOP/s instead of 47, a 3x3 convolution 35 instead of 44.
-SSE = VectorUnit(bits=128, registers=16, folded=1, l2=256 * _KIB)
+SSE = VectorUnit(bits=128, registers=16, folded=1, pairs="llvm.x86.sse2.pmadd.wd", l2=256 * _KIB)
 
 # CPUs that are known better than by their features. `follows` was found on Zen 4 with the cases of
 # `benchmarks.decode_kernels`; on Zen 5 it was not tried.
 _CPUS: dict[str, VectorUnit] = {"znver4": replace(AVX512, follows=True)}
 # LLVM feature that a target must have -> its unit; the first that fits counts.
-UNITS: dict[str, VectorUnit] = {"avx512f": AVX512, "avx2": AVX2, "neon": NEON}
-_BASELINE = SSE
+UNITS: dict[str, VectorUnit] = {"avx512bw": AVX512, "avx2": AVX2, "neon": NEON, "sse2": SSE}
+_BASELINE = replace(SSE, pairs="")
 
 
 def vector_unit(target: Target) -> VectorUnit:

@@ -30,6 +30,9 @@ lower one then stands behind the point of 16 instead, and is 16.5 + code / 16. T
 it is taken off once for a group, times the values on the left. Such a sum is some times larger than
 what is wanted, and so is its rounding; that of the codes is far larger still.
 
+Where the target multiplies pairs of whole numbers of 16 bits, codes need not become floats at all:
+`groupwise_whole`.
+
 `groupwise_dense` builds one sum of all that; taking what a group shares out of it is the
 schedule's (`groupwise_groups`, `groupwise_schedule`).
 """

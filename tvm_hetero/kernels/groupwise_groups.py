@@ -63,7 +63,7 @@ def _three_sums(block: s_tir.SBlock) -> tuple[list[tirx.Stmt], list[tirx.Var]]:
     *spatial, k = block.iter_vars
     group = int(block.annotations[GROUP_ATTR])
     groups = int(k.dom.extent) // group
-    left, near, middle, scale = _factors(block)
+    left, near, middle, scale = factors(block)
     z, o, m, i = (int(v.dom.extent) for v in spatial)
     own = block.writes[0].source
     share = tensor_like([z, m, groups], own, "share")
@@ -98,7 +98,7 @@ def _three_sums(block: s_tir.SBlock) -> tuple[list[tirx.Stmt], list[tirx.Var]]:
     return sums, [share, partial]
 
 
-def _factors(block: s_tir.SBlock) -> tuple[Expr, Expr, Expr, Expr]:
+def factors(block: s_tir.SBlock) -> tuple[Expr, Expr, Expr, Expr]:
     """The left side, the float of a code, that of a code of zero, and the scale."""
     value = block.body.value
     if isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul):

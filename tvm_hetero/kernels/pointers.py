@@ -151,8 +151,11 @@ class _Rewrite:
     def _realize(self, node: s_tir.SBlockRealize) -> tirx.Stmt:
         block = node.block
         here = [v.var for v in block.iter_vars], list(node.iter_values)
-        nested = isinstance(block.body, tirx.For | tirx.SeqStmt | s_tir.SBlockRealize)
-        body = self.statement(block.body) if nested else self._leaf(block.body, here)
+        body = (
+            self.statement(block.body)
+            if _has_blocks(block.body)
+            else self._leaf(block.body, here)
+        )
         init = None if block.init is None else self._leaf(block.init, here)
         changed = s_tir.SBlock(
             block.iter_vars,
@@ -222,6 +225,12 @@ class _Rewrite:
         scope.views.append(_View(stacked, index, data, buffer))
         self.views.append(scope.views[-1])
         return buffer
+
+
+def _has_blocks(body: tirx.Stmt) -> bool:
+    found: list[s_tir.SBlock] = []
+    tvm_ffi.structural_walk(body, (s_tir.SBlock, found.append))
+    return bool(found)
 
 
 def _range_of(loop: tirx.For) -> tvm.ir.Range:

@@ -23,6 +23,7 @@ from .facts import VectorUnit, cores, vector_unit
 from .gpu import schedule_gpu
 from .groupwise_groups import grouped
 from .groupwise_schedule import schedule_groupwise
+from .groupwise_whole import in_whole_numbers, schedule_whole
 from .guard import guarded, guards_of
 from .implementations import (
     DEFAULT,
@@ -132,6 +133,8 @@ def _on_cpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
     attention = attention_of(func)
     if attention is not None:
         yield "attention", lambda: expand(_written(func, attention_on_cpu(attention, unit, count)))
+    whole = partial(in_whole_numbers, func, unit, count)
+    yield "groupwise", lambda: _apply(schedule_whole, whole(), unit, count)
     yield "groupwise", lambda: _apply(schedule_groupwise, grouped(func), unit, count)
     for name, rule in CPU_RULES.items():
         yield name, partial(_apply, rule, func, unit, count)
