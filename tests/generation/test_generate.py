@@ -72,6 +72,8 @@ def test_a_prompt_that_cannot_be_done_is_named_before_anything_runs(speaker):
         speaker.generate([[1], [99]], 5)
     with pytest.raises(UsageError, match=r"prompt 0: expected token ids, such as .* got 'text'"):
         speaker.generate(["text"], 5)
+    with pytest.raises(UsageError, match=r"expected a list of prompts, such as .* got 5"):
+        speaker.generate(5, 5)
     with pytest.raises(UsageError, match=r"prompt 0: expected token ids.* got 3"):
         speaker.generate([3], 5)
     with pytest.raises(UsageError, match=r"sampling 0\.5: expected a Sampling, such as Sampling\("):

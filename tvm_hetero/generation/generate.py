@@ -51,6 +51,10 @@ def make_requests(
         If it cannot do one of them, which is named.
     """
     ends = frozenset(_tokens(stop, "stop"))
+    if not isinstance(prompts, Iterable):
+        raise UsageError(
+            f"expected a list of prompts, such as [[1, 2, 3], [4]], got {prompts!r:.60}"
+        )
     requests = [
         Request(_tokens(prompt, f"prompt {i}"), max_new_tokens, sampling, ends)
         for i, prompt in enumerate(prompts)
