@@ -15,6 +15,7 @@ from tvm_hetero.kernels.attention_block import sizes_of
 from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.kernels.groupwise import groupwise_dense, quantize
 from tvm_hetero.kernels.packing import packing_units
+from tvm_hetero.kernels.prefetch import ALL, OUTER
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 ZEN4 = tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "num-cores": 1})
@@ -32,35 +33,38 @@ def test_layouts_do_not_depend_on_how_weights_come():
     assert packing_units([ZEN4, AVX512, ZEN4]) == packing_units([AVX512])
 
 
-def dense(rows):
-    weight = relax.const(random(0, 1024, 2048))
-    return model([(rows, 1024)], lambda x: relax.op.matmul(x, weight))
-
-
-def few_bits(rows):
+def few_bits(rows, group):
+    weight = quantize(random(0, 1024, 2048), 8, group)
     bb = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((rows, 1024), "float32"))
     with bb.function("main", [x]):
         with bb.dataflow():
-            out = bb.emit_output(groupwise_dense(bb, x, quantize(random(0, 1024, 2048), 8)))
+            out = bb.emit_output(groupwise_dense(bb, x, weight))
         bb.emit_func_output(out)
     return bb.get()
 
 
-@pytest.mark.parametrize(
-    ("make", "rows", "asked"),
-    [(dense, 1, False), (dense, 8, True), (few_bits, 1, False), (few_bits, 8, False)],
-)
-def test_weights_are_not_asked_for_where_the_core_follows(make, rows, asked):
-    (kernel,) = kernels(LowerToTasks([AVX512])(make(rows))).values()
+@pytest.mark.parametrize("rows", [1, 8])
+def test_one_row_is_not_asked_for_where_the_core_follows(rows):
+    weight = relax.const(random(0, 1024, 2048))
+    mod = model([(rows, 1024)], lambda x: relax.op.matmul(x, weight))
+    (kernel,) = kernels(LowerToTasks([AVX512])(mod)).values()
     asks = {t: "llvm.prefetch" in schedule_kernel(kernel, t).script() for t in (AVX512, ZEN4)}
-    assert asks == {AVX512: True, ZEN4: asked}
+    assert asks == {AVX512: True, ZEN4: rows > 1}
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+def test_codes_in_whole_numbers_are_not_asked_for(rows):
+    """The product in floats, of groups that are too small for whole numbers, asks."""
+    for group, asks in ((32, False), (16, True)):
+        (kernel,) = kernels(LowerToTasks([AVX512])(few_bits(rows, group))).values()
+        assert ("llvm.prefetch" in schedule_kernel(kernel, AVX512).script()) == asks
 
 
 @pytest.mark.parametrize(
     ("dtype", "heads", "size", "ahead"),
     [
-        ("float32", 8, 64, 32),  # 8 KiB of 256 bytes each
+        ("float32", 8, 64, 16),  # 4 KiB of 256 bytes each
         ("float32", 8, 128, 16),
         ("float32", 32, 128, 8),  # 4 KiB: several queries read a row
         ("float32", 32, 64, 0),
@@ -75,6 +79,7 @@ def test_caches_are_asked_for_where_they_are_used_faster_than_they_come(dtype, h
     assert sizes_of(a, vector_unit(AVX512)).ahead > 0
     script = schedule_kernel(attend(heads, 8, size, 1000, dtype=dtype), ZEN4).script()
     assert ("llvm.prefetch" in script) == (ahead > 0)
+    assert ahead == 0 or (f", 0, {OUTER if size == 64 else ALL}, 1)" in script)
 
 
 def test_all_queries_of_a_token_have_their_sums_in_registers_if_these_hold_them():

@@ -14,7 +14,6 @@ from tvm import tirx
 
 from .attention_parts import widened
 from .groupwise_numbers import WORD, Numbers
-from .prefetch import DISTANCE, LINE, ask
 from .product_tiles import ProductTile
 from .statements import bound, load, loop, ramp, spread, store, whole
 
@@ -42,7 +41,6 @@ class Main:
     block: int
     tile: ProductTile
     dot: str
-    asks: bool  # for codes, before they are needed
 
     @property
     def width(self) -> int:
@@ -123,10 +121,6 @@ def _word(
     """What the ``w``-th words of the columns add to the sums of their group."""
     numbers, lanes, (z, m) = main.numbers, main.numbers.lanes, row
     statements: list[tirx.Stmt] = []
-    if main.asks:
-        ahead = w + -(-DISTANCE // (4 * main.block))
-        lines = range(0, main.width, LINE // 4)
-        statements += [ask(main.codes, [o, ahead, column + at]) for at in lines]
     for v in range(0, main.width, lanes):
         word, bind = bound("word", load(main.codes, o, w, ramp(column + v, lanes)))
         statements.append(bind)

@@ -10,7 +10,8 @@ in 32 bits for 128 codes of 8.
     acc[m, n] += float(less[m, q] + sum of pairs[m, j] . codes[j, n]) * step[m, q] * scale[q, n]
 
 Loop order: parts of a block of columns, matrices, tiles of rows, groups, words of a group; of a
-tile of v vectors by t rows all sums are in registers.
+tile of v vectors by t rows all sums are in registers. Nothing is asked for ahead: in these loops
+that cost more than it gained, for any number of rows (Zen 4).
 
 `in_whole_numbers` writes the nests, and `groupwise_tile` what a tile does; `schedule_whole` shares
 the parts among cores and brings what was fused behind to each tile.
@@ -18,7 +19,6 @@ the parts among cores and brings what was fused behind to each tile.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _MOST_OF_A_GROUP = 128
 
 
-def in_whole_numbers(func: tirx.PrimFunc, unit: VectorUnit, cores: int) -> tirx.PrimFunc:
+def in_whole_numbers(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
     """The kernel in whole numbers, to be scheduled by `schedule_whole`.
 
     Raises
@@ -64,7 +64,7 @@ def in_whole_numbers(func: tirx.PrimFunc, unit: VectorUnit, cores: int) -> tirx.
     if len(at) != 1:
         raise ValueError("another family's kernel")
     product, stages = nests[at[0]], [n for n in nests if n.role == LEFT]
-    main, made = _sums_of(product, stages, unit, cores)
+    main, made = _sums_of(product, stages, unit)
     own = product.block.writes[0].source
     gone = {own, *(stage.block.writes[0].source for stage in stages)}
     statements = []
@@ -109,7 +109,7 @@ _CYCLES = "tvm_hetero.cycles"
 
 
 def _sums_of(
-    nest: Nest, stages: Sequence[Nest], unit: VectorUnit, cores: int
+    nest: Nest, stages: Sequence[Nest], unit: VectorUnit
 ) -> tuple[Main, list[tirx.Stmt]]:
     """The product, and the nests that compute it."""
     block = nest.block
@@ -124,9 +124,7 @@ def _sums_of(
     tile = tile_of(i, m, unit)
     width = tile.vectors * unit.lanes
     sums = tensor("sums", [z, o * (i // width), m, width])
-    asks = cores == 1 and tile.rows == m and not unit.follows
-    asks = asks and math.prod(int(e) for e in codes.shape) * 4 > unit.l2 // 2
-    main = Main(numbers, codes, scales, sums, i, tile, unit.pairs, asks)
+    main = Main(numbers, codes, scales, sums, i, tile, unit.pairs)
     stage = next((s for s in stages if s.block.writes[0].source.same_as(left.source)), None)
 
     def read(*place: Expr) -> TensorLoad:

@@ -133,7 +133,7 @@ def _on_cpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
     attention = attention_of(func)
     if attention is not None:
         yield "attention", lambda: expand(_written(func, attention_on_cpu(attention, unit, count)))
-    whole = partial(in_whole_numbers, func, unit, count)
+    whole = partial(in_whole_numbers, func, unit)
     yield "groupwise", lambda: _apply(schedule_whole, whole(), unit, count)
     yield "groupwise", lambda: _apply(schedule_groupwise, grouped(func), unit, count)
     for name, rule in CPU_RULES.items():
