@@ -48,6 +48,26 @@ def steady_table() -> str:
     return _table(heads, lines)
 
 
+def decoding_table() -> str:
+    """Decoders, tokens per second."""
+    heads = ["weights", "batch", "one core", "two devices", "predicted", "two devices / one core",
+             "best of PyTorch", "two devices / PyTorch"]  # fmt: skip
+    by_case: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
+    for row in _rows("decode"):
+        by_case.setdefault((row["weights"], row["batch"]), {})[row["side"]] = row
+    lines = []
+    for (weights, batch), sides in by_case.items():
+        one, two = sides["one core"]["tokens_s"], sides["two devices, three groups"]
+        peers = [row["tokens_s"] for side, row in sides.items() if side.startswith("PyTorch")]
+        both = two["tokens_s"]
+        beside = [f"{max(peers):.0f}", f"{both / max(peers):.1f}"] if peers else ["", ""]
+        lines.append([
+            weights, batch, f"{one:.0f}", f"{both:.0f}", f"{two['predicted_s']:.0f}",
+            f"{both / one:.2f}", *beside,
+        ])  # fmt: skip
+    return _table(heads, lines)
+
+
 _NAMES = {
     "threads": "our build, 2 threads",
     "ort_threads": "ONNX Runtime, 2 threads",
@@ -69,4 +89,4 @@ def _table(heads: list[str], lines: list[list[Any]]) -> str:
 
 
 if __name__ == "__main__":
-    print(latency_table(), steady_table(), sep="\n\n")
+    print(latency_table(), steady_table(), decoding_table(), sep="\n\n")

@@ -16,6 +16,7 @@ def test_the_readme_quotes_the_committed_results():
     text = README.read_text(encoding="utf-8")
     assert readme.latency_table() in text
     assert readme.steady_table() in text
+    assert readme.decoding_table() in text
 
 
 def test_kernels_small():

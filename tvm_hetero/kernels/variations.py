@@ -123,7 +123,8 @@ def _identity(func: tirx.PrimFunc | None) -> int | None:
 
 def _draws(unit: VectorUnit) -> Iterator[dict[str, float]]:
     """Facts that differ: each alone by each factor, then about half of them at once, for ever."""
-    factors = {field.name: _FACTORS.get(field.name, _ANY_FACT) for field in fields(unit)}
+    names = [f.name for f in fields(unit) if not isinstance(getattr(unit, f.name), str)]
+    factors = {name: _FACTORS.get(name, _ANY_FACT) for name in names}
     for name, choices in factors.items():
         for factor in choices:
             yield {name: _scaled(unit, name, factor)}
