@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 SIZES = (2, 4, 8)
 # Fewer stay in the first caches from one element to the next, and take little time in all. More may
 # stay in the second one, but codes of few bits are made floats once for all elements.
-LEAST_WEIGHTS = 1 << 18
+LEAST_WEIGHTS = 1 << 17
 SHARE = 0.1
 MARGIN = 0.02
 EXACT = 16

@@ -119,7 +119,7 @@ def test_fewer_elements_apart() -> None:
 
 def test_candidates_have_many_weights() -> None:
     platform = two_cpus()
-    mod = lowered(dense(512, 512, 96, 8), platform)
+    mod = lowered(dense(512, 512, 48, 8), platform)
     problem = unit_problem(mod, platform)
     sizes = {task.id: task.weight_bytes for task in problem.tasks}
     heavy = {task for task, nbytes in sizes.items() if nbytes >= LEAST_WEIGHTS}
