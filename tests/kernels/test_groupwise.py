@@ -23,7 +23,9 @@ from tests.kernels.helpers import (
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.batched import batched
+from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.kernels.groupwise import groupwise_dense, quantize
+from tvm_hetero.kernels.groupwise_tile import tile_of
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -223,3 +225,14 @@ def test_sides_must_fit():
     x = relax.Var("x", relax.TensorType((2, 32), "float32"))
     with pytest.raises(ModelError, match=r"\[2, 32\] and \[64, 8\]"):
         groupwise_dense(relax.BlockBuilder(), x, quantize(random(1, 64, 8), 8))
+
+
+@given(
+    rows=st.integers(1, 40),
+    block=st.sampled_from([16, 32, 64, 128]),
+    unit=st.sampled_from([vector_unit(t) for t in (AVX512, AVX2, SSE)]),
+)
+def test_a_tile_divides_the_product_and_its_sums_fit_the_registers(rows, block, unit):
+    tile = tile_of(block, rows, unit)
+    assert rows % tile.rows == 0 and block % (tile.vectors * unit.lanes) == 0
+    assert tile.rows * tile.vectors <= 0.75 * unit.registers

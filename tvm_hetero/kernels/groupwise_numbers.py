@@ -24,6 +24,7 @@ from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad
 from tvm.sym import Analyzer
 
+from .blocks import uses
 from .nests import INDEX, Nest, around, loop_over, point, range_of
 from .statements import bound, load, ramp, spread, store, tensor
 
@@ -131,15 +132,9 @@ def _row_of(
     node = left(z, m, k)
     *others, last = [analyzer.simplify(i) for i in node.indices]
     rest = analyzer.simplify(last - k)
-    if any(_uses(expr, k) for expr in (*others, rest)):
+    if any(uses(expr, k) for expr in (*others, rest)):
         raise ValueError("the values of a row do not stand side by side")
     return lambda at: (node.source, [*others, rest + at])
-
-
-def _uses(expr: Expr, var: tirx.Var) -> bool:
-    found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(expr, (tirx.Var, found.append))
-    return any(v.same_as(var) for v in found)
 
 
 def _body(

@@ -31,7 +31,7 @@ _CODE = 64
 
 
 @dataclass(frozen=True)
-class Main:
+class WholeProduct:
     """The product of a kernel: its place, its sides, how it is divided."""
 
     numbers: Numbers
@@ -70,7 +70,7 @@ def tile_of(block: int, rows: int, unit: VectorUnit) -> ProductTile:
 
 
 def group_of(
-    main: Main,
+    main: WholeProduct,
     row: Sequence[Expr],
     q: Expr,
     o: Expr,
@@ -116,7 +116,12 @@ def _together(words: int, each: int) -> int:
 
 
 def _word(
-    main: Main, row: Sequence[Expr], w: Expr, o: Expr, column: Expr, inside: Sequence[tirx.Var]
+    main: WholeProduct,
+    row: Sequence[Expr],
+    w: Expr,
+    o: Expr,
+    column: Expr,
+    inside: Sequence[tirx.Var],
 ) -> list[tirx.Stmt]:
     """What the ``w``-th words of the columns add to the sums of their group."""
     numbers, lanes, (z, m) = main.numbers, main.numbers.lanes, row

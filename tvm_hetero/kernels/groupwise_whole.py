@@ -33,7 +33,7 @@ from .gemm import WORTH_SHARING, join_epilogue, store_tile
 from .groupwise import GROUP_ATTR
 from .groupwise_groups import factors
 from .groupwise_numbers import WORD, numbers_of, rounding, source_of
-from .groupwise_tile import Main, group_of, tile_of
+from .groupwise_tile import WholeProduct, group_of, tile_of
 from .nests import INDEX, Nest, around, loop_over, nest_of, range_of
 from .product_tiles import ProductTile
 from .roles import LEFT, PRODUCT, find_role
@@ -110,7 +110,7 @@ _CYCLES = "tvm_hetero.cycles"
 
 def _sums_of(
     nest: Nest, stages: Sequence[Nest], unit: VectorUnit
-) -> tuple[Main, list[tirx.Stmt]]:
+) -> tuple[WholeProduct, list[tirx.Stmt]]:
     """The product, and the nests that compute it."""
     block = nest.block
     z, o, m, i, k = (int(v.dom.extent) for v in block.iter_vars)
@@ -124,7 +124,7 @@ def _sums_of(
     tile = tile_of(i, m, unit)
     width = tile.vectors * unit.lanes
     sums = tensor("sums", [z, o * (i // width), m, width])
-    main = Main(numbers, codes, scales, sums, i, tile, unit.pairs)
+    main = WholeProduct(numbers, codes, scales, sums, i, tile, unit.pairs)
     stage = next((s for s in stages if s.block.writes[0].source.same_as(left.source)), None)
 
     def read(*place: Expr) -> TensorLoad:
@@ -146,7 +146,7 @@ def _only(expr: Expr, dtype: str) -> tirx.Var:
     return only
 
 
-def _product(main: Main, blocks: int, annotations: dict[str, Any]) -> tirx.Stmt:
+def _product(main: WholeProduct, blocks: int, annotations: dict[str, Any]) -> tirx.Stmt:
     """The nest over parts of columns, matrices and tiles of rows."""
     numbers, t = main.numbers, main.tile.rows
     extents = (blocks * main.parts, numbers.matrices, numbers.rows // t)
@@ -172,9 +172,7 @@ def _product(main: Main, blocks: int, annotations: dict[str, Any]) -> tirx.Stmt:
         numbers.groups,
         lambda q: group_of(main, [z, at * t], q, o, column, inside, over),
     )
-    end = each(
-        lambda r, v: store(main.sums, [z, c, at * t + r, wide(v)], load(over[r], wide(v)))
-    )
+    end = each(lambda r, v: store(main.sums, [z, c, at * t + r, wide(v)], load(over[r], wide(v))))
     rows = range_of(at * t, t)
     cycles = numbers.groups * numbers.group * t * main.tile.vectors // 2
     made = s_tir.SBlock(
@@ -206,7 +204,7 @@ def _whole_of(buffer: tirx.Var, ranges: Sequence[Any]) -> TensorRegion:
     )
 
 
-def _moved(statement: tirx.Stmt, own: tirx.Var, main: Main) -> tirx.Stmt:
+def _moved(statement: tirx.Stmt, own: tirx.Var, main: WholeProduct) -> tirx.Stmt:
     """A statement that reads the sums, which are regrouped by parts of columns."""
     analyzer, width = Analyzer(), main.width
 
