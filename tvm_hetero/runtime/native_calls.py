@@ -53,18 +53,23 @@ def waited_for(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(function)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        _require_time()  # who tries again and again is none to wait for
         caller = threading.get_ident()
         is_outermost = caller not in _CALLERS
         _CALLERS.add(caller)
         try:
-            if _ENDING.is_set():
-                raise RunError("the interpreter is ending: no executor can be used any more")
+            _require_time()  # it may have begun to end just now
             return function(*args, **kwargs)
         finally:
             if is_outermost:
                 _CALLERS.discard(caller)
 
     return guarded
+
+
+def _require_time() -> None:
+    if _ENDING.is_set():
+        raise RunError("the interpreter is ending: no executor can be used any more")
 
 
 @waited_for
