@@ -136,17 +136,17 @@ def _asked(a: Attention, unit: VectorUnit) -> tuple[int, int]:
     """Rows to ask for ahead, and into which caches.
 
     A core whose prefetcher follows needs that only where rows are used faster than they come:
-    without a conversion, and by few queries. Short rows are asked for into the outer caches there,
-    which was up to a third quicker, and longer ones up to a fifth slower.
+    without a conversion, and by few queries; of those, short rows come quicker to the outer caches,
+    long ones to all.
     """
-    each, one = row_bytes(a), a.rows == 1
-    if not (unit.follows and one):
-        return -(-(DISTANCE if a.group == 1 or not one else DISTANCE // 2) // each), ALL
-    if a.dtype != "float32" or (a.group > 1 and each < _LONG):
-        return 0, ALL
-    if each < _SHORT:
-        return -(-DISTANCE // (2 * each)), OUTER
-    return -(-(DISTANCE if a.group == 1 else DISTANCE // 2) // each), ALL
+    each, alone = row_bytes(a), a.rows > 1 or a.group == 1
+    distance, caches = DISTANCE if alone else DISTANCE // 2, ALL
+    if unit.follows and a.rows == 1:
+        if a.dtype != "float32" or (a.group > 1 and each < _LONG):
+            return 0, ALL
+        if each < _SHORT:
+            distance, caches = DISTANCE // 2, OUTER
+    return -(-distance // each), caches
 
 
 def row_bytes(a: Attention) -> int:

@@ -1,7 +1,7 @@
 """The left side of a product with weights of few bits, as whole numbers of 16 bits.
 
 The values of a group (`groupwise`) are rounded to whole numbers with a step of their own, the
-largest magnitude over `MOST`: the rounding is a hundredth of that of 8 bits, and one large value
+largest magnitude over `MOST`: a step is 1 / 258 of what 8 bits have, and one large value
 costs nothing outside of its group. For each row m and group q
 
     step[m, q]     the step, over 2^bits as the stored scales are times that

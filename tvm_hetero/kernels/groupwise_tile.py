@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 # Share of the registers that hold sums within a group, and rows of a tile; the same for a few rows.
 _SUMS, _MOST_ROWS = 0.5, 8
 _SUMS_OF_FEW, _FEW = 0.75, 4
-# Multiplications in straight code: of more, a loop's instructions may not stay decoded, and take up
-# to twice the time, from one build to the next.
+# Multiplications in straight code: the instructions of more may not stay decoded, which differs
+# from one build of the same code to the next.
 _CODE = 64
 
 

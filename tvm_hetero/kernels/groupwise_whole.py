@@ -3,15 +3,15 @@
 Rounded to 16 bits (`groupwise_numbers`), the left side meets the codes as they are: two numbers of
 a row times two codes of a column, added up in 32 bits, is one instruction (of x86 since SSE2; with
 VNNI it also adds to the sum), and a code takes half an operation to be taken out of its word
-instead of one and a half. So one row of 4 bits waits for the memory again, and several rows take
-half the time. A sum over a group of g is at most g 2^15 (2^bits + 2^(bits - 1)) on its way: exact
-in 32 bits for 128 codes of 8.
+instead of one and a half, and for each row half a multiplication instead of one. A sum over a
+group of g is at most g 2^15 (2^bits + 2^(bits - 1)) on its way: exact in 32 bits for 128 codes of
+8 bits.
 
     acc[m, n] += float(less[m, q] + sum of pairs[m, j] . codes[j, n]) * step[m, q] * scale[q, n]
 
 Loop order: parts of a block of columns, matrices, tiles of rows, groups, words of a group; of a
-tile of v vectors by t rows all sums are in registers. Nothing is asked for ahead: in these loops
-that cost more than it gained, for any number of rows (Zen 4).
+tile of v vectors by t rows all sums are in registers. Nothing is asked for ahead (`prefetch`): it
+would take the place of loads.
 
 `in_whole_numbers` writes the nests, and `groupwise_tile` what a tile does; `schedule_whole` shares
 the parts among cores and brings what was fused behind to each tile.
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     Expr = Any
 
+# Annotation of a tile: about how many cycles it takes.
+_CYCLES = "tvm_hetero.cycles"
 # Of sums of products of 16 and 8 bits.
 _MOST_OF_A_GROUP = 128
 
@@ -103,9 +105,6 @@ def schedule_whole(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
         sch.parallel(part)
     store_tile(sch, last, at, ProductTile(width // unit.lanes, rows, 0.0), unit)
     return True
-
-
-_CYCLES = "tvm_hetero.cycles"
 
 
 def _sums_of(
