@@ -55,9 +55,14 @@ def nest_of(statement: tirx.Stmt) -> Nest:
 
 
 def _is_nested(block: s_tir.SBlock) -> bool:
+    return has_blocks(block.body) or bool(list(block.match_buffers) or list(block.alloc_buffers))
+
+
+def has_blocks(body: tirx.Stmt) -> bool:
+    """Whether there is a block in a statement."""
     found: list[s_tir.SBlock] = []
-    tvm_ffi.structural_walk(block.body, (s_tir.SBlock, found.append))
-    return bool(found or list(block.match_buffers) or list(block.alloc_buffers))
+    tvm_ffi.structural_walk(body, (s_tir.SBlock, found.append))
+    return bool(found)
 
 
 def around(

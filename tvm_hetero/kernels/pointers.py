@@ -32,6 +32,7 @@ from tvm.sym import Analyzer
 
 from .batched import statements_of, with_root
 from .blocks import uses
+from .nests import has_blocks
 
 if TYPE_CHECKING:
     Expr = Any
@@ -151,11 +152,8 @@ class _Rewrite:
     def _realize(self, node: s_tir.SBlockRealize) -> tirx.Stmt:
         block = node.block
         here = [v.var for v in block.iter_vars], list(node.iter_values)
-        body = (
-            self.statement(block.body)
-            if _has_blocks(block.body)
-            else self._leaf(block.body, here)
-        )
+        nested = has_blocks(block.body)
+        body = self.statement(block.body) if nested else self._leaf(block.body, here)
         init = None if block.init is None else self._leaf(block.init, here)
         changed = s_tir.SBlock(
             block.iter_vars,
@@ -225,12 +223,6 @@ class _Rewrite:
         scope.views.append(_View(stacked, index, data, buffer))
         self.views.append(scope.views[-1])
         return buffer
-
-
-def _has_blocks(body: tirx.Stmt) -> bool:
-    found: list[s_tir.SBlock] = []
-    tvm_ffi.structural_walk(body, (s_tir.SBlock, found.append))
-    return bool(found)
 
 
 def _range_of(loop: tirx.For) -> tvm.ir.Range:
