@@ -13,8 +13,9 @@ from tvm import relax
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.frontends.relay.devices import ANNOTATIONS
 from tvm_hetero.frontends.relay.emit import ELSEWHERE, Emitter
-from tvm_hetero.frontends.relay.flatten import ANNOTATIONS, Flat, Step, flatten
+from tvm_hetero.frontends.relay.flatten import Flat, flatten
 from tvm_hetero.frontends.relay.free import expressions
 from tvm_hetero.frontends.relay.importer import by_name, identifiers, relax_type
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
@@ -30,6 +31,7 @@ from tvm_hetero.frontends.relay.program import (
 )
 from tvm_hetero.frontends.relay.read import read
 from tvm_hetero.frontends.relay.table import TABLE
+from tvm_hetero.frontends.relay.values import Step
 
 
 @dataclass(frozen=True)

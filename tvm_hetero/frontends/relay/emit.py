@@ -10,18 +10,8 @@ from tvm import relax
 
 from tvm_hetero.errors import HeteroError, ModelError
 from tvm_hetero.frontends.onnx.names import printable
-from tvm_hetero.frontends.relay.flatten import (
-    Claim,
-    Closure,
-    Flat,
-    Input,
-    Item,
-    Pack,
-    Step,
-    Value,
-    leaves,
-)
-from tvm_hetero.frontends.relay.from_graph import MOST_ELEMENTS
+from tvm_hetero.frontends.relay.claims import Claim
+from tvm_hetero.frontends.relay.flatten import Flat
 from tvm_hetero.frontends.relay.operators.site import Rule, Site, constant, dtype_name, shape_of
 from tvm_hetero.frontends.relay.program import (
     Constant,
@@ -32,6 +22,8 @@ from tvm_hetero.frontends.relay.program import (
     Type,
 )
 from tvm_hetero.frontends.relay.table import TABLE
+from tvm_hetero.frontends.relay.tensor_types import MOST_ELEMENTS
+from tvm_hetero.frontends.relay.values import Closure, Input, Item, Pack, Step, Value, leaves
 
 ELSEWHERE = "; 'tvm-hetero relay-check' lists all that are not"
 

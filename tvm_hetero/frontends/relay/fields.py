@@ -13,7 +13,7 @@ import re
 
 # One class a line: fields that are an int (i), a float (f), a truth value (b), a text (s) or a
 # data type (d). A field that was plain in some versions and an object in others: (n), see
-# `from_graph`.
+# `graph_attributes`.
 _CLASSES = """
 BiasAddAttrs axis:i
 Conv1DAttrs groups:i data_layout:s kernel_layout:s out_layout:s out_dtype:d

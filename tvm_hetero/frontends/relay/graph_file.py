@@ -7,7 +7,7 @@ value as text, or ``attrs``, its fields, or ``data`` (and ``keys``), what a cont
 stands for nothing. Old files call the type ``node_type`` and keep ``tvm_version`` at the top.
 
 Nothing is followed here: nodes that go in circles are found by who walks over them
-(`from_graph`). What is here makes sure that the file is small enough to be parsed, and that each
+(`graph_values`). What is here makes sure that the file is small enough to be parsed, and that each
 node is what it should be.
 """
 

@@ -21,10 +21,11 @@ from tvm_hetero.frontends.onnx.importer import INPUT_NAMES, MODEL_NAME, OUTPUT_N
 from tvm_hetero.frontends.onnx.names import identifier, nearest, printable
 from tvm_hetero.frontends.relay.arrays import dtype_of, load_params
 from tvm_hetero.frontends.relay.emit import Emitter
-from tvm_hetero.frontends.relay.flatten import Input, flatten
+from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.program import Program, TensorType, Var
 from tvm_hetero.frontends.relay.read import parse, read
+from tvm_hetero.frontends.relay.values import Input
 from tvm_hetero.passes.pins import WISHES, wishes_text
 
 # Names that an unknown one is compared with: a millisecond goes to some dozens.

@@ -58,6 +58,28 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
+@dataclass
+class Budget:
+    """What may still be looked at: functions, tuples and types can make much of little."""
+
+    most: int
+    spent: int = 0
+
+    def spend(self, count: int) -> None:
+        """Count what is looked at.
+
+        Raises
+        ------
+        ModelError
+            It is more than there is.
+        """
+        self.spent += count
+        if self.spent > self.most:
+            raise ModelError(
+                f"more than {self.most} expressions, fields and types once functions are inlined"
+            )
+
+
 def read_file(path: Path, most: int, what: str) -> bytes:
     """Return the content of a plain file of at most `most` bytes.
 

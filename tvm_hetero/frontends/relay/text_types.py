@@ -6,9 +6,9 @@ import re
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.names import printable
-from tvm_hetero.frontends.relay.from_graph import tensor_type
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.program import TensorType, TupleType, Type
+from tvm_hetero.frontends.relay.tensor_types import tensor_type
 
 _TENSOR = re.compile(r"Tensor\[\(([^()\[\]]*)\),\s*([A-Za-z0-9_]+)\]")
 _SCALAR = re.compile(r"(?:bool|b?float\d+|u?int\d+)\b")

@@ -9,7 +9,7 @@ from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.relay.lexer import Source, Token
 from tvm_hetero.frontends.relay.limits import Limits
 from tvm_hetero.frontends.relay.program import Type
-from tvm_hetero.frontends.relay.text_types import parse_type
+from tvm_hetero.frontends.relay.text_types import parse_type, read_type
 
 
 class Words:
@@ -69,3 +69,24 @@ class Words:
             word = self.take()
             kind = parse_type(word.text, self.source.where(word.at), self.limits)
         return kind
+
+    def type(self) -> Type | None:
+        """A type; those that say nothing are skipped as words."""
+        start = self.word.at
+        kind, end = read_type(self.source.text, start, self.source.where(start), self.limits)
+        if kind is None:
+            self._skip_type()
+            return None
+        while self.word.at < end and self.word.kind != "end":
+            self.at += 1
+        return kind
+
+    def _skip_type(self) -> None:
+        """``fn (...) -> T``, ``_``, ``meta[...][n]``: to where a type cannot go on."""
+        depth = 0
+        while self.word.kind != "end":
+            text = self.word.text
+            if depth == 0 and text in (",", ")", "=", "{", ";", "}"):
+                return
+            depth += (text in "([{") - (text in ")]}") if self.word.kind == "sign" else 0
+            self.at += 1

@@ -1,0 +1,101 @@
+"""What flattening makes of expressions: values without functions around them.
+
+Value    an `Input`, a `Constant`, a `Step` (what an operator makes), an `Item` of one that
+         makes a tuple, a `Pack` of values, or a `Closure` (a function not called yet)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.relay import program as relay
+from tvm_hetero.frontends.relay.program import Constant, Device, Var
+
+_MOST_LEAVES = 10_000
+
+
+@dataclass(eq=False)
+class Input:
+    """A parameter of ``main``."""
+
+    var: Var
+
+
+@dataclass(eq=False)
+class Step:
+    """One operator: what it is called with, and where in the program it stands."""
+
+    operator: str
+    args: list[Value]
+    attributes: Mapping[str, Any]
+    type: relay.Type | None
+    where: str
+    device: Device | None = None
+
+
+@dataclass(eq=False)
+class Item:
+    """One output of an operator that makes several."""
+
+    step: Step
+    index: int
+
+
+@dataclass(eq=False)
+class Pack:
+    """Several values as one."""
+
+    values: list[Value]
+
+
+@dataclass(eq=False)
+class Closure:
+    """A function, and the scope in which it was written."""
+
+    function: relay.Function
+    scope: Scope
+
+
+Value: TypeAlias = Input | Constant | Step | Item | Pack | Closure
+
+
+@dataclass
+class Scope:
+    """What variables and expressions are in one call of a function."""
+
+    outer: Scope | None = None
+    values: dict[int, Value] = field(default_factory=dict)
+    depth: int = 0
+
+    def find(self, key: int) -> Value | None:
+        """The value of an expression here or in a scope around."""
+        scope: Scope | None = self
+        while scope is not None:
+            if key in scope.values:
+                return scope.values[key]
+            scope = scope.outer
+        return None
+
+
+def leaves(value: Value, most: int = _MOST_LEAVES) -> list[Value]:
+    """What a value consists of, tuples within tuples taken apart, in order.
+
+    Raises
+    ------
+    ModelError
+        There are more than `most`: thirty tuples, each twice the one before, are a billion.
+    """
+    found: list[Value] = []
+    stack = [value]
+    for _ in range(2 * most):
+        if not stack:
+            return found
+        each = stack.pop()
+        if isinstance(each, Pack):
+            stack.extend(reversed(each.values))
+        else:
+            found.append(each)
+    raise ModelError(f"a tuple of more than {most} values")
