@@ -55,6 +55,23 @@ def test_throughput_counts_whole_layers_and_a_hop(overlap, expected):
     assert bound <= brute_force(problem)
 
 
+def test_memory_and_load_bind_together():
+    """Three heavy layers (3 bytes, 1 s) and three slow ones (1 byte, 3 s), two devices of 6 bytes.
+
+    Load alone allows 6 s a device. The 12 bytes fit in one way: two heavy ones, and the rest.
+    """
+    names = [f"l{i}" for i in range(6)]
+    weights = {name: 3 if i % 2 else 1 for i, name in enumerate(names)}
+    costs = {name: dict.fromkeys("ab", 1.0 if i % 2 else 3.0) for i, name in enumerate(names)}
+    devices = tuple(Device(d, memory=6, overlap=True) for d in "ab")
+    platform = Platform(devices, fabrics=(Fabric("node0", math.inf, 0.0),))
+    edges = [(a, b, 0) for a, b in pairwise(names)]
+    problem = problem_of(costs, edges, platform, Objective("throughput"), weight_bytes=weights)
+    assert brute_force(problem) == 10.0
+    bound = pattern_bound(Instance(problem))
+    assert 10.0 * (1 - 1e-3) <= bound <= 10.0
+
+
 def test_without_short_memory_it_has_nothing_to_say():
     problem = layers(6)
     roomy = tuple(replace(d, memory=None) for d in problem.platform.devices)

@@ -21,11 +21,13 @@ t in a node,
                 sum over p of t: n_p <= R_t M,   M >= 1
 
 Throughput, one element. T is refuted if the items do not fit into D_t patterns of each type within
-memory C_t and load T; a device without copy engine has, where several devices are used, at least
-one hop to make                                                                   -> `_throughput`
+memory C_t and load T, both together: GPT-3's caches and weights on 16 servers take 0.0307 s, of
+which memory alone and load alone prove 0.0204. A device without copy engine has, where several
+devices are used, at least one hop to make                                        -> `_throughput`
 
-Patterns are found by pricing: with multipliers pi of the kinds, a knapsack (`knapsack.py`). No
-linear program's optimum is believed: for any multipliers pi, nu >= 0 the program is at least
+Patterns are found by pricing: with multipliers pi of the kinds, a knapsack (`knapsack.py`), or,
+where memory and load bind together, all of them (`fillings.py`). No linear program's optimum is
+believed: for any multipliers pi, nu >= 0 the program is at least
 
     sum_k pi_k N_k + sum_t D_t min(0, b s + nu_t / R_t - V_t(pi)) + max(0, b (S - s) - sum nu) - S
 
@@ -40,6 +42,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tvm_hetero.fillings import Fillings
 from tvm_hetero.instance import Instance
 from tvm_hetero.knapsack import Knapsack
 from tvm_hetero.patterns import Shop, least_copies, shop_of, unit_flow
@@ -218,11 +221,11 @@ def _first_guess(shop: Shop) -> float:
 
 def _refuted(shop: Shop, load: float, hop: float) -> bool:
     """Whether no placement keeps all loads within `load` (proven)."""
-    by_memory, by_load = [], []
+    held = []
     for t in range(len(shop.devices)):
         room = load - hop if shop.alone[t] else load
-        by_memory.append(Knapsack.of(_sizes(shop, t), shop.counts, shop.memory[t], _LEVELS))
-        by_load.append(Knapsack.of(shop.costs[t], shop.counts, room, _LEVELS))
+        limits = shop.memory[t], room
+        held.append(Fillings.of((_sizes(shop, t), shop.costs[t]), shop.counts, limits))
     counts = np.array(shop.counts, dtype=float)
     # A multiplier of a kind is at most what it takes at the least.
     unit = np.array([max(min(c), 1e-3 * load) for c in zip(*shop.costs, strict=True)])
@@ -233,8 +236,7 @@ def _refuted(shop: Shop, load: float, hop: float) -> bool:
             return False
         worth, found = float(prices @ counts), False
         for t in range(len(shop.devices)):
-            pair = [sack[t].best(prices.tolist()) for sack in (by_memory, by_load)]
-            value, pattern = min(pair, key=lambda one: one[0])
+            value, pattern = held[t].best(prices.tolist())
             worth -= shop.devices[t] * value * (1 + 1e-12)
             if (t, pattern) not in patterns:
                 patterns.append((t, pattern))

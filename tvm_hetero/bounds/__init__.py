@@ -19,7 +19,7 @@ file          what is in it
 ============  ==========================================================================
 
 The rungs that know more of special problems are beside this package: `throughput_bounds`,
-`pattern_bounds`, `chain_bounds`.
+`pattern_bounds` (with `fillings`), `chain_bounds`.
 
 Latency and the two that are spent obey all rules of the format; the bounds relax some of them
 and are valid for every schedule: batches divided in any way, copies that block devices, colors,
