@@ -7,7 +7,8 @@ what the placement is worth when it is carried out:
 
     latency      tasks in the order of the line, as early as memory and copies let them: each on
                  its device, or (branches may run side by side) where in its node it ends first
-    throughput   the placement, after local search over single groups
+    throughput   the placement, after local search over single groups; the best placement first, and
+                 none that is far behind
 
 Types of machines are tried in every order if there are at most three, else fastest and slowest
 first; so are tables with and without spilling. No bound is claimed here: `tvm_hetero.bounds` has
@@ -19,7 +20,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.instance import Instance, instance_of
@@ -38,8 +40,10 @@ from tvm_hetero.solvers.period import write_period
 _TABLES = 0.25
 # Types of machines up to which every order is tried.
 _MOST_TYPES = 3
-# Devices above which throughput is not improved by moving single groups.
+# Devices above which throughput is not improved by moving single groups, and how much worse than
+# the best answer a placement may be: local search gained less than a tenth of the value.
 _MOST_DEVICES = 64
+_FAR = 1.1
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -58,7 +62,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
         )
     instance = instance_of(problem)
     best: Schedule | None = None
-    for placement in _placements(instance, options):
+    for value, placement in _in_turn(instance, options):
+        if best is not None and value > _FAR * best.value:
+            break
         try:
             found = _schedule(instance, placement, options)
         except InfeasibleError:
@@ -73,6 +79,19 @@ def solve(problem: Problem, options: Options) -> Schedule:
             "use cpsat, or add memory"
         )
     return best
+
+
+def _in_turn(instance: Instance, options: Options) -> Iterable[tuple[float, list[int]]]:
+    """Placements in the order in which they are carried out, and what is known of their values.
+
+    For throughput the value is exact before local search (s), and the best one is the first: a slow
+    machine has no time for others. For latency nothing is known, 0.
+    """
+    found = _placements(instance, options)
+    if instance.problem.objective.kind == "latency":
+        return ((0.0, placement) for placement in found)
+    valued = [(exact_value(instance, placement), placement) for placement in found]
+    return sorted(valued, key=itemgetter(0))
 
 
 def _placements(instance: Instance, options: Options) -> Iterator[list[int]]:
