@@ -11,9 +11,9 @@ from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, UsageError
 from tvm_hetero.memory import memory_peaks
 from tvm_hetero.objective import loads
-from tvm_hetero.planning import DecoderPlan, Wish, plan_decoder
+from tvm_hetero.planning import DecoderPlan, Wish, decoding, plan_decoder
 from tvm_hetero.planning.decoding import batches_to_fill, one_pass
-from tvm_hetero.solvers import Options
+from tvm_hetero.solvers import Options, solve
 
 TWO = zoo.platform("diviml:2")
 SMALL = {"layers": 6, "context": 512}
@@ -119,3 +119,67 @@ def test_refusals():
         plan_decoder(Wish("gpt2-small", TWO, in_flight=0))
     with pytest.raises(UsageError, match="not 'energy'"):
         plan_decoder(Wish("gpt2-small", TWO, "energy"))  # type: ignore[arg-type]
+
+
+class FakeClock:
+    """A clock that only moves when something is solved."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now, self.seconds = 100.0, seconds
+
+    def monotonic(self) -> float:
+        """The time, s."""
+        return self.now
+
+
+def handed_on(monkeypatch: pytest.MonkeyPatch, wish: Wish, limit: float, each: float):
+    """What every solver of a plan is told where a solve takes `each` s: name and options."""
+    clock = FakeClock(each)
+    told = []
+
+    def solved(problem, name, options):
+        told.append((name, options))
+        clock.now += clock.seconds
+        real = solve(problem, name if name != "auto" else "single", Options(time_limit=0.5))
+        return replace(real, lower_bound=0.0)
+
+    monkeypatch.setattr(decoding, "time", clock)
+    monkeypatch.setattr(decoding, "solve", solved)
+    plan = plan_decoder(wish, Options(time_limit=limit))
+    return told, plan
+
+
+@pytest.mark.parametrize("kind", ["latency", "throughput"])
+def test_the_time_limit_is_one_for_all_solves(monkeypatch, kind):
+    """Each is told what the ones before it have left; none begins after the end."""
+    wish = Wish("gpt2-xl", TWO, kind, 2, parameters=SMALL)
+    told, plan = handed_on(monkeypatch, wish, 10.0, 1.0)
+    clocks = [options.clock for _, options in told]
+    assert clocks == [10.0 - i for i in range(len(clocks))]
+    assert len(told) > 1
+    assert told[-1][0] == "auto"
+    assert plan.seconds == len(told) <= 10
+
+
+def test_the_work_of_a_climb_does_not_depend_on_the_clock(monkeypatch):
+    wish = Wish("gpt2-xl", TWO, "throughput", parameters=SMALL)
+    told, _ = handed_on(monkeypatch, wish, 20.0, 1.0)
+    climbed = [options.time_limit for name, options in told if name == "count-dp"][:-1]
+    assert len(set(climbed)) == 1
+
+
+def test_no_solve_begins_that_is_likely_to_end_late(monkeypatch):
+    """The first batch alone is no plan; a second solve is made, a third would end at 12 s."""
+    wish = Wish("gpt2-xl", TWO, "throughput", parameters=SMALL)
+    told, plan = handed_on(monkeypatch, wish, 10.0, 4.0)
+    names = [name for name, _ in told]
+    assert names[:2] == ["count-dp", "count-dp"]
+    assert plan.in_flight > 1
+    assert [options.clock for _, options in told] == [10.0, 6.0, 2.0][: len(told)]
+
+
+def test_without_time_solvers_are_given_the_least_until_there_is_a_plan(monkeypatch):
+    wish = Wish("gpt2-xl", TWO, "throughput", parameters=SMALL)
+    told, plan = handed_on(monkeypatch, wish, 1.0, 2.0)
+    assert [(name, options.clock) for name, options in told] == [("count-dp", 3.0)] * 2
+    assert plan.in_flight > 1

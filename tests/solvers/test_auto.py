@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.solvers.examples import fork_join
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import Options, auto, solve
 from tvm_hetero.solvers.auto import Stage, _share, line_up
 from tvm_hetero.solvers.cpsat_run import Budget
 
@@ -29,3 +29,12 @@ def test_hardly_any_time_on_the_clock_is_no_crash(solver: str) -> None:
     problem = fork_join(3)
     answer = solve(problem, solver, Options(time_limit=10.0, clock=1e-6))
     assert answer.value <= solve(problem, "single").value
+
+
+def test_nobody_is_asked_when_the_clock_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit counts work; what is left of a larger search is on the clock."""
+    problem = fork_join(3)
+    start = solve(problem, "single")
+    monkeypatch.setattr(auto, "_ask", None)
+    answer = auto.solve(problem, Options(time_limit=60.0, clock=1e-9, start=start))
+    assert answer.value == start.value

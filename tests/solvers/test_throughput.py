@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -30,6 +31,7 @@ from tvm_hetero.solvers import (
     stages,
     throughput,
 )
+from tvm_hetero.solvers.cpsat_run import Budget
 from tvm_hetero.solvers.ideals_dp import all_ideals
 from tvm_hetero.solvers.linear_dp import linear_plan
 from tvm_hetero.solvers.loads import exact_value, is_pipeline
@@ -362,3 +364,12 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     for problem in (diamonds(3, 3), diamonds(2, 2).with_objective(free)):
         first, second = (solve(problem, "throughput", Options(time_limit=8.0)) for _ in range(2))
         assert first.dumps(canonical=True) == second.dumps(canonical=True)
+
+
+def test_starts_along_an_order_leave_time_to_anneal(monkeypatch):
+    """Those of a divided batch on 28 devices took 34 s of a limit of 7."""
+    told = []
+    monkeypatch.setattr(throughput, "linear_plan", lambda instance, deadline: told.append(deadline))
+    end = time.monotonic() + 1e6
+    throughput._starts(Instance(chain(3, objective=Objective("throughput"))), QUICK, Budget(1, end))
+    assert told and all(deadline < end - 1e5 for deadline in told)

@@ -17,6 +17,8 @@ Where memory ends this, it is the G that fits and makes most tokens.
 
 Solvers are asked in turn until the gap is small enough: counting devices that are alike, which
 closes most clusters within seconds; shares of a batch; then everything that suits      -> `_solved`
+The time limit is one deadline for all of them, which is handed on: each is told what is left as its
+clock, while its work is counted from a limit that does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -50,8 +52,11 @@ _NEAR = 1.02
 # Legs of batches that are played, about ten microseconds each, and rounds of all batches.
 _WORK = 300_000
 _LEAST_ROUNDS, _MOST_ROUNDS = 3, 12
-# Seconds that a solver is always given: those that count devices do their counted work in fewer.
+# Seconds that a solver is given as long as there is no plan: those that count devices do their
+# counted work in fewer.
 _LEAST = 3.0
+# A step of the climb that is too fine to find another number of batches in flight.
+_FINE = 1.02
 
 
 @dataclass(frozen=True)
@@ -158,9 +163,11 @@ def plan_decoder(wish: Wish, options: Options = Options(time_limit=10.0, gap=0.0
     found = None
     if wish.kind == "throughput" and wish.in_flight is None:
         found = _filled(wish, options, deadline)
-    if found is None or not options.closes(found.schedule.value, found.schedule.lower_bound):
+    if found is None or not _enough(found, options, deadline):
         in_flight = found.in_flight if found else wish.in_flight or 1
-        found = _better(found, _made(wish, in_flight, _until(options, deadline), found))
+        left = max(_LEAST, deadline - time.monotonic())
+        made = _made(wish, in_flight, replace(options, time_limit=left), deadline, found)
+        found = _better(found, made)
     return replace(found, seconds=time.monotonic() - began)
 
 
@@ -177,9 +184,10 @@ def one_pass(problem: Problem, schedule: Schedule) -> float:
     return makespan(in_order(problem, steps).executions)
 
 
-def _until(options: Options, deadline: float) -> Options:
-    """The options with the time that is left."""
-    return replace(options, time_limit=max(_LEAST, deadline - time.monotonic()))
+def _enough(plan: DecoderPlan, options: Options, deadline: float) -> bool:
+    """Whether a plan is good enough, or the time is up."""
+    schedule = plan.schedule
+    return options.closes(schedule.value, schedule.lower_bound) or time.monotonic() >= deadline
 
 
 def _better(one: DecoderPlan | None, other: DecoderPlan) -> DecoderPlan:
@@ -192,6 +200,7 @@ def _made(
     wish: Wish,
     in_flight: int,
     options: Options,
+    deadline: float,
     start: DecoderPlan | None = None,
     *,
     quickly: bool = False,
@@ -199,7 +208,7 @@ def _made(
     problem = wish.problem(in_flight)
     if start is not None:
         options = replace(options, start=start.schedule)
-    schedule = _solved(problem, options, quickly=quickly)
+    schedule = _solved(problem, options, deadline, quickly=quickly)
     busy = loads(problem, schedule.executions, schedule.copies)
     found = DecoderPlan(
         wish, problem, schedule, in_flight, one_pass(problem, schedule), max(busy.values())
@@ -227,34 +236,39 @@ def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
     A climb from the least number that could do: up while batches still wait for each other, down
     while caches drive weights to slower places, in steps that shrink.
     """
-    # The same work whatever the clock says, so that a busy machine gives the same plan.
+    # The same work for each, so that a busy machine gives the same plans as far as it comes.
     limit = max(_LEAST, _PART * options.time_limit)
     quick = replace(options, gap=max(options.gap, _ROUGH), time_limit=limit)
-    first = _made(wish, 1, quick, quickly=True)
+    first = _made(wish, 1, quick, deadline, quickly=True)
     most = _most_batches(wish, first.problem)
     tried = {1}
-    best, wanted, step = first, min(first.needed, most), _STEP
+    best, wanted, step, longest = first, min(first.needed, most), _STEP, 0.0
     for _ in range(_ROUNDS):
-        late = len(tried) > 1 and time.monotonic() > deadline  # one batch alone is no plan for many
+        began = time.monotonic()
+        late = len(tried) > 1 and began + longest >= deadline  # one batch alone is no plan for many
         if wanted in tried or late:
             break
         tried.add(wanted)
-        found = _fitting(wish, wanted, quick)
+        found = _fitting(wish, wanted, quick, deadline)
+        longest = max(longest, time.monotonic() - began)
         if found is None:
             most = wanted - 1
         if found is not None and found.tokens_per_second > best.tokens_per_second:
             best = found
         else:
             step **= 0.5
-        near = [n for n in _neighbours(best, first, step, most) if n not in tried]
+        near: list[int] = []
+        while not near and step > _FINE:
+            near = [n for n in _neighbours(best, first, step, most) if n not in tried]
+            step = step if near else step**0.5
         wanted = near[0] if near else best.in_flight
     return best
 
 
-def _fitting(wish: Wish, in_flight: int, options: Options) -> DecoderPlan | None:
+def _fitting(wish: Wish, in_flight: int, options: Options, deadline: float) -> DecoderPlan | None:
     """A quick plan; None if so many batches do not fit."""
     try:
-        return _made(wish, in_flight, options, quickly=True)
+        return _made(wish, in_flight, options, deadline, quickly=True)
     except (InfeasibleError, SolverError):
         return None
 
@@ -283,9 +297,13 @@ def _most_batches(wish: Wish, one: Problem) -> int:
     return max(1, min(_MOST_IN_FLIGHT, room // each))
 
 
-def _solved(problem: Problem, options: Options, *, quickly: bool = False) -> Schedule:
-    """The best schedule of the solvers that are asked in turn; `quickly`: until there is one."""
-    deadline = time.monotonic() + options.time_limit
+def _solved(
+    problem: Problem, options: Options, deadline: float, *, quickly: bool = False
+) -> Schedule:
+    """The best schedule of the solvers that are asked in turn; `quickly`: until there is one.
+
+    Each is told what is left until the deadline; the first ones are given `_LEAST` s all the same.
+    """
     best = options.start
     shared = problem.batch > 1 and problem.objective.kind == "throughput"
     for name in ("count-dp", *(["shares"] if shared else []), "auto"):
@@ -293,7 +311,7 @@ def _solved(problem: Problem, options: Options, *, quickly: bool = False) -> Sch
         enough = left <= 0 or (quickly and name == "auto")
         if best is not None and (enough or options.closes(best.value, best.lower_bound)):
             break
-        asked = replace(options, start=best, time_limit=max(left, _LEAST))
+        asked = replace(options, start=best, clock=max(left, _LEAST) if best is None else left)
         if name == "auto":
             best = solve(problem, name, asked)
             continue

@@ -123,9 +123,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
     bound = 0.0 if best is None else best.lower_bound
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
     # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
-    aside = _ASIDE * options.time_limit if len(problem.platform.devices) > _HUNDREDS else 0.0
+    aside = _ASIDE * options.patience if len(problem.platform.devices) > _HUNDREDS else 0.0
     for stage in line_up(problem):
-        left = began + options.time_limit - aside - time.monotonic()
+        left = began + options.patience - aside - time.monotonic()
         if left <= 0 or (best is not None and options.closes(best.value, bound)):
             break
         share = _share(stage, options, best, left)
