@@ -10,6 +10,7 @@ from scipy import special
 
 from tests.frontends import relay_numpy as reference
 from tests.frontends.relay_cases import Case, applied, check, normal, whole
+from tests.frontends.relay_scatters import scatters
 from tvm_hetero.frontends.relay.table import FAMILIES, TABLE
 
 X = normal(2, 3, 4)
@@ -485,7 +486,8 @@ def image() -> list[Case]:
 BUILDERS = {
     "elementwise": elementwise, "convolution": convolution, "pooling": pooling,
     "normalization": normalization, "products": products, "reductions": reductions,
-    "transforms": transforms, "selection": selection, "creation": creation, "image": image,
+    "transforms": transforms, "selection": selection, "scatter": scatters,
+    "creation": creation, "image": image,
 }  # fmt: skip
 
 

@@ -90,6 +90,10 @@ ReverseSequenceAttrs
 SliceLikeAttrs
 GatherAttrs
 GatherNDAttrs
+ScatterAttrs
+ScatterAddAttrs
+ScatterElementsAttrs reduction:s
+ScatterNDAttrs mode:s
 """
 
 

@@ -11,6 +11,7 @@ from tvm_hetero.frontends.relay.operators import (
     pooling,
     products,
     reductions,
+    scatter,
     selection,
     transforms,
 )
@@ -20,7 +21,7 @@ FAMILIES = {
     module.__name__.rsplit(".", 1)[-1]: module.RULES
     for module in (
         elementwise, convolution, pooling, normalization, products, reductions, transforms,
-        selection, creation, image,
+        selection, scatter, creation, image,
     )
 }  # fmt: skip
 
