@@ -131,7 +131,7 @@ def plan_row(case: Case) -> Row:
         "tokens_per_second": plan.tokens_per_second,
         "at_best": plan.at_best,
         "seconds_per_token": plan.seconds_per_token,
-        "gap": plan.schedule.gap,
+        "gap": plan.gap,
         "solver": plan.schedule.solver,
         "seconds": seconds,
         "cpu_seconds": used,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from tvm_hetero.errors import InfeasibleError, UsageError
 from tvm_hetero.memory import memory_peaks
 from tvm_hetero.objective import loads
 from tvm_hetero.planning import DecoderPlan, Wish, decoding, plan_decoder
-from tvm_hetero.planning.decoding import batches_to_fill, one_pass
+from tvm_hetero.planning.decoder_plan import batches_to_fill, one_pass
 from tvm_hetero.solvers import Options, solve
 
 TWO = zoo.platform("diviml:2")
@@ -84,6 +85,23 @@ def test_where_caches_do_not_fit_fewer_batches_are_in_flight():
     total = caches.weight_bytes + 8 * plan.in_flight * sum(w.cache for w in caches.works)
     assert sum(peaks.values()) >= total
     assert max(peaks.values()) <= 5 * 10**9
+
+
+def test_where_batches_are_far_too_few_the_least_latency_makes_more_tokens():
+    """Memory ends it at six batches, where 25 would fill the busiest device: steps count."""
+    wish = Wish("gpt3-175b", zoo.platform("mixed-4"), "throughput", 16)
+    options = Options(time_limit=60.0, gap=0.1)
+    steady = decoding._made(wish, 6, options, math.inf, quickly=True)
+    plan = decoding._swifter(steady, options, math.inf)
+    assert steady.needed > 2 * steady.in_flight
+    assert plan.pass_seconds < 0.8 * steady.pass_seconds
+    assert plan.tokens_per_second > 1.2 * steady.tokens_per_second
+    assert check_schedule(plan.problem, plan.schedule) == []
+    assert plan.schedule.kind == "throughput"
+    # No plan of six batches is better than six steps of the least latency.
+    assert 0 < plan.pass_bound <= plan.pass_seconds
+    assert 0 <= plan.gap <= 1 - plan.pass_bound / plan.pass_seconds + 1e-9
+    assert plan.gap < steady.gap
 
 
 def test_batches_that_are_asked_for_are_in_flight():

@@ -13,7 +13,8 @@ the plan with all batches full (`tvm_hetero.planning.service.steady_rate`)      
 For latency L is minimised, and G is 1 unless asked for. For throughput T is, and G grows from the
 least number with G T >= L until what is played comes near B / T. Caches of G B sequences have to
 be in memory, so G changes the problem and the plan changes G: plan, play, plan again   -> `_filled`
-Where memory ends this, it is the G that fits and makes most tokens.
+Where memory ends this, it is the G that fits and makes most tokens. Then L / G is what counts, not
+T, and the plan of the least L for that G may be the better one                        -> `_swifter`
 
 Solvers are asked in turn until the gap is small enough: counting devices that are alike, which
 closes most clusters within seconds; shares of a batch; then everything that suits      -> `_solved`
@@ -25,20 +26,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
 
-from tvm_hetero import zoo
+from tvm_hetero.check import verified
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
-from tvm_hetero.objective import loads, makespan
-from tvm_hetero.planning.route import in_order, route_of
+from tvm_hetero.instance import instance_of
+from tvm_hetero.objective import loads
+from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish, one_pass
+from tvm_hetero.planning.route import route_of
 from tvm_hetero.planning.service import Service, steady_rate
-from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers.loads import exact_value
+from tvm_hetero.solvers.options import make_schedule
+from tvm_hetero.solvers.period import placement_of, write_period
 
 # Times that a plan is made again because it needs more batches in flight than it was made for, the
 # gap that is good enough for counting them, and the part of the time that each may take.
@@ -55,87 +58,10 @@ _LEAST_ROUNDS, _MOST_ROUNDS = 3, 12
 # Seconds that a solver is given as long as there is no plan: those that count devices do their
 # counted work in fewer.
 _LEAST = 3.0
+# Batches in flight are far too few where it would take so many times their number.
+_FEW = 2
 # A step of the climb that is too fine to find another number of batches in flight.
 _FINE = 1.02
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is to be planned.
-
-    Attributes
-    ----------
-    model : a network of the zoo; `parameters` of it, such as ``context`` and ``shards``.
-    kind : ``latency`` of a step, or ``throughput`` of many.
-    batch : sequences that take a step together.
-    in_flight : batches under way together; None: 1 for latency, as many as it takes for throughput.
-    """
-
-    model: str
-    platform: Platform
-    kind: Literal["latency", "throughput"] = "latency"
-    batch: int = 1
-    in_flight: int | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    def problem(self, in_flight: int, **changes: Any) -> Problem:
-        """The scheduling problem, with caches for so many batches."""
-        return zoo.problem(
-            self.model,
-            self.platform,
-            Objective(self.kind, self.batch),
-            in_flight=in_flight,
-            **(dict(self.parameters) | changes),
-        )
-
-
-@dataclass(frozen=True)
-class DecoderPlan:
-    """A wish and its plan.
-
-    Attributes
-    ----------
-    in_flight : batches whose caches have a place.
-    pass_seconds : one step of one batch through the plan; period : of the busiest device (or
-        exclusive link).
-    played : tokens a second of a simulation with all batches full; None where it would take long,
-        and for a single batch, which waits for nobody.
-    seconds : that planning took.
-    """
-
-    wish: Wish
-    problem: Problem
-    schedule: Schedule
-    in_flight: int
-    pass_seconds: float
-    period: float
-    played: float | None = None
-    seconds: float = 0.0
-
-    @property
-    def needed(self) -> int:
-        """Batches in flight with which the busiest device need not wait, the least number."""
-        return batches_to_fill(self.pass_seconds, self.period)
-
-    @property
-    def at_best(self) -> float:
-        """Tokens a second if batches in flight waited for the busiest device only."""
-        return self.wish.batch / max(self.period, self.pass_seconds / self.in_flight)
-
-    @property
-    def tokens_per_second(self) -> float:
-        """New tokens of all sequences together, all batches full."""
-        return self.at_best if self.played is None else self.played
-
-    @property
-    def seconds_per_token(self) -> float:
-        """From one token of a sequence to its next, all batches full."""
-        return self.sequences / self.tokens_per_second
-
-    @property
-    def sequences(self) -> int:
-        """Sequences that have a place at once."""
-        return self.wish.batch * self.in_flight
 
 
 def plan_decoder(wish: Wish, options: Options = Options(time_limit=10.0, gap=0.01)) -> DecoderPlan:
@@ -161,27 +87,34 @@ def plan_decoder(wish: Wish, options: Options = Options(time_limit=10.0, gap=0.0
     began = time.monotonic()
     deadline = began + options.time_limit
     found = None
-    if wish.kind == "throughput" and wish.in_flight is None:
-        found = _filled(wish, options, deadline)
-    if found is None or not _enough(found, options, deadline):
+    if wish.kind == "throughput":
+        quick = _quick(options)
+        if wish.in_flight is None:
+            found = _filled(wish, quick, deadline)
+        else:
+            found = _made(wish, wish.in_flight, quick, deadline, quickly=True)
+            found = _swifter(found, quick, deadline)
+    if found is None or not (_few(found) or _enough(found, options, deadline)):
         in_flight = found.in_flight if found else wish.in_flight or 1
-        left = max(_LEAST, deadline - time.monotonic())
-        made = _made(wish, in_flight, replace(options, time_limit=left), deadline, found)
+        made = _made(wish, in_flight, _left(options, deadline), deadline, found)
         found = _better(found, made)
     return replace(found, seconds=time.monotonic() - began)
 
 
-def batches_to_fill(pass_seconds: float, period: float) -> int:
-    """The least G with G x period >= pass_seconds, but for rounding."""
-    return max(1, math.ceil(pass_seconds / period * (1 - 1e-9))) if period > 0 else 1
+def _quick(options: Options) -> Options:
+    """The same work for each plan of a climb, so that a busy machine gives the same plans."""
+    limit = max(_LEAST, _PART * options.time_limit)
+    return replace(options, gap=max(options.gap, _ROUGH), time_limit=limit)
 
 
-def one_pass(problem: Problem, schedule: Schedule) -> float:
-    """Seconds that one batch takes through a schedule, alone (L at the head of this file)."""
-    if problem.objective.kind == "latency":
-        return schedule.value
-    steps = [(e.task, e.device, e.elements) for e in schedule.executions]
-    return makespan(in_order(problem, steps).executions)
+def _few(plan: DecoderPlan) -> bool:
+    """Whether batches in flight are far too few: L / G counts, and not T."""
+    return plan.in_flight * _FEW < plan.needed
+
+
+def _left(options: Options, deadline: float) -> Options:
+    """The options with work for the time that is left."""
+    return replace(options, time_limit=max(_LEAST, deadline - time.monotonic()))
 
 
 def _enough(plan: DecoderPlan, options: Options, deadline: float) -> bool:
@@ -216,6 +149,35 @@ def _made(
     return replace(found, played=_played(found))
 
 
+def _swifter(plan: DecoderPlan, options: Options, deadline: float) -> DecoderPlan:
+    """Where batches are far too few: the plan, or that of the least latency if it makes more.
+
+    The plan comes back with what is proven for a step of one batch.
+    """
+    if not _few(plan) or time.monotonic() >= deadline:
+        return plan
+    wish, problem = plan.wish, plan.problem
+    alone = replace(wish, kind="latency").problem(plan.in_flight)
+    try:
+        swift = _solved(alone, options, deadline, quickly=True)
+    except (InfeasibleError, SolverError):
+        return plan
+    plan = replace(plan, pass_bound=swift.lower_bound)
+    instance = instance_of(problem)
+    placement = placement_of(instance, swift)
+    if placement is None or exact_value(instance, placement) == math.inf:
+        return plan  # it divides the batch, or what is under way at once does not fit
+    steps = write_period(instance, placement)
+    made = make_schedule(problem, swift.solver, *steps, seed=options.seed)
+    made = replace(made, lower_bound=plan.schedule.lower_bound,
+                   best_single_device=plan.schedule.best_single_device)  # fmt: skip
+    made = verified(problem, made)
+    other = replace(
+        plan, schedule=made, pass_seconds=one_pass(problem, made), period=made.value, played=None
+    )
+    return _better(plan, replace(other, played=_played(other)))
+
+
 def _played(plan: DecoderPlan) -> float | None:
     """What a plan makes with all batches full: some rounds of all of them, after some others."""
     if plan.in_flight == 1:
@@ -230,15 +192,12 @@ def _played(plan: DecoderPlan) -> float | None:
     return steady_rate(service, warmup + window, warmup)
 
 
-def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
+def _filled(wish: Wish, quick: Options, deadline: float) -> DecoderPlan:
     """A quick plan with caches for as many batches as make most tokens.
 
     A climb from the least number that could do: up while batches still wait for each other, down
     while caches drive weights to slower places, in steps that shrink.
     """
-    # The same work for each, so that a busy machine gives the same plans as far as it comes.
-    limit = max(_LEAST, _PART * options.time_limit)
-    quick = replace(options, gap=max(options.gap, _ROUGH), time_limit=limit)
     first = _made(wish, 1, quick, deadline, quickly=True)
     most = _most_batches(wish, first.problem)
     tried = {1}
@@ -268,7 +227,8 @@ def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
 def _fitting(wish: Wish, in_flight: int, options: Options, deadline: float) -> DecoderPlan | None:
     """A quick plan; None if so many batches do not fit."""
     try:
-        return _made(wish, in_flight, options, deadline, quickly=True)
+        plan = _made(wish, in_flight, options, deadline, quickly=True)
+        return _swifter(plan, options, deadline)
     except (InfeasibleError, SolverError):
         return None
 

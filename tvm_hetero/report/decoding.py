@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from tvm_hetero.planning.decoding import DecoderPlan
+from tvm_hetero.planning.decoder_plan import DecoderPlan
 from tvm_hetero.planning.layers import Holding, holdings
 from tvm_hetero.planning.symmetry_counts import SymmetryCounts, symmetry_counts
 from tvm_hetero.report.html import Figure, Page, Table
@@ -180,7 +180,7 @@ def decoder_plan_dict(plan: DecoderPlan) -> dict[str, Any]:
         "period": plan.period,
         "value": schedule.value,
         "lower_bound": schedule.lower_bound,
-        "gap": schedule.gap,
+        "gap": plan.gap,
         "solver": schedule.solver,
         "problem": schedule.problem,
         "seconds": plan.seconds,
