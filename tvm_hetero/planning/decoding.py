@@ -201,15 +201,15 @@ def _filled(wish: Wish, quick: Options, deadline: float) -> DecoderPlan:
     first = _made(wish, 1, quick, deadline, quickly=True)
     most = _most_batches(wish, first.problem)
     tried = {1}
-    best, wanted, step, longest = first, min(first.needed, most), _STEP, 0.0
+    best, wanted, step, since = first, min(first.needed, most), _STEP, time.monotonic()
     for _ in range(_ROUNDS):
-        began = time.monotonic()
-        late = len(tried) > 1 and began + longest >= deadline  # one batch alone is no plan for many
+        # One batch alone is no plan for many; another round takes as long as those so far.
+        now, rounds = time.monotonic(), len(tried) - 1
+        late = rounds > 0 and now + (now - since) / rounds >= deadline
         if wanted in tried or late:
             break
         tried.add(wanted)
         found = _fitting(wish, wanted, quick, deadline)
-        longest = max(longest, time.monotonic() - began)
         if found is None:
             most = wanted - 1
         if found is not None and found.tokens_per_second > best.tokens_per_second:

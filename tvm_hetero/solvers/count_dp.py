@@ -25,6 +25,7 @@ from operator import itemgetter
 
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.instance import Instance, instance_of
+from tvm_hetero.pattern_bounds import pattern_bound
 from tvm_hetero.problem import Problem
 from tvm_hetero.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.balance import improve
@@ -44,6 +45,8 @@ _MOST_TYPES = 3
 # the best answer a placement may be: local search gained less than a tenth of the value.
 _MOST_DEVICES = 64
 _FAR = 1.1
+# A value that is proven to this part of itself is not improved (`pattern_bound` is as exact).
+_CLOSED = 5e-4
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -217,7 +220,8 @@ def _steady(instance: Instance, placement: Sequence[int], options: Options) -> S
         If memory, links or a pipeline's order forbid it.
     """
     best, value = list(placement), exact_value(instance, placement)
-    if not instance.problem.objective.contiguous and len(set(placement)) <= _MOST_DEVICES:
+    few = len(set(placement)) <= _MOST_DEVICES
+    if not instance.problem.objective.contiguous and few and not _closed(instance, value):
         loads = Loads(instance)
         for group in instance.groups:
             loads.move(group, placement[group[0]])
@@ -231,3 +235,8 @@ def _steady(instance: Instance, placement: Sequence[int], options: Options) -> S
         raise InfeasibleError("count-dp: the segments fit memory or links no more with all copies")
     executions, copies = write_period(instance, best)
     return make_schedule(instance.problem, "count-dp", executions, copies, seed=options.seed)
+
+
+def _closed(instance: Instance, value: float) -> bool:
+    """Whether whole tasks in memories allow hardly less (s): local search gains nothing then."""
+    return value < math.inf and value * (1 - _CLOSED) <= pattern_bound(instance)
