@@ -48,6 +48,9 @@ from tvm_hetero.solvers.period import placement_of, write_period
 _ROUNDS = 8
 _ROUGH = 0.1
 _PART = 0.3
+# The part of the time that a climb leaves to the solvers that come after it, if its best plan is
+# not proven: GPT-3 on 64 servers was 8 % worse without.
+_LAST = 0.4
 _STEP = 1.6
 _MOST_IN_FLIGHT = 4096
 # How far what is played may be behind before more batches are wanted.
@@ -88,10 +91,10 @@ def plan_decoder(wish: Wish, options: Options = Options(time_limit=10.0, gap=0.0
     deadline = began + options.time_limit
     found = None
     if wish.kind == "throughput":
-        quick = _quick(options)
         if wish.in_flight is None:
-            found = _filled(wish, quick, deadline)
+            found = _filled(wish, options, deadline)
         else:
+            quick = _quick(options)
             found = _made(wish, wish.in_flight, quick, deadline, quickly=True)
             found = _swifter(found, quick, deadline)
     if found is None or not (_few(found) or _enough(found, options, deadline)):
@@ -117,10 +120,14 @@ def _left(options: Options, deadline: float) -> Options:
     return replace(options, time_limit=max(_LEAST, deadline - time.monotonic()))
 
 
+def _closed(plan: DecoderPlan, options: Options) -> bool:
+    """Whether a plan is proven to be good enough for its number of batches."""
+    return options.closes(plan.schedule.value, plan.schedule.lower_bound)
+
+
 def _enough(plan: DecoderPlan, options: Options, deadline: float) -> bool:
     """Whether a plan is good enough, or the time is up."""
-    schedule = plan.schedule
-    return options.closes(schedule.value, schedule.lower_bound) or time.monotonic() >= deadline
+    return _closed(plan, options) or time.monotonic() >= deadline
 
 
 def _better(one: DecoderPlan | None, other: DecoderPlan) -> DecoderPlan:
@@ -192,12 +199,13 @@ def _played(plan: DecoderPlan) -> float | None:
     return steady_rate(service, warmup + window, warmup)
 
 
-def _filled(wish: Wish, quick: Options, deadline: float) -> DecoderPlan:
+def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
     """A quick plan with caches for as many batches as make most tokens.
 
     A climb from the least number that could do: up while batches still wait for each other, down
     while caches drive weights to slower places, in steps that shrink.
     """
+    quick = _quick(options)
     first = _made(wish, 1, quick, deadline, quickly=True)
     most = _most_batches(wish, first.problem)
     tried = {1}
@@ -205,7 +213,8 @@ def _filled(wish: Wish, quick: Options, deadline: float) -> DecoderPlan:
     for _ in range(_ROUNDS):
         # One batch alone is no plan for many; another round takes as long as those so far.
         now, rounds = time.monotonic(), len(tried) - 1
-        late = rounds > 0 and now + (now - since) / rounds >= deadline
+        aside = 0.0 if _few(best) or _closed(best, options) else _LAST * options.time_limit
+        late = rounds > 0 and now + (now - since) / rounds >= deadline - aside
         if wanted in tried or late:
             break
         tried.add(wanted)
