@@ -16,6 +16,7 @@
 #include "manifest.h"
 #include "parse_json.h"
 #include "processor.h"
+#include "workspace.h"
 
 namespace tvm_hetero {
 namespace {
@@ -79,6 +80,7 @@ void RequireTvmRuntime() {
 
 /*! \brief Load each library once, however many workers use it. */
 void SetLibraries(const Artifact& artifact, Executor* executor) {
+  RegisterWorkspaces();
   std::map<std::string, ffi::Module> loaded;
   for (size_t worker = 0; worker < artifact.libraries.size(); ++worker) {
     const std::string& path = artifact.libraries[worker];

@@ -3,50 +3,30 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/reflection/registry.h>
-#include <tvm_hetero/plan.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "device_name.h"
 #include "faults.h"
+#include "host_memory.h"
 
 namespace tvm_hetero {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-
-/*!
- * \brief Ask for huge pages, of which a kernel that goes through megabytes misses fewer.
- *
- * AlexNet with its 244 MB of weights on one core: 11.4 ms a run instead of 11.8 (medians of seven
- * processes each, in turns); ResNet-50: no difference.
- */
-void AdviseHugePages(void* data, size_t bytes) {
-#ifdef MADV_HUGEPAGE
-  madvise(data, bytes, MADV_HUGEPAGE);  // a wish; without it the pages are small
-#endif
-}
-
-/*! \brief Plain memory, aligned as TVM's kernels expect it. */
+/*! \brief Plain memory. */
 struct PlainMemory {
   void AllocData(DLTensor* tensor) {
-    const size_t bytes = ffi::GetDataSize(*tensor);
-    const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    tensor->data = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+    tensor->data = AllocateHost(ffi::GetDataSize(*tensor));
     if (tensor->data == nullptr) throw std::bad_alloc();
-    if (bytes >= kHugePage) AdviseHugePages(tensor->data, bytes);
   }
-  void FreeData(DLTensor* tensor) { std::free(tensor->data); }
+  void FreeData(DLTensor* tensor) { FreeHost(tensor->data); }
 };
 
 /*! \brief The memory of another tensor, which it keeps; for pinned memory to pass as the CPU's. */

@@ -18,14 +18,15 @@ struct FaultPoint {
   std::atomic<int64_t> nth{0};  //!< 0: not armed
 };
 
-std::array<FaultPoint, 4> fault_points{{{"kernel"}, {"copy"}, {"allocation"}, {"worker"}}};
+std::array<FaultPoint, 5> fault_points{
+    {{"kernel"}, {"copy"}, {"allocation"}, {"worker"}, {"workspace"}}};
 
 FaultPoint& FaultPointOf(const ffi::String& kind) {
   for (FaultPoint& point : fault_points) {
     if (std::string(kind) == point.name) return point;
   }
   TVM_FFI_THROW(ValueError) << "there are no faults of kind '" << kind
-                            << "', expected kernel, copy, allocation or worker";
+                            << "', expected kernel, copy, allocation, worker or workspace";
   TVM_FFI_UNREACHABLE();
 }
 

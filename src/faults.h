@@ -7,8 +7,9 @@
  *   tvm_hetero.fault_count(kind)         how often points of that kind were passed since then
  *
  * kind is "kernel" (each kernel of a kernels step, each call step), "copy", "allocation" (of a
- * tensor or scratch) or "worker" (the loop of a worker's thread, before each step). A point costs one
- * load of a flag that nobody writes unless something is armed.
+ * tensor or scratch), "worker" (the loop of a worker's thread, before each step) or "workspace"
+ * (each that a kernel asks for). A point costs one load of a flag that nobody writes unless
+ * something is armed.
  */
 #ifndef TVM_HETERO_FAULTS_H_
 #define TVM_HETERO_FAULTS_H_
@@ -21,7 +22,7 @@ namespace tvm_hetero {
 
 namespace ffi = tvm::ffi;
 
-enum class FaultKind { kKernel, kCopy, kAllocation, kWorker };
+enum class FaultKind { kKernel, kCopy, kAllocation, kWorker, kWorkspace };
 
 namespace details {
 

@@ -15,6 +15,7 @@
 #include "faults.h"
 #include "numerics.h"
 #include "plan_text.h"
+#include "workspace.h"
 
 namespace tvm_hetero {
 namespace {
@@ -115,6 +116,7 @@ void KernelStep::Run(const Context& context) {
       }
     }
   } catch (const std::exception& error) {
+    RecycleWorkspaces();  // a kernel that fails keeps what it has taken
     throw KernelError(step_.calls[call], error);
   }
 }

@@ -14,7 +14,7 @@ from tvm_hetero.runtime import native
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.executable import Executable
 
-FAULTS = ("kernel", "copy", "allocation", "worker")
+FAULTS = ("kernel", "copy", "allocation", "worker", "workspace")
 
 
 def inject(kind: str, nth: int) -> None:

@@ -176,7 +176,8 @@ def test_the_nth_allocation_while_an_executor_is_made() -> None:
 
 def test_an_unknown_fault_is_refused() -> None:
     native.load_library()
-    with pytest.raises(ValueError, match="'kernal', expected kernel, copy, allocation or worker"):
+    known = "kernel, copy, allocation, worker or workspace"
+    with pytest.raises(ValueError, match=f"'kernal', expected {known}"):
         inject("kernal", 1)
     with pytest.raises(ValueError, match="-1"):
         inject("kernel", -1)

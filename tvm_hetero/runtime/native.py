@@ -37,6 +37,8 @@ LIBRARY = Path(__file__).with_name("_lib") / "libtvm_hetero_runtime.so"
 def load_library() -> ctypes.CDLL:
     """Load the executor's library, once a process.
 
+    Kernels of libraries that are loaded from then on take their workspaces from it.
+
     Raises
     ------
     ArtifactError
@@ -51,12 +53,14 @@ def load_library() -> ctypes.CDLL:
             "`pip install -e . --no-build-isolation` in the repository (this needs g++)"
         )
     try:
-        return ctypes.CDLL(str(LIBRARY))
+        library = ctypes.CDLL(str(LIBRARY))
     except OSError as error:
         raise ArtifactError(
             f"the executor's library {LIBRARY} does not load ({error}): it was built for another "
             "machine or another apache-tvm-ffi; build it again with `make`"
         ) from error
+    importlib.import_module("tvm_ffi").get_global_func("tvm_hetero.register_workspaces")()
+    return library
 
 
 def create(plan: Mapping[str, Any]) -> NativeExecutor:
