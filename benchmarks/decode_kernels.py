@@ -37,6 +37,7 @@ from benchmarks.execution.arguments import RESULTS, ROOT
 from benchmarks.kernel_cases.peaks import computing, copying
 from benchmarks.performance import write_page
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.runtime.native import load_library
 from tvm_hetero.runtime.tensors import lasting
@@ -107,7 +108,7 @@ def measure(
     """Check one kernel's result, then measure it in turns with copying."""
     kernel = schedule_kernel(case.func, target)
     mod = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
-    function = tvm.runtime.Executable(tvm.tirx.build(mod, target=target)).jit()["main"]
+    function = tvm.runtime.Executable(build(mod, target)).jit()["main"]
     sets = _sets(case, max(1, round(span / case.bytes)))
     function(*sets[0])
     off = sets[0][-1].numpy() - case.expected

@@ -43,6 +43,7 @@ from benchmarks.performance import BUILD_SECONDS, MODEL_MEAN, MODEL_WORST, write
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
+from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -161,7 +162,7 @@ def measure(name: str, target: tvm.target.Target, cores: int, rounds: int, shown
     imported, import_s = _timed(lambda: from_onnx(proto))
     lowered, lower_s = _timed(lambda: LowerToTasks([target])(imported))
     module, schedule_s = _timed(lambda: scheduled(lowered, target))
-    executable, compile_s = _timed(lambda: tvm.compile(module, target))
+    executable, compile_s = _timed(lambda: tvm.compile(module, target, tir_pipeline=PIPELINE))
     vm = relax.VirtualMachine(executable, tvm.cpu())
     session = _session(proto, cores)
     (feed,) = session.get_inputs()

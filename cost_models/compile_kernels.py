@@ -175,10 +175,12 @@ def _in_child(child: Worker, target: Target) -> _Build:
 def _build(funcs: Mapping[str, PrimFunc], target: Target, library: Path) -> None:
     import tvm
 
+    from tvm_hetero.kernels.compilation import build
+
     module = tvm.IRModule(
         {name: func.with_attr("global_symbol", name) for name, func in funcs.items()}
     )
-    export_library(tvm.tirx.build(module, target=target), library, target)
+    export_library(build(module, target), library, target)
 
 
 def _reason(error: Exception) -> str:

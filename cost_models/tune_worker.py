@@ -68,8 +68,10 @@ class Session(profile_worker.Session):
 def _build(funcs: Mapping[str, Any], target: Any) -> Any:
     import tvm
 
+    from tvm_hetero.kernels.compilation import build
+
     module = tvm.IRModule({n: f.with_attr("global_symbol", n) for n, f in funcs.items()})
-    return tvm.runtime.Executable(tvm.tirx.build(module, target=target)).jit()
+    return tvm.runtime.Executable(build(module, target)).jit()
 
 
 if __name__ == "__main__":

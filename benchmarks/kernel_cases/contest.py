@@ -24,6 +24,7 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -128,7 +129,7 @@ class Contest:
         relaxed = [from_onnx(model) for model in models]
         lowered = [scheduled(LowerToTasks([self.target])(mod), self.target) for mod in relaxed]
         ours = machine(lowered, self.target)
-        default = machine(relaxed, self.target) if self.default else None
+        default = machine(relaxed, self.target, "default") if self.default else None
         for i, case in enumerate(cases):
             arrays = case.arrays()
             session = Session(models[i], arrays)
@@ -249,7 +250,9 @@ def scheduled(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     return tvm.IRModule(functions, attrs=mod.attrs)
 
 
-def machine(modules: Sequence[tvm.IRModule], target: tvm.target.Target) -> Any:
+def machine(
+    modules: Sequence[tvm.IRModule], target: tvm.target.Target, pipeline: str = PIPELINE
+) -> Any:
     """A virtual machine with the `main` of module i as `case{i}`."""
     builder = relax.BlockBuilder()
     for i, mod in enumerate(modules):
@@ -258,7 +261,7 @@ def machine(modules: Sequence[tvm.IRModule], target: tvm.target.Target) -> Any:
         fresh = {gv: builder.add_func(f, gv.name_hint) for gv, f in functions.items()}
         main = _Renamer(fresh).visit_expr(mod["main"])
         builder.add_func(main.with_attr("global_symbol", f"case{i}"), f"case{i}")
-    executable = tvm.compile(builder.get(), target)
+    executable = tvm.compile(builder.get(), target, tir_pipeline=pipeline)
     return relax.VirtualMachine(executable, tvm.cpu())
 
 

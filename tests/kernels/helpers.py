@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ import tvm
 from tvm import relax, s_tir, tirx
 
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -55,7 +57,7 @@ def scheduled(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
 
 def run(mod: tvm.IRModule, target: tvm.target.Target, *inputs: np.ndarray) -> np.ndarray:
     """Compile a module with TVM's own pipeline and run ``main``."""
-    vm = relax.VirtualMachine(tvm.compile(mod, target), tvm.cpu())
+    vm = relax.VirtualMachine(tvm.compile(mod, target, tir_pipeline=PIPELINE), tvm.cpu())
     return vm["main"](*(tvm.runtime.tensor(x) for x in inputs)).numpy()
 
 
@@ -95,3 +97,11 @@ def walk(
         meet(node, list(around))
         if isinstance(node, s_tir.SBlockRealize):
             walk(node.block.body, meet, *around)
+
+
+def loops_that_ask(assembly: str) -> list[str]:
+    """The innermost loops in assembly that ask for memory ahead: from a label to a jump back."""
+    loops = re.findall(
+        r"^(\.LBB\w+):\n((?:(?!\.LBB).*\n)*?\tj\w+\t\1\n)", assembly, flags=re.MULTILINE
+    )
+    return [body for _, body in loops if "prefetch" in body]

@@ -14,6 +14,7 @@ from tvm import relax
 
 from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, model, random
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -76,7 +77,7 @@ def assembly(family, target):
     (kernel,) = kernels(lowered).values()
     scheduled = schedule_kernel(kernel, target)
     mod = tvm.IRModule({"kernel": scheduled.with_attr("global_symbol", "kernel")})
-    return tvm.tirx.build(mod, target=target).inspect_source("asm"), rule_of(scheduled)
+    return build(mod, target).inspect_source("asm"), rule_of(scheduled)
 
 
 @pytest.mark.parametrize("name", TARGETS)

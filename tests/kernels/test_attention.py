@@ -17,6 +17,7 @@ from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.attention import attend, attention_of
 from tvm_hetero.kernels.attention_gpu import Threads, attention_on_gpu
 from tvm_hetero.kernels.batched import batched
+from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.statements import loop
 
@@ -104,7 +105,7 @@ def expected(s, arguments):
 
 def built(func, target):
     mod = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
-    return tvm.runtime.Executable(tvm.tirx.build(mod, target=target)).jit()["main"]
+    return tvm.runtime.Executable(build(mod, target)).jit()["main"]
 
 
 def called(function, arguments):
@@ -228,7 +229,7 @@ def test_on_a_gpu(sizes):
 def test_the_compiler_for_gpus_takes_it():
     kernel = schedule_kernel(Sizes(2, 1, 130, 40, rows=2, rotary=4).kernel(), CUDA)
     mod = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
-    (device,) = tvm.tirx.build(mod, target=CUDA).imports
+    (device,) = build(mod, CUDA).imports
     assert "__syncthreads" in device.inspect_source()
 
 

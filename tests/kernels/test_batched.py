@@ -30,6 +30,7 @@ from tests.kernels.helpers import (
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.batched import batch_of_kernel, batched, params_of, single
 from tvm_hetero.kernels.blocks import uses
+from tvm_hetero.kernels.compilation import PIPELINE, build
 from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.kernels.implementations import DEFAULT, with_implementation
 from tvm_hetero.kernels.select import rule_of
@@ -104,7 +105,7 @@ def _compiled(
     funcs: dict[str, tirx.PrimFunc], target: tvm.target.Target
 ) -> Callable[[str], Callable[..., None]]:
     mod = tvm.IRModule({n: f.with_attr("global_symbol", n) for n, f in funcs.items()})
-    library = tvm.runtime.Executable(tvm.tirx.build(mod, target=target)).jit()
+    library = tvm.runtime.Executable(build(mod, target)).jit()
     return lambda name: library[name]
 
 
@@ -244,7 +245,7 @@ def _in_vm(func: tirx.PrimFunc) -> list[np.ndarray]:
     with bb.function("main", inputs):
         kernel = bb.add_func(func, "kernel")
         bb.emit_func_output(bb.emit(relax.call_tir(kernel, relax.Tuple(inputs), types[-2:])))
-    vm = relax.VirtualMachine(tvm.compile(bb.get(), HERE), tvm.cpu())
+    vm = relax.VirtualMachine(tvm.compile(bb.get(), HERE, tir_pipeline=PIPELINE), tvm.cpu())
     values = [_values(p, i) for i, p in enumerate(func.params[:-2])]
     return [result.numpy() for result in vm["main"](*values)]
 

@@ -23,6 +23,7 @@ from tests.kernels.helpers import (
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.batched import batched
+from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.kernels.groupwise import groupwise_dense, quantize
 from tvm_hetero.kernels.groupwise_tile import tile_of
@@ -114,7 +115,7 @@ def test_several_elements_read_the_codes_once(bits, rows):
     outs = [np.zeros((rows, 130), np.float32) for _ in range(3)]
     tensors = [tvm.runtime.tensor(a) for a in [*inputs, *shared, *rests, *outs]]
     mod = tvm.IRModule({"main": several.with_attr("global_symbol", "main")})
-    tvm.runtime.Executable(tvm.tirx.build(mod, target=AVX2)).jit()["main"](*tensors)
+    tvm.runtime.Executable(build(mod, AVX2)).jit()["main"](*tensors)
     dense = weight.dense().astype(np.float64)
     for x, rest, out in zip(inputs, rests, tensors[-3:], strict=True):
         expected = np.maximum(x @ dense + shared[-1], 0) + rest

@@ -12,6 +12,7 @@ from tests.kernels.helpers import AVX2, CUDA, kernels, model, random
 from tvm_hetero.frontends.huggingface.operators import choose, gated
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.batched import batched, params_of
+from tvm_hetero.kernels.compilation import PIPELINE, build
 from tvm_hetero.kernels.guard import Guards, guards_of
 from tvm_hetero.kernels.implementations import DEFAULT, with_implementation
 from tvm_hetero.kernels.select import rule_of
@@ -40,7 +41,7 @@ def expert(rows: int, *, residual: bool = False) -> tirx.PrimFunc:
 
 def built(func: tirx.PrimFunc) -> tvm_ffi.Function:
     done = schedule_kernel(func, AVX2).with_attr("global_symbol", "kernel")
-    library = tvm.tirx.build(tvm.IRModule({"kernel": done}), target=AVX2)
+    library = build(tvm.IRModule({"kernel": done}), AVX2)
     return tvm.runtime.Executable(library).jit()["kernel"]
 
 
@@ -159,7 +160,7 @@ def router(rows: int, experts: int, chosen: int) -> tvm.IRModule:
 def test_tokens_are_given_to_the_largest_logits(chosen):
     logits = np.round(random(3, 6, 5) * 2) / 2  # of equal ones the first is chosen
     lowered = LowerToTasks([AVX2])(router(*logits.shape, chosen))
-    vm = relax.VirtualMachine(tvm.compile(lowered, AVX2), tvm.cpu())
+    vm = relax.VirtualMachine(tvm.compile(lowered, AVX2, tir_pipeline=PIPELINE), tvm.cpu())
     got = vm["main"](tvm.runtime.tensor(logits.astype(np.float32))).numpy()
     order = np.argsort(-logits, axis=1, kind="stable")[:, :chosen]
     expected = np.zeros_like(logits)

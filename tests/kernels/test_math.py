@@ -12,6 +12,7 @@ from tvm import relax, s_tir, te, tirx
 
 from tests.kernels.helpers import AVX2, AVX512, check, kernels, runs_here
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.math import FUNCTIONS, expand
 
 X86_64_V2 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v2", "num-cores": 1})
@@ -53,7 +54,7 @@ def one_call(name: str, size: int) -> tirx.PrimFunc:
 
 def compiled(func: tirx.PrimFunc, target: tvm.target.Target):
     mod = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
-    return tvm.runtime.Executable(tvm.tirx.build(mod, target=target)).jit()["main"]
+    return tvm.runtime.Executable(build(mod, target)).jit()["main"]
 
 
 def computed(name: str, target: tvm.target.Target) -> np.ndarray:

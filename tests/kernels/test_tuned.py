@@ -14,6 +14,7 @@ from tvm import relax, s_tir, tirx
 
 from tests.kernels.helpers import AVX2, TWO_CORES, kernels, model, random
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.implementations import with_implementation
 from tvm_hetero.kernels.roles import ACCUMULATE, blocks_of, role_of
 from tvm_hetero.kernels.select import rule_of
@@ -36,7 +37,7 @@ def run(func: tirx.PrimFunc) -> np.ndarray:
         tvm.runtime.tensor(random(i, *[int(e) for e in p.ty.shape]))
         for i, p in enumerate(func.params)
     ]
-    tvm.runtime.Executable(tvm.tirx.build(module, target=AVX2)).jit()["main"](*args)
+    tvm.runtime.Executable(build(module, AVX2)).jit()["main"](*args)
     return args[-1].numpy()
 
 

@@ -22,6 +22,7 @@
     stacked     one nest for all elements               stacked_rows      elements as rows
     nests       unscheduled statements, taken apart     pointers          each element's tensors
     weights_once   images or blocks of weights outside  prefetch_blocks   the next block's weights
+    prefetch_channels  data of input channels to come   compilation  small buffers on the stack
     joins       which kernels only put tensors one behind the other
     attention   over a cache that the kernel writes     attention_parts   what its kernels share
     attention_cpu   its loops: scores, powers, values   attention_block   how they are divided

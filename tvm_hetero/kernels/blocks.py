@@ -57,6 +57,17 @@ def bindings(sch: Schedule, block: SBlockRV) -> list[tirx.PrimExpr]:
     return found[0]
 
 
+def position(sch: Schedule, loops: Sequence[LoopRV], loop: LoopRV) -> int:
+    """Which of the loops one of them is."""
+    wanted = sch.get(loop).loop_var
+    return next(i for i, one in enumerate(loops) if sch.get(one).loop_var.same_as(wanted))
+
+
+def mapped(variables: list[tirx.Var], of: list[Any], values: list[Any]) -> list[Any]:
+    """Expressions of variables, with values for these."""
+    return list(tirx.IndexMap(variables, of, None).map_indices(values))
+
+
 def accesses(block: tirx.SBlock) -> list[tuple[list[tirx.PrimExpr], list[int]]]:
     """Indices and the buffer's shape of each load and store in the body of a block.
 

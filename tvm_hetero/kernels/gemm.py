@@ -29,7 +29,7 @@ from .blocks import extent_of, index_map, inline_epilogue, uses
 from .prefetch import prefetch
 from .prefetch_blocks import prefetch_next_block
 from .product import MATRICES
-from .product_tiles import STACK, Extents, ProductTile, product_tile, tile_bytes
+from .product_tiles import Extents, ProductTile, product_tile
 from .roles import LEFT, PRODUCT, RIGHT, find_role
 from .weights_once import weights_once
 
@@ -79,6 +79,7 @@ def schedule_gemm(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     at = _parallel(sch, outer, matrices, right, tile, unit, cores)
     sch.decompose_reduction(acc, k)
     store_tile(sch, last, at, tile, unit)
+    sch.set_scope(acc, 0, "local")
     if right is None and _weights(sch, acc) > unit.l2 // 2:
         _ask_ahead(sch, acc, k, tile, passes, unit, cores)
     return True
@@ -93,19 +94,14 @@ def _ask_ahead(
     unit: VectorUnit,
     cores: int,
 ) -> None:
-    """Ask for weights in time: of the steps to come, or of the next block.
-
-    Not where accumulators are in a workspace (`STACK`) and the loop is parallel: in the function
-    that TVM makes of it LLVM cannot see that they and the weights lie apart, and stores all of them
-    each time that weights are asked for.
-    """
+    """Ask for weights in time: of the steps to come, or of the next block."""
     if tile.rows * passes == 1 and unit.follows:
         return
     read = _index_of_right(sch, acc)
     each = _bytes(sch.get(acc).reads[read].source)
-    if passes == 1 and (cores == 1 or tile_bytes(tile.vectors, tile.rows, unit) < STACK):
+    if passes == 1:
         prefetch(sch, k, acc, read, tile.vectors * unit.lanes * each)
-    elif passes > 1 and cores == 1:  # on several, loops over blocks are joined with others
+    elif cores == 1:  # on several, loops over blocks are joined with others
         prefetch_next_block(sch, acc, k, read, axis=1)
 
 

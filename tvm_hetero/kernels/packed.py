@@ -15,6 +15,7 @@ weights are used for several images before the next block's are read (`weights_o
     unpacking and epilogue                     `_join_epilogue`, `_attach_epilogue`
     several cores                              `parallel.share_longest`
     weights that fit no cache                  `weights_once`, `prefetch_blocks`
+    data that do not                           `prefetch_channels`
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .blocks import extent_of, inline_epilogue
 from .overlap import overlap_tiles
 from .parallel import share_longest
 from .prefetch_blocks import prefetch_next_block
+from .prefetch_channels import prefetch_channels
 from .roles import ACCUMULATE, GATHER, PAD, blocks_of, find_role, role_of
 from .tiling import Tile, plan_tile
 from .weights_once import weights_once
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 # Dimensions of the accumulators where rows are joined, [image, block, point, channel]; else they
 # are [image, block, row, column, channel].
 _JOINED_RANK = 4
+# Share of the second-level cache that all weights may take to be read again for each row.
+_NEAR = 0.6
 # Steps of a reduction without window that are unrolled: 2 and 4 gained 2 %, little more than noise.
 _UNROLLED = 2
 
@@ -83,7 +87,10 @@ def schedule_packed(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     sch.decompose_reduction(acc, steps)
     _attach_epilogue(sch, last, outer[-1], tile, unit, points)
     sch.set_scope(acc, 0, "local")
-    if _bytes(sch.get(acc).reads[-1].source) > unit.l2 / 2:
+    data, weights = _bytes_read(sch, acc)
+    if data > unit.l2 / 2:
+        prefetch_channels(sch, acc, steps, tile, unit)
+    if weights > unit.l2 * _NEAR:
         prefetch_next_block(sch, acc, steps, -1)
     overlap_tiles(sch, at, points, tile.points(unit))
     return True
@@ -210,8 +217,8 @@ def _order_outer(
     sch: s_tir.Schedule, outer: list[LoopRV], acc: SBlockRV, unit: VectorUnit
 ) -> list[LoopRV]:
     """The outer loops in the order that moves the least to the second-level cache."""
-    data, weights = (_bytes(region.source) for region in sch.get(acc).reads[-2:])
-    if weights <= unit.l2 / 2:
+    data, weights = _bytes_read(sch, acc)
+    if weights <= unit.l2 * _NEAR:
         return _nearest_last(sch, outer, data, unit)
     return weights_once(sch, outer, data, weights, unit)
 
@@ -231,6 +238,12 @@ def _nearest_last(
     order = [image, first, block, *rest]
     sch.reorder(*order)
     return order
+
+
+def _bytes_read(sch: s_tir.Schedule, acc: SBlockRV) -> tuple[int, int]:
+    """Bytes of the data and of the weights."""
+    data, weights = (_bytes(region.source) for region in sch.get(acc).reads[-2:])
+    return data, weights
 
 
 def _bytes(buffer: Any) -> int:

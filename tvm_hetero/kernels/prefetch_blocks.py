@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import tirx
 
-from .blocks import bindings, extent_of, uses
+from .blocks import bindings, extent_of, mapped, position, uses
 from .prefetch import LINE, OUTER, ask, begin_with
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ def prefetch_next_block(
 def _around(sch: Schedule, acc: SBlockRV, steps: LoopRV, read: int, axis: int) -> list[LoopRV]:
     """The loop that decides which block of weights is read, and those between it and the steps."""
     loops = sch.get_loops(acc)
-    outer = loops[: next(i for i, loop in enumerate(loops) if _same(sch, loop, steps))]
-    (block,) = _mapped(
+    outer = loops[: position(sch, loops, steps)]
+    (block,) = mapped(
         [v.var for v in sch.get(acc).iter_vars],
         [sch.get(acc).reads[read].region[axis].min],
         bindings(sch, acc),
@@ -93,19 +93,11 @@ def _begin(sch: Schedule, acc: SBlockRV, steps: LoopRV, read: int) -> list[Any]:
     """Where what a step reads of the weights begins, in variables of the loops around it."""
     loops = sch.get_loops(acc)
     names = [sch.get(loop).loop_var for loop in loops]
-    at = next(i for i, loop in enumerate(loops) if _same(sch, loop, steps))
+    at = position(sch, loops, steps)
     start = [*names[: at + 1], *(tirx.const(0, "int64") for _ in names[at + 1 :])]
-    values = _mapped(names, bindings(sch, acc), start)
+    values = mapped(names, bindings(sch, acc), start)
     iters = [v.var for v in sch.get(acc).iter_vars]
-    return _mapped(iters, [r.min for r in sch.get(acc).reads[read].region], values)
-
-
-def _mapped(variables: list[tirx.Var], of: list[Any], values: list[Any]) -> list[Any]:
-    return list(tirx.IndexMap(variables, of, None).map_indices(values))
-
-
-def _same(sch: Schedule, one: LoopRV, other: LoopRV) -> bool:
-    return bool(sch.get(one).loop_var.same_as(sch.get(other).loop_var))
+    return mapped(iters, [r.min for r in sch.get(acc).reads[read].region], values)
 
 
 def _together(steps: int, used: int, least: int) -> int:

@@ -33,9 +33,6 @@ from .facts import VectorUnit
 
 _ROWS = 8
 _MOST_VECTORS = 4
-# Bytes from which on TVM takes buffers from a workspace instead of the stack: accumulators are
-# then stored and read once more for each tile, though not for each step.
-STACK = 1024
 # Bytes a cycle from main memory to one core (41 GB/s at about 4 GHz here) and cycles to pack a
 # value of the left side (a guess).
 _MEMORY = 10.0
@@ -105,11 +102,6 @@ def product_tile(block: int, points: int, extents: Extents, unit: VectorUnit) ->
     )
 
 
-def tile_bytes(vectors: int, rows: int, unit: VectorUnit) -> int:
-    """Bytes of the accumulators of a tile."""
-    return vectors * rows * unit.bits // 8
-
-
 def _hidden(
     vectors: int, rows: int, block: int, points: int, extents: Extents, unit: VectorUnit
 ) -> bool:
@@ -137,8 +129,6 @@ def _cycles(
     each = extents.depth * step * columns / (vectors * unit.lanes)
     whole = extents.columns % (vectors * unit.lanes) == 0
     store = (unit.store_vector if whole else unit.store_value) * columns * points
-    if rows > 1 and tile_bytes(vectors, rows, unit) >= STACK:  # one row: the wider the better
-        store += unit.store_vector * columns * points
     weights = extents.columns * extents.depth * extents.bytes_each
     memory = weights / _MEMORY if weights > unit.l2 else 0.0
     memory *= 1.0 if vectors * unit.lanes == block else _PARTLY

@@ -27,6 +27,7 @@ from tvm_hetero import __version__
 from tvm_hetero.cache import cache_dir
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.compilation import PIPELINE, build
 from tvm_hetero.platform import Device
 from tvm_hetero.runtime.linking import export_library
 from tvm_hetero.targets import device_target
@@ -77,7 +78,7 @@ def compile_library(kernels: Kernels, target: tvm.target.Target) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="compile.", dir=path.parent))
     try:
         with tvm.transform.PassContext(opt_level=OPT_LEVEL):
-            built = tvm.tirx.build(mod, target=target)
+            built = build(mod, target)
         export_library(built, folder / path.name, target)
         os.replace(folder / path.name, path)
     except (RuntimeError, ValueError, TypeError, OSError) as error:
@@ -88,7 +89,8 @@ def compile_library(kernels: Kernels, target: tvm.target.Target) -> Path:
 
 
 def _key(mod: tvm.IRModule, target: tvm.target.Target) -> str:
-    parts = [mod.script(show_meta=True), str(target), tvm.__version__, __version__, str(OPT_LEVEL)]
+    versions = [tvm.__version__, __version__, PIPELINE, str(OPT_LEVEL)]
+    parts = [mod.script(show_meta=True), str(target), *versions]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -19,6 +19,7 @@ from tvm import relax
 from tvm.relax import vm_build
 
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.compilation import build
 from tvm_hetero.passes.annotate_devices import DEVICE, lift_constants, problem_and_schedule
 from tvm_hetero.passes.emit import device_position
 from tvm_hetero.platform import Platform
@@ -97,7 +98,7 @@ def _compile(mod: tvm.IRModule, platform: Platform) -> Any:
         constants = dict(dict(mod.attrs or {}).get("const_name_to_constant", {}))
         tir = vm_build._filter_tir(vm_build._vmcodegen(builder, mod, "bytecode"))
         libraries = [
-            tvm.tirx.build(tvm.IRModule(functions, attrs=tir.attrs), target=target)
+            build(tvm.IRModule(functions, attrs=tir.attrs), target)
             for target, functions in _by_device(tir, targets, host)
         ]
     linked = vm_build._ffi_api.VMLink(builder, host, libraries[0], libraries[1:], constants)

@@ -1,0 +1,88 @@
+"""How scheduled kernels become machine code: TVM's own steps, but with small buffers on the stack.
+
+Problem
+    Accumulators of a tile are a buffer of a KiB or two, which LLVM should keep in registers. TVM
+    0.27 takes a buffer of that size, and every one of scope ``local``, from a workspace, by a call
+    that returns a pointer. What such a pointer points to, LLVM cannot tell from what another one
+    does (a padded image is in a workspace too) or, in the function of a parallel loop, from any
+    other memory. As soon as a step of a reduction touches other memory than by loads, as a
+    prefetch does, all accumulators are stored in each step.
+
+Answer
+    After TVM's last steps on the whole function each buffer of scope ``local`` with a constant size
+    of at most `MOST` bytes is declared over memory of the stack instead. That memory never leaves
+    its function, so nothing else can touch it: LLVM takes it apart into registers.
+
+`build` and, for whole Relax modules, `PIPELINE` are what everything of ours is compiled by. What
+is compiled by TVM's own pipeline gives the same results, slower where kernels ask for memory ahead.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.s_tir.pipeline import default_s_tir_pipeline
+from tvm.target import Target
+from tvm.tirx.compilation_pipeline import register_tir_pipeline
+
+# The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
+# than by kernels' schedules: what was compiled or measured before does not count then.
+PIPELINE = "tvm_hetero/1"
+# Bytes of one buffer: twice the registers of AVX-512. Threads of a pool have megabytes of stack.
+MOST = 4096
+_WORD = 8
+
+
+def build(mod: tvm.IRModule, target: Target) -> tvm.runtime.Module:
+    """Compile kernels, each with its symbol in ``global_symbol``.
+
+    Raises
+    ------
+    RuntimeError, ValueError, TypeError
+        What TVM raises where a kernel cannot be compiled.
+    """
+    return tirx.build(mod, target=target, pipeline=PIPELINE)
+
+
+def _pipeline() -> tuple[tvm.transform.Pass, Any, Any]:
+    """TVM's pipeline: the passes, and makers of the last ones for the host and for devices."""
+    passes, _, finish_devices = default_s_tir_pipeline()
+    return passes, _finish_host, finish_devices
+
+
+def _finish_host() -> tvm.transform.Pass:
+    """TVM's last passes on host code, after ours."""
+    last = [small_buffers_on_stack, tirx.transform.LowerTVMBuiltin(), tirx.transform.LowerIntrin()]
+    return tvm.transform.Sequential(last)
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="SmallBuffersOnStack")  # type: ignore[untyped-decorator]
+def small_buffers_on_stack(
+    func: tirx.PrimFunc, _mod: tvm.IRModule, _context: tvm.transform.PassContext
+) -> tirx.PrimFunc:
+    """A pass: small local buffers are declared over memory of the stack."""
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.AllocBuffer, _on_stack)))
+
+
+def _on_stack(node: tirx.AllocBuffer) -> tirx.Stmt:
+    size = _bytes(node.buffer)
+    if node.buffer.scope() != "local" or not 0 < size <= MOST:
+        return node
+    # "shape" is TVM's name for an array of whole numbers of 64 bits.
+    memory = tirx.tvm_stack_alloca("shape", -(-size // _WORD))
+    return tirx.DeclBuffer(node.buffer, data=tirx.reinterpret(node.buffer.data.ty, memory))
+
+
+def _bytes(buffer: tirx.Buffer) -> int:
+    """How large a buffer is; 0 where its shape is not constant."""
+    if not all(isinstance(e, int | tirx.IntImm) for e in buffer.shape):
+        return 0
+    kind = tvm_ffi.dtype(str(buffer.dtype))
+    return math.prod(int(e) for e in buffer.shape) * -(-kind.bits * kind.lanes // 8)
+
+
+register_tir_pipeline(PIPELINE, _pipeline)
