@@ -49,7 +49,7 @@ _ROUNDS = 8
 _ROUGH = 0.1
 _PART = 0.3
 # The part of the time that a climb leaves to the solvers that come after it, if its best plan is
-# not proven: GPT-3 on 64 servers was 8 % worse without.
+# not proven.
 _LAST = 0.4
 _STEP = 1.6
 _MOST_IN_FLIGHT = 4096

@@ -112,7 +112,7 @@ def _starts(instance: Instance, options: Options, budget: Budget) -> list[list[i
     """Placements to begin from; none if all means fail.
 
     The programs along an order are cut by the clock: a divided batch on 28 devices of eight kinds
-    took 34 s of a limit of 7. Half of the clock was too little for GPT-3 on 64 servers, 8 % worse.
+    took 34 s of a limit of 7.
     """
     began = time.monotonic()
     deadline = began + _STARTING * (budget.deadline - began)
