@@ -46,6 +46,7 @@ from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, rando
 from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.runtime.native import load_library
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "models.json"
@@ -158,6 +159,7 @@ def _measure_all(args: argparse.Namespace) -> None:
 
 def measure(name: str, target: tvm.target.Target, cores: int, rounds: int, shown: int) -> Row:
     """Build one model, compare it with ONNX Runtime and time both."""
+    load_library()  # kernels' workspaces are in huge pages, as in the executor
     proto = logits_of(randomize_weights(load_model(light_models()[name]), 0))
     imported, import_s = _timed(lambda: from_onnx(proto))
     lowered, lower_s = _timed(lambda: LowerToTasks([target])(imported))

@@ -24,6 +24,8 @@ constexpr uint64_t kHugeFrom = kHugePage / 2;  // half a huge page that is not u
 // Without destructors: threads may run kernels while the process ends.
 std::atomic<int64_t> allocations{0};
 std::atomic<int64_t> bytes_now{0};
+std::atomic<int64_t> failures_elsewhere{0};  // in threads that nobody watches
+thread_local bool is_watched = false;
 
 /*! \brief The size of the block for so many bytes: few sizes, which serve many kernels. */
 uint64_t BlockSize(uint64_t bytes) {
@@ -185,7 +187,7 @@ void RegisterAs(const char* name, void* function) {
 void* AllocWorkspace(int device_type, int device_id, uint64_t bytes, int dtype_code,
                      int dtype_bits) noexcept {
   void* data = nullptr;
-  WithoutThrowing([&] {
+  const bool done = WithoutThrowing([&] {
     if (device_type == kDLCPU) {
       data = AllocOnCpu(bytes);
       return;
@@ -194,6 +196,7 @@ void* AllocWorkspace(int device_type, int device_id, uint64_t bytes, int dtype_c
         reinterpret_cast<decltype(&AllocWorkspace)>(FunctionOfTvm("TVMBackendAllocWorkspace"));
     data = tvms(device_type, device_id, bytes, dtype_code, dtype_bits);
   });
+  if (!done && !is_watched) failures_elsewhere.fetch_add(1);
   return data;
 }
 
@@ -210,6 +213,13 @@ int FreeWorkspace(int device_type, int device_id, void* data) noexcept {
 
 void RecycleWorkspaces() noexcept {
   if (WorkspacePool* pool = PoolOfThread()) pool->Recycle();
+}
+
+WorkspaceWatch::WorkspaceWatch() : before_(failures_elsewhere.load()) { is_watched = true; }
+
+void WorkspaceWatch::Check() const {
+  if (failures_elsewhere.load() == before_) return;
+  TVM_FFI_THROW(MemoryError) << "no workspace for a thread of a kernel that ran in several";
 }
 
 int64_t WorkspaceAllocations() { return allocations.load(std::memory_order_relaxed); }

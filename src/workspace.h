@@ -47,6 +47,25 @@ int FreeWorkspace(int device_type, int device_id, void* data) noexcept;
  */
 void RecycleWorkspaces() noexcept;
 
+/*!
+ * \brief Watches a kernel that the calling thread calls for failures in threads of TVM's pool.
+ *
+ * TVM counts a thread's part as done before it notes that it failed (thread_pool.cc,
+ * SignalJobError). If it was the last part, the kernel may return as if nothing was wrong with its
+ * output. Whose kernel a thread of the pool works for is not known: what runs on other workers at
+ * the time may be told too, which is better than a wrong result.
+ */
+class WorkspaceWatch {
+ public:
+  WorkspaceWatch();
+
+  /*! \brief For after the kernel: throws MemoryError if a workspace failed meanwhile. */
+  void Check() const;
+
+ private:
+  int64_t before_;
+};
+
 int64_t WorkspaceAllocations();
 int64_t WorkspaceBytes();
 

@@ -27,6 +27,7 @@ from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.runtime.native import load_library
 
 from .case import Case
 from .peaks import Peaks
@@ -90,6 +91,7 @@ class Contest:
     def __init__(
         self, target: tvm.target.Target, peaks: Peaks, seconds: float, default: bool
     ) -> None:
+        load_library()  # kernels' workspaces are in huge pages, as in the executor
         self.target = target
         self.peaks = peaks
         self.seconds = seconds  # of timing, for each side of each case

@@ -20,6 +20,7 @@ from tvm_hetero.generation.sequences import Request
 VOCABULARY = 23
 _PADDING = -1
 _POISON = VOCABULARY - 1  # a token that a broken stepper stumbles over
+_MOST_SECONDS = 10.0  # that answers wait for groups which do not come
 
 
 def logits_of(tokens: Sequence[int]) -> np.ndarray:
@@ -58,10 +59,13 @@ class Language:
         chunk: int = 4,
         lose_at: Sequence[int] = (),
         poisoned: bool = False,
+        together: int = 1,
     ) -> None:
         self.groups, self.batch, self.length, self.chunk = groups, batch, length, chunk
         self.lose_at, self.poisoned = set(lose_at), poisoned
         self.steps = self.chunks = self.requests = self.losses = 0
+        # The first answers wait until so many groups are busy at once.
+        self._together, self._met = together, threading.Event()
         self.widest = 0  # groups that were busy at the same time, at most
         self.misuse: list[str] = []
         self._lost = False
@@ -102,12 +106,15 @@ class Language:
             self._check(group not in self._busy, f"two requests at once in group {group}")
             self._busy.add(group)
             self.widest = max(self.widest, len(self._busy))
+            if self.widest >= self._together:
+                self._met.set()
         answer: Future = Future()
         self._workers.submit(self._answer, group, work, answer)
         return answer
 
     def _answer(self, group, work, answer: Future) -> None:
         try:
+            self._met.wait(_MOST_SECONDS)
             with self._lock:  # a step is a function of the caches: one at a time
                 try:
                     result, error = self._count(work), None

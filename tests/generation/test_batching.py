@@ -109,7 +109,7 @@ def test_who_fails_fails_alone(options, asked):
 
 def test_groups_are_in_flight_together_and_slots_are_used_again():
     asked = [Request((n + 1,), 5) for n in range(12)]
-    with speaking(groups=2, batch=3, length=16) as language:
+    with speaking(groups=2, batch=3, length=16, together=2) as language:
         made, _ = texts(Batching(language), asked)
     assert made == [expected(r, n, 16) for n, r in enumerate(asked)]
     assert language.widest == 2

@@ -168,6 +168,25 @@ TEST(WhatAKernelKeptIsTakenBack) {
   });
 }
 
+TEST(AFailureInAThreadOfThePoolIsNoticed) {
+  InThread([] {
+    WorkspaceWatch watch;
+    {
+      Fault fault("workspace", 1);
+      CHECK(!RunKernel({kKilo}));  // in the thread that calls: it is told by the kernel
+      CHECK_CONTAINS(RaisedError(), "injected fault");
+    }
+    watch.Check();
+    InThread([] {
+      Fault fault("workspace", 1);
+      CHECK(!RunKernel({kKilo}));
+      CHECK_CONTAINS(RaisedError(), "injected fault");  // as the pool would take it
+    });
+    CHECK_CONTAINS(Thrown([&] { watch.Check(); }), "no workspace for a thread of a kernel");
+    WorkspaceWatch().Check();
+  });
+}
+
 TEST(NoMemoryForAWorkspaceIsAnError) {
   InThread([] {
     for (uint64_t bytes : {UINT64_MAX, UINT64_MAX - 64, uint64_t{1} << 63}) {

@@ -51,9 +51,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tvm.IRModule]:
     seen: list[tvm.IRModule] = []
     original = tvm.tirx.build
 
-    def counting(mod, target):
+    def counting(mod, **how):
         seen.append(mod)
-        return original(mod, target=target)
+        return original(mod, **how)
 
     monkeypatch.setattr(tvm.tirx, "build", counting)
     return seen
@@ -129,7 +129,7 @@ def test_a_kernel_is_scheduled_once_for_equal_targets(kernels):
 def test_what_the_compiler_says_is_quoted_and_nothing_is_left(
     own_cache, kernels, monkeypatch, error
 ):
-    def failing(mod, target):
+    def failing(mod, **how):
         raise error
 
     with monkeypatch.context() as patch:
@@ -141,7 +141,7 @@ def test_what_the_compiler_says_is_quoted_and_nothing_is_left(
 
 
 def test_an_interrupt_comes_through_and_leaves_nothing(own_cache, kernels, monkeypatch):
-    def interrupted(mod, target):
+    def interrupted(mod, **how):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tvm.tirx, "build", interrupted)
