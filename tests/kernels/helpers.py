@@ -10,7 +10,7 @@ import tvm
 from tvm import relax, s_tir, tirx
 
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.compilation import PIPELINE
+from tvm_hetero.kernels.compilation import PIPELINE, build
 from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -99,7 +99,17 @@ def walk(
             walk(node.block.body, meet, *around)
 
 
-def loops_that_ask(assembly: str) -> list[str]:
+def assert_sums_stay_in_registers(kernel: tirx.PrimFunc, target: tvm.target.Target) -> None:
+    """A kernel for AVX-512 stores no vector in the loops that ask for memory ahead."""
+    mod = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
+    loops = _loops_that_ask(build(mod, target).inspect_source("asm"))
+    assert loops
+    for loop in loops:
+        assert re.search(r"\tvfmadd\w+ps\s.*%zmm", loop)
+        assert not re.search(r"\tvmov\w+\s+%zmm\d+, .*\(", loop)
+
+
+def _loops_that_ask(assembly: str) -> list[str]:
     """The innermost loops in assembly that ask for memory ahead: from a label to a jump back."""
     loops = re.findall(
         r"^(\.LBB\w+):\n((?:(?!\.LBB).*\n)*?\tj\w+\t\1\n)", assembly, flags=re.MULTILINE

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 
 import pytest
-import tvm
 from tvm import relax
 
-from tests.kernels.helpers import AVX512, check, kernels, loops_that_ask, model, random
+from tests.kernels.helpers import (
+    AVX512,
+    assert_sums_stay_in_registers,
+    check,
+    kernels,
+    model,
+    random,
+)
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.compilation import build
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 # Channels, rows and columns of images that do not fit half of a second-level cache.
@@ -71,12 +76,7 @@ def test_short_reductions_ask_for_nothing():
 @pytest.mark.parametrize("window, strides", [(1, 1), (3, 1), (3, 2)])
 def test_accumulators_stay_in_registers(window, strides):
     kernel = scheduled_conv((1, 128, 114, 114), window, strides)
-    mod = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
-    loops = loops_that_ask(build(mod, AVX512).inspect_source("asm"))
-    assert loops
-    for loop in loops:
-        assert re.search(r"\tvfmadd\w+ps\s.*%zmm", loop)
-        assert not re.search(r"\tvmov\w+\s+%zmm\d+, .*\(", loop)
+    assert_sums_stay_in_registers(kernel, AVX512)
 
 
 @pytest.mark.parametrize(
