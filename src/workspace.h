@@ -5,7 +5,8 @@
  * Kernels call TVM's functions for it through two variables of their library, which tvm-ffi fills
  * as it loads the library: with what was registered last under these names (context symbols). TVM's
  * own are there from when its runtime is loaded; they give memory in small pages. Ours are
- * registered over them, and give huge ones from a megabyte on: convolutions gain 3 to 10 %.
+ * registered over them, and give huge ones from a megabyte on, of which a core finds the addresses
+ * sooner.
  *
  * Each thread keeps the blocks that its kernels have given back, and takes the smallest that does.
  * Where none does, the largest one makes room for a new one. So a thread has no more blocks than a

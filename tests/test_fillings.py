@@ -64,6 +64,9 @@ def test_limits_that_bind_together():
     assert Fillings.of(sizes, counts, limits).best((2.0, 1.0))[0] == 6.0
     # Each limit for itself is asked where the patterns are too many.
     assert Fillings.of(sizes, counts, limits, 1).best((2.0, 1.0))[0] > 6.0
+    essay = ((3.0, 1.0), (1.0, 3.0)), (6, 6), (6.0, 6.0)
+    assert Fillings.of(*essay).best((1.0, 1.0))[0] == 2.0
+    assert Fillings.of(*essay, 0).best((1.0, 1.0))[0] == 6.0
 
 
 def test_what_takes_nothing_is_always_there_and_what_cannot_be_never():

@@ -6,8 +6,8 @@ Of kinds k with n_k whole items, of s_k bytes and c_k seconds, a device of C byt
 
 and a bound asks, for prices v >= 0 of the items, for max of v a over P. Two knapsacks
 (`knapsack.py`), one with each limit, answer min(max over P_memory, max over P_time), which may be
-much more: a GPU whose memory holds 3 layers of caches or 7 of weights and whose time is enough for
-7 of the former or 4 of the latter is credited with 6.9 of a mixture that it can run 5 of.
+much more: of items with 3 bytes and 1 s and of others with 1 byte and 3 s a device of 6 bytes has
+in 6 s room for 2, and is credited with 6.
 
 With few kinds, or devices that hold few items, P can be gone through. The kinds are taken in turn,
 the largest items first; each row so far, with what it uses, is followed by every number of the

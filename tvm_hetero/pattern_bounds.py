@@ -21,9 +21,9 @@ t in a node,
                 sum over p of t: n_p <= R_t M,   M >= 1
 
 Throughput, one element. T is refuted if the items do not fit into D_t patterns of each type within
-memory C_t and load T, both together: GPT-3's caches and weights on 16 servers take 0.0307 s, of
-which memory alone and load alone prove 0.0204. A device without copy engine has, where several
-devices are used, at least one hop to make                                        -> `_throughput`
+memory C_t and load T, both together: caches take memory and little time, weights take both. A
+device without copy engine has, where several devices are used, at least one hop to make
+                                                                                  -> `_throughput`
 
 Patterns are found by pricing: with multipliers pi of the kinds, a knapsack (`knapsack.py`), or,
 where memory and load bind together, all of them (`fillings.py`). No linear program's optimum is

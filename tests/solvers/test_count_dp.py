@@ -75,7 +75,7 @@ def test_identical_nodes_are_states_and_not_names():
 
 
 def test_for_throughput_the_best_placement_comes_first_and_those_far_behind_are_left(monkeypatch):
-    """A slow machine ends after the first; that of GPT-3 on 16 servers was 90 % worse."""
+    """A slow machine ends after the first."""
     problem = layers(6, "throughput")
     instance = Instance(problem)
     slow, good = [2] * 6, [0, 0, 1, 1, 2, 2]

@@ -367,7 +367,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
 
 
 def test_starts_along_an_order_leave_time_to_anneal(monkeypatch):
-    """Those of a divided batch on 28 devices took 34 s of a limit of 7."""
+    """Those along an order are told when they have to end."""
     told = []
     monkeypatch.setattr(throughput, "linear_plan", lambda instance, deadline: told.append(deadline))
     end = time.monotonic() + 1e6

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Cycles that memory beyond the second-level cache may take to answer.
 AHEAD = 300
-# How many times as many steps a tile must have. (32 channels of 112 x 112 lost a quarter.)
+# How many times as many steps a tile must have.
 _LEAST = 2
 _VALUES = LINE // 4
 # Where rows are not joined, what a block accumulates is [image, block, row, column, channel].

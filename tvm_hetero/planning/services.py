@@ -14,7 +14,7 @@ from typing import Any
 from tvm_hetero import zoo
 from tvm_hetero.documents import read_document
 from tvm_hetero.errors import FormatError, UsageError
-from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish
+from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish, one_pass
 from tvm_hetero.planning.route import Route, in_order, make_route, route_of
 from tvm_hetero.planning.service import Service
 from tvm_hetero.problem import Objective, Problem
@@ -72,7 +72,6 @@ def scheduled(wish: Wish, schedule: Schedule) -> DecoderPlan:
         If the schedule answers another problem.
     """
     from tvm_hetero.objective import loads
-    from tvm_hetero.planning.decoder_plan import one_pass
 
     in_flight = wish.in_flight or 1
     problem = wish.problem(in_flight)

@@ -42,7 +42,7 @@ _TABLES = 0.25
 # Types of machines up to which every order is tried.
 _MOST_TYPES = 3
 # Devices above which throughput is not improved by moving single groups, and how much worse than
-# the best answer a placement may be: local search gained less than a tenth of the value.
+# the best answer a placement may be for local search to be tried on it.
 _MOST_DEVICES = 64
 _FAR = 1.1
 # A value that is proven to this part of itself is not improved (`pattern_bound` is as exact).

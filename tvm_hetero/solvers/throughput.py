@@ -111,8 +111,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
 def _starts(instance: Instance, options: Options, budget: Budget) -> list[list[int]]:
     """Placements to begin from; none if all means fail.
 
-    The programs along an order are cut by the clock: a divided batch on 28 devices of eight kinds
-    took 34 s of a limit of 7.
+    The programs along an order are cut by the clock, which that of a divided batch on many kinds of
+    devices would overrun.
     """
     began = time.monotonic()
     deadline = began + _STARTING * (budget.deadline - began)
