@@ -14,21 +14,23 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-/*! \brief What code for a CPU needs: all that the one before it needs, and more. */
+/*! \brief What code for a CPU needs: all that another one needs, which stands above it, and more. */
 struct Level {
   const char* mcpu;
+  const char* base;
   const char* features;
 };
 
-// Feature levels of the x86-64 psABI, and what LLVM emits unasked for these two CPUs.
+// Feature levels of the x86-64 psABI, and what LLVM emits unasked for these CPUs.
 constexpr Level kLevels[] = {
-    {"x86-64-v2", "cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2"},
-    {"x86-64-v3", "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"},
-    {"x86-64-v4", "avx512f avx512bw avx512cd avx512dq avx512vl"},
-    {"znver4",
+    {"x86-64-v2", "", "cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2"},
+    {"x86-64-v3", "x86-64-v2", "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"},
+    {"x86-64-v4", "x86-64-v3", "avx512f avx512bw avx512cd avx512dq avx512vl"},
+    {"znver4", "x86-64-v4",
      "avx512vbmi avx512_vbmi2 avx512ifma avx512_vnni avx512_bitalg avx512_vpopcntdq avx512_bf16 "
      "gfni vaes vpclmulqdq"},
-    {"znver5", "avx_vnni avx512_vp2intersect"},
+    {"znver5", "znver4", "avx_vnni avx512_vp2intersect"},
+    {"sapphirerapids", "znver4", "avx_vnni avx512_fp16"},
 };
 
 std::set<std::string> Words(const std::string& text) {
@@ -37,13 +39,14 @@ std::set<std::string> Words(const std::string& text) {
 }
 
 /*! \brief What code for `mcpu` needs; nothing where it is not in the list. */
-std::set<std::string> Needed(const std::string& mcpu) {
+std::set<std::string> Needed(std::string mcpu) {
   std::set<std::string> needed;
-  for (const Level& level : kLevels) {
-    needed.merge(Words(level.features));
-    if (mcpu == level.mcpu) return needed;
+  for (auto level = std::rbegin(kLevels); level != std::rend(kLevels); ++level) {
+    if (mcpu != level->mcpu) continue;
+    needed.merge(Words(level->features));
+    mcpu = level->base;
   }
-  return {};
+  return needed;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tvm_hetero import discovery
 from tvm_hetero.discovery import (
+    _RAPIDS,
     _V3,
     _V4,
     _ZEN4,
@@ -239,6 +240,8 @@ def test_default_devices_counts_physical_cores() -> None:
         ("AuthenticAMD", 25, _ZEN4, "znver4"),
         ("AuthenticAMD", 26, _V4, "x86-64-v4"),
         ("GenuineIntel", 6, _ZEN4, "x86-64-v4"),
+        ("GenuineIntel", 6, _RAPIDS | {"amx_tile"}, "sapphirerapids"),
+        ("AuthenticAMD", 26, _RAPIDS, "znver4"),
         ("AuthenticAMD", 23, _V3, "x86-64-v3"),
         ("GenuineIntel", 6, _V4 - {"fma"}, "x86-64-v2"),
         ("GenuineIntel", 6, {"sse2"}, "x86-64"),

@@ -43,12 +43,16 @@ _V3 = _V2 | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsav
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 _LEVELS = (("x86-64-v4", _V4), ("x86-64-v3", _V3), ("x86-64-v2", _V2))
 # A virtual machine may hide a feature of the CPU that it runs on; what LLVM emits unasked for
-# these two must really be there. (They also have pku, movdiri, ..., which only intrinsics use.)
+# these must really be there. (They also have pku, movdiri, amx_tile, ..., which only intrinsics
+# use.)
 _ZEN4 = _V4 | {
     *("avx512vbmi", "avx512_vbmi2", "avx512ifma", "avx512_vnni", "avx512_bitalg"),
     *("avx512_vpopcntdq", "avx512_bf16", "gfni", "vaes", "vpclmulqdq"),
 }
 _ZEN5 = _ZEN4 | {"avx_vnni", "avx512_vp2intersect"}
+# Sapphire Rapids; Emerald and Granite Rapids have all of it too, and caches of the same size.
+_RAPIDS = _ZEN4 | {"avx_vnni", "avx512_fp16"}
+_NAMED = {"znver4": _ZEN4, "znver5": _ZEN5, "sapphirerapids": _RAPIDS}
 
 
 def detect_platform(
@@ -102,9 +106,14 @@ def native_mcpu(processor: Processor) -> str | None:
     AMD CPUs with AVX-512 are named (Zen 4, Zen 5), because LLVM tunes them for vectors of 512
     bits. For ``x86-64-v4`` and every Intel CPU it prefers 256 bits wherever *it* chooses the
     width; vectors of 512 bits that a kernel asks for (as ours do) stay 512 bits wide. Tried with
-    LLVM 22 by counting zmm registers in the assembly.
+    LLVM 22 by counting zmm registers in the assembly. Intel's CPUs from Sapphire Rapids on are
+    named because their caches are larger than what `x86-64-v4` can promise
+    (`tvm_hetero.kernels.facts`). Not the model's number but its features decide: virtual machines
+    were seen that hide the number.
     """
     flags = processor.flags
+    if processor.vendor == "GenuineIntel" and flags >= _RAPIDS:
+        return "sapphirerapids"
     if processor.vendor == "AuthenticAMD":
         if processor.family >= 26 and flags >= _ZEN5:
             return "znver5"
@@ -124,7 +133,7 @@ def missing_features(target: Mapping[str, Any] | None, processor: Processor) -> 
     """
     if not target or target.get("kind") != "llvm" or not processor.flags:
         return []
-    needed = {"znver4": _ZEN4, "znver5": _ZEN5, **dict(_LEVELS)}.get(str(target.get("mcpu")))
+    needed = {**_NAMED, **dict(_LEVELS)}.get(str(target.get("mcpu")))
     return sorted((needed or set()) - processor.flags)
 
 

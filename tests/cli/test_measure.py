@@ -47,13 +47,23 @@ def test_arrays_round_trip_under_any_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 cut"])
 def test_inputs_that_are_no_arrays(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.npz").write_bytes(content)
-    with pytest.raises(UsageError, match=r"x\.npz"):
+    with pytest.raises(UsageError, match=r"x\.npz: cannot be read .* make one") as error:
+        read_inputs(tmp_path / "x.npz")
+    assert "pickle" not in str(error.value)
+
+
+def test_an_archive_with_a_damaged_array(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "x.npz", x=np.arange(1000))
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    content[200:300] = bytes(100)
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(UsageError, match=r"x\.npz: cannot be read"):
         read_inputs(tmp_path / "x.npz")
 
 
 def test_pickled_inputs_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="'x' is no array of plain numbers"):
         read_inputs(tmp_path / "x.npz")
 
 

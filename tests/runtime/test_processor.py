@@ -10,8 +10,16 @@ from tvm_hetero.discovery import missing_features
 from tvm_hetero.machine import Processor, read_processor
 from tvm_hetero.runtime import native
 
-MCPUS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4", "znver5", "skylake", "")
-FEATURES = missing_features({"kind": "llvm", "mcpu": "znver5"}, Processor(flags=frozenset({"fpu"})))
+LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+MCPUS = (*LEVELS, "znver4", "znver5", "sapphirerapids", "skylake", "")
+
+
+def needed(mcpu: str) -> set[str]:
+    target = {"kind": "llvm", "mcpu": mcpu}
+    return set(missing_features(target, Processor(flags=frozenset({"fpu"}))))
+
+
+FEATURES = sorted(needed("znver5") | needed("sapphirerapids"))
 
 
 def test_flags_are_those_that_python_reads() -> None:
@@ -30,7 +38,7 @@ def test_the_same_is_missing(mcpu: str, flags: set[str]) -> None:
 
 
 def test_each_level_needs_all_of_the_one_before_it() -> None:
-    assert len(FEATURES) == 33
-    assert (
-        missing_features({"kind": "llvm", "mcpu": "skylake"}, Processor(flags=frozenset("a"))) == []
-    )
+    assert needed("x86-64-v2") < needed("x86-64-v3") < needed("x86-64-v4") < needed("znver4")
+    assert needed("znver5") - needed("znver4") == {"avx_vnni", "avx512_vp2intersect"}
+    assert needed("sapphirerapids") - needed("znver4") == {"avx_vnni", "avx512_fp16"}
+    assert len(FEATURES) == 34 and needed("skylake") == set()
