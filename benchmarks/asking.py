@@ -30,7 +30,6 @@ from typing import Any
 from unittest.mock import patch
 
 import tvm
-from tvm.target import codegen
 
 from benchmarks.decoding import kernel_cases
 from benchmarks.documents import write_document
@@ -46,6 +45,7 @@ from benchmarks.kernel_cases.contest import (
     scheduled,
 )
 from benchmarks.scheduling.runner import geometric_mean
+from tvm_hetero.discovery import own_mcpu
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import packed, schedule_kernel
 from tvm_hetero.kernels.compilation import PIPELINE
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and write; returns the rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="a few cases, no file")
-    parser.add_argument("--target", default=codegen.llvm_get_system_cpu(), help="LLVM's -mcpu")
+    parser.add_argument("--target", default=own_mcpu(), help="LLVM's -mcpu")
     args = parser.parse_args(arguments)
     rows = []
     for row in (*convolutions(args.target, args.small), *products(args.target, args.small)):

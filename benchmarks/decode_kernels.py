@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm.target import codegen
 
 from benchmarks.decoding.kernel_cases import Case, cases
 from benchmarks.decoding.kernels_page import SHARE_GOAL, one_token
@@ -36,6 +35,7 @@ from benchmarks.documents import write_document
 from benchmarks.execution.arguments import RESULTS, ROOT
 from benchmarks.kernel_cases.peaks import computing, copying
 from benchmarks.performance import write_page
+from tvm_hetero.discovery import own_mcpu
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.select import rule_of
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--kind", choices=KINDS, help="only these")
     parser.add_argument("--small", action="store_true", help="tiny sizes, no file")
-    parser.add_argument("--target", default=codegen.llvm_get_system_cpu(), help="LLVM's -mcpu")
+    parser.add_argument("--target", default=own_mcpu(), help="LLVM's -mcpu")
     parser.add_argument("--show", action="store_true", help="write docs/performance.md")
     args = parser.parse_args(arguments)
     if args.show:

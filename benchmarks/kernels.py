@@ -23,7 +23,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import tvm
-from tvm.target import codegen
 
 from benchmarks.documents import write_document
 from benchmarks.kernel_cases import FAMILIES
@@ -32,6 +31,7 @@ from benchmarks.kernel_cases.contest import TOLERANCE, Contest, Overhead, Row
 from benchmarks.kernel_cases.peaks import Peaks, measure_peaks
 from benchmarks.performance import KERNEL_LEAST, KERNEL_MEAN, write_page
 from benchmarks.scheduling.runner import geometric_mean
+from tvm_hetero.discovery import own_mcpu
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "kernels.json"
@@ -78,7 +78,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--case", default="", help="only cases with this in their name or network")
     parser.add_argument("--small", action="store_true", help="few cases and readings, no file")
     parser.add_argument("--no-default", action="store_true", help="leave TVM's default out")
-    parser.add_argument("--target", default=codegen.llvm_get_system_cpu(), help="LLVM's -mcpu")
+    parser.add_argument("--target", default=own_mcpu(), help="LLVM's -mcpu")
     parser.add_argument("--seconds", type=float, help="of timing, for each case and side")
     parser.add_argument("--show", action="store_true", help="write docs/performance.md")
     args = parser.parse_args(arguments)

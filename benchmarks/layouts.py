@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import tvm
 from numpy.typing import NDArray
-from tvm.target import codegen
 
 from benchmarks.documents import write_document
 from benchmarks.kernel_cases.blocked import Tile, blocked_conv2d, tiles_of, to_blocks, to_planes
@@ -36,6 +35,7 @@ from benchmarks.kernel_cases.contest import (
 )
 from benchmarks.kernel_cases.convolutions import Convolution, of_network
 from benchmarks.performance import totals
+from tvm_hetero.discovery import own_mcpu
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser.add_argument("--models", default=",".join(NETWORKS), help="names with commas between")
     parser.add_argument("--small", action="store_true", help="two convolutions, no file")
     args = parser.parse_args(arguments)
-    mcpu = codegen.llvm_get_system_cpu()
+    mcpu = own_mcpu()
     target = tvm.target.Target({"kind": "llvm", "mcpu": mcpu, "num-cores": 1})
     rows: list[Row] = []
     for network in args.models.split(","):

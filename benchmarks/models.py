@@ -35,13 +35,13 @@ import onnxruntime
 import tvm
 from numpy.typing import NDArray
 from tvm import relax, tirx
-from tvm.target import codegen
 
 from benchmarks.documents import write_document
 from benchmarks.kernel_cases.contest import scheduled
 from benchmarks.performance import BUILD_SECONDS, MODEL_MEAN, MODEL_WORST, write_page
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.cli.neighbours import Neighbours
+from tvm_hetero.discovery import own_mcpu
 from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
 from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.kernels.select import rule_of
@@ -122,7 +122,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", help="names with commas between (default: all nine)")
     parser.add_argument("--small", action="store_true", help="one model, few runs, no file")
     parser.add_argument("--kernels", type=int, default=0, help="show so many of our slowest")
-    parser.add_argument("--target", default=codegen.llvm_get_system_cpu(), help="LLVM's -mcpu")
+    parser.add_argument("--target", default=own_mcpu(), help="LLVM's -mcpu")
     parser.add_argument("--show", action="store_true", help="write docs/performance.md")
     parser.add_argument("--child", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)

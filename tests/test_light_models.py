@@ -27,6 +27,10 @@ from tvm_hetero.problem import Objective
 from tvm_hetero.runtime.reference import ReferenceVM
 
 MODELS = light_models()
+# What has no branches or takes long to compile is planned for throughput alone.
+KINDS = dict.fromkeys(
+    ("inception_v1", "resnet50", "shufflenet", "squeezenet"), ("latency", "throughput")
+)
 
 
 def unlike_cpus() -> Platform:
@@ -60,9 +64,9 @@ def test_partitioned_its_logits_equal_onnxruntimes(name):
     model = logits_of(randomize_weights(load_model(MODELS[name]), 0))
     mod = relay.frontend.from_onnx(model)
     expected = None
-    for kind in ("latency", "throughput"):
+    for kind in KINDS.get(name, ("throughput",)):
         placed = partition(
-            mod, unlike_cpus(), Objective(kind), time_limit=4, cost_model="analytical"
+            mod, unlike_cpus(), Objective(kind), time_limit=1, cost_model="analytical"
         )
         assert check_schedule(placed.problem, placed.schedule) == []
         with th.build(placed.module, single=False).executor() as executor:
@@ -98,7 +102,7 @@ class Mixed(AnalyticalCosts):
 )
 def test_saved_and_loaded_the_stock_vm_gives_the_same_bits(name, costs, tmp_path):
     mod = relay.frontend.from_onnx(MODELS[name], random_weights=0)
-    placed = partition(mod, unlike_cpus(), time_limit=4, cost_model=costs)
+    placed = partition(mod, unlike_cpus(), time_limit=1, cost_model=costs)
     assert len({e.device for e in placed.schedule.executions}) == 2
     built = th.build(placed.module, single=False)
     chosen = {choice.implementation for choice in built.choices}

@@ -34,7 +34,7 @@ from itertools import pairwise
 from typing import Any
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.machine import Core, Gpu, Machine, Processor, read_machine
+from tvm_hetero.machine import Core, Gpu, Machine, Processor, read_machine, read_processor
 from tvm_hetero.platform import Device, Platform
 
 # Feature levels of the x86-64 psABI, best first, by the names that Linux gives the flags.
@@ -50,7 +50,7 @@ _ZEN4 = _V4 | {
     *("avx512_vpopcntdq", "avx512_bf16", "gfni", "vaes", "vpclmulqdq"),
 }
 _ZEN5 = _ZEN4 | {"avx_vnni", "avx512_vp2intersect"}
-# Sapphire Rapids; Emerald and Granite Rapids have all of it too, and caches of the same size.
+# Sapphire Rapids; Emerald and Granite Rapids have all of it too.
 _RAPIDS = _ZEN4 | {"avx_vnni", "avx512_fp16"}
 _NAMED = {"znver4": _ZEN4, "znver5": _ZEN5, "sapphirerapids": _RAPIDS}
 
@@ -107,9 +107,8 @@ def native_mcpu(processor: Processor) -> str | None:
     bits. For ``x86-64-v4`` and every Intel CPU it prefers 256 bits wherever *it* chooses the
     width; vectors of 512 bits that a kernel asks for (as ours do) stay 512 bits wide. Tried with
     LLVM 22 by counting zmm registers in the assembly. Intel's CPUs from Sapphire Rapids on are
-    named because their caches are larger than what `x86-64-v4` can promise
-    (`tvm_hetero.kernels.facts`). Not the model's number but its features decide: virtual machines
-    were seen that hide the number.
+    named for their arithmetic in float16 and bfloat16, which `x86-64-v4` does not have. Features
+    decide, not the model's number: virtual machines were seen that hide it.
     """
     flags = processor.flags
     if processor.vendor == "GenuineIntel" and flags >= _RAPIDS:
@@ -123,6 +122,13 @@ def native_mcpu(processor: Processor) -> str | None:
         if flags >= needed:
             return level
     return "x86-64" if "sse2" in flags else None
+
+
+def own_mcpu() -> str:
+    """The ``mcpu`` of this machine: `native_mcpu`, or what LLVM finds."""
+    from tvm.target import codegen
+
+    return native_mcpu(read_processor()) or str(codegen.llvm_get_system_cpu())
 
 
 def missing_features(target: Mapping[str, Any] | None, processor: Processor) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import tvm
 from tvm import relax, s_tir, tirx
 
+from tvm_hetero.discovery import own_mcpu
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.compilation import PIPELINE, build
 from tvm_hetero.kernels.facts import vector_unit
@@ -23,9 +24,7 @@ CUDA = tvm.target.Target({"kind": "cuda", "arch": "sm_90"}, host="llvm")
 
 def runs_here(target: tvm.target.Target) -> bool:
     """True where this machine's CPU has the vectors that the target's kernels use."""
-    from tvm.target import codegen
-
-    here = tvm.target.Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu()})
+    here = tvm.target.Target({"kind": "llvm", "mcpu": own_mcpu()})
     return vector_unit(here).bits >= vector_unit(target).bits
 
 

@@ -14,7 +14,6 @@ import tvm_ffi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax, s_tir, tirx
-from tvm.target import codegen
 
 from tests.kernels.helpers import (
     AVX2,
@@ -27,6 +26,7 @@ from tests.kernels.helpers import (
     runs_here,
     walk,
 )
+from tvm_hetero.discovery import own_mcpu
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.batched import batch_of_kernel, batched, params_of, single
 from tvm_hetero.kernels.blocks import uses
@@ -38,7 +38,7 @@ from tvm_hetero.kernels.weights_once import together
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 PLAIN = tvm.target.Target("llvm")
-HERE = tvm.target.Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu(), "num-cores": 1})
+HERE = tvm.target.Target({"kind": "llvm", "mcpu": own_mcpu(), "num-cores": 1})
 
 # A kernel and the positions of its weights.
 Kernel = tuple[tirx.PrimFunc, list[int]]

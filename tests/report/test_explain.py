@@ -15,15 +15,18 @@ from tvm_hetero.problem import Objective
 from tvm_hetero.report.explain import explain
 from tvm_hetero.report.explain_text import explain_text
 from tvm_hetero.report.waits import BUSY, COPY, DATA, DONE, HELD
-from tvm_hetero.solvers import solve
+from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.replay import division_of, replay
+
+# Hardly any time for the bound, of which nothing is asked here.
+BRIEF = Options(time_limit=1e-3)
 
 
 def test_the_path_of_a_relay_is_all_of_it():
     problem = problem_of(
         {"a": {"p1": 1.0}, "b": {"p2": 2.0}}, [("a", "b", 8)], processors(2, bandwidth=16.0)
     )
-    explanation = explain(problem, solve(problem, "heft"))
+    explanation = explain(problem, solve(problem, "heft", BRIEF))
     steps = [(s.name, s.lane, s.start, s.end, s.waited) for s in explanation.path]
     assert steps == [
         ("a", "p1", 0.0, 1.0, ""),
@@ -40,14 +43,14 @@ def test_the_path_of_a_relay_is_all_of_it():
 
 def test_a_busy_device_is_named():
     problem = problem_of({"a": {"p1": 1.0}, "b": {"p1": 2.0}}, [], processors(1))
-    path = explain(problem, solve(problem, "heft")).path
+    path = explain(problem, solve(problem, "heft", BRIEF)).path
     assert len(path) == 2 and path[1].waited == BUSY
 
 
 @settings(max_examples=150, deadline=None)
 @given(problems(6, kinds=("latency", "energy", "cost"), batch=3, memory=True))
 def test_path_and_idle_time_cover_the_makespan(problem):
-    schedule = solve(problem, "heft")
+    schedule = solve(problem, "heft", BRIEF)
     explanation = explain(problem, schedule)
     end = max(e.end for e in schedule.executions)
     held = sum(
@@ -68,7 +71,7 @@ def test_path_and_idle_time_cover_the_makespan(problem):
 @settings(max_examples=60, deadline=None)
 @given(problems(6, kinds=("throughput",), batch=2))
 def test_a_period_is_explained_by_its_busiest_resource(problem):
-    schedule = solve(problem, "heft")
+    schedule = solve(problem, "heft", BRIEF)
     explanation = explain(problem, schedule)
     busy = math.fsum(s.end - s.start for s in explanation.path)
     assert busy == pytest.approx(schedule.value, abs=1e-9)
@@ -89,7 +92,7 @@ def test_a_replay_is_never_later_than_the_schedule(problem):
 
 def test_text_names_what_would_help_most():
     problem = topcuoglu()
-    schedule = solve(problem, "heft")
+    schedule = solve(problem, "heft", BRIEF)
     text = explain_text(explain(problem, schedule), schedule, problem)
     assert "Critical path" in text and "What would help most: " in text
     assert "n10" in text and "a copy" in text

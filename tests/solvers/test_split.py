@@ -54,7 +54,7 @@ def test_latency_equals_brute_force(problem: Problem) -> None:
     assert answer.status == "optimal"
 
 
-@quickly
+@settings(quickly, max_examples=25)
 @given(problem=problems(max_tasks=4, feasible=False, memory=True))
 def test_never_a_false_proof_with_memory_and_missing_links(problem: Problem) -> None:
     best = brute_force(problem)

@@ -19,7 +19,7 @@ a new line of `UNITS`.
                            memory brings it: asking for it ahead costs more than it gains
     pairs                  LLVM's name for the instruction that multiplies pairs of 16 bits and adds
                            the two products of each; none where there is no such
-    l1, l2                 bytes of the caches of one core
+    l2                     bytes of the second-level cache of one core
 
 Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and
 Intel's cores since Skylake share; Neoverse N1 has two pipes of 128 bits too. The others come from
@@ -70,8 +70,8 @@ class VectorUnit:
         Whether the core's own prefetcher keeps up with what is read at the memory's pace.
     pairs
         LLVM's intrinsic for products of 16 bits, added in pairs; empty without one.
-    l1, l2
-        Bytes of the first- and second-level cache.
+    l2
+        Bytes of the second-level cache.
     """
 
     bits: int
@@ -89,7 +89,6 @@ class VectorUnit:
     folded: int = 3
     follows: bool = False
     pairs: str = ""
-    l1: int = 32 * _KIB
     l2: int = 512 * _KIB
 
     @property
