@@ -150,6 +150,14 @@ def test_long_rows_of_several_queries(dtype):
     check(Sizes(8, 1, 128, 50, dtype=dtype), [49], targets, tolerance)
 
 
+def test_two_numbers_of_bfloat16_are_read_as_one_word():
+    """No instruction that spreads 16 bits to 32, which all but the caches' own type would need."""
+    for dtype, spreads in (("bfloat16", 0), ("float16", 1)):
+        kernel = schedule_kernel(Sizes(8, 1, 128, 50, dtype=dtype).kernel(), AVX512)
+        text = build(tvm.IRModule({"main": kernel}), AVX512).inspect_source("asm")
+        assert ("vpmovzxwd" in text or "vcvtph2ps" in text) == spreads
+
+
 def test_a_chunk_and_its_padding():
     check(Sizes(2, 2, 16, 24, rows=7, rotary=16), [0, 10, 17, 20, 23])
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import tirx
 
-from .attention_parts import Attention, Tensors, row_of
+from .attention_parts import Attention, Tensors, apart, row_of
 from .prefetch import ALL, DISTANCE, LINE, OUTER, ask
 from .statements import tensor, whole
 
@@ -28,10 +28,11 @@ LOWEST = -3.0e38
 _BLOCK = 16
 # Bytes of values that stay in the first cache.
 _NEAR = 1 << 14
-# Share of the registers that hold sums of values; of one token's, over long rows of float32, where
-# LLVM moves more of them to and from the stack than the memory leaves time for. But all of them
-# where that holds the sums of all queries of a token: then each row is read once, in one stream.
-_SUMS, _SUMS_OF_LONG_ROWS = 0.5, 0.25
+# Share of the registers that hold sums of values. But all of them where that holds the sums of all
+# queries of a token: then each row is read once, in one stream.
+_SUMS = 0.5
+# What a vector of values costs beside its multiply-adds, where it is converted, in loads.
+_CONVERTED = 2
 _LONG, _SHORT = 512, 384  # bytes
 # Registers for each query that reads a key together with others: of a chunk, and of one token.
 _KEYS, _KEYS_OF_ONE = 16, 8
@@ -55,8 +56,8 @@ class Sizes:
         Queries that are computed together; the last block may repeat the last one.
     few
         Queries that read a key once.
-    together
-        Queries whose sums of values are in registers at once.
+    together, across
+        Queries, and vectors of each, whose sums of values are in registers at once.
     stretch
         Rows of values that pass meanwhile.
     ahead, caches
@@ -69,6 +70,7 @@ class Sizes:
     block: int
     few: int
     together: int
+    across: int
     stretch: int
     ahead: int
     caches: int
@@ -115,21 +117,33 @@ def sizes_of(a: Attention, unit: VectorUnit) -> Sizes:
     """How the work is divided for a vector unit."""
     lanes = math.gcd(a.size, unit.lanes)
     block = min(a.rows * a.group, _BLOCK)
-    together = _together(a, unit, block, a.size // lanes)
+    vectors = a.size // lanes
+    together, across = _sums(a, unit, block, vectors)
     few = _divisor(block, unit.registers // (_KEYS if a.rows > 1 else _KEYS_OF_ONE))
-    rows = a.length if together == block else max(1, _NEAR // (4 * a.size))
+    alone = (together, across) == (block, vectors)
+    stretch = a.length if alone else min(max(1, _NEAR // row_bytes(a)), a.length)
     keys = min(_TOGETHER, lanes)
-    stretch = min(rows, a.length)
-    return Sizes(lanes, keys, unit.lanes, block, few, together, stretch, *_asked(a, unit))
+    return Sizes(lanes, keys, unit.lanes, block, few, together, across, stretch, *_asked(a, unit))
 
 
-def _together(a: Attention, unit: VectorUnit, block: int, vectors: int) -> int:
-    """Queries whose sums, so many vectors each, are in registers at once."""
+def _sums(a: Attention, unit: VectorUnit, block: int, vectors: int) -> tuple[int, int]:
+    """Queries, and vectors of each, whose sums are in registers at once.
+
+    For each few queries all values are read again, for each few vectors all powers: of what the
+    registers hold, that which reads least.
+    """
     if a.rows == 1 and block * vectors <= unit.registers:
-        return block
-    long = a.rows == 1 and a.dtype == "float32" and row_bytes(a) >= _LONG
-    share = _SUMS_OF_LONG_ROWS if long else _SUMS
-    return _divisor(block, max(1, int(share * unit.registers) // vectors))
+        return block, vectors
+    value = 1 if a.dtype == "float32" else 1 + _CONVERTED
+    least = 2 if apart(a, a.size // vectors) else 1
+    most = int(_SUMS * unit.registers) // least
+
+    def reads(queries: int) -> tuple[int, int, int]:
+        across = least * _divisor(vectors // least, most // queries)
+        return block // queries * vectors * value + vectors // across * block, -queries, across
+
+    _, queries, across = min(reads(n) for n in range(1, min(block, most) + 1) if block % n == 0)
+    return -queries, across
 
 
 def _asked(a: Attention, unit: VectorUnit) -> tuple[int, int]:
@@ -162,7 +176,10 @@ def scratch_for(a: Attention, sizes: Sizes) -> Scratch:
         tensor("scores", [sizes.block, padded]),
         tensor("folds", [sizes.few, sizes.lanes // sizes.keys, sizes.lanes], scope="local"),
         tensor("result", [sizes.block, a.size]),
-        [tensor(f"sums_{m}", [a.size], scope="local") for m in range(sizes.together)],
+        [
+            tensor(f"sums_{m}", [sizes.across * sizes.lanes], scope="local")
+            for m in range(sizes.together)
+        ],
         tensor("lanes", [2, sizes.along], scope="local"),
         tensor("few", [2, sizes.block], scope="local"),
     )
@@ -203,8 +220,6 @@ class Block:
 
         Few lines at a time: a core has so many misses under way and no more.
         """
-        if not self.sizes.ahead:
-            return []
         lines = range(0, self.a.size, LINE * self.a.size // row_bytes(self.a))
         each = -(-len(lines) // parts)
         places = [[self.g, row, (part * each + i) * lines.step] for i in range(each)]

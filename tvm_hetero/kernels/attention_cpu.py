@@ -18,16 +18,37 @@ not divide the length of the cache, the last tile reads the cache's last row sev
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
 from .attention_block import Block, Scratch, Sizes, scratch_for, sizes_of
-from .attention_parts import Attention, Tensors, first_row, tensors_of, turned, written
+from .attention_parts import (
+    Attention,
+    Tensors,
+    apart,
+    first_row,
+    tensors_of,
+    turned,
+    written,
+)
 from .attention_powers import SUM, powers
 from .attention_scores import scores
 from .attention_values import values
-from .statements import PARALLEL, SERIAL, bound, function, load, loop, real, store, vectors, whole
+from .statements import (
+    PARALLEL,
+    SERIAL,
+    bound,
+    function,
+    load,
+    loop,
+    ramp,
+    real,
+    spread,
+    store,
+    whole,
+)
 
 if TYPE_CHECKING:
     from .facts import VectorUnit
@@ -85,15 +106,45 @@ def _query(block: Block, n: Expr) -> list[tirx.Stmt]:
     def write(j: Expr, number: Expr) -> tirx.Stmt:
         return store(block.scratch.query, [n, j], number * real(block.a.scale))
 
-    return [bind, *turned(block.a, block.tensors, row, read, write, block.sizes.lanes)]
+    turn = turned(block.a, block.tensors, row, read, write, block.sizes.lanes)
+    return [bind, *turn, *_taken_apart(block, n)]
 
 
-def _result(block: Block, n: Expr) -> tirx.Stmt:
+def _taken_apart(block: Block, n: Expr) -> list[tirx.Stmt]:
+    """A query's numbers in the order in which those of a row of a cache come."""
+    lanes, query = block.sizes.lanes, block.scratch.query
+    if not apart(block.a, lanes):
+        return []
+    statements = []
+    for j in range(0, block.a.size, 2 * lanes):
+        places = [ramp(whole(j + k), lanes) for k in (0, lanes)]
+        pair, binds = zip(*(bound("pair", load(query, n, at)) for at in places), strict=True)
+        halves = [tirx.Shuffle(list(pair), list(range(k, 2 * lanes, 2))) for k in (0, 1)]
+        stores = [store(query, [n, at], half) for at, half in zip(places, halves, strict=True)]
+        statements += [*binds, *stores]
+    return statements
+
+
+def _result(block: Block, n: Expr) -> list[tirx.Stmt]:
     """A query's sums, divided by the sum of powers."""
-    i, column = block.place(n)
+    lanes, (i, column) = block.sizes.lanes, block.place(n)
+    inverse, bind = bound("inverse", load(block.scratch.few, SUM, n))
+    statements = [bind]
+    for j, sums in _in_order(block, n):
+        value = sums * spread(inverse, lanes)
+        statements.append(store(block.tensors.out, [i, ramp(column + j, lanes)], value))
+    return statements
 
-    def number(j: Expr) -> tirx.Stmt:
-        value = load(block.scratch.result, n, j) * load(block.scratch.few, SUM, n)
-        return store(block.tensors.out, [i, column + j], value)
 
-    return vectors("j", block.a.size, block.sizes.lanes, number)
+def _in_order(block: Block, n: Expr) -> Iterator[tuple[int, Expr]]:
+    """A query's sums, vector by vector, and where each begins."""
+    lanes, size = block.sizes.lanes, block.a.size
+    sums = [load(block.scratch.result, n, ramp(whole(j), lanes)) for j in range(0, size, lanes)]
+    if apart(block.a, lanes):
+        turns = [k // 2 + k % 2 * lanes for k in range(2 * lanes)]
+        sums = [
+            tirx.Shuffle(sums[k : k + 2], half)
+            for k in range(0, len(sums), 2)
+            for half in (turns[:lanes], turns[lanes:])
+        ]
+    yield from zip(range(0, size, lanes), sums, strict=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
 from .nests import INDEX
-from .statements import bound, load, loop, tensor, vectors, whole
+from .statements import bound, load, loop, ramp, tensor, vectors, whole
 
 if TYPE_CHECKING:
     Expr = Any
@@ -131,6 +131,46 @@ def written(
     turn = turned(a, tensors, row, lambda j: load(tensors.k, i, g * a.size + j), key, lanes)
     copy = vectors("j", a.size, lanes, value)
     return tirx.IfThenElse(row < a.length, tirx.SeqStmt([*turn, copy]), None)
+
+
+def apart(a: Attention, lanes: int) -> bool:
+    """Whether numbers of a head stand apart, see `row_of_cache`."""
+    return a.dtype == "bfloat16" and lanes > 1 and a.size % (2 * lanes) == 0
+
+
+def row_of_cache(
+    a: Attention, cache: tirx.Var, place: Sequence[Expr], first: Expr, count: int, lanes: int
+) -> tuple[list[Expr], list[tirx.Stmt]]:
+    """Some vectors of a row of a cache as float32, and the statements that read them.
+
+    Of bfloat16 two vectors are read as one of words with two numbers each. A number's bits are the
+    upper half of its float32's, so the even numbers are moved up, and the odd ones are there when
+    the lower half is cleared: one instruction a vector. What is computed with them stands *apart*
+    then: of every 2 L numbers first the even ones, then the odd ones.
+    """
+    found: list[Expr] = []
+    statements: list[tirx.Stmt] = []
+
+    def keep(name: str, value: Expr) -> Expr:
+        var, bind = bound(name, value)
+        statements.append(bind)
+        return var
+
+    if not apart(a, lanes):
+        for j in range(0, count * lanes, lanes):
+            stored = load(cache, *place, ramp(first * lanes + j, lanes))
+            found.append(keep("number", widened(stored, lanes)))
+        return found, statements
+    for j in range(0, count * lanes, 2 * lanes):
+        stored = load(cache, *place, ramp(first * lanes + j, 2 * lanes))
+        bits = tirx.reinterpret(_vector("uint16", 2 * lanes), stored)
+        words = keep("words", tirx.reinterpret(_vector("uint32", lanes), bits))
+        upper = tirx.Broadcast(tirx.const(0xFFFF0000, "uint32"), lanes)
+        sixteen = tirx.Broadcast(tirx.const(16, "uint32"), lanes)
+        halves = tirx.shift_left(words, sixteen), tirx.bitwise_and(words, upper)
+        wide = [tirx.reinterpret(_vector("float32", lanes), half) for half in halves]
+        found += [keep("number", half) for half in wide]
+    return found, statements
 
 
 def widened(values: Expr, lanes: int) -> Expr:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from .attention_block import LOWEST, Block
-from .attention_parts import widened
+from .attention_parts import row_of_cache
 from .folding import folded, folded_parts
 from .statements import bound, load, loop, ramp, real, spread, store, whole
 
@@ -67,14 +67,12 @@ def _products(
     a, sizes = block.a, block.sizes
     row = t if a.length % sizes.along == 0 else tirx.min(t, whole(a.length - 1))
     parts = sizes.block // sizes.few
-    statements = block.ask(block.tensors.keys, t + sizes.ahead, p, parts)
+    asked = block.ask(block.tensors.keys, t + sizes.ahead, p, parts) if sizes.ahead else []
     places = [ramp(whole(j), sizes.lanes) for j in range(0, a.size, sizes.lanes)]
-    keys = []
-    for at in places:
-        stored = load(block.tensors.keys, block.g, row, at)
-        key, bind = bound("key", widened(stored, sizes.lanes))
-        keys.append(key)
-        statements.append(bind)
+    keys, read = row_of_cache(
+        a, block.tensors.keys, [block.g, row], whole(0), len(places), sizes.lanes
+    )
+    statements = [*asked, *read]
     totals = []
     for n in queries:
         products = [

@@ -1,8 +1,8 @@
 """Attention on a CPU: powers times values.
 
-A few queries keep their sums in registers while a stretch of rows passes; the stretch stays in the
-first cache until all queries of a block have met it, each few of which ask for a part of the next
-one. Where a few queries are all, there is one stretch, of all rows.
+A few vectors of the sums of a few queries are in registers while a stretch of rows passes; the
+stretch stays in the first cache until all sums of a block have met it, each few of which ask for a
+part of the next one. Where the few are all, there is one stretch, of all rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from .attention_block import Block
-from .attention_parts import widened
+from .attention_parts import row_of_cache
 from .statements import bound, load, loop, ramp, real, spread, store, vectors, whole
 
 if TYPE_CHECKING:
@@ -29,44 +29,54 @@ def values(block: Block, end: Expr) -> list[tirx.Stmt]:
     def stretch(s: Expr) -> list[tirx.Stmt]:
         start = s * sizes.stretch
         rows, bind = bound("rows", tirx.min(end - start, whole(sizes.stretch)))
-        parts = sizes.block // sizes.together
-        return [bind, loop("part", parts, lambda p: _part(block, start, rows, p))]
+        return [bind, loop("part", _parts(block), lambda p: _part(block, start, rows, p))]
 
     stretches = (end + (sizes.stretch - 1)) // sizes.stretch
     return [loop("n", sizes.block, zero), loop("stretch", stretches, stretch)]
 
 
+def _parts(block: Block) -> int:
+    """Parts of the sums, of few queries and few vectors each."""
+    sizes = block.sizes
+    return block.a.size // (sizes.across * sizes.lanes) * (sizes.block // sizes.together)
+
+
 def _part(block: Block, start: Expr, rows: Expr, p: Expr) -> list[tirx.Stmt]:
-    """What a stretch of rows adds to the ``p``-th few queries."""
-    n, result, sums = p * block.sizes.together, block.scratch.result, block.scratch.sums
+    """What a stretch of rows adds to the ``p``-th part of the sums."""
+    sizes, result, sums = block.sizes, block.scratch.result, block.scratch.sums
+    size, groups = sizes.across * sizes.lanes, sizes.block // sizes.together
+    n, first = p % groups * sizes.together, p // groups * sizes.across
 
     def moved(m: int, j: Expr, *, back: bool) -> tirx.Stmt:
+        column = first * sizes.lanes + j
         if back:
-            return store(result, [n + m, j], load(sums[m], j))
-        return store(sums[m], [j], load(result, n + m, j))
+            return store(result, [n + m, column], load(sums[m], j))
+        return store(sums[m], [j], load(result, n + m, column))
 
     def all_moved(*, back: bool) -> list[tirx.Stmt]:
-        size, lanes = block.a.size, block.sizes.lanes
         return [
-            vectors("j", size, lanes, lambda j, m=m: moved(m, j, back=back))  # type: ignore[misc]
+            vectors("j", size, sizes.lanes, lambda j, m=m: moved(m, j, back=back))  # type: ignore[misc]
             for m in range(len(sums))
         ]
 
-    rows_of_stretch = loop("t", rows, lambda t: _row(block, start + t, n, p))
+    rows_of_stretch = loop("t", rows, lambda t: _row(block, start + t, n, first, p))
     return [*all_moved(back=False), rows_of_stretch, *all_moved(back=True)]
 
 
-def _row(block: Block, t: Expr, n: Expr, p: Expr) -> list[tirx.Stmt]:
-    """A row of values times the powers of a few queries."""
-    lanes, parts = block.sizes.lanes, block.sizes.block // block.sizes.together
-    ahead = block.sizes.stretch if parts > 1 else block.sizes.ahead
-    statements = block.ask(block.tensors.values, t + ahead, p, parts)
-    for j in range(0, block.a.size, lanes):
-        at = ramp(whole(j), lanes)
-        stored = load(block.tensors.values, block.g, t, at)
-        value, bind = bound("value", widened(stored, lanes))
+def _row(block: Block, t: Expr, n: Expr, first: Expr, p: Expr) -> list[tirx.Stmt]:
+    """A few vectors of a row of values times the powers of a few queries."""
+    a, sizes, cache = block.a, block.sizes, block.tensors.values
+    parts = _parts(block)
+    ahead = sizes.stretch if parts > 1 else sizes.ahead
+    asked = block.ask(cache, t + ahead, p, parts) if ahead else []
+    found, statements = row_of_cache(a, cache, [block.g, t], first, sizes.across, sizes.lanes)
+    statements = [*asked, *statements]
+    for m, sums in enumerate(block.scratch.sums):
+        power, bind = bound("power", load(block.scratch.scores, n + m, t))
         statements.append(bind)
-        for m, sums in enumerate(block.scratch.sums):
-            power = spread(load(block.scratch.scores, n + m, t), lanes)
-            statements.append(store(sums, [at], load(sums, at) + power * value))
+        for j, value in enumerate(found):
+            at = ramp(whole(j * sizes.lanes), sizes.lanes)
+            statements.append(
+                store(sums, [at], load(sums, at) + spread(power, sizes.lanes) * value)
+            )
     return statements
