@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
 # Part of every key: raise it when the way of measuring changes, so that old times are not used.
-METHOD = "profiled/2"
+METHOD = "profiled/3"
 
 
 def kernel_key(func: PrimFunc, cold: Iterable[int] = ()) -> KernelKey:

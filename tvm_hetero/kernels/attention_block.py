@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 LOWEST = -3.0e38
 # Queries that meet a tile of keys while it is near.
 _BLOCK = 16
-# Bytes of values that stay in the first cache.
-_NEAR = 1 << 14
+# Rows of values that stay in the first cache.
+_STRETCH = 16
 # Share of the registers that hold sums of values. But all of them where that holds the sums of all
 # queries of a token: then each row is read once, in one stream.
 _SUMS = 0.5
@@ -83,11 +83,15 @@ class Scratch:
     Attributes
     ----------
     query
-        The queries as they are used.
-    scores
-        Scores, then powers; whole vectors of them.
+        The queries as they are used, and behind them (from `folds` on) for each few queries
+        products of some keys that are folded half. In one buffer, since LLVM takes loads of what
+        a loop does not write out of it, and has no registers for so many queries then: it copies
+        them to the stack, where 64 bytes cross the border of two lines.
     folds
-        For each few queries, products of some keys that are folded half.
+        Where those begin.
+    scores
+        Scores, then powers; whole vectors of them. Rows are a vector longer than they need be: rows
+        of 4096 numbers would stand in the same few places of the first cache.
     result
         Sums of values of all queries.
     sums
@@ -99,8 +103,8 @@ class Scratch:
     """
 
     query: tirx.Var
+    folds: int
     scores: tirx.Var
-    folds: tirx.Var
     result: tirx.Var
     sums: list[tirx.Var]
     lanes: tirx.Var
@@ -109,7 +113,7 @@ class Scratch:
     @property
     def buffers(self) -> list[tirx.Var]:
         """All of them."""
-        first = [self.query, self.scores, self.folds, self.result]
+        first = [self.query, self.scores, self.result]
         return [*first, *self.sums, self.lanes, self.few]
 
 
@@ -121,7 +125,7 @@ def sizes_of(a: Attention, unit: VectorUnit) -> Sizes:
     together, across = _sums(a, unit, block, vectors)
     few = _divisor(block, unit.registers // (_KEYS if a.rows > 1 else _KEYS_OF_ONE))
     alone = (together, across) == (block, vectors)
-    stretch = a.length if alone else min(max(1, _NEAR // row_bytes(a)), a.length)
+    stretch = a.length if alone else min(_STRETCH, a.length)
     keys = min(_TOGETHER, lanes)
     return Sizes(lanes, keys, unit.lanes, block, few, together, across, stretch, *_asked(a, unit))
 
@@ -170,11 +174,12 @@ def row_bytes(a: Attention) -> int:
 
 def scratch_for(a: Attention, sizes: Sizes) -> Scratch:
     """Fresh buffers."""
-    padded = -(-a.length // sizes.along) * sizes.along
+    padded = -(-a.length // sizes.along) * sizes.along + sizes.along
+    folds = sizes.block * a.size
     return Scratch(
-        tensor("query", [sizes.block, a.size]),
+        tensor("query", [folds + sizes.few * sizes.lanes // sizes.keys * sizes.lanes]),
+        folds,
         tensor("scores", [sizes.block, padded]),
-        tensor("folds", [sizes.few, sizes.lanes // sizes.keys, sizes.lanes], scope="local"),
         tensor("result", [sizes.block, a.size]),
         [
             tensor(f"sums_{m}", [sizes.across * sizes.lanes], scope="local")

@@ -104,7 +104,7 @@ def _query(block: Block, n: Expr) -> list[tirx.Stmt]:
         return load(block.tensors.q, i, column + j)
 
     def write(j: Expr, number: Expr) -> tirx.Stmt:
-        return store(block.scratch.query, [n, j], number * real(block.a.scale))
+        return store(block.scratch.query, [n * block.a.size + j], number * real(block.a.scale))
 
     turn = turned(block.a, block.tensors, row, read, write, block.sizes.lanes)
     return [bind, *turn, *_taken_apart(block, n)]
@@ -117,10 +117,10 @@ def _taken_apart(block: Block, n: Expr) -> list[tirx.Stmt]:
         return []
     statements = []
     for j in range(0, block.a.size, 2 * lanes):
-        places = [ramp(whole(j + k), lanes) for k in (0, lanes)]
-        pair, binds = zip(*(bound("pair", load(query, n, at)) for at in places), strict=True)
+        places = [ramp(n * block.a.size + j + k, lanes) for k in (0, lanes)]
+        pair, binds = zip(*(bound("pair", load(query, at)) for at in places), strict=True)
         halves = [tirx.Shuffle(list(pair), list(range(k, 2 * lanes, 2))) for k in (0, 1)]
-        stores = [store(query, [n, at], half) for at, half in zip(places, halves, strict=True)]
+        stores = [store(query, [at], half) for at, half in zip(places, halves, strict=True)]
         statements += [*binds, *stores]
     return statements
 

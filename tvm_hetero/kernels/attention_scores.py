@@ -42,19 +42,21 @@ def scores(block: Block, end: Expr) -> tirx.Stmt:
 
 def _tile(block: Block, p: Expr, t: Expr) -> list[tirx.Stmt]:
     """The scores of the ``p``-th few queries and the keys of rows ``t`` ..."""
-    sizes, folds = block.sizes, block.scratch.folds
+    sizes, query = block.sizes, block.scratch.query
     queries = [p * sizes.few + m for m in range(sizes.few)]
     steps = sizes.lanes // sizes.keys
-    at = ramp(whole(0), sizes.lanes)
+
+    def place(m: int, s: Expr) -> Expr:
+        return ramp(block.scratch.folds + (m * steps + s) * sizes.lanes, sizes.lanes)
 
     def step(s: Expr) -> list[tirx.Stmt]:
         sums, statements = folded_parts(
             lambda u: _products(block, queries, p, t + (s * sizes.keys + u)), sizes.lanes
         )
-        kept = [store(folds, [m, s, at], total) for m, total in enumerate(sums)]
+        kept = [store(query, [place(m, s)], total) for m, total in enumerate(sums)]
         return [*statements, *kept]
 
-    halves = [[load(folds, m, s, at) for m in range(sizes.few)] for s in range(steps)]
+    halves = [[load(query, place(m, whole(s))) for m in range(sizes.few)] for s in range(steps)]
     sums, statements = folded(halves, sizes.lanes)
     shown = [_shown(block, n, t, total) for n, total in zip(queries, sums, strict=True)]
     return [loop("step", steps, step), *statements, *shown]
@@ -68,15 +70,14 @@ def _products(
     row = t if a.length % sizes.along == 0 else tirx.min(t, whole(a.length - 1))
     parts = sizes.block // sizes.few
     asked = block.ask(block.tensors.keys, t + sizes.ahead, p, parts) if sizes.ahead else []
-    places = [ramp(whole(j), sizes.lanes) for j in range(0, a.size, sizes.lanes)]
-    keys, read = row_of_cache(
-        a, block.tensors.keys, [block.g, row], whole(0), len(places), sizes.lanes
-    )
+    vectors = a.size // sizes.lanes
+    keys, read = row_of_cache(a, block.tensors.keys, [block.g, row], whole(0), vectors, sizes.lanes)
     statements = [*asked, *read]
     totals = []
     for n in queries:
         products = [
-            load(block.scratch.query, n, at) * key for at, key in zip(places, keys, strict=True)
+            load(block.scratch.query, ramp(n * a.size + j * sizes.lanes, sizes.lanes)) * key
+            for j, key in enumerate(keys)
         ]
         total, bind = bound("product", functools.reduce(operator.add, products))
         totals.append(total)
