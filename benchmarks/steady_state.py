@@ -124,19 +124,26 @@ def measure(
     """Build one model for two devices and for one of two cores, and let all sides run in turns."""
 
     def once(platform: Platform) -> dict[str, Any]:
-        return _measure(name, platform, batch, rounds, seconds, time_limit)
+        return _measure(name, platform, batch, rounds, seconds, time_limit, small)
 
     figures, mode = in_one_mode(two_devices(), once, small)
     return Row(model=name, **figures, mode=mode)
 
 
 def _measure(
-    name: str, platform: Platform, batch: int, rounds: int, seconds: float, time_limit: float
+    name: str,
+    platform: Platform,
+    batch: int,
+    rounds: int,
+    seconds: float,
+    time_limit: float,
+    small: bool,
 ) -> dict[str, Any]:
     model = make_model(name)
     objective = Objective("throughput", batch=batch)
-    plan = build_plan(model, platform, objective, time_limit)
-    threads = build_plan(model, one_device(len(CORES)), objective, time_limit)
+    plan = build_plan(model, platform, objective, time_limit, small=small)
+    one = one_device(len(CORES))
+    threads = build_plan(model, one, objective, time_limit, small=small)
     with ExitStack() as stack:
         contenders, error = _contenders(stack, model, plan, threads, batch)
         apart = frozenset({"ort_processes", "ort_process_batches"})

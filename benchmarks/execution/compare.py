@@ -112,7 +112,7 @@ def compare(case: Case, platform: Platform, time_limit: float) -> Row:
 
 def _compare(case: Case, platform: Platform, time_limit: float) -> dict[str, Any]:
     model = make_model(case.model)
-    built = build_plan(model, platform, case.objective, time_limit)
+    built = build_plan(model, platform, case.objective, time_limit, small=case.small)
     cores = sum(len(device.cores) for device in platform.devices)
     return {
         **_said(built),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -132,6 +134,22 @@ def test_schedule_fits_the_target(target, lanes):
     assert 'scope="local"' in text
     assert "if_then_else" not in text  # padding is a fill and a copy
     assert "T.parallel" not in text
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "out_channels", "outermost"),
+    [
+        (64, 28, 128, "block"),  # the data stay in the second-level cache
+        (256, 56, 128, "tile"),  # they do not
+        (16, 112, 96, "block"),  # nor do these, but what is written is six times as much
+    ],
+)
+def test_data_are_read_once_unless_that_scatters_more(channels, size, out_channels, outermost):
+    mod = model([(1, channels, size, size)], conv(channels, out_channels, (1, 1), epilogue=False))
+    (kernel,) = kernels(LowerToTasks([AVX512])(mod)).values()
+    text = schedule_kernel(kernel, AVX512).script()
+    ((first, second),) = re.findall(r"for b, (\w+), (\w+) in T.grid", text)
+    assert (first, second) == (("o", "p_0") if outermost == "block" else ("p_0", "o"))
 
 
 def conv1d(stride, padding, dilation=1, groups=1, kernel=3):

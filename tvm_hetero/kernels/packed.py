@@ -4,8 +4,8 @@ Loop order, from the outside: images, blocks of channels, parts of a block, rows
 points, [reduction], tile. The weights of one part stay in the cache while all rows pass; the
 accumulators of a tile stay in registers for the whole reduction, and everything that was fused
 behind (bias, residual, relu) happens when a tile is stored. Where all weights fit the
-second-level cache and the data do not, rows (or tiles, where rows are joined) are outside of the
-blocks (`_nearest_last`). Where there are several images and the weights fit no cache, a block's
+second-level cache, the data do not, and reading them again is more than what is written, rows (or
+tiles, where rows are joined) are outside of the blocks (`_nearest_last`). Where there are several images and the weights fit no cache, a block's
 weights are used for several images before the next block's are read (`weights_once`).
 
     which loop is lanes, how large a tile      `tiling.plan_tile`, from the target's vector unit
@@ -46,8 +46,11 @@ if TYPE_CHECKING:
 # Dimensions of the accumulators where rows are joined, [image, block, point, channel]; else they
 # are [image, block, row, column, channel].
 _JOINED_RANK = 4
-# Share of the second-level cache that all weights may take to be read again for each row.
-_NEAR = 0.6
+# Share of the second-level cache that all weights may take to be read again for each row, and that
+# the data may take to be read again for each block.
+_NEAR, _NEAR_DATA = 0.6, 0.7
+# What a far line costs that is read in its turn, by one that is written out of turn.
+_READ = 0.25
 # Steps of a reduction without window that are unrolled: 2 and 4 gained 2 %, little more than noise.
 _UNROLLED = 2
 
@@ -219,22 +222,27 @@ def _order_outer(
     """The outer loops in the order that moves the least to the second-level cache."""
     data, weights = _bytes_read(sch, acc)
     if weights <= unit.l2 * _NEAR:
-        return _nearest_last(sch, outer, data, unit)
+        # Rows are stored in their turn, tiles of joined rows are not.
+        joined = _rank(sch, acc) == _JOINED_RANK
+        scattered = _bytes(sch.get(acc).writes[0].source) if joined else 0
+        return _nearest_last(sch, outer, data, scattered, unit)
     return weights_once(sch, outer, data, weights, unit)
 
 
 def _nearest_last(
-    sch: s_tir.Schedule, outer: list[LoopRV], data: int, unit: VectorUnit
+    sch: s_tir.Schedule, outer: list[LoopRV], data: int, scattered: int, unit: VectorUnit
 ) -> list[LoopRV]:
     """Take the blocks of channels inside the loop over rows (or tiles) where that saves traffic.
 
-    Blocks outside, every block streams all data. Where the weights fit the second-level cache
-    and the data do not, the data had better pass once: 256 to 128 1x1 at 56x56 264 GFLOP/s
-    instead of 220 to 256, 512 to 256 1x1 at 28x28 263 instead of 238.
+    Blocks outside, every block streams all data. Where the weights fit the second-level cache and
+    the data do not, the data had better pass once. But then all channels of a tile are stored, a
+    line here and a line there, and no prefetcher fetches these: so not where little would be read
+    again and much is ``scattered`` (bytes).
     """
-    if data < unit.l2 / 2:
-        return outer
     image, block, first, *rest = outer
+    again = (extent_of(sch, block) - 1) * data
+    if data <= unit.l2 * _NEAR_DATA or _READ * again < scattered:
+        return outer
     order = [image, first, block, *rest]
     sch.reorder(*order)
     return order
