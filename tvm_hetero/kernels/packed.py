@@ -5,8 +5,9 @@ points, [reduction], tile. The weights of one part stay in the cache while all r
 accumulators of a tile stay in registers for the whole reduction, and everything that was fused
 behind (bias, residual, relu) happens when a tile is stored. Where all weights fit the
 second-level cache, the data do not, and reading them again is more than what is written, rows (or
-tiles, where rows are joined) are outside of the blocks (`_nearest_last`). Where there are several images and the weights fit no cache, a block's
-weights are used for several images before the next block's are read (`weights_once`).
+tiles, where rows are joined) are outside of the blocks (`_nearest_last`). Where there are several
+images and the weights fit no cache, a block's weights are used for several images before the next
+block's are read (`weights_once`).
 
     which loop is lanes, how large a tile      `tiling.plan_tile`, from the target's vector unit
     padding, gathering of strided columns      `_schedule_stage`
