@@ -45,7 +45,6 @@ from benchmarks.kernel_cases.contest import (
     scheduled,
 )
 from benchmarks.scheduling.runner import geometric_mean
-from tvm_hetero.discovery import own_mcpu
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import packed, schedule_kernel
 from tvm_hetero.kernels.compilation import PIPELINE
@@ -53,6 +52,7 @@ from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.runtime.native import load_library
 from tvm_hetero.runtime.tensors import lasting
+from tvm_hetero.targets import own_mcpu
 
 VARIANTS = ("tvm", "registers", "ahead", "pages")
 _SECONDS, _SMALL_SECONDS = 0.1, 0.002

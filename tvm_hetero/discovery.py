@@ -34,7 +34,7 @@ from itertools import pairwise
 from typing import Any
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.machine import Core, Gpu, Machine, Processor, read_machine, read_processor
+from tvm_hetero.machine import Core, Gpu, Machine, Processor, read_machine
 from tvm_hetero.platform import Device, Platform
 
 # Feature levels of the x86-64 psABI, best first, by the names that Linux gives the flags.
@@ -122,13 +122,6 @@ def native_mcpu(processor: Processor) -> str | None:
         if flags >= needed:
             return level
     return "x86-64" if "sse2" in flags else None
-
-
-def own_mcpu() -> str:
-    """The ``mcpu`` of this machine: `native_mcpu`, or what LLVM finds."""
-    from tvm.target import codegen
-
-    return native_mcpu(read_processor()) or str(codegen.llvm_get_system_cpu())
 
 
 def missing_features(target: Mapping[str, Any] | None, processor: Processor) -> list[str]:

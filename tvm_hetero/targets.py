@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from tvm_hetero.discovery import native_mcpu
 from tvm_hetero.documents import nearest
 from tvm_hetero.errors import PlatformError, ProfileError
-from tvm_hetero.machine import available_cores
+from tvm_hetero.machine import available_cores, read_processor
 from tvm_hetero.platform import HOST_KINDS as HOST_KINDS
 from tvm_hetero.platform import Device, Platform
 
@@ -123,3 +124,10 @@ def require_present(platform: Platform, device: Device) -> None:
                 f"device {device.name!r}: this machine has no {device.kind} device number "
                 f"{number} that TVM can reach; {advice}"
             )
+
+
+def own_mcpu() -> str:
+    """The ``mcpu`` of this machine: what we detect, or what LLVM finds."""
+    from tvm.target import codegen
+
+    return native_mcpu(read_processor()) or str(codegen.llvm_get_system_cpu())

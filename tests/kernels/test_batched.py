@@ -26,7 +26,6 @@ from tests.kernels.helpers import (
     runs_here,
     walk,
 )
-from tvm_hetero.discovery import own_mcpu
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.batched import batch_of_kernel, batched, params_of, single
 from tvm_hetero.kernels.blocks import uses
@@ -36,6 +35,7 @@ from tvm_hetero.kernels.implementations import DEFAULT, with_implementation
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.weights_once import together
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.targets import own_mcpu
 
 PLAIN = tvm.target.Target("llvm")
 HERE = tvm.target.Target({"kind": "llvm", "mcpu": own_mcpu(), "num-cores": 1})

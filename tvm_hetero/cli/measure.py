@@ -57,6 +57,7 @@ def read_inputs(path: Path) -> Arrays:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):
                 raise ValueError("it is no archive of arrays")
+            file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
                 return {name: _plain(arrays, name) for name in arrays.files}
     except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
