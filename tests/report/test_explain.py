@@ -47,7 +47,7 @@ def test_a_busy_device_is_named():
     assert len(path) == 2 and path[1].waited == BUSY
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(problems(6, kinds=("latency", "energy", "cost"), batch=3, memory=True))
 def test_path_and_idle_time_cover_the_makespan(problem):
     schedule = solve(problem, "heft", BRIEF)
