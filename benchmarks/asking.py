@@ -20,6 +20,7 @@ registered when they are loaded, so those with TVM's are loaded first.)
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -119,15 +120,8 @@ def convolutions(mcpu: str, small: bool) -> Iterator[Row]:
 
 def _far(least: int, small: bool) -> list[Case]:
     found = [case for family in ("conv2d", "pointwise") for case in FAMILIES[family].cases()]
-    far = [case for case in found if _VALUE * _product(case.inputs["x"]) > least]
+    far = [case for case in found if _VALUE * math.prod(case.inputs["x"]) > least]
     return far[:2] if small else far
-
-
-def _product(shape: Sequence[int]) -> int:
-    size = 1
-    for extent in shape:
-        size *= extent
-    return size
 
 
 def products(mcpu: str, small: bool) -> Iterator[Row]:

@@ -62,6 +62,7 @@ class Sizes:
         Rows of values that pass meanwhile.
     ahead, caches
         Rows that are asked for before they are needed, 0 for none; into which caches (`prefetch`).
+        Where values pass in stretches, the next stretch is asked for in any case.
     """
 
     lanes: int
@@ -90,8 +91,8 @@ class Scratch:
     folds
         Where those begin.
     scores
-        Scores, then powers; whole vectors of them. Rows are a vector longer than they need be: rows
-        of 4096 numbers would stand in the same few places of the first cache.
+        Scores, then powers; whole vectors of them. Rows are a vector longer than they need be:
+        those of 4096 numbers would begin in the same set of the first cache.
     result
         Sums of values of all queries.
     sums
