@@ -27,7 +27,7 @@ from tvm_hetero.passes.annotate_devices import (
 )
 from tvm_hetero.passes.dataflow import tensor_bytes
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
-from tvm_hetero.passes.io_tasks import add_io_tasks, io_costs, needs_io_tasks
+from tvm_hetero.passes.io_tasks import add_io_tasks, host_device, io_costs, needs_io_tasks
 from tvm_hetero.passes.kernel_choices import with_choices
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.pins import pinned, with_hints
@@ -96,8 +96,12 @@ def make_problem(
         If some kernel runs on no device.
     InfeasibleError
         If the devices' memory holds no placement at all.
+    PlatformError
+        If no device can take inputs and outputs, since none is a CPU with the machine's memory.
     """
     check_objective(objective, platform)
+    if needs_io_tasks(platform):
+        host_device(platform)
     model = by_name(cost_model) if isinstance(cost_model, str) else cost_model
     seconds: dict[str, float] = {}
     with _timed(seconds, "lower"):

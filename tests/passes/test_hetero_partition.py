@@ -18,7 +18,7 @@ from tvm_hetero import relax as our_relax
 from tvm_hetero import relay
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.store import CostStore
-from tvm_hetero.errors import InfeasibleError, ProfileError, UsageError
+from tvm_hetero.errors import InfeasibleError, PlatformError, ProfileError, UsageError
 from tvm_hetero.partition import partition
 from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule
 from tvm_hetero.platform import Device, Platform
@@ -147,6 +147,12 @@ def test_memory_in_which_nothing_fits_is_refused_before_anything_is_measured(
     with pytest.raises(InfeasibleError, match=message):
         partition(branchy(), platform, Objective(kind), cost_model=model)  # type: ignore[arg-type]
     assert model.runs == 0 and not list(tmp_path.iterdir())
+
+
+def test_a_platform_without_a_cpu_is_refused_before_anything_is_measured():
+    lonely = Platform((Device("gpu", target={"kind": "cuda", "arch": "sm_90"}),))
+    with pytest.raises(PlatformError, match="no CPU device to take inputs and outputs"):
+        partition(branchy(), lonely)
 
 
 def test_a_batch_whose_weights_are_read_once_where_that_was_measured_to_pay():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tvm
 import tvm_ffi
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from tvm_hetero.discovery import missing_features
 from tvm_hetero.machine import Processor, read_processor
 from tvm_hetero.runtime import native
+from tvm_hetero.targets import own_mcpu
 
 LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 MCPUS = (*LEVELS, "znver4", "znver5", "sapphirerapids", "skylake", "")
@@ -42,3 +44,9 @@ def test_each_level_needs_all_of_the_one_before_it() -> None:
     assert needed("znver5") - needed("znver4") == {"avx_vnni", "avx512_vp2intersect"}
     assert needed("sapphirerapids") - needed("znver4") == {"avx_vnni", "avx512_fp16"}
     assert len(FEATURES) == 34 and needed("skylake") == set()
+
+
+def test_code_for_the_cpu_that_is_here_runs_here() -> None:
+    here = {"kind": "llvm", "mcpu": own_mcpu()}
+    assert tvm.target.Target(here).attrs["mcpu"] == here["mcpu"]
+    assert missing_features(here, read_processor()) == []
