@@ -100,14 +100,14 @@ def make_problem(
         If no device can take inputs and outputs, since none is a CPU with the machine's memory.
     """
     check_objective(objective, platform)
-    if needs_io_tasks(platform):
-        host_device(platform)
     model = by_name(cost_model) if isinstance(cost_model, str) else cost_model
     seconds: dict[str, float] = {}
     with _timed(seconds, "lower"):
         mod = strip_devices(mod) if is_annotated(mod) else mod
         mod = with_hints(mod) if respect_annotations else mod
         targets = [device_target(d) for d in platform.devices if d.target is not None]
+        if targets and needs_io_tasks(platform):
+            host_device(platform)
         lower: tvm.transform.Pass = LowerToTasks(targets)
         mod = lower(mod)
         tasks = extract_tasks(mod)
