@@ -40,11 +40,14 @@ def test_latency_small(tmp_path, capsys):
 
 
 def test_big_little_small():
+    targets = [device.target for device in big_little.big_and_little().devices]
+    assert [target["mcpu"] == big_little.LITTLE for target in targets] == [False, True]
     rows = big_little.main(["--small"])
     assert [(row.objective, row.batch) for row in rows] == [("latency", 2), ("throughput", 2)]
     for row in rows:
         _plausible(row)
-        assert row.single_device == "cpu0"
+        # Not always the big one: kernels this small are as quick on both.
+        assert row.single_device in {"cpu0", "cpu1"}
 
 
 def _plausible(row: Row) -> None:

@@ -16,7 +16,7 @@ from tests.cost_models.kernels import elementwise
 from tests.models import NATIVE, PLAIN, as_schedule, dense, lowered, placed, unit_problem
 from tests.stateful import running_sums
 from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress
-from tvm_hetero.errors import PlatformError, ProfileError, RunError
+from tvm_hetero.errors import PlatformError, RunError
 from tvm_hetero.partition import make_problem
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.split_segments import split_segments
@@ -89,7 +89,7 @@ def test_states_are_kept_on_no_board() -> None:
     assert all(set(problem.costs[task]) == {"big"} for task in keepers)
     assert any("pi" in row for task, row in problem.costs.items() if task not in keepers)
     alone = replace(PLATFORM, devices=PLATFORM.devices[::-1][:1], links=())
-    with pytest.raises(ProfileError, match="runs on no device"):
+    with pytest.raises(PlatformError, match="has no CPU device to take inputs and outputs"):
         make_problem(running_sums(), alone, cost_model=Unit())
 
 
