@@ -6,12 +6,13 @@
     python -m benchmarks.cluster --show             writes docs/performance.md
 
 Nodes are processes of one Ray, each pinned to a core of its own (`tvm_hetero.cluster`). *Hops*:
-what passing a tensor from node to node takes by Ray's calls, which we use, and by Ray's compiled
-graphs, beside a copy of as many bytes. *Nodes*: a model of the shape of GPT-2 small with random
-weights as a pipeline of stages over the nodes, two groups of a sequence each in flight a node; the
-share of time in communication is that of a step alone, which is in no node's computation. *Kills*:
-a tiny model; in some of many generations a node is killed by SIGKILL at a token drawn at random,
-and started again afterwards. All sequences must be those of the undisturbed generation.
+what passing a tensor from node to node takes as we do it (messages through Ray's channels), by
+Ray's calls and by its compiled graphs, beside a copy of as many bytes. *Nodes*: a model of the
+shape of GPT-2 small with random weights as a pipeline of stages over the nodes, two groups of a
+sequence each in flight a node; the share of time in communication is that of a step alone, which is
+in no node's computation. *Kills*: a tiny model; in some of many generations a node is killed by
+SIGKILL at a token drawn at random, and started again afterwards. All sequences must be those of
+the undisturbed generation.
 """
 
 from __future__ import annotations
@@ -181,8 +182,8 @@ def write(path: Path, rows: list[Row], hops: list[Hop], kills: list[Kill]) -> No
 def _hop_line(hop: Hop) -> str:
     compiled = "" if hop.compiled_s is None else f", compiled graph {1e6 * hop.compiled_s:.0f} us"
     return (
-        f"{hop.nbytes:>9} bytes a hop: call {1e6 * hop.call_s:.0f} us{compiled}, "
-        f"copy {1e6 * hop.copy_s:.2f} us"
+        f"{hop.nbytes:>9} bytes a hop: message {1e6 * hop.message_s:.0f} us, "
+        f"call {1e6 * hop.call_s:.0f} us{compiled}, copy {1e6 * hop.copy_s:.2f} us"
     )
 
 

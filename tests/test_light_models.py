@@ -28,7 +28,7 @@ from tvm_hetero.runtime.reference import ReferenceVM
 
 MODELS = light_models()
 # What has no branches or takes long to compile is planned for throughput alone.
-KINDS = dict.fromkeys(("inception_v1", "shufflenet", "squeezenet"), ("latency", "throughput"))
+KINDS = dict.fromkeys(("shufflenet", "squeezenet"), ("latency", "throughput"))
 
 
 def unlike_cpus() -> Platform:

@@ -1,4 +1,4 @@
-"""What passing a tensor on takes: by Ray's calls, by Ray's compiled graphs, by a mere copy."""
+"""What passing a tensor on takes: by our messages, by Ray's calls and graphs, by a mere copy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,9 +20,12 @@ _SHORT, _LONG, _WARMUP = 1, 5, 10
 
 @dataclass(frozen=True)
 class Hop:
-    """Seconds of a hop of `nbytes` bytes; `compiled_s` None: not measured."""
+    """Seconds of a hop of `nbytes` bytes: as our tensors go (`message_s`), by calls of actors, in
+    a compiled graph of Ray's (None: not measured), and of a copy within a process.
+    """
 
     nbytes: int
+    message_s: float
     call_s: float
     compiled_s: float | None
     copy_s: float
@@ -29,11 +33,11 @@ class Hop:
 
 def measure_hops(cluster: Cluster, sizes: list[int], repeats: int, compiled: bool) -> list[Hop]:
     """A row for each size."""
+    # Ours first: Ray begins and ends processes around the others.
+    ours, calls = hop_seconds(cluster, sizes, repeats), call_hops(sizes, repeats)
     graphs = compiled_hops(sizes, repeats) if compiled else [None] * len(sizes)
-    return [
-        Hop(nbytes, hop_seconds(cluster, nbytes, repeats), graph, copy_seconds(nbytes, repeats))
-        for nbytes, graph in zip(sizes, graphs, strict=True)
-    ]
+    copies = [copy_seconds(nbytes, repeats) for nbytes in sizes]
+    return [Hop(*row) for row in zip(sizes, ours, calls, graphs, copies, strict=True)]
 
 
 def copy_seconds(nbytes: int, repeats: int) -> float:
@@ -50,21 +54,44 @@ class Echo:
         return np.array(array)
 
 
+def call_hops(sizes: list[int], repeats: int) -> list[float]:
+    """Seconds of a hop between two actors by calls, each of which is given the reference of what
+    the one before makes: the median over long chains less short ones, in turns.
+    """
+    ray = import_ray()
+    actors = [ray.remote(Echo).options(num_cpus=0).remote() for _ in range(2)]
+
+    def through(array: np.ndarray, hops: int) -> None:
+        value = array
+        for hop in range(hops):
+            value = actors[hop % 2].echo.remote(value)
+        ray.get(value)
+
+    found = [_per_hop(partial(through, hops=_SHORT), partial(through, hops=_LONG), nbytes, repeats)
+             for nbytes in sizes]  # fmt: skip
+    for actor in actors:
+        ray.kill(actor)
+    return found
+
+
 def compiled_hops(sizes: list[int], repeats: int) -> list[float]:
     """Seconds of a hop between two actors in a compiled graph: the median over a long chain less a
     short one, in turns.
     """
     with _graph(_SHORT) as short, _graph(_LONG) as long:
-        found = []
-        for nbytes in sizes:
-            array = np.zeros(nbytes, np.uint8)
-            for _ in range(_WARMUP):
-                long(array), short(array)
-            differences = [
-                _seconds(long, array) - _seconds(short, array) for _ in range(10 * repeats)
-            ]
-            found.append(statistics.median(differences) / (_LONG - _SHORT))
-    return found
+        return [_per_hop(short, long, nbytes, 10 * repeats) for nbytes in sizes]
+
+
+def _per_hop(
+    short: Callable[[np.ndarray], object], long: Callable[[np.ndarray], object], nbytes: int,
+    repeats: int,
+) -> float:  # fmt: skip
+    """Seconds of a hop: the median of what a long chain takes beyond a short one, in turns."""
+    array = np.zeros(nbytes, np.uint8)
+    for _ in range(_WARMUP):
+        long(array), short(array)
+    differences = [_seconds(long, array) - _seconds(short, array) for _ in range(repeats)]
+    return statistics.median(differences) / (_LONG - _SHORT)
 
 
 @contextmanager

@@ -35,12 +35,11 @@ def _cluster(document: Document) -> str:
             [_row(row, document["rows"][0]) for row in document["rows"]],
         ), "",
         "### A hop", "",
-        "What passing a tensor from a node to the next takes, in µs: Ray's calls (which we use, "
-        "since several requests may be at a node at once and any plan may follow the last one), "
-        "Ray's compiled graphs (one request at a node at a time, one graph at a time), and a mere "
-        "copy of as many bytes.", "",
-        table(["bytes", "call", "compiled graph", "copy"], [_hop(h) for h in document["hops"]]),
-        "",
+        "What passing a tensor from a node to the next takes, in µs: a message of ours through a "
+        "channel of Ray's, with all that a node does until it computes; calls of actors; compiled "
+        "graphs, in which a node does one request at a time; and a mere copy of as many bytes.", "",
+        table(["bytes", "message", "call", "compiled graph", "copy"],
+              [_hop(h) for h in document["hops"]]), "",
         "### Nodes that are killed", "",
         f"{len(kills)} of {document['generations']} generations of a tiny model lost a node to "
         f"SIGKILL at a random token; {sum(bool(k['equal']) for k in kills)} are token for token "
@@ -59,7 +58,10 @@ def _row(row: Row, first: Row) -> list[Any]:
 
 def _hop(hop: Row) -> list[Any]:
     compiled = "" if hop["compiled_s"] is None else f"{1e6 * hop['compiled_s']:.0f}"
-    return [hop["nbytes"], f"{1e6 * hop['call_s']:.0f}", compiled, f"{1e6 * hop['copy_s']:.1f}"]
+    return [
+        hop["nbytes"], f"{1e6 * hop['message_s']:.0f}", f"{1e6 * hop['call_s']:.0f}", compiled,
+        f"{1e6 * hop['copy_s']:.1f}",
+    ]  # fmt: skip
 
 
 def _longer(kills: list[Row]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import queue
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,11 @@ import numpy as np
 import tvm
 
 from tests.models import NATIVE, PLAIN, lowered, random_schedule, unit_problem, with_sizes
-from tvm_hetero.cluster.flow import flow, put_elements, take_elements
+from tvm_hetero.cluster.message import DRIVER, GIVEN, Message
 from tvm_hetero.cluster.node import Node
-from tvm_hetero.cluster.parts import Parts
+from tvm_hetero.cluster.parts import Lane, Parts, Source
+from tvm_hetero.cluster.routes import LaneRoutes, lane_routes
+from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Problem
@@ -58,8 +62,9 @@ def started(
 ) -> dict[str, Node]:
     """Nodes in this process, each with its parts built (as parts of a network) and started."""
     found = {name: Node(name) for name in parts.nodes}
-    for lane in parts.lanes:
-        for part in lane.parts:
+    for number, lane in enumerate(parts.lanes):
+        ways = lane_routes("model", number, lane)
+        for part, at in zip(lane.parts, ways.places, strict=True):
             place = folder / part.name
             placed = annotate_devices(part.module, part.problem, part.schedule)
             built = build(placed, single=False, network=network)
@@ -68,22 +73,47 @@ def started(
             for file in sorted(p for p in place.rglob("*") if p.is_file()):
                 data = np.fromfile(file, np.uint8)
                 node.receive(part.name, str(file.relative_to(place)), data)
-            node.start(part.name, [name for name, _ in part.inputs], lane.elements, groups)
+            names = [name for name, _ in part.inputs]
+            node.start(part.name, names, lane.elements, groups, at)
     return found
 
 
 def run_parts(parts: Parts, found: dict[str, Node], inputs: list[Array]) -> list[Array]:
-    """The outputs of a model, part by part; inputs and outputs stacked."""
-
-    def call(part: Any, args: list[Any]) -> Any:
-        made = found[part.node].run(part.name, 0, None, *args)
-        return made if part.outputs > 1 else [made]
-
-    made = [
-        flow(lane, call, [take_elements(x, lane, parts.batch) for x in inputs])
-        for lane in parts.lanes
-    ]
+    """The outputs of a model, computed by nodes of this process; inputs and outputs stacked."""
+    request = next(_requests)
+    made = []
+    for number, lane in enumerate(parts.lanes):
+        given = [take_elements(x, lane, parts.batch) for x in inputs]
+        made.append(_run_lane(lane, lane_routes("model", number, lane), found, given, request))
+    assert [node.waiting() for node in found.values()] == [0] * len(found)
     return [
-        put_elements([lane[k] for lane in made], parts.lanes, output.shape, parts.batch)
+        put_elements([row[k] for row in made], parts.lanes, output.shape, parts.batch)
         for k, output in enumerate(parts.outputs)
     ]
+
+
+_requests = itertools.count(1)
+
+
+def _run_lane(
+    lane: Lane, ways: LaneRoutes, found: dict[str, Node], given: list[Array], request: int
+) -> list[Array]:
+    came: queue.SimpleQueue[Message] = queue.SimpleQueue()
+
+    def send(reader: str, message: Message) -> None:
+        if reader == DRIVER:
+            came.put(message)
+        else:
+            found[reader].take(message.own(), send)
+
+    (model, number) = next((place.model, place.lane) for place in ways.places)
+    for node, indices in ways.given.items():
+        arrays = [given[index] for index in indices]
+        send(node, Message(model, number, GIVEN, request, 0, None, indices, arrays))
+    values = {Source(None, index): array for index, array in enumerate(given)}
+    while any(source not in values for source in lane.results):
+        message = came.get(timeout=60)
+        assert message.error is None
+        for index, array in zip(message.indices, message.arrays, strict=True):
+            values[Source(message.part, index)] = array
+    return [values[source] for source in lane.results]

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -31,8 +36,11 @@ from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.description import Description, NodeRow
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import ClusterExecutor
+from tvm_hetero.cluster.inbox import Work
+from tvm_hetero.cluster.message import DRIVER, ECHO, Message
+from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.replan import Placed
-from tvm_hetero.errors import InfeasibleError, RunError, UsageError
+from tvm_hetero.errors import InfeasibleError, NodeLost, RunError, UsageError
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
@@ -40,6 +48,7 @@ from tvm_hetero.platform import Platform
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.decoder import Decoder
 from tvm_hetero.runtime.decoder_folder import DecoderFacts
+from tvm_hetero.runtime.tensors import as_array
 
 PLATFORM = nodes(1, 1, 1)
 LENGTH, CHUNK, BATCH = 24, 4, 2
@@ -90,6 +99,45 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Placed, Placed]:
         return Placed(module, problem, random_schedule(problem, seed))
 
     return placed(1, BATCH, 0), placed(CHUNK, 1, 1)
+
+
+def told(cluster: Cluster, node: str, function: Callable[..., Any]) -> Any:
+    """Have a node call a function with itself; what that gives."""
+    return cluster.get(cluster.call(node, "__ray_call__", function)[0], node, 30.0)
+
+
+def fails_once(node: Node) -> None:
+    """The next part that it computes fails."""
+    right = node._computed
+
+    def once(work: Work) -> list[Any]:
+        node._computed = right  # type: ignore[method-assign]
+        raise ValueError("not today\nnor tomorrow")
+
+    node._computed = once  # type: ignore[method-assign]
+
+
+def never_ends(node: Node) -> None:
+    """No part that it computes from now on ends."""
+    node._computed = lambda work: time.sleep(1e6)  # type: ignore
+
+
+def loses_its_mail(node: Node) -> None:
+    """Whatever comes is lost."""
+    node.take = lambda message, send: None  # type: ignore[method-assign]
+
+
+def finds_its_mail(node: Node) -> None:
+    """What comes is taken again."""
+    del node.take
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait for what will hold soon."""
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def alone(step: Placed, prefill: Placed) -> list[list[int]]:
@@ -214,6 +262,91 @@ def test_the_benchmark(cluster: Cluster, tmp_path: Path, capsys):
     assert "| 1 | 2 |" in text and text.startswith("## ")
     ((_, wanted, reached, met),) = page.GOALS["cluster"](document)
     assert (wanted, reached, met) == ("all", "1 of 1", "yes")
+
+
+def test_a_part_that_fails_fails_its_request_and_no_other(cluster: Cluster):
+    module, problem, schedule = planned(branchy(), PLATFORM, 5)
+    named = dict(zip(("in/x", "y"), branchy_inputs(0), strict=True))
+    with ClusterExecutor(cluster, Placed(module, problem, schedule)) as executor:
+        expected = [out.tobytes() for out in map(as_array, executor.run(named))]
+        for node in executor.nodes:
+            told(cluster, node, fails_once)
+            with pytest.raises(RunError, match="a node failed: ValueError: not today"):
+                executor.run(named)
+            assert [as_array(out).tobytes() for out in executor.run(named)] == expected
+        # Nobody keeps what the failed requests brought.
+        for node in executor.nodes:
+            wait_until(lambda node=node: told(cluster, node, Node.waiting) == 0)
+
+
+def test_what_no_node_works_on_and_what_one_never_ends_are_late(cluster: Cluster):
+    module, problem, schedule = planned(branchy(), PLATFORM, 5)
+    named = dict(zip(("in/x", "y"), branchy_inputs(0), strict=True))
+    placed = Placed(module, problem, schedule)
+    with ClusterExecutor(cluster, placed, deadline=0.5, patience=0.5) as executor:
+        expected = [out.tobytes() for out in map(as_array, executor.run(named))]
+        first = executor.nodes[0]
+        told(cluster, first, loses_its_mail)
+        with pytest.raises(RunError, match=r"no node computes what took longer than 0\.5 s"):
+            executor.run(named)
+        told(cluster, first, finds_its_mail)
+        told(cluster, first, never_ends)
+        assert [as_array(out).tobytes() for out in executor.run(named)] == expected
+        assert "took longer than 0.5 s" in cluster.lost[first]
+        assert first not in executor.nodes
+    cluster.revive(first)
+
+
+def test_channels_are_used_again(cluster: Cluster):
+    """Ray gives back none; models one after the other take those that are there."""
+    module, problem, schedule = planned(branchy(), PLATFORM, 5)
+    placed = Placed(module, problem, schedule)
+    with ClusterExecutor(cluster, placed) as executor:
+        inputs = executor.random_inputs(0)
+        expected = [as_array(out).tobytes() for out in executor.run(inputs)]
+        laid, threads = dict(cluster.wiring._laid), threading.active_count()
+        with ClusterExecutor(cluster, placed) as other:
+            assert [as_array(out).tobytes() for out in other.run(inputs)] == expected
+            assert (cluster.wiring._laid, threading.active_count()) == (laid, threads)
+        with pytest.raises(UsageError, match="has another model by now; make a new executor"):
+            executor.run(inputs)
+
+
+def test_a_larger_channel_takes_the_place_of_a_small_one(cluster: Cluster):
+    came: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    first, second, *_ = cluster.nodes
+    cluster.wiring.listen(came.put)
+    for count in (2**10, 2**17, 2**17, 2**20):
+        array = np.arange(count, dtype=np.float64)
+        ways = [(DRIVER, first), (first, second), (second, DRIVER)]
+        cluster.wiring.require(dict.fromkeys(ways, array.nbytes + 2**14))
+        echo = Message(ECHO, 0, 0, 7, 0, None, (0,), [array], route=(second, DRIVER))
+        cluster.wiring.send(first, echo)
+        assert came.get(timeout=30).arrays[0].tobytes() == array.tobytes()
+        names = [t.name for t in threading.enumerate()]
+        assert names.count(f"tvm_hetero from {second}") == 1
+    cluster.wiring.unlisten(came.put)
+    with pytest.raises(NodeLost, match="no channel leads to 'nobody'"):
+        cluster.wiring.send("nobody", echo)
+
+
+def test_a_closed_cluster_ends_what_is_in_flight_and_every_thread(cluster: Cluster):
+    before = sorted(thread.name for thread in threading.enumerate())
+    ours = Cluster(Description("auto", NODES[:2]), silence=3.0, beat=0.1)
+    module, problem, schedule = planned(branchy(), nodes(1, 1), 3)
+    executor = ClusterExecutor(ours, Placed(module, problem, schedule))
+    inputs = executor.random_inputs(0)
+    assert executor.run(inputs)
+    for node in executor.nodes:
+        told(ours, node, never_ends)
+    with ThreadPoolExecutor(1) as one:
+        waiting = one.submit(list, executor.map([inputs] * 3))
+        time.sleep(0.3)
+        executor.close()
+        with pytest.raises(RunError, match="the executor was closed"):
+            waiting.result(timeout=30)
+    ours.close()
+    assert sorted(thread.name for thread in threading.enumerate()) == before
 
 
 def test_generations_outlive_nodes_that_are_killed_or_stopped(cluster: Cluster, decoder, capsys):

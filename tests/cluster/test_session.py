@@ -24,6 +24,11 @@ def test_an_address_where_nobody_is_is_refused_at_once() -> None:
     assert time.monotonic() - began < 20  # loading Ray is most of it
 
 
+def test_a_driver_from_outside_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"'ray://10\.0\.0\.1:10001' joins a Ray from outside"):
+        Session(Description("ray://10.0.0.1:10001", (NodeRow("a"),)))
+
+
 def test_of_a_node_that_was_not_made_the_reason_is_told() -> None:
     made = "The actor died because of an error raised in its creation task, ray::Node.__init__()"
     text = f"{made}\n  File 'node.py', line 6\ntvm_hetero.errors.UsageError: there is no core 7\n"

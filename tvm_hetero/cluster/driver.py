@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +21,7 @@ from tvm_hetero.closes import Closes
 from tvm_hetero.cluster.description import LOCAL, Description, read_description
 from tvm_hetero.cluster.session import WATCH, Session
 from tvm_hetero.cluster.watch import Watch
+from tvm_hetero.cluster.wiring import Wiring
 from tvm_hetero.errors import HeteroError, NodeLost, UsageError
 from tvm_hetero.runtime.artifact import versions
 
@@ -42,6 +43,7 @@ class Cluster(Closes):
     Attributes
     ----------
     nodes : names of the nodes that are there; lost : of those that were, with the reasons.
+    wiring : the channels between them.
 
     Raises
     ------
@@ -64,6 +66,7 @@ class Cluster(Closes):
         self._beats: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._session = Session(given)
+        self.wiring = Wiring(self)
         self._watch: Watch | None = None
         self._actors: dict[str, Any] = {}
         self._about: dict[str, dict[str, Any]] = {}
@@ -97,10 +100,7 @@ class Cluster(Closes):
         NodeLost
             If the node is lost.
         """
-        actor = self._actors.get(node)
-        if actor is None:
-            raise NodeLost(f"node {node!r} is lost: {self.lost.get(node, 'it was never there')}")
-        refs = getattr(actor, method).options(num_returns=returns).remote(*args)
+        refs = getattr(self.actor(node), method).options(num_returns=returns).remote(*args)
         return [refs] if returns == 1 else list(refs)
 
     def get(self, refs: Any, node: str, seconds: float) -> Any:
@@ -124,22 +124,25 @@ class Cluster(Closes):
             raise plain_error(error) from None
         raise NodeLost(f"node {node!r} is lost: {self.lost[node]}")
 
-    def put(self, value: Any) -> Any:
-        """Ray's reference to a value."""
-        return self._session.ray.put(value)
+    def actor(self, node: str) -> Any:
+        """Ray's actor of a node.
 
-    def ready(self, refs: list[Any]) -> bool:
-        """Whether all references have their values."""
-        done, _ = self._session.ray.wait(refs, num_returns=len(refs), timeout=0)
-        return len(done) == len(refs)
+        Raises
+        ------
+        NodeLost
+            If the node is lost.
+        """
+        actor = self._actors.get(node)
+        if actor is None:
+            raise NodeLost(f"node {node!r} is lost: {self.lost.get(node, 'it was never there')}")
+        return actor
 
-    def is_loss(self, error: BaseException) -> bool:
-        """Whether an error of Ray's says that a node died, be it one whose work was waited for."""
-        died = self._session.ray.exceptions.RayActorError
-        seen: BaseException | None = error
-        while seen is not None and not isinstance(seen, died):
-            seen = getattr(seen, "cause", None)
-        return seen is not None
+    def here(self, ends: Iterable[tuple[Any, str]]) -> tuple[Any, str]:
+        """An actor on the driver's own machine, and Ray's id of that; `ends`: such pairs of nodes.
+
+        Channels of Ray lead to actors alone, but whoever is on the same machine may read them.
+        """
+        return self._session.here(ends)
 
     def listen(self, lost: Callable[[str, str], None], beat: Callable[[], None]) -> None:
         """Be told of each node that is lost, and called at every beat of the watch."""
@@ -194,6 +197,7 @@ class Cluster(Closes):
         """End all nodes, and Ray if it is our own."""
         if self._watch is not None:
             self._watch.close()
+        self.wiring.close()  # threads that read must not outlive Ray
         for name in list(self._actors):
             self._session.kill(self._actors.pop(name), self._local_pid(name))
         self._session.close()
@@ -215,6 +219,7 @@ class Cluster(Closes):
         if self._watch is not None:
             self._watch.forget(name)
         self._session.kill(actor, self._local_pid(name))
+        self.wiring.lost(name)
         for listener in list(self._listeners):
             listener(name, reason)
 

@@ -18,10 +18,10 @@ import tvm
 
 from tvm_hetero.closes import Closes
 from tvm_hetero.cluster.driver import Cluster
-from tvm_hetero.cluster.flow import put_elements, take_elements
 from tvm_hetero.cluster.parts import Parts, cut_by_node
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, without
 from tvm_hetero.cluster.runner import Model, Runner
+from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.errors import DeadlineError, NodeLost, UsageError
 from tvm_hetero.passes.elements import element_names
 from tvm_hetero.runtime.batches import join_outputs, make_stacks

@@ -5,7 +5,8 @@ Ray itself, so that tests may use it where they are. What it is told to do comes
 
     receive   the files of a part's artifact, piece by piece
     start     load it, and make its states, or share those that are there
-    run       compute the part; from several threads at once, for groups that are in flight together
+    take      tensors of a request have come: compute what can be, and send on what that makes;
+              from several threads at once, for groups that are in flight together
     clear     forget everything: the next plan comes
 
 Arrays of a lane of several elements are stacked: their first axis counts the elements.
@@ -20,16 +21,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
-
+from tvm_hetero.cluster.inbox import Inbox, Work
+from tvm_hetero.cluster.message import DRIVER, ECHO, GIVEN, Array, Message, Place
+from tvm_hetero.cluster.routes import by_reader
 from tvm_hetero.discovery import detect_platform
-from tvm_hetero.errors import ArtifactError, ProfileError, UsageError
+from tvm_hetero.errors import ArtifactError, HeteroError, ProfileError, RunError, UsageError
 from tvm_hetero.machine import available_cores
 from tvm_hetero.platform_format import platform_from_dict, platform_to_dict
 from tvm_hetero.runtime.artifact import versions
@@ -37,9 +40,12 @@ from tvm_hetero.runtime.executor import Executor, load
 from tvm_hetero.runtime.state import Element, State
 from tvm_hetero.runtime.tensors import as_array
 
-Array = np.ndarray[Any, Any]
+# Sends a message to a process: a node by its name, or the driver.
+Send = Callable[[str, Message], None]
 # Group, slot, name of the state.
 _Key = tuple[int, int, str]
+# Parts that are computed at once; the others wait.
+THREADS = 16
 
 
 @dataclass
@@ -63,6 +69,8 @@ class Node:
         self._folders: dict[str, Path] = {}
         self._parts: dict[str, _Started] = {}
         self._tensors: dict[_Key, Any] = {}
+        self._inbox = Inbox()
+        self._pool = ThreadPoolExecutor(THREADS, f"tvm_hetero {name}")
         self._lock = threading.Lock()
         # Seconds in which parts were computed, since when one is, and how many are.
         self._busy, self._since, self._active = 0.0, 0.0, 0
@@ -82,10 +90,6 @@ class Node:
     def ping(self) -> int:
         """Answer: the process is alive, and runs."""
         return os.getpid()
-
-    def echo(self, array: Array) -> Array:
-        """Give back what came, in memory of its own: what passing a tensor on takes."""
-        return np.array(array)
 
     def profile(self, kernels: str, platform: str) -> str:
         """Measure kernels on this node's devices; texts as in `tvm_hetero.cluster.costs`."""
@@ -118,14 +122,17 @@ class Node:
         with path.open("ab") as out:
             out.write(data.data)
 
-    def start(self, part: str, inputs: Sequence[str], slots: Sequence[int], groups: int) -> None:
+    def start(
+        self, part: str, inputs: Sequence[str], slots: Sequence[int], groups: int, place: Place
+    ) -> None:
         """Load a part whose files have come.
 
         Parameters
         ----------
-        inputs : names of its inputs, in the order in which `run` gets them.
+        inputs : names of its inputs, in the order of `place.sources`.
         slots : the elements of the batch that it computes; several parts may share states.
         groups : sets of states that are wanted; 0: those that are there are shared, slot by slot.
+        place : what it reads, and who reads what it makes.
         """
         if part not in self._folders:
             raise UsageError(f"node {self.name!r} got no files of part {part!r}; send them first")
@@ -139,25 +146,34 @@ class Node:
                 for name, tensor in element.tensors.items():
                     self._tensors[group, slot, name] = tensor
         self._parts[part] = started
+        self._inbox.expect(part, place)
 
-    def run(self, part: str, group: int, slot: int | None, *arrays: Array) -> Any:
-        """Compute a part.
+    def take(self, message: Message, send: Send) -> None:
+        """Tensors have come: compute what they complete, elsewhere; what that makes is sent.
 
-        Parameters
-        ----------
-        group, slot : whose states; slot None: those of all its slots.
-        arrays : its inputs.
-
-        Returns
-        -------
-        The array that it makes, or a list of them where it makes several.
+        Never waits, and never raises: an error goes to the driver.
         """
-        started = self._parts.get(part)
-        if started is None:
-            raise UsageError(f"node {self.name!r} has no part {part!r}; start it first")
-        with self._computing():
-            made = [as_array(output) for output in self._run(started, group, slot, arrays)]
-        return made if len(made) > 1 else made[0]
+        if message.model == ECHO:
+            self._pool.submit(_pass_on, message, send)
+            return
+        if message.part == GIVEN and not self._inbox.knows(message):
+            told = f"node {self.name!r} has another model by now; make a new executor"
+            self._pool.submit(send, DRIVER, message._replace(arrays=(), error=UsageError(told)))
+            return
+        for work in self._inbox.add(message):
+            self._pool.submit(self._work, work, send)
+
+    def forget(self, request: int) -> None:
+        """A request has failed elsewhere: nothing of it is waited for."""
+        self._inbox.forget(request)
+
+    def computing(self, request: int) -> list[str]:
+        """The parts of a request that have all they need, and are not through."""
+        return self._inbox.computing(request)
+
+    def waiting(self) -> int:
+        """Lanes of requests that are not through here."""
+        return len(self._inbox)
 
     def usage(self) -> float:
         """Seconds in which something was computed here, since the last time that one asked."""
@@ -173,10 +189,38 @@ class Node:
         """Forget all parts and states."""
         for started in self._parts.values():
             started.executor.close()
+        self._inbox.clear()
         self._parts.clear()
         self._tensors.clear()
         while self._folders:
             shutil.rmtree(self._folders.popitem()[1], ignore_errors=True)
+
+    def _work(self, work: Work, send: Send) -> None:
+        """Compute a part and send what it makes to those that read it."""
+        place = work.place
+        head = Message(
+            place.model, place.lane, place.number, work.request, work.group, work.slot, (), ()
+        )
+        try:
+            made = self._computed(work)
+        except Exception as error:
+            self._inbox.forget(work.request)
+            send(DRIVER, head._replace(error=_told(error)))
+            return
+        self._inbox.done(work)
+        for reader, indices in by_reader(place).items():
+            arrays = [made[index] for index in indices]
+            message = head._replace(indices=tuple(indices), arrays=arrays)
+            if reader == self.name:
+                self.take(message, send)
+            else:
+                send(reader, message)
+
+    def _computed(self, work: Work) -> list[Array]:
+        started = self._parts[work.part]
+        with self._computing():
+            outputs = self._run(started, work.group, work.slot, work.arrays)
+            return [as_array(output) for output in outputs]
 
     def _run(
         self, started: _Started, group: int, slot: int | None, arrays: Sequence[Array]
@@ -219,6 +263,20 @@ class Node:
                 "start the part that makes it first"
             )
         return self._tensors[group, slot, name]
+
+
+def _pass_on(message: Message, send: Send) -> None:
+    """Send an echo to the next of its route."""
+    reader, *left = message.route
+    send(reader, message._replace(route=tuple(left)))
+
+
+def _told(error: Exception) -> HeteroError:
+    """An error that another process understands."""
+    if isinstance(error, HeteroError):
+        return error
+    text = str(error).strip().splitlines() or [""]
+    return RunError(f"a node failed: {type(error).__name__}: {text[0]}")
 
 
 def _pin(cores: Sequence[int]) -> None:

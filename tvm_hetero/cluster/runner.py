@@ -1,8 +1,8 @@
 """Models in parts on the nodes of a cluster: placed there, run, and placed anew after a loss.
 
-A request calls all parts of all lanes at once (`tvm_hetero.cluster.flow`); what one part makes goes
-to the nodes that read it by Ray, without passing through here. As many requests as one likes are in
-flight, so that every node works on another one.
+A request is sent to the nodes that begin with it. What a part makes goes from its node to those
+that read it (`tvm_hetero.cluster.wiring`), without passing through here; what comes here are the
+model's outputs. As many requests as one likes are in flight, so that every node works on another.
 
 A loss ends everything: every answer that is not there yet, and every request that comes later,
 fails with `NodeLost`, until `deploy` has placed the models on what is left.
@@ -10,31 +10,37 @@ fails with `NodeLost`, until `deploy` has placed the models on what is left.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tvm_hetero.cluster.driver import Cluster, first_line, plain_error
-from tvm_hetero.cluster.flow import flow
-from tvm_hetero.cluster.parts import Lane, Part, Parts
+from tvm_hetero.cluster.driver import Cluster
+from tvm_hetero.cluster.message import GIVEN, Array, Message, Place
+from tvm_hetero.cluster.parts import Part, Parts, Source
+from tvm_hetero.cluster.routes import LaneRoutes, lane_routes, message_bytes
 from tvm_hetero.errors import HeteroError, NodeLost, RunError
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.runtime.compile import Network, build
 
-Array = np.ndarray[Any, Any]
 # From what each lane made (its outputs) to the answer.
 Finish = Callable[[list[list[Array]]], Any]
 # Bytes of a file that are sent at once.
 _PIECE = 32 * 2**20
-# Seconds in which a node must have loaded a part.
-_LOADING = 300.0
+# Seconds in which a node must have loaded a part, and in which it must say what it computes.
+_LOADING, _SAYING = 300.0, 5.0
+# Unique among all requests, and deployments, of this process: nodes hear of those of several
+# runners, and of what was under way when another model took the place of theirs.
+_numbers, _deployments = itertools.count(1), itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Model:
 
     Attributes
     ----------
-    name : unique in a deployment.
+    name : unique in a deployment; id : in all of them.
     network : the whole before anything was lost: what its libraries are made of.
     groups : sets of states that it makes; 0: it shares those of another model.
     slots : the elements that each lane computes, where they are not those of the lane.
@@ -55,14 +61,28 @@ class Model:
     groups: int = 0
     slots: tuple[int, ...] | None = None
 
+    @cached_property
+    def id(self) -> str:
+        """The name of the model as it is deployed now."""
+        return f"{next(_deployments)}.{self.name}"
+
+    @cached_property
+    def routes(self) -> tuple[LaneRoutes, ...]:
+        """The way of each lane's tensors."""
+        lanes = enumerate(self.parts.lanes)
+        return tuple(lane_routes(self.id, number, lane) for number, lane in lanes)
+
 
 @dataclass
 class _Open:
-    """A request in flight: what it waits for, and who makes that."""
+    """A request in flight: what has come of what each lane makes, and how much has not."""
 
     answer: Future[Any]
-    since: float
-    waits: list[tuple[Part, list[Any]]] = field(default_factory=list)
+    model: Model
+    finish: Finish
+    values: list[list[Any]]
+    left: int
+    since: float = field(default_factory=time.monotonic)
 
 
 class Runner:
@@ -78,9 +98,9 @@ class Runner:
         self._deadline = deadline
         self._lock = threading.Lock()
         self._open: dict[int, _Open] = {}
-        self._count = 0
         self._loss: str | None = "nothing has been deployed"
         cluster.listen(self._lost, self._beat)
+        cluster.wiring.listen(self._came)
 
     @property
     def loss(self) -> str | None:
@@ -98,10 +118,14 @@ class Runner:
         before = set(self.cluster.lost)
         for node in self.cluster.nodes:
             self.cluster.get(self.cluster.call(node, "clear")[0], node, _LOADING)
+        sizes: dict[tuple[str, str], int] = {}
         for model in models:
-            for lane in model.parts.lanes:
-                for part in lane.parts:
-                    self._place(model, lane, part)
+            for pair, nbytes in message_bytes(model.parts, model.routes).items():
+                sizes[pair] = max(sizes.get(pair, 0), nbytes)
+            for lane, ways in zip(model.parts.lanes, model.routes, strict=True):
+                for part, place in zip(lane.parts, ways.places, strict=True):
+                    self._place(model, lane.elements, part, place)
+        self.cluster.wiring.require(sizes)
         with self._lock:
             lost = set(self.cluster.lost) - before
             self._loss = f"lost while it was placed: {', '.join(lost)}" if lost else None
@@ -126,24 +150,23 @@ class Runner:
         """
         answer: Future[Any] = Future()
         answer.set_running_or_notify_cancel()  # it cannot be given up: nodes are at work on it
+        request = _opened(answer, model, finish, inputs)
         with self._lock:
             if self._loss is not None:
                 answer.set_exception(NodeLost(self._loss))
                 return answer
-            number = self._count = self._count + 1
-            request = self._open[number] = _Open(answer, time.monotonic())
+            number = next(_numbers)
+            self._open[number] = request
+        if request.left == 0:  # nothing is computed: all outputs are inputs
+            self._finish(number, request)
         try:
-            results = [
-                flow(lane, self._caller(model, request, group, slot), given)
-                for lane, given in zip(model.parts.lanes, inputs, strict=True)
-            ]
-        except HeteroError as error:
-            self._settle(number, error=error)
-            return answer
-        except Exception as error:  # Ray's own: whoever waits for the answer must hear of it
-            self._settle(number, error=RunError(f"Ray: {first_line(error)}"))
-            return answer
-        _Gather(results, lambda made, error: self._gathered(number, finish, made, error))
+            for lane, (ways, given) in enumerate(zip(model.routes, inputs, strict=True)):
+                for node, indices in ways.given.items():
+                    arrays = [given[index] for index in indices]
+                    message = Message(model.id, lane, GIVEN, number, group, slot, indices, arrays)
+                    self.cluster.wiring.send(node, message)
+        except Exception as error:
+            self._failed(number, error)
         return answer
 
     def give_up(self, reason: str) -> None:
@@ -153,23 +176,11 @@ class Runner:
     def close(self) -> None:
         """Forget all models; what is in flight fails."""
         self.cluster.unlisten(self._lost, self._beat)
+        self.cluster.wiring.unlisten(self._came)
         self._fail_all("the executor was closed", RunError)
 
-    def _caller(
-        self, model: Model, request: _Open, group: int, slot: int | None
-    ) -> Callable[[Part, list[Any]], Sequence[Any]]:
-        def call(part: Part, arguments: list[Any]) -> Sequence[Any]:
-            name = f"{model.name}.{part.name}"
-            refs = self.cluster.call(
-                part.node, "run", name, group, slot, *arguments, returns=part.outputs
-            )
-            request.waits.append((part, refs))
-            return refs
-
-        return call
-
-    def _place(self, model: Model, lane: Lane, part: Part) -> None:
-        name, cluster = f"{model.name}.{part.name}", self.cluster
+    def _place(self, model: Model, elements: Sequence[int], part: Part, place: Place) -> None:
+        name, cluster = f"{model.id}.{part.name}", self.cluster
         placed = annotate_devices(part.module, part.problem, part.schedule)
         with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
             root = Path(folder) / "part"
@@ -179,25 +190,49 @@ class Runner:
                 for piece in _pieces(path):
                     ref = cluster.call(part.node, "receive", name, file, piece)[0]
                     cluster.get(ref, part.node, _LOADING)
-        slots = lane.elements if model.slots is None else model.slots
+        slots = list(elements if model.slots is None else model.slots)
         names = [given for given, _ in part.inputs]
-        ref = cluster.call(part.node, "start", name, names, list(slots), model.groups)[0]
+        ref = cluster.call(part.node, "start", name, names, slots, model.groups, place)[0]
         cluster.get(ref, part.node, _LOADING)
 
-    def _gathered(
-        self, number: int, finish: Finish, made: list[list[Array]], error: BaseException | None
-    ) -> None:
-        if error is None:
-            try:
-                self._settle(number, finish(made))
-            except Exception as problem:
-                self._settle(number, error=problem)
+    def _came(self, message: Message) -> None:
+        """Outputs of a request, or why there are none."""
+        number = message.request
+        if message.error is not None:
+            self._failed(number, message.error)
             return
-        if self.cluster.is_loss(error):
-            # Which node it was is told by who asks them; the answer is lost in any case.
-            self._settle(number, error=NodeLost(f"a node died: {first_line(error)}"))
+        with self._lock:
+            request = self._open.get(number)
+            if request is None:
+                return
+            lane = request.model.parts.lanes[message.lane]
+            made = {Source(message.part, i): x for i, x in
+                    zip(message.indices, message.arrays, strict=True)}  # fmt: skip
+            for k, source in enumerate(lane.results):
+                if source in made:
+                    request.values[message.lane][k] = made[source]
+                    request.left -= 1
+            through = request.left == 0
+        if through:
+            self._finish(number, request)
+
+    def _finish(self, number: int, request: _Open) -> None:
+        try:
+            self._settle(number, request.finish(request.values))
+        except Exception as problem:
+            self._settle(number, error=problem)
+
+    def _failed(self, number: int, error: Exception) -> None:
+        """A request has failed somewhere: those who wait for its tensors are told."""
+        with self._lock:
+            request = self._open.get(number)
+        if request is None:
             return
-        self._settle(number, error=plain_error(error))
+        kept = error if isinstance(error, HeteroError) else RunError(f"Ray: {error}")
+        for node in request.model.parts.nodes:
+            with suppress(NodeLost):
+                self.cluster.call(node, "forget", number)
+        self._settle(number, error=kept)
 
     def _settle(self, number: int, value: Any = None, error: BaseException | None = None) -> None:
         with self._lock:
@@ -226,50 +261,38 @@ class Runner:
         """Find requests that are late, and the node that each of them waits for."""
         late = time.monotonic() - self._deadline
         with self._lock:
-            overdue = [request for request in self._open.values() if request.since < late]
-        for request in overdue:
-            for part, refs in list(request.waits):
-                if not self.cluster.ready(refs):
-                    reason = f"{part.name} took longer than {self._deadline:g} s"
-                    self.cluster.report_lost(part.node, reason)
+            overdue = {n: request for n, request in self._open.items() if request.since < late}
+        for number, request in overdue.items():
+            for node in request.model.parts.nodes:
+                if self._computes(node, number):
                     return
-
-
-class _Gather:
-    """Waits for the tensors of all lanes, each of which comes at its own time."""
-
-    def __init__(
-        self,
-        results: list[list[Any]],
-        done: Callable[[list[list[Array]], BaseException | None], None],
-    ) -> None:
-        self._values: list[list[Any]] = [[None] * len(row) for row in results]
-        self._left = sum(map(len, results))
-        self._done: Callable[[list[list[Array]], BaseException | None], None] | None = done
-        self._lock = threading.Lock()
-        for i, row in enumerate(results):
-            for k, ref in enumerate(row):
-                self._wait(ref, i, k)
-
-    def _wait(self, ref: Any, i: int, k: int) -> None:
-        if isinstance(ref, np.ndarray):  # an input that is an output too
-            self._came(ref, None, i, k)
-            return
-        ref.future().add_done_callback(
-            lambda future: self._came(
-                None if future.exception() else future.result(), future.exception(), i, k
+            told = (
+                f"no node computes what took longer than {self._deadline:g} s; a message was lost"
             )
-        )
+            self._failed(number, RunError(told))
 
-    def _came(self, value: Any, error: BaseException | None, i: int, k: int) -> None:
-        with self._lock:
-            self._values[i][k] = value
-            self._left -= 1
-            done = self._done if error is not None or self._left == 0 else None
-            if done is not None:
-                self._done = None
-        if done is not None:
-            done(self._values, error)
+    def _computes(self, node: str, number: int) -> bool:
+        """Whether a node computes a request that is late; then it is lost."""
+        try:
+            parts = self.cluster.get(self.cluster.call(node, "computing", number)[0], node, _SAYING)
+        except NodeLost:
+            return True
+        if parts:
+            reason = f"{parts[0]} took longer than {self._deadline:g} s"
+            self.cluster.report_lost(node, reason)
+        return bool(parts)
+
+
+def _opened(
+    answer: Future[Any], model: Model, finish: Finish, inputs: Sequence[Sequence[Any]]
+) -> _Open:
+    """A request; outputs that are inputs are there already."""
+    values = [
+        [given[source.index] if source.part is None else None for source in lane.results]
+        for lane, given in zip(model.parts.lanes, inputs, strict=True)
+    ]
+    left = sum(source.part is not None for lane in model.parts.lanes for source in lane.results)
+    return _Open(answer, model, finish, values, left)
 
 
 def _pieces(path: Path) -> list[Array]:

@@ -16,7 +16,7 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,10 +25,12 @@ from tvm_hetero.errors import UsageError
 
 WATCH = "watch"
 # Addresses that can be looked at, and the seconds in which they must answer.
-_HOST_PORT = re.compile(r"(ray://)?(?P<host>[^/:\[\]]+):(?P<port>\d{1,5})")
+_HOST_PORT = re.compile(r"(?P<host>[^/:\[\]]+):(?P<port>\d{1,5})")
 _REACHING = 5.0
-# Threads of a node that compute: more requests than that wait.
-THREADS = 16
+# What Ray calls a driver on no machine of its own.
+_CLIENT = "ray://"
+# Threads of a node that do what they are called for, beside those that compute.
+THREADS = 4
 # Ray's own store for tensors in passing, on a machine that has nothing else in it.
 _STORE_BYTES = 256 * 2**20
 # Characters of a folder in which the paths of Ray's sockets do not become too long (107 bytes).
@@ -61,6 +63,10 @@ def import_ray() -> Any:
     return ray
 
 
+class StandIn:
+    """An actor for the driver, where no node is on its machine: channels lead to actors alone."""
+
+
 class Session:
     """A connection to Ray, and the actors of a cluster."""
 
@@ -68,6 +74,7 @@ class Session:
         self.ray = import_ray()
         self._loud: bool | None = None
         self._folder: str | None = None  # of a Ray of our own
+        self._stand_in: Any = None
         self._connect(description.address)
         try:
             self.rows = description.nodes or self._every_machine()
@@ -88,6 +95,19 @@ class Session:
         actor = self.ray.remote(concurrency_groups={WATCH: 1})(Node)
         return actor.options(**options).remote(row.name, list(row.cores))
 
+    def here(self, ends: Iterable[tuple[Any, str]]) -> tuple[Any, str]:
+        """An actor on this machine, and Ray's id of it: one of those given, or one made for it."""
+        own = str(self.ray.get_runtime_context().get_node_id())
+        for actor, machine in ends:
+            if machine == own:
+                return actor, own
+        if self._stand_in is None:
+            strategies = self.ray.util.scheduling_strategies
+            at = strategies.NodeAffinitySchedulingStrategy(own, soft=False)
+            made = self.ray.remote(StandIn).options(num_cpus=0, scheduling_strategy=at)
+            self._stand_in = made.remote()
+        return self._stand_in, own
+
     def kill(self, actor: Any, pid: int | None) -> None:
         """End an actor, whatever state it is in; `pid` if it is a process of this machine."""
         with suppress(Exception):
@@ -98,6 +118,9 @@ class Session:
 
     def close(self) -> None:
         """End a Ray of our own."""
+        if self._stand_in is not None:
+            self.kill(self._stand_in, None)
+            self._stand_in = None
         if self._folder is not None:
             self.ray.shutdown()
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -108,6 +131,11 @@ class Session:
 
     def _connect(self, address: str) -> None:
         """Connect to Ray, or begin one."""
+        if address.startswith(_CLIENT):
+            raise UsageError(
+                f"address {address!r} joins a Ray from outside, where no memory is shared with any "
+                "node; run this on a machine of that Ray, with 'address: auto'"
+            )
         if self.ray.is_initialized():
             return
         for name, value in _QUIET.items():

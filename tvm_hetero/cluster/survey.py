@@ -1,23 +1,27 @@
 """What the nodes of a cluster are together: one platform, with a network that was measured.
 
 The time of a tensor from node to node is a line: what a small one takes, and what a large one takes
-beyond that, by the byte. Both are taken from chains of hops through Ray, forth and back between two
-nodes, so that what the driver adds at the ends of a chain does not count.
+beyond that, by the byte. Both are taken from chains of hops, forth and back between two nodes, so
+that what the driver adds at the ends of a chain does not count. They go as tensors of a model do,
+from the thread that computes at one node to that at the next.
 """
 
 from __future__ import annotations
 
+import queue
 import statistics
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 
 from tvm_hetero.cluster.driver import STARTING, Cluster
-from tvm_hetero.errors import UsageError
+from tvm_hetero.cluster.message import DRIVER, ECHO, Message
+from tvm_hetero.errors import NodeLost, UsageError
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.platform_format import platform_from_dict
@@ -25,6 +29,8 @@ from tvm_hetero.platform_format import platform_from_dict
 _SMALL, _LARGE = 64, 4 * 2**20
 _HOPS = (2, 10)
 _REPEATS = 15
+# Bytes of a message beside its array.
+_AROUND = 16 * 2**10
 
 
 def survey(cluster: Cluster, *, measure: bool = True) -> Platform:
@@ -69,31 +75,60 @@ def node_devices(about: Sequence[Mapping[str, Any]]) -> list[Device]:
 
 
 def measure_network(cluster: Cluster) -> tuple[float, float]:
-    """Bandwidth (bytes/s) and latency (s) between two nodes, as Ray carries tensors."""
-    small, large = hop_seconds(cluster, _SMALL), hop_seconds(cluster, _LARGE)
+    """Bandwidth (bytes/s) and latency (s) between the first two nodes.
+
+    Raises
+    ------
+    NodeLost
+        If one of them is lost meanwhile.
+    """
+    small, large = hop_seconds(cluster, (_SMALL, _LARGE))
     bandwidth = (_LARGE - _SMALL) / max(large - small, 1e-6)
     return float(f"{bandwidth:.3g}"), float(f"{max(small, 1e-6):.3g}")
 
 
-def hop_seconds(cluster: Cluster, nbytes: int, repeats: int = _REPEATS) -> float:
-    """Seconds of a hop of that many bytes from node to node: the median over chains of hops."""
-    array = np.zeros(nbytes, np.uint8)
+def hop_seconds(
+    cluster: Cluster, sizes: Sequence[int], repeats: int = _REPEATS
+) -> tuple[float, ...]:
+    """Seconds of a hop of so many bytes from node to node, for each size: the median over chains.
+
+    Raises
+    ------
+    NodeLost
+        If one of the nodes is lost meanwhile.
+    """
+    pair, wiring = cluster.nodes[:2], cluster.wiring
+    arrived: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    ways = [(a, b) for a in (*pair, DRIVER) for b in (*pair, DRIVER) if a != b]
+    wiring.require(dict.fromkeys(ways, max(sizes) + _AROUND))
+
+    def chain(array: np.ndarray, hops: int) -> float:
+        """Seconds in which an array goes through so many nodes."""
+        first, *others = islice(cycle(pair), hops)
+        route = (*others, DRIVER)
+        begin = time.perf_counter()
+        wiring.send(first, Message(ECHO, 0, 0, 0, 0, None, (0,), [array], route=route))
+        try:
+            arrived.get(timeout=STARTING)
+        except queue.Empty:
+            raise NodeLost(f"an echo of {' and '.join(pair)} did not come back") from None
+        return time.perf_counter() - begin
+
+    def take(message: Message) -> None:
+        if message.model == ECHO:
+            arrived.put(message)
+
+    wiring.listen(take)
+    try:
+        return tuple(_median_hop(np.zeros(n, np.uint8), chain, repeats) for n in sizes)
+    finally:
+        wiring.unlisten(take)
+
+
+def _median_hop(
+    array: np.ndarray, chain: Callable[[np.ndarray, int], float], repeats: int
+) -> float:
     short, long = _HOPS
-    chain_seconds(cluster, array, long)
-    found = [
-        (chain_seconds(cluster, array, long) - chain_seconds(cluster, array, short))
-        / (long - short)
-        for _ in range(repeats)
-    ]
-    return statistics.median(found)
-
-
-def chain_seconds(cluster: Cluster, array: np.ndarray, hops: int) -> float:
-    """Seconds in which an array goes through so many nodes, forth and back between two."""
-    pair = cluster.nodes[:2]
-    begin = time.perf_counter()
-    value = array
-    for hop in range(hops):
-        value = cluster.call(pair[hop % len(pair)], "echo", value)[0]
-    cluster.get(value, pair[(hops - 1) % len(pair)], STARTING)
-    return time.perf_counter() - begin
+    chain(array, long)
+    found = [chain(array, long) - chain(array, short) for _ in range(repeats)]
+    return statistics.median(found) / (long - short)
