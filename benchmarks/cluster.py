@@ -79,7 +79,7 @@ def measure(
     """Measure and print: decoders on the first nodes of a cluster, hops, and kills."""
     rows: list[Row] = []
     sizes, repeats = (SIZES[:2], 3) if small else (SIZES, 15)
-    hops = measure_hops(cluster, sizes, repeats, compiled=not small)
+    hops = measure_hops(cluster, sizes, repeats, peers=not small)
     print("\n".join(_hop_line(hop) for hop in hops))
     network = FREE if small else measure_network(cluster)
     with tempfile.TemporaryDirectory(prefix="tvm_hetero.cluster.") as folder:
@@ -180,11 +180,9 @@ def write(path: Path, rows: list[Row], hops: list[Hop], kills: list[Kill]) -> No
 
 
 def _hop_line(hop: Hop) -> str:
-    compiled = "" if hop.compiled_s is None else f", compiled graph {1e6 * hop.compiled_s:.0f} us"
-    return (
-        f"{hop.nbytes:>9} bytes a hop: message {1e6 * hop.message_s:.0f} us, "
-        f"call {1e6 * hop.call_s:.0f} us{compiled}, copy {1e6 * hop.copy_s:.2f} us"
-    )
+    others = {"call": hop.call_s, "compiled graph": hop.compiled_s, "copy": hop.copy_s}
+    told = [f"{name} {1e6 * s:.2f} us" for name, s in others.items() if s is not None]
+    return f"{hop.nbytes:>9} bytes a hop: message {1e6 * hop.message_s:.0f} us, {', '.join(told)}"
 
 
 def _line(row: Row) -> str:

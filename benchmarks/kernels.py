@@ -36,7 +36,7 @@ from tvm_hetero.targets import own_mcpu
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "kernels.json"
 _ALL = ",".join(FAMILIES)
-_SMALL = 2  # cases of a family
+_SMALL = 1  # case of a family
 _SECONDS, _SMALL_SECONDS = 0.05, 0.004
 
 

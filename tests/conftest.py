@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 from hypothesis import settings
 
 # No deadline per example: on a shared machine it would fail by chance. And the same examples in
-# every run, since what lands should not depend on luck; `make fuzz` draws new ones.
-settings.register_profile("landing", deadline=None, derandomize=True)
+# every run, since what lands should not depend on luck; `make fuzz` draws new ones, and more.
+settings.register_profile("landing", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "landing"))
 
@@ -39,6 +40,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first, all others in their order."""
     places = {name: place for place, name in enumerate(_LONG)}
     items.sort(key=lambda item: places.get(item.path.name, len(_LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """Nothing that was imported is garbage: it need not be looked at in every collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -95,22 +95,18 @@ class Mixed(AnalyticalCosts):
         return costs
 
 
-@pytest.mark.parametrize(
-    ("name", "costs"), [("squeezenet", Mixed()), ("shufflenet", AnalyticalCosts())]
-)
-def test_saved_and_loaded_the_stock_vm_gives_the_same_bits(name, costs, tmp_path):
-    mod = relay.frontend.from_onnx(MODELS[name], random_weights=0)
-    placed = partition(mod, unlike_cpus(), time_limit=1, cost_model=costs)
+def test_saved_and_loaded_the_stock_vm_gives_the_same_bits(tmp_path):
+    mod = relay.frontend.from_onnx(MODELS["squeezenet"], random_weights=0)
+    placed = partition(mod, unlike_cpus(), time_limit=1, cost_model=Mixed())
     assert len({e.device for e in placed.schedule.executions}) == 2
     built = th.build(placed.module, single=False)
-    chosen = {choice.implementation for choice in built.choices}
-    assert chosen == ({"rule", "default"} if isinstance(costs, Mixed) else {"rule"})
+    assert {choice.implementation for choice in built.choices} == {"rule", "default"}
     built.save(tmp_path / "net.hetero")
     with th.load(tmp_path / "net.hetero") as executor:
         inputs = executor.random_inputs(1)
         outputs = [out.numpy() for out in executor.run(inputs)]
     reference = ReferenceVM(placed.module).run(*inputs.values())
     assert [out.tobytes() for out in outputs] == [array.tobytes() for array in reference]
-    model = randomize_weights(load_model(MODELS[name]), 0)
+    model = randomize_weights(load_model(MODELS["squeezenet"]), 0)
     for ours, theirs in zip(outputs, onnxruntime_outputs(model, inputs), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4 * np.ptp(theirs))

@@ -26,16 +26,17 @@ class Hop:
 
     nbytes: int
     message_s: float
-    call_s: float
+    call_s: float | None
     compiled_s: float | None
     copy_s: float
 
 
-def measure_hops(cluster: Cluster, sizes: list[int], repeats: int, compiled: bool) -> list[Hop]:
-    """A row for each size."""
+def measure_hops(cluster: Cluster, sizes: list[int], repeats: int, peers: bool) -> list[Hop]:
+    """A row for each size; without `peers` only ours and a copy."""
     # Ours first: Ray begins and ends processes around the others.
-    ours, calls = hop_seconds(cluster, sizes, repeats), call_hops(sizes, repeats)
-    graphs = compiled_hops(sizes, repeats) if compiled else [None] * len(sizes)
+    ours, nothing = hop_seconds(cluster, sizes, repeats), [None] * len(sizes)
+    calls = call_hops(sizes, repeats) if peers else nothing
+    graphs = compiled_hops(sizes, repeats) if peers else nothing
     copies = [copy_seconds(nbytes, repeats) for nbytes in sizes]
     return [Hop(*row) for row in zip(sizes, ours, calls, graphs, copies, strict=True)]
 

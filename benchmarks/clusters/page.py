@@ -57,11 +57,9 @@ def _row(row: Row, first: Row) -> list[Any]:
 
 
 def _hop(hop: Row) -> list[Any]:
-    compiled = "" if hop["compiled_s"] is None else f"{1e6 * hop['compiled_s']:.0f}"
-    return [
-        hop["nbytes"], f"{1e6 * hop['message_s']:.0f}", f"{1e6 * hop['call_s']:.0f}", compiled,
-        f"{1e6 * hop['copy_s']:.1f}",
-    ]  # fmt: skip
+    took = [hop["message_s"], hop["call_s"], hop["compiled_s"]]
+    cells = ["" if seconds is None else f"{1e6 * seconds:.0f}" for seconds in took]
+    return [hop["nbytes"], *cells, f"{1e6 * hop['copy_s']:.1f}"]
 
 
 def _longer(kills: list[Row]) -> str:

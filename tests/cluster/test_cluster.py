@@ -253,7 +253,7 @@ def test_the_benchmark(cluster: Cluster, tmp_path: Path, capsys):
     assert [(row.nodes, row.groups) for row in rows] == [(1, 2), (2, 4)]
     for row in rows:
         assert row.tokens_s > 0 and 0 < row.busy <= 1 and 0 <= row.communication < 1
-    assert all(hop.call_s > hop.copy_s > 0 for hop in hops)
+    assert all(hop.message_s > hop.copy_s > 0 for hop in hops)
     assert [kill.equal for kill in kills] == [True]
     assert len(cluster.nodes) == len(NODES)
     benchmark.write(tmp_path / "cluster.json", rows, hops, kills)

@@ -182,11 +182,10 @@ def test_module_without_main():
         LowerToTasks(None)(tvm.IRModule({"other": model([(2,)], op.nn.relu)["main"]}))
 
 
-@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
-def test_real_networks_equal_onnxruntime(name):
+def test_a_real_network_equals_onnxruntime():
     """Grouped, depthwise, padded and strided convolutions as they occur; before the softmax."""
     onnx_frontend = pytest.importorskip("tvm_hetero.frontends.onnx")
-    path = onnx_frontend.light_models()[name]
+    path = onnx_frontend.light_models()["shufflenet"]
     proto = onnx_frontend.simplify(
         onnx_frontend.randomize_weights(onnx_frontend.load_model(path), 0)
     )

@@ -11,6 +11,7 @@ again over those that are left, and goes on (`tvm_hetero.cluster.runner`).
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -67,6 +68,8 @@ class Cluster(Closes):
         self._lock = threading.Lock()
         self._session = Session(given)
         self.wiring = Wiring(self)
+        # Whoever forgets to close: Ray, which ends with the interpreter, must find nobody reading.
+        atexit.register(self.wiring.close)
         self._watch: Watch | None = None
         self._actors: dict[str, Any] = {}
         self._about: dict[str, dict[str, Any]] = {}
@@ -197,6 +200,7 @@ class Cluster(Closes):
         """End all nodes, and Ray if it is our own."""
         if self._watch is not None:
             self._watch.close()
+        atexit.unregister(self.wiring.close)
         self.wiring.close()  # threads that read must not outlive Ray
         for name in list(self._actors):
             self._session.kill(self._actors.pop(name), self._local_pid(name))

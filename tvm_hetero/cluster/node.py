@@ -203,18 +203,17 @@ class Node:
         )
         try:
             made = self._computed(work)
+            self._inbox.done(work)
+            for reader, indices in by_reader(place).items():
+                arrays = [made[index] for index in indices]
+                message = head._replace(indices=tuple(indices), arrays=arrays)
+                if reader == self.name:
+                    self.take(message, send)
+                else:
+                    send(reader, message)
         except Exception as error:
             self._inbox.forget(work.request)
             send(DRIVER, head._replace(error=_told(error)))
-            return
-        self._inbox.done(work)
-        for reader, indices in by_reader(place).items():
-            arrays = [made[index] for index in indices]
-            message = head._replace(indices=tuple(indices), arrays=arrays)
-            if reader == self.name:
-                self.take(message, send)
-            else:
-                send(reader, message)
 
     def _computed(self, work: Work) -> list[Array]:
         started = self._parts[work.part]

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.cluster.driver import Cluster
+from tvm_hetero.cluster.driver import Cluster, first_line
 from tvm_hetero.cluster.message import GIVEN, Array, Message, Place
 from tvm_hetero.cluster.parts import Part, Parts, Source
 from tvm_hetero.cluster.routes import LaneRoutes, lane_routes, message_bytes
@@ -228,7 +228,7 @@ class Runner:
             request = self._open.get(number)
         if request is None:
             return
-        kept = error if isinstance(error, HeteroError) else RunError(f"Ray: {error}")
+        kept = error if isinstance(error, HeteroError) else RunError(f"Ray: {first_line(error)}")
         for node in request.model.parts.nodes:
             with suppress(NodeLost):
                 self.cluster.call(node, "forget", number)

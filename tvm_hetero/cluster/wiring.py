@@ -2,7 +2,7 @@
 
 Ray never gives back the memory of a channel while the processes at its ends live. So a channel
 stays for all models to come, until its other end is lost, or a model needs a larger one; then one
-of twice the size is laid, so that all those that were given up are no larger than it together.
+of at least twice the size is laid, so that all that were given up are no larger than it together.
 Messages tell what they belong to, so no model is disturbed by what another has left under way.
 """
 
@@ -51,14 +51,18 @@ class Wiring:
             If a node is lost meanwhile.
         """
         with self._lock:
+            laid = self._laid
             wanted = {
-                pair: _capacity(nbytes)
+                pair: max(nbytes, 2 * laid.get(pair, 0), _LEAST)
                 for pair, nbytes in sizes.items()
-                if self._laid.get(pair, 0) < nbytes
+                if laid.get(pair, 0) < nbytes
             }
+            for pair in wanted:  # until they are laid there are none
+                laid.pop(pair, None)
             self._await_drops()
             self._lay(wanted)
-            self._laid |= wanted
+            there = {*self._cluster.nodes, DRIVER}
+            laid |= {pair: nbytes for pair, nbytes in wanted.items() if there.issuperset(pair)}
         for node in sorted({name for pair in sizes for name in pair} - {DRIVER}):
             self._cluster.actor(node)
 
@@ -132,7 +136,3 @@ class Wiring:
     def _call(self, node: str, function: Callable[..., Any], *given: Any) -> Any:
         return self._cluster.call(node, "__ray_call__", function, *given)[0]
 
-
-def _capacity(nbytes: int) -> int:
-    """A power of two that holds so many bytes."""
-    return 1 << (max(nbytes, _LEAST) - 1).bit_length()
