@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 
 from tvm_hetero.documents import canonical_json
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.problem import Cost
+from tvm_hetero.problem import Cost, Problem
 
 # task -> device -> s
 Seconds = dict[str, dict[str, float]]
@@ -45,6 +45,15 @@ def alike(platform: Platform, seconds: Seconds) -> list[tuple[str, ...]]:
             kinds.setdefault(kind, []).append(device.name)
     groups = [group for names in kinds.values() for group in _near(names, totals)]
     return [group for group in groups if len(group) > 1]
+
+
+def alike_devices(problem: Problem) -> list[tuple[str, ...]]:
+    """Groups of two devices or more that are alike by a problem's costs."""
+    seconds = {
+        task: {name: cost.seconds(1) for name, cost in row.items()}
+        for task, row in problem.costs.items()
+    }
+    return alike(problem.platform, seconds)
 
 
 def evened(

@@ -9,18 +9,27 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-Frame::Frame(size_t slot_count, size_t step_count, size_t call_count)
-    : slots(slot_count),
-      marks(step_count),
-      record{std::vector<Span>(step_count, Span{kUnknown, kUnknown, kUnknown}),
-             std::vector<double>(call_count, kUnknown), false} {}
+Frame::Frame(const Plan& plan, const Program& program)
+    : slots(plan.slots.size()),
+      marks(plan.steps.size()),
+      parts(plan.workers.size()),
+      record{std::vector<Span>(plan.steps.size(), Span{kUnknown, kUnknown, kUnknown, -1}),
+             std::vector<double>(program.first_call.back(), kUnknown), false} {}
 
 Board::Board(const Plan& plan, const Program& program)
-    : constants(plan.slots.size()), parkers(plan.workers.size()), epoch(Clock::now()) {
-  for (int i = 0; i < program.frames; ++i) {
-    frames.emplace_back(plan.slots.size(), plan.steps.size(), program.first_call.back());
+    : constants(plan.slots.size()),
+      parkers(plan.workers.size()),
+      busy(plan.workers.size()),
+      pools(plan.slots.size()),
+      epoch(Clock::now()) {
+  for (int i = 0; i < program.frames; ++i) frames.emplace_back(plan, program);
+  for (const StepPlan& step : plan.steps) {
+    for (int slot : step.outs) {
+      if (step.kind == StepKind::kCall) continue;  // what is called brings its own
+      Placement placement = plan.IsStaged(slot) ? Placement::kPinned : Placement::kPlain;
+      pools[slot] = std::make_unique<BufferPool>(&allocated, placement);
+    }
   }
-  ring.resize(frames.size(), nullptr);
 }
 
 }  // namespace tvm_hetero

@@ -1,5 +1,6 @@
 // Checks of a plan, in the order of the functions below: names, indices, shapes, who fills each
-// slot, devices, the memory that kernels are given (check_kernels.cc), and deadlock.
+// slot, devices, workers that are alike (check_alike.cc), the memory that kernels are given
+// (check_kernels.cc), and deadlock.
 //
 // Deadlock. A step waits for two kinds of other steps: the one before it on its worker, and those
 // that fill its in-slots. The executor gets stuck exactly when these 'waits for' edges have a
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <set>
 
+#include "check_alike.h"
 #include "check_kernels.h"
 #include "device_name.h"
 #include "plan_text.h"
@@ -291,6 +293,7 @@ void CheckPlan(const Plan& plan) {
   CheckFilled(plan);
   CheckStates(plan);
   CheckDevices(plan);
+  CheckAlike(plan);
   CheckKernels(plan);
   CheckNoDeadlock(plan);
 }

@@ -151,9 +151,13 @@ void Executor::SetFunctions(const ffi::Array<ffi::Any>& functions) {
     }
     given[i] = functions[i].cast<ffi::Function>();
   }
+  std::vector<ffi::Function> replaced;  // freed when the desk's lock is not held
   desk_->WhenIdle([&] {
     for (size_t i = 0; i < given.size(); ++i) {
-      workers_[plan_.steps[i].worker]->SetFunction(static_cast<int>(i), &given[i]);
+      for (int worker : plan_.PartsOf(plan_.steps[i].worker)) {
+        replaced.push_back(given[i]);
+        workers_[worker]->SetFunction(static_cast<int>(i), &replaced.back());
+      }
     }
   });
   has_functions_.store(true);
@@ -162,7 +166,10 @@ void Executor::SetFunctions(const ffi::Array<ffi::Any>& functions) {
 void Executor::SetLibrary(int64_t worker, const ffi::Module& library) {
   Exclusive exclusive(this);
   RowAt(workers_, worker, "worker");
-  desk_->WhenIdle([&] { workers_[worker]->SetLibrary(library); });
+  const auto of = static_cast<int>(worker);
+  desk_->WhenIdle([&] {
+    for (int other : plan_.PartsOf(of)) workers_[other]->SetLibrary(of, library);
+  });
 }
 
 void Executor::SetConstant(int64_t index, const ffi::Tensor& tensor) {

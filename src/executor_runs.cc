@@ -203,6 +203,13 @@ std::vector<double> Executor::Waits() const {
   return waits;
 }
 
+std::vector<int64_t> Executor::RunBy() const {
+  Exclusive exclusive(this);
+  std::vector<int64_t> workers;
+  for (const Span& span : desk_->LastRecord().spans) workers.push_back(span.worker);
+  return workers;
+}
+
 std::vector<double> Executor::KernelTimes() const {
   Exclusive exclusive(this);
   Record record = desk_->LastRecord();
@@ -223,11 +230,7 @@ std::vector<int64_t> Executor::Stages() const {
 
 int64_t Executor::Frames() const { return program_->frames; }
 
-int64_t Executor::Allocations() const {
-  int64_t sum = 0;
-  for (const auto& worker : workers_) sum += worker->allocations();
-  return sum;
-}
+int64_t Executor::Allocations() const { return board_->allocated.load(); }
 
 std::vector<int64_t> Executor::FilledSlots() const {
   Exclusive exclusive(this);

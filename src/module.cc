@@ -98,6 +98,7 @@ class ExecutorModule : public ffi::ModuleObj {
     if (name == "get_output") return Method([](Executor* e, int64_t i) { return e->Output(i); });
     if (name == "trace") return Method([](Executor* e) { return ToArray(e->Trace()); });
     if (name == "waits") return Method([](Executor* e) { return ToArray(e->Waits()); });
+    if (name == "run_by") return Method([](Executor* e) { return ToArray(e->RunBy()); });
     if (name == "kernel_times") {
       return Method([](Executor* e) { return ToArray(e->KernelTimes()); });
     }

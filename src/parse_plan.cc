@@ -44,6 +44,7 @@ WorkerPlan ParseWorker(JsonObject row) {
     row.Fail("role", "is \"" + role + "\", expected \"compute\" or \"copy\"");
   }
   worker.role = role == "copy" ? Role::kCopy : Role::kCompute;
+  if (row.Has("alike")) worker.alike = Index(row, "alike");
   row.Finish();
   return worker;
 }

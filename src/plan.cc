@@ -12,10 +12,22 @@ int64_t TensorPlan::Bytes() const {
   return (bits + 7) / 8;
 }
 
+std::vector<int> Plan::PartsOf(int worker) const {
+  std::vector<int> parts{worker};
+  const std::optional<int>& alike = workers[worker].alike;
+  for (size_t other = 0; alike && other < workers.size(); ++other) {
+    const bool is_other = other != static_cast<size_t>(worker);
+    if (is_other && workers[other].alike == alike) parts.push_back(static_cast<int>(other));
+  }
+  return parts;
+}
+
 int64_t Plan::ScratchOfWorker(int worker) const {
+  const std::vector<int> parts = PartsOf(worker);
   int64_t bytes = 0;
   for (const StepPlan& step : steps) {
-    if (step.worker == worker) bytes = std::max(bytes, step.scratch);
+    bool is_run = std::find(parts.begin(), parts.end(), step.worker) != parts.end();
+    if (is_run) bytes = std::max(bytes, step.scratch);
   }
   return bytes;
 }

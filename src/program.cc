@@ -1,5 +1,5 @@
 // Waits are thinned out here, once, so that a batch does as few of them as possible. Within a frame
-// a worker takes its steps in order. So (1) a step need not wait for an earlier one of its own
+// a worker's steps are taken in order. So (1) a step need not wait for an earlier one of its own
 // worker; (2) of several producers on one other worker only the last in its order matters; (3) nor
 // does that one if an earlier step of this worker has already waited for it or for a later one.
 // Between frames nothing is waited for: each has tensors and marks of its own.
@@ -81,9 +81,12 @@ class Waits {
           awaited[v] = needs[v];
           Instruction& before = (*workers)[v][needs[v]];
           instruction.waits_for.push_back(before.step);
-          before.wakes.push_back(static_cast<int>(w));
+          for (int waiting : plan_.PartsOf(static_cast<int>(w))) before.wakes.push_back(waiting);
         }
       }
+    }
+    for (auto& worker : *workers) {
+      for (Instruction& instruction : worker) instruction.wakes = Distinct(instruction.wakes);
     }
   }
 

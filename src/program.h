@@ -12,12 +12,12 @@
 
 namespace tvm_hetero {
 
-/*! \brief One step, as its worker sees it. */
+/*! \brief One step, as the worker sees it that runs it. */
 struct Instruction {
   int step;                    //!< index into Plan::steps
   int stage;                   //!< of the step (stages.h)
   std::vector<int> waits_for;  //!< steps of other workers that must have ended
-  std::vector<int> wakes;      //!< workers that wait for this step
+  std::vector<int> wakes;      //!< workers that may run a step which waits for this one
   std::vector<int> reads;      //!< the in-slots made by steps, each once: to be released after it
 };
 

@@ -122,14 +122,13 @@ void RequestDesk::Admit(const RequestPtr& request, bool listed) {
   frame->deadline = request->deadline;
   frame->error.reset();
   frame->skip.store(false);
-  frame->workers_left.store(program_.busy_workers);
+  frame->parts_left.store(program_.busy_workers);
   frame->record.has_kernel_times = board_->profile_kernels.load();
   for (size_t i = 0; i < request->inputs.size(); ++i) {
     frame->slots[plan_.inputs[i].slot].tensor = request->inputs[i];
   }
   frame->request = request;
   request->frame = frame;
-  board_->ring[batch % board_->ring.size()] = frame;
   if (free_.size() + 2 == board_->frames.size()) {  // two are in flight: a stream may have begun
     board_->buffers_wanted.store(static_cast<int>(board_->frames.size()));
   }
@@ -137,6 +136,7 @@ void RequestDesk::Admit(const RequestPtr& request, bool listed) {
     ++deadlines_seen_;
     done_changed_.notify_one();
   }
+  for (Progress& part : frame->parts) part.Put(batch, 0);  // from here on it is the workers'
   board_->announced.store(batch);
 }
 

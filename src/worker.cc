@@ -26,28 +26,27 @@ Worker::Worker(const Plan& plan, const Program& program, int index, Board* board
     : plan_(plan),
       self_(plan.workers[index]),
       index_(index),
-      instructions_(program.workers[index]),
       program_(program),
       board_(board),
       desk_(desk),
       parker_(&board->parkers[index]),
-      idle_since_(kNotIdle),
-      functions_(instructions_.size()),
-      kernels_(instructions_.size()),
-      pools_(plan.slots.size()) {
-  jobs_.reserve(board->frames.size());
-  for (size_t position = 0; position < instructions_.size(); ++position) {
-    int number = instructions_[position].step;
-    const StepPlan& step = plan.steps[number];
-    if (step.kind == StepKind::kCall) continue;
-    if (step.kind == StepKind::kKernels) {
-      kernels_[position] = std::make_unique<KernelStep>(plan, number);
-    }
-    for (int slot : step.outs) {
-      Placement placement = plan.IsStaged(slot) ? Placement::kPinned : Placement::kPlain;
-      pools_[slot] = std::make_unique<BufferPool>(&allocated_, placement);
-    }
+      idle_since_(kNotIdle) {
+  for (int worker : plan.PartsOf(index)) AddPart(worker);
+  jobs_.reserve(board->frames.size() * parts_.size());
+}
+
+/*! \brief Get ready for the steps of a worker. */
+void Worker::AddPart(int worker) {
+  const std::vector<Instruction>& instructions = program_.workers[worker];
+  Part part{worker, &instructions, {}, {}, std::vector<uint64_t>(board_->frames.size()), 0};
+  part.functions.resize(instructions.size());
+  part.kernels.resize(instructions.size());
+  for (size_t position = 0; position < instructions.size(); ++position) {
+    const int step = instructions[position].step;
+    if (plan_.steps[step].kind != StepKind::kKernels) continue;
+    part.kernels[position] = std::make_unique<KernelStep>(plan_, step);
   }
+  parts_.push_back(std::move(part));
 }
 
 // ---------------------------------------------------------------------------- the thread
@@ -111,7 +110,7 @@ void Worker::SetUpThread() {
 /*! \brief Streams of our own on the devices that we work with; the first is that of our device. */
 void Worker::SetUpStreams() {
   std::vector<DLDevice> devices{plan_.DeviceOfWorker(index_)};
-  for (const Instruction& instruction : instructions_) {
+  for (const Instruction& instruction : *parts_.front().instructions) {
     const StepPlan& step = plan_.steps[instruction.step];
     if (step.kind != StepKind::kCopy) continue;
     devices.push_back(plan_.DeviceOfSlot(step.ins[0]));
@@ -131,38 +130,46 @@ void Worker::SetUpMemory() {
     scratch_ = Empty(ffi::ShapeView(&bytes, 1), DLDataType{kDLUInt, 8, 1},
                      plan_.DeviceOfWorker(index_));
   }
-  ReserveBuffers(1);
+  ReserveBuffers(&parts_.front(), 1);
 }
 
-/*! \brief See to it that each slot that kernels fill has so many buffers. */
-void Worker::ReserveBuffers(int count) {
-  if (buffers_reserved_ >= count) return;
-  for (size_t i = 0; i < pools_.size(); ++i) {
-    const std::optional<TensorPlan>& type = plan_.slots[i].type;
-    if (pools_[i] == nullptr || !type) continue;
-    int held = program_.slots[i].is_output ? kHeldOutputs : 0;
-    pools_[i]->Reserve(count + held, ffi::ShapeView(type->shape.data(), type->shape.size()),
-                       type->dtype, plan_.DeviceOfSlot(static_cast<int>(i)));
+/*! \brief See to it that each slot that a part's kernels fill has so many buffers. */
+void Worker::ReserveBuffers(Part* part, int count) {
+  if (part->buffers_reserved >= count) return;
+  for (const Instruction& instruction : *part->instructions) {
+    for (int slot : plan_.steps[instruction.step].outs) {
+      const std::optional<TensorPlan>& type = plan_.slots[slot].type;
+      if (board_->pools[slot] == nullptr || !type) continue;
+      int held = program_.slots[slot].is_output ? kHeldOutputs : 0;
+      ffi::ShapeView shape(type->shape.data(), type->shape.size());
+      board_->pools[slot]->Reserve(count + held, shape, type->dtype, plan_.DeviceOfSlot(slot));
+    }
   }
-  buffers_reserved_ = count;
+  part->buffers_reserved = count;
 }
 
 void Worker::SetFunction(int step, ffi::Function* function) {
-  for (size_t position = 0; position < instructions_.size(); ++position) {
-    if (instructions_[position].step == step) std::swap(functions_[position], *function);
+  for (Part& part : parts_) {
+    for (size_t position = 0; position < part.functions.size(); ++position) {
+      if ((*part.instructions)[position].step != step) continue;
+      std::swap(part.functions[position], *function);
+    }
   }
 }
 
-void Worker::SetLibrary(const ffi::Module& library) {
-  for (auto& kernels : kernels_) {
-    if (kernels != nullptr) kernels->SetLibrary(library);
+void Worker::SetLibrary(int worker, const ffi::Module& library) {
+  for (Part& part : parts_) {
+    for (auto& kernels : part.kernels) {
+      if (part.worker == worker && kernels != nullptr) kernels->SetLibrary(library);
+    }
   }
 }
 
 int Worker::StepWithoutKernels() const {
-  for (size_t position = 0; position < instructions_.size(); ++position) {
-    bool missing = kernels_[position] != nullptr && !kernels_[position]->ready();
-    if (missing) return instructions_[position].step;
+  const Part& own = parts_.front();
+  for (size_t position = 0; position < own.kernels.size(); ++position) {
+    bool missing = own.kernels[position] != nullptr && !own.kernels[position]->ready();
+    if (missing) return (*own.instructions)[position].step;
   }
   return -1;
 }
@@ -183,31 +190,61 @@ void Worker::Work() {
 /*! \brief Take the batches that have begun into the list. */
 void Worker::Accept() {
   const uint64_t last = board_->announced.load();
-  while (accepted_ < last) {
-    ++accepted_;
-    if (!instructions_.empty()) jobs_.push_back(Job{&board_->FrameOf(accepted_), 0});
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    if (parts_[part].instructions->empty()) continue;
+    for (size_t i = 0; i < board_->frames.size(); ++i) {
+      Frame& frame = board_->frames[i];
+      const uint64_t batch = frame.parts[parts_[part].worker].Look().batch;
+      if (batch == parts_[part].seen[i]) continue;
+      parts_[part].seen[i] = batch;
+      auto is_younger = [](uint64_t number, const Job& job) { return number < job.batch; };
+      auto place = std::upper_bound(jobs_.begin(), jobs_.end(), batch, is_younger);
+      jobs_.insert(place, Job{&frame, batch, part});
+    }
   }
+  accepted_ = last;
 }
 
-/*! \brief Whether all that the next step of a batch needs is there, or there is nothing to run. */
-bool Worker::IsReady(const Job& job) const {
-  const Frame& frame = *job.frame;
-  if (frame.skip.load()) return true;
-  for (int step : instructions_[job.position].waits_for) {
-    if (frame.marks[step].batch.load() != frame.batch) return false;
-  }
-  return true;
+/*! \brief Whether there is something of its own to do, now or later. */
+bool Worker::HasOwn() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const Job& job) { return job.part == 0; });
 }
 
-/*! \brief Whose next step is ready and of the earliest period (board.h); -1 if none is ready. */
+/*! \brief Whether a job's next step can be run, or the job be put away; the period of the step. */
+Worker::State Worker::Look(const Job& job, uint64_t* period) const {
+  const Part& part = parts_[job.part];
+  const Progress::View view = ProgressOf(job).Look();
+  if (view.batch != job.batch || view.position == part.instructions->size()) return State::kGone;
+  if (view.taken) return State::kWaits;
+  const Instruction& next = (*part.instructions)[view.position];
+  *period = job.batch + static_cast<uint64_t>(next.stage);
+  if (job.frame->skip.load()) return job.part == 0 ? State::kReady : State::kWaits;
+  for (int step : next.waits_for) {
+    if (job.frame->marks[step].batch.load() != job.batch) return State::kWaits;
+  }
+  return State::kReady;
+}
+
+/*! \brief A job to go on with, if possible one of its own; -1 if there is none. */
 int Worker::FirstReady() const {
+  const int own = FirstReady(true);
+  return own >= 0 || parts_.size() == 1 ? own : FirstReady(false);
+}
+
+/*! \brief Whose next step is ready and of the earliest period (board.h), or who is gone. */
+int Worker::FirstReady(bool own) const {
   int first = -1;
   uint64_t earliest = std::numeric_limits<uint64_t>::max();
   for (size_t i = 0; i < jobs_.size(); ++i) {
-    const uint64_t batch = jobs_[i].frame->batch;
-    if (batch >= earliest) break;  // the younger ones are of no earlier period
-    const uint64_t period = batch + static_cast<uint64_t>(instructions_[jobs_[i].position].stage);
-    if (period >= earliest || !IsReady(jobs_[i])) continue;
+    const Job& job = jobs_[i];
+    if (job.batch >= earliest) break;  // the younger ones are of no earlier period
+    if ((job.part == 0) != own) continue;
+    uint64_t period = 0;
+    const State state = Look(job, &period);
+    if (state == State::kGone) return static_cast<int>(i);
+    if (state == State::kWaits || period >= earliest) continue;
+    // One who is not at a step is about to take it himself.
+    if (!own && !board_->busy[parts_[job.part].worker].now.load()) continue;
     earliest = period;
     first = static_cast<int>(i);
   }
@@ -216,34 +253,51 @@ int Worker::FirstReady() const {
 
 /*! \brief Wait until there is something to do; false if nothing more will come. */
 bool Worker::AwaitChange() {
-  if (jobs_.empty()) {
-    idle_since_ = kNotIdle;
-    auto woken = [this] { return HasNews() || board_->closing.load(); };
-    parker_->Await(spin_.between_batches, woken);
-    return HasNews() || !board_->closing.load();
-  }
-  if (std::isnan(idle_since_)) idle_since_ = board_->Now();
-  parker_->Await(spin_.in_batch, [this] { return FirstReady() >= 0 || HasNews(); });
-  return true;
+  const bool has_own = HasOwn();
+  if (!has_own) idle_since_ = kNotIdle;
+  if (has_own && std::isnan(idle_since_)) idle_since_ = board_->Now();
+  parker_->Await(has_own ? spin_.in_batch : spin_.between_batches, [this, has_own] {
+    return FirstReady() >= 0 || HasNews() || (!has_own && board_->closing.load());
+  });
+  return has_own || HasNews() || !board_->closing.load();
 }
 
 // ---------------------------------------------------------------------------- one step of a batch
 
 void Worker::RunNext(size_t index) {
-  Job& job = jobs_[index];
-  if (job.frame->skip.load()) return Leave(index);
-  MaybeFail(FaultKind::kWorker);
-  if (!TryStep(job)) return Leave(index);
-  // A step that was cut short has not made what others would read.
-  const bool is_whole = !job.frame->skip.load();
-  if (is_whole) Announce(job);
-  if (is_whole) Release(job);
-  if (++job.position == instructions_.size() || !is_whole) Leave(index);
+  const Job job = jobs_[index];
+  const Progress::View view = ProgressOf(job).Look();
+  uint64_t period = 0;
+  const State state = Look(job, &period);
+  if (state == State::kGone) jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (state != State::kReady) return;
+  const bool is_skipped = job.frame->skip.load();
+  if (!is_skipped) MaybeFail(FaultKind::kWorker);
+  if (!ProgressOf(job).Take(job.batch, view.position)) return;  // somebody was quicker
+  held_ = Held{job, view.position};
+  if (is_skipped) return Leave();
+  RunHeld();
 }
 
-/*! \brief Run a step; false if it failed or its batch is late, with everybody told. */
-bool Worker::TryStep(const Job& job) {
-  const int number = instructions_[job.position].step;
+/*! \brief Run the step at hand and tell everybody. */
+void Worker::RunHeld() {
+  if (!TryStep()) return Leave();
+  const Job job = held_->job;
+  const Part& part = parts_[job.part];
+  // A step that was cut short has not made what others would read.
+  const bool is_whole = !job.frame->skip.load();
+  if (is_whole) Announce();
+  if (is_whole) Release();
+  if (++held_->position == part.instructions->size() || !is_whole) return Leave();
+  ProgressOf(job).Put(job.batch, held_->position);
+  held_.reset();
+  if (job.part != 0) board_->parkers[part.worker].Unpark();  // the next step is its own again
+}
+
+/*! \brief Run the step at hand; false if it failed or its batch is late, with everybody told. */
+bool Worker::TryStep() {
+  const Job job = held_->job;
+  const int number = At(*held_).step;
   Span& span = job.frame->record.spans[number];
   const Clock::time_point now = Clock::now();
   if (job.frame->deadline && now >= *job.frame->deadline) {
@@ -252,59 +306,91 @@ bool Worker::TryStep(const Job& job) {
   }
   span.start = std::chrono::duration<double>(now - board_->epoch).count();
   span.waited = std::isnan(idle_since_) ? 0.0 : span.start - idle_since_;
+  span.worker = index_;
   idle_since_ = kNotIdle;
+  board_->busy[index_].now.store(true);
+  CallForHelp();
+  bool succeeded = true;
   try {
-    ReserveBuffers(board_->buffers_wanted.load(std::memory_order_relaxed));
-    RunStep(plan_.steps[number], job);
+    ReserveBuffers(&parts_[job.part], board_->buffers_wanted.load(std::memory_order_relaxed));
+    RunStep();
   } catch (const std::exception& error) {
     made_.clear();
     desk_->Fail(job.frame, StepError{number, Described(error)});
-    return false;
+    succeeded = false;
   }
+  board_->busy[index_].now.store(false);
   span.end = board_->Now();
-  return true;
+  return succeeded;
 }
 
-/*! \brief Mark a step as ended and wake whoever waits for it. */
-void Worker::Announce(const Job& job) {
-  const Instruction& instruction = instructions_[job.position];
+/*! \brief Wake those that are alike, if there is a step that they could take meanwhile. */
+void Worker::CallForHelp() {
+  if (parts_.size() == 1 || FirstReady(true) < 0) return;
+  for (size_t part = 1; part < parts_.size(); ++part) {
+    board_->parkers[parts_[part].worker].Unpark();
+  }
+}
+
+/*! \brief Mark the step at hand as ended and wake whoever waits for it. */
+void Worker::Announce() {
+  const Instruction& instruction = At(*held_);
   if (instruction.wakes.empty()) return;  // nobody looks at it
-  job.frame->marks[instruction.step].batch.store(job.frame->batch);
+  held_->job.frame->marks[instruction.step].batch.store(held_->job.batch);
   for (int worker : instruction.wakes) board_->parkers[worker].Unpark();
 }
 
-/*! \brief Empty the slots of which this step was the last reader. */
-void Worker::Release(const Job& job) {
-  for (int slot : instructions_[job.position].reads) {
-    Slot& place = job.frame->slots[slot];
+/*! \brief Empty the slots of which the step at hand was the last reader. */
+void Worker::Release() {
+  for (int slot : At(*held_).reads) {
+    Slot& place = held_->job.frame->slots[slot];
     // acq_rel: the others' reading happened before the last one's emptying.
     if (place.readers_left.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
     if (!program_.slots[slot].is_output) place.tensor.reset();
   }
 }
 
-/*! \brief Be through with a batch; the steps that are left are skipped. */
-void Worker::Leave(size_t index) {
-  Job job = jobs_[index];
-  jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(index));
+/*! \brief Be through with the part at hand; the steps that are left are skipped. */
+void Worker::Leave() {
+  const auto [job, next] = *held_;
+  const std::vector<Instruction>& instructions = *parts_[job.part].instructions;
   Record& record = job.frame->record;
-  for (size_t position = job.position; position < instructions_.size(); ++position) {
-    const int step = instructions_[position].step;
-    record.spans[step] = Span{kNotIdle, kNotIdle, kNotIdle};
+  for (size_t position = next; position < instructions.size(); ++position) {
+    const int step = instructions[position].step;
+    record.spans[step] = Span{kNotIdle, kNotIdle, kNotIdle, -1};
     for (size_t i = program_.first_call[step]; i < program_.first_call[step + 1]; ++i) {
       record.kernel_times[i] = kNotIdle;
     }
   }
-  if (job.frame->workers_left.fetch_sub(1) == 1) desk_->Finish(job.frame);
+  held_.reset();
+  ProgressOf(job).Put(job.batch, instructions.size());
+  if (job.frame->parts_left.fetch_sub(1) == 1) desk_->Finish(job.frame);
 }
 
 /*! \brief Let the thread end, with all batches told and left. */
 void Worker::Die(const std::string& cause) {
   const std::string message = "worker '" + self_.name + "' died: " + cause;
   desk_->FailAll(message);
+  board_->busy[index_].now.store(false);
+  if (held_) Leave();
   Accept();
-  while (!jobs_.empty()) Leave(0);
+  for (const Job& job : jobs_) {
+    if (job.part == 0) Abandon(job);
+  }
+  jobs_.clear();
   desk_->Bury(index_);
+}
+
+/*! \brief Leave a part of one's own, after whoever may be at a step of it. */
+void Worker::Abandon(const Job& job) {
+  for (;; std::this_thread::yield()) {
+    const Progress::View view = ProgressOf(job).Look();
+    if (view.batch != job.batch) return;
+    if (view.position == parts_[job.part].instructions->size()) return;
+    if (view.taken || !ProgressOf(job).Take(job.batch, view.position)) continue;
+    held_ = Held{job, view.position};
+    return Leave();
+  }
 }
 
 }  // namespace tvm_hetero

@@ -1,6 +1,7 @@
 /*!
  * \file worker.h
- * \brief A thread that runs its part of the plan, in order, for each batch in flight.
+ * \brief A thread that runs its part of the plan, in order, for each batch in flight; and, where
+ *        it is idle, steps of others that are alike (board.h).
  */
 #ifndef TVM_HETERO_WORKER_H_
 #define TVM_HETERO_WORKER_H_
@@ -15,12 +16,12 @@
 #include <deque>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "board.h"
-#include "buffer_pool.h"
 #include "device_api.h"
 #include "kernel_step.h"
 #include "program.h"
@@ -53,45 +54,71 @@ class Worker {
   // With no batch in flight only.
   /*! \brief Give a step its function; `function` becomes the one that it had. */
   void SetFunction(int step, ffi::Function* function);
-  void SetLibrary(const ffi::Module& library);
+  /*! \brief Look up the kernels of a worker's steps, this one's or those of one that is alike. */
+  void SetLibrary(int worker, const ffi::Module& library);
 
   /*! \brief A kernels step that has no kernels yet; -1 if there is none. */
   int StepWithoutKernels() const;
-  /*! \brief Tensors allocated, those that were reserved not counted. */
-  int64_t allocations() const { return allocated_.load(); }
 
  private:
-  /*! \brief A batch that this worker is not through with. */
+  /*! \brief A worker's steps, as this worker would run them. */
+  struct Part {
+    int worker;
+    const std::vector<Instruction>* instructions;
+    std::vector<ffi::Function> functions;              //!< by position; empty but for calls
+    std::vector<std::unique_ptr<KernelStep>> kernels;  //!< by position; null but for kernels
+    std::vector<uint64_t> seen;                        //!< by frame: the last batch that was noted
+    int buffers_reserved{0};                           //!< of each slot that kernels fill
+  };
+  /*! \brief A part of a batch that may be this worker's business. */
   struct Job {
     Frame* frame;
-    size_t position;  //!< of the next instruction
+    uint64_t batch;
+    size_t part;  //!< index into parts_
   };
+  /*! \brief A step of a job that this worker has taken. */
+  struct Held {
+    Job job;
+    size_t position;
+  };
+  /*! \brief What a job has to offer. */
+  enum class State { kWaits, kReady, kGone };
 
   // The thread and its surroundings.
   void ThreadMain(std::promise<void> ready);
   void SetUpThread();
   void SetUpMemory();
   void SetUpStreams();
-  void ReserveBuffers(int count);
+  void AddPart(int worker);
+  void ReserveBuffers(Part* part, int count);
   void Work();
   void Die(const std::string& cause);
   // What to do next.
   void Accept();
   bool HasNews() const { return board_->announced.load() != accepted_; }
-  bool IsReady(const Job& job) const;
+  bool HasOwn() const;
+  State Look(const Job& job, uint64_t* period) const;
   int FirstReady() const;
+  int FirstReady(bool own) const;
   bool AwaitChange();
   // One step of one batch.
   void RunNext(size_t job);
-  bool TryStep(const Job& job);
-  void Announce(const Job& job);
-  void Release(const Job& job);
-  void Leave(size_t job);
+  void RunHeld();
+  bool TryStep();
+  void CallForHelp();
+  void Announce();
+  void Release();
+  void Leave();
+  void Abandon(const Job& job);
+  Progress& ProgressOf(const Job& job) const { return job.frame->parts[parts_[job.part].worker]; }
+  const Instruction& At(const Held& held) const {
+    return (*parts_[held.job.part].instructions)[held.position];
+  }
   // One step (worker_steps.cc).
-  void RunStep(const StepPlan& step, const Job& job);
-  void RunKernels(const StepPlan& step, const Job& job);
-  void Call(const StepPlan& step, const Job& job);
-  void Copy(const StepPlan& step, const Job& job);
+  void RunStep();
+  void RunKernels(const StepPlan& step, Frame* frame);
+  void Call(const StepPlan& step, Frame* frame);
+  void Copy(const StepPlan& step, Frame* frame);
   const ffi::Any& In(const Frame& frame, int slot) const;
   void Fill(Frame* frame, int slot, ffi::Any tensor);
   void FillFromCall(Frame* frame, int slot, ffi::Any tensor);
@@ -99,7 +126,6 @@ class Worker {
   const Plan& plan_;
   const WorkerPlan& self_;
   const int index_;
-  const std::vector<Instruction>& instructions_;
   const Program& program_;
   Board* board_;
   RequestDesk* desk_;
@@ -108,15 +134,11 @@ class Worker {
   bool pool_configured_{false};
   std::deque<DeviceStream> streams_;  //!< of its device and of all that it copies to or from
 
+  std::vector<Part> parts_;     //!< its own first; then those of workers that are alike
   std::vector<Job> jobs_;       //!< the oldest first
+  std::optional<Held> held_;    //!< the step at hand
   uint64_t accepted_{0};        //!< batches up to this one have been taken into the list
   double idle_since_{0.0};      //!< NaN while there is something to do, or nothing at all
-
-  std::vector<ffi::Function> functions_;              //!< by position; empty but for calls
-  std::vector<std::unique_ptr<KernelStep>> kernels_;  //!< by position; null but for kernels
-  std::vector<std::unique_ptr<BufferPool>> pools_;    //!< by slot; null where others fill it
-  std::atomic<int64_t> allocated_{0};
-  int buffers_reserved_{0};                           //!< of each slot that kernels fill
   ffi::Tensor scratch_;
 
   // Of the step at hand, kept for their memory.

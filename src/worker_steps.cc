@@ -35,62 +35,63 @@ void CheckType(const ffi::TensorObj& tensor, const SlotPlan& slot) {
 
 }  // namespace
 
-void Worker::RunStep(const StepPlan& step, const Job& job) {
+void Worker::RunStep() {
+  const StepPlan& step = plan_.steps[At(*held_).step];
+  Frame* frame = held_->job.frame;
   switch (step.kind) {
     case StepKind::kKernels:
-      return RunKernels(step, job);
+      return RunKernels(step, frame);
     case StepKind::kCall:
-      return Call(step, job);
+      return Call(step, frame);
     case StepKind::kCopy:
-      return Copy(step, job);
+      return Copy(step, frame);
   }
 }
 
-void Worker::RunKernels(const StepPlan& step, const Job& job) {
-  Frame& frame = *job.frame;
+void Worker::RunKernels(const StepPlan& step, Frame* frame) {
   ins_.clear();
   outs_.clear();
   made_.clear();
-  for (int slot : step.ins) ins_.push_back(In(frame, slot).as<ffi::TensorObj>());
+  for (int slot : step.ins) ins_.push_back(In(*frame, slot).as<ffi::TensorObj>());
   for (int slot : step.outs) {
     const TensorPlan& type = *plan_.slots[slot].type;
     ffi::ShapeView shape(type.shape.data(), type.shape.size());
-    made_.push_back(pools_[slot]->Take(shape, type.dtype, plan_.DeviceOfSlot(slot)));
+    made_.push_back(board_->pools[slot]->Take(shape, type.dtype, plan_.DeviceOfSlot(slot)));
     outs_.push_back(static_cast<const ffi::TensorObj*>(made_.back().GetDLTensorPtr()));
   }
   KernelStep::Context context;
   context.ins = ins_.data();
   context.outs = outs_.data();
   context.scratch = scratch_.defined() ? static_cast<char*>(scratch_.data_ptr()) : nullptr;
-  context.skip = &frame.skip;
+  context.skip = &frame->skip;
   context.check_numerics = board_->check_numerics.load(std::memory_order_relaxed);
-  Record& record = frame.record;
-  const int number = instructions_[job.position].step;
+  Record& record = frame->record;
+  const int number = At(*held_).step;
   context.times = record.has_kernel_times
                       ? record.kernel_times.data() + program_.first_call[number]
                       : nullptr;
-  kernels_[job.position]->Run(context);
+  parts_[held_->job.part].kernels[held_->position]->Run(context);
   streams_.front().Synchronize();
   for (size_t i = 0; i < made_.size(); ++i) {
-    Fill(&frame, step.outs[i], ffi::Any(std::move(made_[i])));
+    Fill(frame, step.outs[i], ffi::Any(std::move(made_[i])));
   }
   made_.clear();
 }
 
-void Worker::Call(const StepPlan& step, const Job& job) {
+void Worker::Call(const StepPlan& step, Frame* frame) {
   MaybeFail(FaultKind::kKernel);
   arguments_.clear();
-  for (int slot : step.ins) arguments_.emplace_back(In(*job.frame, slot));
+  for (int slot : step.ins) arguments_.emplace_back(In(*frame, slot));
   ffi::Any result;
-  functions_[job.position].CallPacked(arguments_.data(), static_cast<int32_t>(arguments_.size()),
-                                      &result);
+  const ffi::Function& function = parts_[held_->job.part].functions[held_->position];
+  function.CallPacked(arguments_.data(), static_cast<int32_t>(arguments_.size()), &result);
   streams_.front().Synchronize();
 
   size_t outs = step.outs.size();
   if (outs == 0) return;  // called for its effect
   if (result.type_index() == ffi::TypeIndex::kTVMFFITensor) {
     if (outs != 1) RefuseResult(result, outs);
-    FillFromCall(job.frame, step.outs[0], std::move(result));
+    FillFromCall(frame, step.outs[0], std::move(result));
     return;
   }
   auto tensors = result.as<ffi::Array<ffi::Any>>();
@@ -99,17 +100,17 @@ void Worker::Call(const StepPlan& step, const Job& job) {
     TVM_FFI_THROW(ValueError) << "the function returned " << tensors->size()
                               << " tensors, expected " << outs;
   }
-  for (size_t i = 0; i < outs; ++i) FillFromCall(job.frame, step.outs[i], (*tensors)[i]);
+  for (size_t i = 0; i < outs; ++i) FillFromCall(frame, step.outs[i], (*tensors)[i]);
 }
 
-void Worker::Copy(const StepPlan& step, const Job& job) {
+void Worker::Copy(const StepPlan& step, Frame* frame) {
   MaybeFail(FaultKind::kCopy);
   const int slot = step.outs[0];
-  auto from = In(*job.frame, step.ins[0]).cast<ffi::Tensor>();
+  auto from = In(*frame, step.ins[0]).cast<ffi::Tensor>();
   DLDevice device = plan_.devices[step.to_device].device;
-  ffi::Tensor to = pools_[slot]->Take(from.shape(), from.dtype(), device);
+  ffi::Tensor to = board_->pools[slot]->Take(from.shape(), from.dtype(), device);
   CopyTensor(from, to);
-  Fill(job.frame, slot, ffi::Any(std::move(to)));
+  Fill(frame, slot, ffi::Any(std::move(to)));
 }
 
 /*! \brief The tensor in a slot that a step reads; constants are the same for all batches. */

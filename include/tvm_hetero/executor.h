@@ -114,6 +114,8 @@ class TVM_HETERO_API Executor {
   std::vector<double> Trace() const;
   /*! \brief Of the same batch: how long each step's worker had waited for it, with no other work. */
   std::vector<double> Waits() const;
+  /*! \brief Of the same batch: the worker that ran each step; -1 where it was skipped. */
+  std::vector<int64_t> RunBy() const;
   /*! \brief Seconds of each call of each kernels step in the same batch, if it was profiled. */
   std::vector<double> KernelTimes() const;
   void ProfileKernels(bool on);

@@ -6,7 +6,8 @@
  *
  *   batch      elements that one run works through; each has inputs and outputs of its own
  *   devices    places of memory and compute, as DLPack numbers them, and how large the memory is
- *   workers    threads, each with a device, the cores that it is pinned to, and a role
+ *   workers    threads, each with a device, the cores that it is pinned to, and a role; those that
+ *              are alike run each other's steps where one is idle and the other is not
  *   slots      one tensor at one place, of a type known beforehand where kernels fill it
  *   inputs     slots that the caller fills (shape and dtype are checked), kept until replaced;
  *              a state is one that the kernel which reads it writes in place
@@ -14,7 +15,7 @@
  *   outputs    slots that the caller reads after a run, in a shape of their own if they have one
  *   steps      kernels one after the other, calls of a function, and copies between devices
  *
- * A worker takes its own steps in the order of the list. A step starts when all its in-slots are
+ * The steps of a worker are taken in the order of the list. A step starts when all its in-slots are
  * full. Every slot is filled by an input, a constant or exactly one step. All numbers that name
  * something (worker, device, slot) are indices into the lists above.
  *
@@ -50,6 +51,9 @@ struct WorkerPlan {
   int device;
   std::vector<int> cores;  //!< empty: not pinned
   Role role;
+  //! The first worker of those that are alike, this one among them, if there are others: every
+  //! kernel takes the same on all of them.
+  std::optional<int> alike{};
 };
 
 /*! \brief Shape and type of the elements of a compact tensor. */
@@ -134,7 +138,9 @@ struct TVM_HETERO_API Plan {
 
   DLDevice DeviceOfSlot(int slot) const { return devices[slots[slot].device].device; }
   DLDevice DeviceOfWorker(int worker) const { return devices[workers[worker].device].device; }
-  /*! \brief Bytes of scratch that a worker needs: the most that any of its steps does. */
+  /*! \brief The workers whose steps a worker may run: itself first. */
+  std::vector<int> PartsOf(int worker) const;
+  /*! \brief Bytes of scratch that a worker needs: the most that any step does that it may run. */
   int64_t ScratchOfWorker(int worker) const;
   /*!
    * \brief Whether a slot in main memory is copied to or from a GPU: its memory should be pinned,

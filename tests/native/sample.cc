@@ -16,8 +16,8 @@ constexpr const char* kSamplePlan = R"({
 "format": "tvm-hetero/plan/2", "batch": 1,
 "devices": [{"name": "host", "dl_type": 1, "dl_id": 0}, {"name": "far", "dl_type": 1, "dl_id": 1}],
 "workers": [
-  {"name": "a", "device": 0, "cores": [], "role": "compute"},
-  {"name": "b", "device": 0, "cores": [], "role": "compute"},
+  {"name": "a", "device": 0, "cores": [], "role": "compute", "alike": 0},
+  {"name": "b", "device": 0, "cores": [], "role": "compute", "alike": 0},
   {"name": "far", "device": 1, "cores": [], "role": "compute"},
   {"name": "link", "device": 0, "cores": [], "role": "copy"}],
 "slots": [

@@ -12,6 +12,8 @@
  *   worker a     sum = s1 + h1        an output: 8 (x + 1) + w
  *   worker b     twice = h1 + h1      an output, made by a function that returns a tensor
  *
+ * Workers a and b are alike: each runs the other's steps where it has nothing of its own to do.
+ *
  * Some values of x[0] make trouble: the first kernel throws, writes a NaN, or waits at a gate.
  */
 #ifndef TVM_HETERO_TESTS_SAMPLE_H_

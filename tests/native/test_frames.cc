@@ -8,9 +8,9 @@
 namespace tvm_hetero::tests {
 namespace {
 
-// What the sample takes on the host: 128 bytes of scratch, twice 64 for the output that callers
-// hold (the other has no type), and 3 * 64 for each batch.
-constexpr int64_t kAlways = 128 + 2 * 64, kBatch = 3 * 64;
+// What the sample takes on the host: 128 bytes of scratch for each of two workers that are alike,
+// twice 64 for the output that callers hold (the other has no type), and 3 * 64 for each batch.
+constexpr int64_t kAlways = 2 * 128 + 2 * 64, kBatch = 3 * 64;
 
 TEST(AsManyBatchesAsTheMemoryHolds) {
   const int64_t wanted = Sample().Frames();

@@ -23,6 +23,7 @@ class Step:
     tasks: tuple[str, ...] = ()
     elements: tuple[int, ...] = ()
     waited: float = 0.0
+    run_by: str = ""
 
 
 # big: a (0-4), d (8-9); little: b (5-8), after the copy of a (4-5).

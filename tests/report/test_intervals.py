@@ -26,6 +26,7 @@ class Step:
     start: float
     end: float
     kind: str = "call"
+    run_by: str = ""
 
 
 def test_plan_has_kinds_and_copies() -> None:

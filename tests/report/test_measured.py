@@ -24,6 +24,7 @@ class Step:
     end: float
     kind: str
     tasks: tuple[str, ...]
+    run_by: str = ""
 
     @property
     def calls(self) -> tuple[tuple[str, int], ...]:

@@ -73,6 +73,12 @@ class PlanBuilder:
         self.plan["slots"].append({"name": f"t{len(self.plan['slots'])}", "device": 0})
         return len(self.plan["slots"]) - 1
 
+    def alike(self, *workers: int) -> PlanBuilder:
+        """Let workers run each other's steps."""
+        for worker in workers:
+            self.plan["workers"][worker]["alike"] = workers[0]
+        return self
+
     def input(self, name: str = "x", size: int = 2) -> int:
         slot = self.slot()
         row = {"name": name, "slot": slot, "shape": [size], "dtype": "float64"}

@@ -72,7 +72,7 @@ def test_constants_inputs_and_several_outs() -> None:
 
 @st.composite
 def random_plans(draw: st.DrawFn) -> PlanBuilder:
-    """A DAG of calls and copies, each on some worker."""
+    """A DAG of calls and copies, each on some worker; those that only call may be alike."""
     workers = draw(st.integers(1, 3))
     builder = PlanBuilder(workers)
     slots = [builder.input(), builder.constant()]
@@ -86,7 +86,9 @@ def random_plans(draw: st.DrawFn) -> PlanBuilder:
             slots += builder.call(ins, worker=worker, outs=outs)
     for i, slot in enumerate(sorted(draw(st.sets(st.sampled_from(slots), min_size=1)))):
         builder.output(slot, f"y{i}")
-    return builder
+    copying = {row["worker"] for row in builder.plan["steps"] if row["kind"] == "copy"}
+    calling = [worker for worker in range(workers) if worker not in copying]
+    return builder.alike(*calling) if calling and draw(st.booleans()) else builder
 
 
 def run_and_compare(builder: PlanBuilder, runs: int = 3) -> None:

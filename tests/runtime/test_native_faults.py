@@ -49,8 +49,11 @@ def threads(executor: native.NativeExecutor) -> int:
 
 
 def two_places() -> KernelPlan:
-    """Kernels on two devices, one of which has a memory of its own, a call, and two outputs."""
-    plan = KernelPlan(workers=3)
+    """Kernels on two devices, one of which has a memory of its own, a call, and two outputs; the
+    first and the last worker are alike.
+    """
+    plan = KernelPlan(workers=4)
+    plan.alike(0, 3)
     number = next(NUMBERS)
     for worker, row in enumerate(plan.plan["workers"]):
         row["name"] = f"fault{number}.{worker}"
@@ -64,7 +67,7 @@ def two_places() -> KernelPlan:
         call("negate", view("scratch", 0), view("out", 0)),
     ]
     [far] = plan.kernels([there], far_calls, worker=1, scratch=BYTES)
-    [near] = plan.kernels([x], [call("twice", view("in", 0), view("out", 0))], worker=0)
+    [near] = plan.kernels([x], [call("twice", view("in", 0), view("out", 0))], worker=3)
     back = _copy(plan, far, 0)
     add = call("add", view("in", 0), view("in", 1), view("out", 0))
     [zero] = plan.kernels([near, back], [add], worker=0)
@@ -113,7 +116,7 @@ def test_the_nth_fault_of_a_run_fails_it_and_the_next_one_is_right(kind: str) ->
         held.append([executor.get_output(i) for i in range(3)])
         for outputs in held:
             check(outputs, VALUES)
-        assert threads(executor) == 3
+        assert threads(executor) == 4
         if not failed and nth > 4:
             break
     assert nth < MANY - 1
@@ -144,7 +147,7 @@ def test_the_nth_fault_with_several_requests_in_flight(kind: str) -> None:
         [request] = [executor.submit([aligned(VALUES)], 0.0, -1.0, False)]
         assert executor.wait(request, 60.0)
         check(executor.take(request), VALUES)
-        assert threads(executor) == 3
+        assert threads(executor) == 4
         if not hit and nth > 1:
             break
         held = held if kind == "allocation" else []

@@ -129,6 +129,41 @@ BROKEN: dict[str, tuple[Change, list[str]]] = {
         lambda p: p["outputs"].append({"name": "y", "slot": 1}),
         ["two outputs are named 'y'"],
     ),
+    "alike to none": (
+        lambda p: p["workers"][0].update(alike=1),
+        ["workers[0] 'w0'", "alike to worker 1", "it stands behind it"],
+    ),
+    "alike to one that is not": (
+        lambda p: p["workers"][1].update(alike=0),
+        ["workers[1] 'w1'", "alike to worker 0", "not the first of its kind"],
+    ),
+    "alike with more cores": (
+        lambda p: [row.update(alike=0, cores=[0] * i) for i, row in enumerate(p["workers"])],
+        ["workers[1] 'w1'", "not equally many cores"],
+    ),
+    "alike and a copy engine": (
+        lambda p: [row.update(alike=0, role="copy") for row in p["workers"]],
+        ["workers[0] 'w0'", "it copies"],
+    ),
+    "alike in two memories": (
+        lambda p: [
+            p["devices"].append({"name": "far", "dl_type": 1, "dl_id": 1}),
+            *(row.update(alike=0, device=i) for i, row in enumerate(p["workers"])),
+            *(p["slots"][row["outs"][0]].update(device=row["worker"]) for row in p["steps"]),
+            p.update(steps=p["steps"][:2], outputs=[], slots=p["slots"][:3]),
+            p["steps"][1].update(ins=[]),
+        ],
+        ["workers[1] 'w1'", "they are on two devices"],
+    ),
+    "alike, with a copy": (
+        lambda p: [
+            [row.update(alike=0) for row in p["workers"]],
+            p["slots"].append({"name": "copied", "device": 0}),
+            p["steps"].append({"kind": "copy", "name": "copy", "worker": 1, "ins": [4],
+                               "outs": [5], "to_device": 0}),
+        ],
+        ["steps[4] 'copy' copies", "no other alike"],
+    ),
     "deadlock on one worker": (
         lambda p: p["steps"].insert(0, p["steps"].pop(3)),
         ["deadlock", "'bottom' (worker 'w0') waits for"],

@@ -186,7 +186,7 @@ def _measured(done: Sequence[Step], schedule: Schedule) -> float:
         return max((step.end for step in done), default=0.0)
     loads: dict[str, list[float]] = {}
     for step in done:
-        loads.setdefault(step.device, []).append(step.end - step.start)
+        loads.setdefault(step.run_by or step.device, []).append(step.end - step.start)
     return max((math.fsum(load) for load in loads.values()), default=0.0)
 
 

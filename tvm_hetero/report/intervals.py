@@ -51,6 +51,8 @@ class Traced(Protocol):
     def end(self) -> float: ...
     @property
     def kind(self) -> str: ...
+    @property
+    def run_by(self) -> str: ...
 
 
 def plan_intervals(schedule: Schedule, problem: Problem | None = None) -> list[Interval]:
@@ -71,7 +73,7 @@ def plan_intervals(schedule: Schedule, problem: Problem | None = None) -> list[I
 def measured_intervals(trace: Iterable[Traced]) -> list[Interval]:
     """The intervals of a measured run; steps that were skipped (NaN times) are left out."""
     return [
-        Interval(step.device, step.name, step.start, step.end, step.kind)
+        Interval(step.run_by or step.device, step.name, step.start, step.end, step.kind)
         for step in trace
         if math.isfinite(step.start) and math.isfinite(step.end)
     ]

@@ -11,6 +11,7 @@ from typing import Any
 import tvm
 
 from tvm_hetero.choices import Choice
+from tvm_hetero.cost_models.alike import alike_devices
 from tvm_hetero.kernels.batched import batch_of_kernel
 from tvm_hetero.kernels.implementations import implementation_of
 from tvm_hetero.kernels.select import rule_of
@@ -81,7 +82,8 @@ def build(
     other = _single_device_module(mod, problem, schedule) if single else None
     if other is not None:
         splits[SINGLE] = split_segments(other)
-    plans = {name: make_plan(split, problem.platform) for name, split in splits.items()}
+    equal = alike_devices(problem)
+    plans = {name: make_plan(split, problem.platform, equal) for name, split in splits.items()}
     if network is None and single:
         network = Network(strip_devices(mod), problem)
     kernels = _kernels(network, problem.platform, splits.values())

@@ -72,7 +72,11 @@ class Measured:
     def trace(self) -> list[TracedStep]:
         """When each step of the last run (or of a batch of `throughput`) began and ended."""
         return spans.traced_steps(
-            self.plan, self.problem, self._native.trace(), self._native.waits()
+            self.plan,
+            self.problem,
+            self._native.trace(),
+            self._native.waits(),
+            self._native.run_by(),
         )
 
     @waited_for

@@ -27,7 +27,8 @@ _FUNCTIONS = (
     *("set_functions", "set_library", "set_constant", "check_numerics", "profile_kernels"),
     *("submit", "wait", "take", "cancel", "forget", "next_done"),
     *("set_input", "run", "run_repeated", "run_stream", "get_output"),
-    *("trace", "waits", "kernel_times", "filled_slots", "allocations", "stop", "shutdown"),
+    *("trace", "waits", "run_by", "kernel_times", "filled_slots", "allocations"),
+    *("stop", "shutdown"),
 )
 
 LIBRARY = Path(__file__).with_name("_lib") / "libtvm_hetero_runtime.so"
@@ -101,9 +102,9 @@ class NativeExecutor:
     that fails takes nothing from the others.
 
     Measuring, for one thread at a time (a second one is refused): `set_input`, `run`,
-    `run_repeated`, `run_stream`, `get_output`, `trace`, `waits`, `kernel_times`, `filled_slots`,
-    and what is set once. Inputs and constants stay until replaced. Outputs stay until the next run
-    starts, and a tensor that was got stays what it is for as long as it is held.
+    `run_repeated`, `run_stream`, `get_output`, `trace`, `waits`, `run_by`, `kernel_times`,
+    `filled_slots`, and what is set once. Inputs and constants stay until replaced. Outputs stay
+    until the next run starts, and a tensor that was got stays what it is for as long as it is held.
 
     Errors of requests and runs are `RunError`, or as said: `NumericsError`, `DeadlineError`,
     `concurrent.futures.CancelledError`.
@@ -348,6 +349,13 @@ class NativeExecutor:
         Of the same batch as `trace`; time without any request in flight does not count.
         """
         return [float(seconds) for seconds in self._list("waits")]
+
+    def run_by(self) -> list[int]:
+        """The worker that ran each step of that batch; -1 for a step that was skipped.
+
+        It may be another than the step's own where workers are alike.
+        """
+        return [int(worker) for worker in self._list("run_by")]
 
     def kernel_times(self) -> list[float]:
         """Seconds of each call of each kernels step, in the plan's order, of the same batch.

@@ -12,6 +12,9 @@ argument of a call is a view, in the shape that the kernel sees, of
   concatenation may be made where they belong (`tvm_hetero.runtime.joined`): its task is in the list
   ``joined`` of the step then, and is not called.
 
+Workers that are ``alike`` run each other's steps where one has nothing of its own to do
+(src/board.h): equal cores, which only compute.
+
 An input that is a ``state`` (`tvm_hetero.passes.states`) is written in place by the call that reads
 it; ``range`` says between which whole numbers an input lies.
 
@@ -24,7 +27,7 @@ Every call names its task, so that a plan is readable by itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,8 +48,14 @@ FORMAT = "tvm-hetero/plan/2"
 REMOTE = "remote"
 
 
-def make_plan(split: Split, platform: Platform) -> dict[str, Any]:
+def make_plan(
+    split: Split, platform: Platform, alike: Iterable[Sequence[str]] = ()
+) -> dict[str, Any]:
     """The plan of a split module.
+
+    Parameters
+    ----------
+    alike : groups of devices for which every kernel is the same and takes the same.
 
     Raises
     ------
@@ -55,7 +64,26 @@ def make_plan(split: Split, platform: Platform) -> dict[str, Any]:
         state.
     """
     check_cores(platform)
-    return _PlanMaker(split, platform).plan()
+    plan = _PlanMaker(split, platform).plan()
+    for names in alike:
+        _mark_alike(plan, platform, names)
+    return plan
+
+
+def _mark_alike(plan: dict[str, Any], platform: Platform, names: Sequence[str]) -> None:
+    """Let the workers of some devices run each other's steps, where they do nothing but compute."""
+    others = {step["worker"] for step in plan["steps"] if step["kind"] != "kernels"}
+    able = {
+        device.name for device in platform.devices if is_host(device) and device.rpc is None
+    }.intersection(names)
+    found = [
+        number
+        for number, row in enumerate(plan["workers"])
+        if row["name"] in able and number not in others
+    ]
+    if len(found) > 1:
+        for number in found:
+            plan["workers"][number]["alike"] = found[0]
 
 
 def tasks_of_step(step: Mapping[str, Any]) -> tuple[str, ...]:

@@ -20,11 +20,12 @@ class TracedStep:
     Attributes
     ----------
     name : its tasks, each once, or what is copied; device : of its worker.
+    run_by : the worker that ran it: its own, or one that is alike and had nothing else to do.
     kind : the op of the task that takes most of its time, or `COPY`.
     tasks : ids of its tasks in the order of its kernels, and `elements`, those of the batch: one
         each, so a kernel for several elements is there for each of them.
     calls : the same by kernels: of which task each is, and how many elements it computes.
-    waited : seconds for which its worker did nothing else before, since it was not ready.
+    waited : seconds for which whoever ran it did nothing else before, since it was not ready.
     """
 
     name: str
@@ -36,6 +37,7 @@ class TracedStep:
     elements: tuple[int, ...] = ()
     calls: tuple[tuple[str, int], ...] = ()
     waited: float = math.nan
+    run_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,18 +59,24 @@ def traced_steps(
     problem: Problem,
     spans: Sequence[tuple[float, float]],
     waits: Sequence[float],
+    run_by: Sequence[int],
 ) -> list[TracedStep]:
     """The steps of a plan with their times."""
     steps = []
-    for step, (start, end), waited in zip(plan["steps"], spans, waits, strict=True):
+    names = [row["name"] for row in plan["workers"]]
+    rows = zip(plan["steps"], spans, waits, run_by, strict=True)
+    for step, (start, end), waited, runner in rows:
         of = [split_task(name) for name in tasks_of_step(step)]
         tasks = tuple(task for task, own in of for _ in own)
         elements = tuple(element for _, own in of for element in own)
         calls = tuple((task, len(own)) for task, own in of)
         kind = COPY if step["kind"] == "copy" else _main_op(problem, tasks)
         name = ", ".join(dict.fromkeys(tasks)) if tasks else step["name"]
-        worker = plan["workers"][step["worker"]]["name"]
-        steps.append(TracedStep(name, worker, start, end, kind, tasks, elements, calls, waited))
+        worker = names[step["worker"]]
+        ran = worker if runner < 0 else names[runner]
+        steps.append(
+            TracedStep(name, worker, start, end, kind, tasks, elements, calls, waited, ran)
+        )
     return steps
 
 
