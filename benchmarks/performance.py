@@ -21,9 +21,9 @@ MODEL_MEAN, MODEL_WORST, BUILD_SECONDS = 1.1, 1.5, 15.0
 _HEAD = """# What kernels and plans reach
 
 Every figure here is from `benchmarks/results/NAME.json`, which `python -m benchmarks.NAME` writes
-(`kernels`, `models`, `layouts`, `profiling`; `steady_state`, `latency`, `big_little`, `dispatch`,
-`soak`; `decode`, `decode_kernels`, `cluster`); `python -m benchmarks.models --show` makes this page
-of them. Nothing was tuned.
+(`kernels`, `models`, `layouts`, `profiling`; `steady_state`, `disturbed`, `latency`, `big_little`,
+`dispatch`, `soak`; `decode`, `decode_kernels`, `cluster`); `python -m benchmarks.models --show`
+makes this page of them. Nothing was tuned.
 """
 
 

@@ -43,6 +43,12 @@ def two_cpus() -> Platform:
     )
 
 
+def equal_cpus() -> Platform:
+    """The same places, of one kind."""
+    big, little = two_cpus().devices
+    return replace(two_cpus(), devices=(big, replace(little, target=NATIVE)))
+
+
 def branchy(seed: int = 0) -> tvm.IRModule:
     """Convolutions in two branches, a kernel with two outputs, reshapes inside and at the end.
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from benchmarks import big_little, latency, soak, steady_state
+from benchmarks import big_little, disturbed, latency, soak, steady_state
 from benchmarks.execution import page
 from benchmarks.execution.cases import TINY, make_model, with_batch
 from benchmarks.execution.compare import Row
@@ -28,6 +28,17 @@ def test_steady_state_small(capsys):
     assert row.difference < 1e-3
     printed = capsys.readouterr().out
     assert "ORT 2 pr." in printed and "goal 1.9" in printed
+
+
+def test_disturbed_small(tmp_path):
+    (row,) = disturbed.main(["--small", "--output", str(tmp_path / "disturbed.json")])
+    assert row.model == TINY and row.difference < 1e-3
+    assert set(row.quiet) == set(row.disturbed) == set(disturbed.SIDES)
+    assert all(row.quiet[side] > 0 and row.disturbed[side] > 0 for side in disturbed.SIDES)
+    document = json.loads((tmp_path / "disturbed.json").read_text(encoding="utf-8"))
+    text = page.SECTIONS["disturbed"](document)
+    (kept,) = document["rows"]
+    assert f"| {TINY} | {kept['quiet']['plan']:.1f} → {kept['disturbed']['plan']:.1f} (" in text
 
 
 def test_latency_small(tmp_path, capsys):

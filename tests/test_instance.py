@@ -73,7 +73,7 @@ def divided(draw: st.DrawFn, problem: Problem) -> Instance:
     return Instance(problem, division)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_placed_division_becomes_a_valid_schedule(data):
     problem = data.draw(problems(5, batch=4, kinds=("latency", "energy", "cost")))
@@ -96,7 +96,7 @@ def test_a_placed_division_becomes_a_valid_schedule(data):
     assert check_schedule(problem, schedule) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(st.data())
 def test_list_scheduling_keeps_memory_when_parts_share_weights(data):
     problem = data.draw(problems(4, batch=3, memory=True, colors=False))

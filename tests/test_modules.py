@@ -22,7 +22,7 @@ from tvm_hetero.modules import (
 from tvm_hetero.problem import Objective, Problem
 
 TWO = {"p1": 1.0, "p2": 1.0}
-quickly = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def names(problem: Problem) -> list[str]:

@@ -186,7 +186,7 @@ def _all_orders(problem: Problem, placement: dict[str, str]) -> Iterator[list[St
             yield [(task, placement[task], (0,)) for task in order]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(problems(4, 3, colors=False, overlap=True, exclusive=False))
 def test_the_best_order_is_the_optimum_where_copies_do_not_meet(problem: Problem) -> None:
     """With copy engines everywhere and no exclusive links only the executions' order matters."""

@@ -126,7 +126,7 @@ def doubled(draw: st.DrawFn) -> Problem:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(doubled())
 def test_every_generator_leaves_the_problem_as_it_is(problem):
     platform, names = problem.platform, problem.platform.names

@@ -135,6 +135,30 @@ def _steady(document: Document) -> str:
     ])  # fmt: skip
 
 
+def _disturbed(document: Document) -> str:
+    sides = ("plan", "apart", "ort_process_batches")
+    lines = [
+        [row["model"]]
+        + [
+            f"{row['quiet'][side]:.1f} → {row['disturbed'][side]:.1f} "
+            f"({100 * row['disturbed'][side] / row['quiet'][side]:.0f} %)"
+            for side in sides
+        ]
+        for row in document["rows"]
+    ]
+    return "\n".join([
+        "## When another program takes half of a core", "",
+        f"Images per second of a stream on two cores, {document['batch']} images in a batch, "
+        f"medians of {document['rounds']} rounds of {document['seconds']:g} s in turns; then while "
+        "another program wants one of the cores all the time and gets half of it, which leaves "
+        "75 % of both. In the *plan* workers that are alike run each other's steps; *apart* is the "
+        "same plan with each for itself. ONNX Runtime has two processes of one thread, each "
+        "pinned to a core, which do not wait for each other.", "",
+        machine(document), "",
+        table(["model", "**plan**", "apart", "ORT, 2 processes, batches"], lines), "",
+    ])  # fmt: skip
+
+
 def _latency(document: Document) -> str:
     return "\n".join([
         "## Predicted and measured", "",
@@ -242,6 +266,7 @@ _GOALS: dict[str, Callable[[Document], list[list[str]]]] = {
 
 SECTIONS: dict[str, Callable[[Document], str]] = {
     "steady_state": _steady,
+    "disturbed": _disturbed,
     "latency": _latency,
     "big_little": _big_little,
     "dispatch": _dispatch,

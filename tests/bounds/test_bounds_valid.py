@@ -22,7 +22,7 @@ def rungs_below(problem: Problem, value: float) -> None:
         assert rung.value <= value * _EASE, (rung, value)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=5, max_devices=3, kinds=("latency",)))
 def test_latency_of_one_element(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))

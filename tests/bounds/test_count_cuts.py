@@ -40,7 +40,7 @@ def most_together(tasks: list[tuple[float, float, float]], limit: float) -> int:
     return 0
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tasks=TASKS, limit=st.integers(1, 20).map(float))
 def test_what_a_device_can_run_keeps_the_rows(
     tasks: list[tuple[float, float, float]], limit: float
@@ -55,7 +55,7 @@ def test_what_a_device_can_run_keeps_the_rows(
                 assert counts.violated(share) == []
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tasks=TASKS, limit=st.integers(1, 20).map(float))
 @example(tasks=[(0.0, 1.0, 0.0), (1.0, 1.0, 1.0), (1.0, 6.0, 1.0), (1.0, 6.0, 1.0)], limit=8.0)
 def test_a_row_is_no_looser_than_its_least_thresholds_say(

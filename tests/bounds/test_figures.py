@@ -22,7 +22,7 @@ def tables(draw: st.DrawFn) -> Cost:
     return Cost(tuple((n, draw(times)) for n in sorted(sizes)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     cost=tables(),
     batch=st.integers(1, 64),

@@ -85,7 +85,7 @@ def test_what_cannot_be_below_is_the_value_itself():
     assert memory_bound(instance, 0.9 * optimum, WORK) == pytest.approx(0.9 * optimum)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(problems(4, 2, kinds=("latency",), memory=True), st.sampled_from([1.0, 1.1, 2.0]))
 def test_never_above_the_optimum(problem, slack):
     optimum = brute_force(problem)

@@ -40,7 +40,7 @@ def two_crowds() -> Problem:
     return problem_of(costs, edges, processors(2))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, max_devices=3, kinds=("latency",)), free=st.booleans())
 def test_not_above_the_optimum(problem: Problem, free: bool) -> None:
     # H far above the optimum says what the programs prove; H just above also tries windows.

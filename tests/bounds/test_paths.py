@@ -25,7 +25,7 @@ from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Problem
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=10, multi_hop=False))
 def test_heads_and_tails_are_those_of_the_plain_recursion(problem: Problem) -> None:
     instance = Instance(problem)
@@ -41,7 +41,7 @@ def test_heads_and_tails_are_those_of_the_plain_recursion(problem: Problem) -> N
                 assert own[i, d] == pytest.approx(expected[v][d])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=10))
 def test_the_chain_of_modules_is_no_less_than_the_critical_path(problem: Problem) -> None:
     figures = figures_of(Instance(problem))

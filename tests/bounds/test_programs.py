@@ -45,7 +45,7 @@ def test_a_program_without_solution_proves_nothing() -> None:
     assert program.solve().bound == -math.inf
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     rows=st.lists(st.lists(st.floats(0.1, 9.0), min_size=3, max_size=3), min_size=1, max_size=8)
 )

@@ -310,7 +310,7 @@ def networks(draw: st.DrawFn) -> onnx.ModelProto:
     return make(nodes, SHAPE, outputs, constants)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(networks())
 def test_any_small_network_computes_the_same(model: onnx.ModelProto) -> None:
     simple = check_same(model, tolerance=1e-4)

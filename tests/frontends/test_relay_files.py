@@ -400,7 +400,7 @@ def test_an_oversized_file_is_not_opened(tmp_path: Path) -> None:
         relay.frontend.from_json(JSON, limits=Limits(nodes=100))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(st.data())
 def test_damage_anywhere_is_an_error_of_ours_or_none(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([JSON, TEXT]))
@@ -413,7 +413,7 @@ def test_damage_anywhere_is_an_error_of_ours_or_none(data: st.DataObject) -> Non
         assert str(error)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.data())
 def test_reshape_codes(shape: list[int], data: st.DataObject) -> None:
     """One code for each dimension, some merged, some split; read from either side."""

@@ -41,7 +41,7 @@ def starts(items: list[Item], steps: list[list[int]], seconds: list[float]) -> l
     return begin
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(orders(), st.integers(0, 10**6))
 def test_everything_starts_as_early_as_if_each_item_were_a_step(items, seed):
     rng = random.Random(seed)
@@ -50,7 +50,7 @@ def test_everything_starts_as_early_as_if_each_item_were_a_step(items, seed):
     assert starts(items, cut(items), seconds) == starts(items, fine, seconds)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(orders())
 def test_steps_are_the_order_of_each_worker(items):
     steps = cut(items)
@@ -64,7 +64,7 @@ def test_steps_are_the_order_of_each_worker(items):
         assert mine == sorted(mine)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(orders())
 def test_no_two_steps_can_be_joined(items):
     """Joined, some item would begin later for some times of the items, or wait for ever."""

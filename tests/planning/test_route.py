@@ -26,7 +26,7 @@ def alone(route: Route, elements: range) -> float:
     return end
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(problem=problems(max_tasks=9, kinds=("latency",), batch=3, exact=False))
 def test_a_batch_alone_takes_what_its_schedule_says(problem):
     """Whatever links, copy engines and shares: HEFT leaves no gap that could be closed."""
@@ -37,7 +37,7 @@ def test_a_batch_alone_takes_what_its_schedule_says(problem):
     assert alone(route_of(problem, schedule), range(problem.batch)) <= schedule.value * (1 + 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(problem=problems(max_tasks=9, kinds=("latency",), batch=3, exact=False), data=st.data())
 def test_any_placement_takes_what_the_simulator_of_schedules_says(problem, data):
     steps = [

@@ -20,7 +20,7 @@ def test_critical_path_takes_the_fastest_devices() -> None:
     assert seconds == pytest.approx(5e-3)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(problems())
 def test_critical_path_is_a_path_and_the_longest(problem: Problem) -> None:
     path, seconds = plan.critical_path(problem)

@@ -133,7 +133,7 @@ def test_broken_kernels_are_refused_in_words(case: str) -> None:
     spans=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), max_size=6),
     read=st.tuples(st.integers(0, 7), st.integers(0, 3)),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 def test_a_read_of_scratch_is_refused_unless_all_of_it_was_written(
     spans: list[tuple[int, int]], read: tuple[int, int]
 ) -> None:

@@ -19,6 +19,7 @@ from benchmarks.models import logits_of
 from tests.models import (
     branchy,
     branchy_inputs,
+    equal_cpus,
     lowered,
     placed,
     random_schedule,
@@ -200,9 +201,12 @@ def bits(outputs) -> list[bytes]:
 
 
 @settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 10**6))
-def test_a_stream_gives_bit_for_bit_what_runs_give(seed):
-    with build(placed(seed), single=False).executor() as executor:
+@given(seed=st.integers(0, 10**6), platform=st.sampled_from([two_cpus(), equal_cpus()]))
+def test_a_stream_gives_bit_for_bit_what_runs_give(seed, platform):
+    with build(placed(seed, platform), single=False).executor() as executor:
+        helped = {row.get("alike") for row in executor.plan["workers"]}
+        both = len(executor.plan["workers"]) == 2
+        assert helped == ({0} if both and platform == equal_cpus() else {None})
         inputs = stream_of_inputs(executor.depth + 5)
         expected = [bits(executor.run(values)) for values in inputs]
         held = list(executor.map(inputs))  # no output is overwritten by a later batch

@@ -106,7 +106,7 @@ def run_and_compare(builder: PlanBuilder, runs: int = 3) -> None:
     assert executor.filled_slots() == sorted(kept)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(random_plans())
 def test_random_plans_compute_what_their_steps_compute(builder: PlanBuilder) -> None:
     run_and_compare(builder)
@@ -125,7 +125,7 @@ def has_cycle(plan: dict[str, Any]) -> bool:
     return not nx.is_directed_acyclic_graph(graph)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(random_plans(), st.randoms(use_true_random=False))
 def test_any_order_of_steps_runs_or_is_refused(builder: PlanBuilder, random: Any) -> None:
     order = list(range(len(builder.plan["steps"])))

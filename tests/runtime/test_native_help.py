@@ -1,4 +1,4 @@
-"""Workers that are alike: who has nothing of his own to do takes a step of one who is at another."""
+"""Workers that are alike: who has nothing to do takes a step of one who is at another."""
 
 from __future__ import annotations
 

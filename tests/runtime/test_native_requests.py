@@ -55,7 +55,7 @@ def bytes_of(ins: Any) -> bytes:
     return b"".join(array.numpy().tobytes() for array in ins)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(
     random_plans(),
     st.lists(

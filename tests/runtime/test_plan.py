@@ -16,6 +16,7 @@ from tests.models import (
     as_schedule,
     branchy,
     branchy_inputs,
+    equal_cpus,
     lowered,
     placed,
     random_schedule,
@@ -24,6 +25,7 @@ from tests.models import (
 )
 from tests.runtime.interpreter import interpret
 from tests.sums import sums
+from tvm_hetero.cost_models.alike import alike_devices
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.partition import make_problem
 from tvm_hetero.passes.annotate_devices import annotate_devices
@@ -31,7 +33,7 @@ from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import input_task, output_task
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.platform import Device, Link, Platform
-from tvm_hetero.problem import Cost, Objective
+from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.runtime import native
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.plan import make_plan, plan_text, tasks_of_step, weight_name
@@ -182,6 +184,31 @@ def test_a_private_device_has_a_memory_of_its_own():
         copied += len(copies)
         assert len(copies) == len(schedule.copies)
     assert copied > 4
+
+
+def test_workers_of_equal_devices_that_only_compute_are_alike():
+    def groups(platform: Platform, *names: str) -> list[int | None]:
+        split, _, _ = split_on(platform, 1)
+        made = make_plan(split, platform, [names])
+        assert {row["name"] for row in made["workers"]} >= set(platform.names)
+        return [row.get("alike") for row in made["workers"]]
+
+    assert groups(equal_cpus(), "big", "little") == [0, 0]
+    assert groups(equal_cpus(), "little") == [None, None]
+    assert set(groups(private_little(), "big", "little")) == {None}
+
+
+def test_devices_are_alike_by_target_cores_and_costs():
+    def problem(platform: Platform, slower: float = 1.0) -> Problem:
+        found = unit_problem(lowered(branchy(), platform), platform)
+        for row in found.costs.values():
+            row["little"] = Cost(((1, 1e-3 * slower),))
+        return found
+
+    assert alike_devices(problem(equal_cpus())) == [("big", "little")]
+    assert alike_devices(problem(equal_cpus(), 1.02)) == [("big", "little")]
+    assert alike_devices(problem(equal_cpus(), 1.2)) == []  # another kind of core
+    assert alike_devices(problem(two_cpus())) == []
 
 
 def with_memory(platform: Platform, *sizes: int | None) -> Platform:

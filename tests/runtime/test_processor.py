@@ -31,7 +31,7 @@ def test_flags_are_those_that_python_reads() -> None:
 
 
 @given(st.sampled_from(MCPUS), st.sets(st.sampled_from(["fpu", *FEATURES])))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_same_is_missing(mcpu: str, flags: set[str]) -> None:
     native.load_library()
     missing = tvm_ffi.get_global_func("tvm_hetero.missing_features")(mcpu, sorted(flags))

@@ -93,7 +93,7 @@ def with_found(test):
     return test
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @with_found
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_cut_placed_and_run_it_is_the_model(program, seed):
@@ -152,7 +152,7 @@ def test_elements_of_a_batch_equal_onnxruntime():
     assert merged.numpy().shape == (3, 16, 12, 12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @with_found
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_placed_it_is_well_formed_and_stripping_undoes_it(program, seed):

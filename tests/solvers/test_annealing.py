@@ -53,7 +53,7 @@ def gap(problem: Problem) -> float | None:
 def test_optimal_on_nearly_all_small_problems(kind: str) -> None:
     gaps: list[float] = []
 
-    @settings(max_examples=60, derandomize=True)
+    @settings(max_examples=36, derandomize=True)
     @given(problems(5, kinds=(kind,)))
     def collect(problem: Problem) -> None:
         found = gap(problem)
@@ -68,7 +68,7 @@ def test_optimal_on_nearly_all_small_problems(kind: str) -> None:
 def test_near_optimal_where_memory_binds() -> None:
     gaps: list[float] = []
 
-    @settings(max_examples=60, derandomize=True)
+    @settings(max_examples=36, derandomize=True)
     @given(problems(4, max_devices=2, memory=True, kinds=("latency", "energy")))
     def collect(problem: Problem) -> None:
         assume(any(Instance(problem).memory_binds))
@@ -80,7 +80,7 @@ def test_near_optimal_where_memory_binds() -> None:
     assert sum(g > 1e-6 for g in gaps) <= 0.1 * len(gaps)
 
 
-@settings(max_examples=60)
+@settings(max_examples=36)
 @given(problems(6, kinds=("latency", "energy"), batch=3, memory=True))
 def test_a_start_is_decoded_as_good_as_it_was(problem: Problem) -> None:
     try:

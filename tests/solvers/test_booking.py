@@ -24,7 +24,7 @@ def plain_fit(taken: list[tuple[float, float]], ready: float, seconds: float) ->
     return start
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     requests=st.lists(st.tuples(times, st.sampled_from([0.0, 0.5, 1.0, 1.0, 7.0])), max_size=400),
     undone=st.sets(st.integers(0, 399)),

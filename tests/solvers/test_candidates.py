@@ -40,7 +40,7 @@ def assert_is_candidate(space: Space, candidate: Candidate) -> None:
     assert all(place[b] < place[item] for item in place for b in space.before[item])
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(problem=problems(max_tasks=7, kinds=KINDS, memory=True), seed=st.integers(0, 9))
 def test_draws_and_moves_stay_in_the_space(problem: Problem, seed: int) -> None:
     space, rng = Space(Instance(problem)), random.Random(seed)
@@ -50,7 +50,7 @@ def test_draws_and_moves_stay_in_the_space(problem: Problem, seed: int) -> None:
         here = space.neighbour(here, rng)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(problem=problems(max_tasks=7, kinds=("latency",), exclusive=False))
 def test_a_schedule_becomes_a_candidate_that_is_no_worse(problem: Problem) -> None:
     instance = Instance(problem)
@@ -68,7 +68,7 @@ def test_a_schedule_becomes_a_candidate_that_is_no_worse(problem: Problem) -> No
         assert value <= schedule.value * (1 + 1e-12)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     problem=problems(max_tasks=6, kinds=KINDS, memory=True, contiguous=True),
     seed=st.integers(0, 9),

@@ -127,7 +127,7 @@ def test_other_objectives_are_refused_by_name():
         count_dp.solve(problem, Options())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(5, 3, kinds=("latency", "throughput"), batch=2, memory=True))
 def test_what_it_finds_is_valid(problem):
     try:

@@ -14,7 +14,7 @@ from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import Options, solve
 
 QUICK = Options(time_limit=20.0)
-quickly = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def assert_optimal(problem: Problem) -> None:

@@ -40,7 +40,7 @@ def test_no_device_that_runs_everything() -> None:
         solve(problem, "elements")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @pytest.mark.filterwarnings("error:solver 'elements' gave")
 @given(problem=problems(max_tasks=5, kinds=("throughput",), batch=3, memory=True))
 def test_the_bound_holds_for_the_best_there_is(problem) -> None:

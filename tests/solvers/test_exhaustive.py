@@ -31,7 +31,7 @@ def assert_equal_to_brute_force(problem: Problem) -> None:
     assert answer.status == "optimal"
 
 
-@settings(max_examples=60)
+@settings(max_examples=36)
 @given(problems(max_tasks=5, kinds=KINDS, memory=True, feasible=False, contiguous=True))
 def test_equals_brute_force(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)
@@ -43,7 +43,7 @@ def test_equals_brute_force_with_many_digits(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)
 
 
-@settings(max_examples=60)
+@settings(max_examples=36)
 @given(problems(max_tasks=4, max_devices=2, memory=True, multi_hop=False))
 def test_equals_brute_force_where_memory_binds(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)

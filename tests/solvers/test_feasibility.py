@@ -58,7 +58,7 @@ def test_a_device_without_limit_holds_anything():
     check_memory(Instance(weighty([5, 5, 5, 5], [9, None])))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problems(4, 2, kinds=("latency",), memory=True, feasible=False))
 def test_only_what_has_no_schedule_is_refused(problem):
     try:

@@ -18,7 +18,7 @@ from tvm_hetero.solvers.candidates import Candidate, Space
 from tvm_hetero.solvers.genetic import _crossed, _mutated, _Wheel
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(problem=problems(max_tasks=7, kinds=KINDS), seed=st.integers(0, 99))
 def test_children_stay_in_the_space(problem: Problem, seed: int) -> None:
     space, rng = Space(Instance(problem)), random.Random(seed)
@@ -55,7 +55,7 @@ def test_is_better_than_its_start_on_the_heft_paper() -> None:
 def test_reaches_the_optimum_of_most_small_problems() -> None:
     missed: list[float] = []
 
-    @settings(max_examples=40, database=None, derandomize=True)
+    @settings(max_examples=25, database=None, derandomize=True)
     @given(problem=problems(max_tasks=5, kinds=("latency", "throughput", "cost")))
     def count(problem: Problem) -> None:
         best = brute_force(problem)

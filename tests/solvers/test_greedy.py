@@ -29,7 +29,7 @@ def test_takes_tasks_in_the_order_of_the_graph() -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(problem=problems(max_tasks=5, kinds=KINDS, memory=True, feasible=False, contiguous=True))
 def test_valid_and_never_below_the_optimum(name: str, problem: Problem) -> None:
     try:
@@ -43,7 +43,7 @@ def test_valid_and_never_below_the_optimum(name: str, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(problem=problems(max_tasks=8, kinds=KINDS, batch=3, memory=True))
 def test_batches_memory_and_colors(name: str, problem: Problem) -> None:
     try:

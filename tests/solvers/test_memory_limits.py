@@ -68,7 +68,7 @@ def test_throughput_goes_to_its_own_solver():
     assert solve(problem, "memory", SHORT).value == pytest.approx(brute_force(problem))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(4, 2, kinds=("latency", "energy", "cost"), memory=True))
 def test_valid_and_bounded(problem):
     options = Options(time_limit=0.2)
@@ -82,7 +82,7 @@ def test_valid_and_bounded(problem):
     assert found.value >= optimum * (1 - 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(4, 2, kinds=("latency",), memory=True, feasible=False))
 def test_infeasible_is_never_answered(problem):
     optimum = brute_force(problem)

@@ -29,7 +29,7 @@ from tvm_hetero.solvers.milp_model import ONE, ZERO, Model, total
 from tvm_hetero.solvers.options import make_schedule
 from tvm_hetero.solvers.timing import make_plan
 
-relaxed = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+relaxed = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def test_expressions_add_up() -> None:

@@ -73,7 +73,7 @@ def exact(instance: Instance, placement: list[int], decoded: Decoded) -> float:
     return value_of(instance.problem, schedule.executions, schedule.copies)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.data())
 def test_decoded_schedules_are_valid_and_exactly_timed(data: st.DataObject) -> None:
     instance = drawn_instance(data.draw, memory=data.draw(st.booleans()))
@@ -93,7 +93,7 @@ def test_decoded_schedules_are_valid_and_exactly_timed(data: st.DataObject) -> N
         assert value == pytest.approx(decoded.value, rel=1e-9)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.data())
 def test_annealing_says_what_decoding_says(data: st.DataObject) -> None:
     # The search decodes from checkpoints, gives up early and undoes; decode does none of it.
@@ -112,7 +112,7 @@ def test_annealing_says_what_decoding_says(data: st.DataObject) -> None:
         assert value <= found.value * (1 + 1e-12) or not instance.routes_form_trees
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.data())
 def test_loads_are_those_of_the_period(data: st.DataObject) -> None:
     drawn = problems(6, kinds=("throughput",), batch=2, memory=data.draw(st.booleans()))

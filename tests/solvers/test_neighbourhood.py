@@ -76,7 +76,7 @@ def test_the_same_seed_gives_the_same_times() -> None:
     assert (found[0] is None) == (found[1] is None)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=8, overlap=True, exclusive=False), seed=st.integers(0, 99))
 def test_windows_are_valid_and_never_worse(problem: Problem, seed: int) -> None:
     instance = Instance(problem)
@@ -92,7 +92,7 @@ def test_windows_are_valid_and_never_worse(problem: Problem, seed: int) -> None:
     assert_valid(problem, solution(instance, search.now.place, keys_of(search.now), {}))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=8, exclusive=False), seed=st.integers(0, 99))
 def test_tails_and_ends_meet_on_the_critical_path(problem: Problem, seed: int) -> None:
     instance = Instance(problem)

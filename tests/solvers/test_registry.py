@@ -202,7 +202,7 @@ def test_same_seed_same_bytes_of_the_others(solver: str) -> None:
     assert first.dumps(canonical=True) == second.dumps(canonical=True)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=9, kinds=KINDS, exact=False))
 def test_times_with_many_digits_stay_valid(problem: Problem) -> None:
     answer = solve(problem, "cpsat", QUICK)
@@ -220,7 +220,7 @@ def test_memory_and_times_with_many_digits(problem: Problem) -> None:
     assert answer.value <= solve(problem, "heft").value
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, kinds=KINDS, memory=True, feasible=False))
 def test_where_cpsat_finds_nothing_nobody_does(problem: Problem) -> None:
     found = {}

@@ -26,7 +26,7 @@ def unlimited(problem: Problem) -> Problem:
     return problem.with_objective(replace(problem.objective, latency_limit=None))
 
 
-@settings(max_examples=120, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(problems(5, kinds=KINDS, batch=3, memory=True, contiguous=True), st.sampled_from([0.1, 0.9]))
 def test_every_value_is_what_the_judge_says_of_the_retimed_plan(
     problem: Problem, share: float
@@ -50,7 +50,7 @@ def test_every_value_is_what_the_judge_says_of_the_retimed_plan(
     assert found.late == late
 
 
-@settings(max_examples=40, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(problems(5, kinds=KINDS, batch=2))
 def test_right_costs_give_the_plans_own_value_or_less(problem: Problem) -> None:
     plan = single.solve(problem, Options())

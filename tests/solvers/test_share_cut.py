@@ -25,7 +25,7 @@ from tvm_hetero.throughput_bounds import ALL_ROWS, share_program
 
 FREE = Objective("throughput")
 QUICK = Options(time_limit=0.1)
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def chains(count: int, length: int) -> Problem:

@@ -19,7 +19,7 @@ from tvm_hetero.solvers.share_plan import share_plan
 from tvm_hetero.throughput_bounds import hub_bound, rates, share_bound
 
 FREE = Objective("throughput")
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def found_for(problem: Problem) -> tuple[Instance, ClassShares]:

@@ -65,7 +65,7 @@ def test_stages_that_return_to_the_host_are_no_pipeline_but_for_inputs_and_outpu
     assert attended(problem.with_objective(Objective("throughput")), "p2")[0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(problems(6, kinds=KINDS, batch=3, memory=True))
 def test_what_is_attended_is_a_valid_schedule(problem: Problem):
     free = {

@@ -26,7 +26,7 @@ from tvm_hetero.solvers.split_table import Chain
 QUICK = Options(time_limit=20.0)
 # Where memory binds, all of the limit's steps are annealed; a false proof would be as false.
 BRIEF = Options(time_limit=1.0)
-quickly = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 TWO = {"p1": 1.0, "p2": 1.0}
 
 

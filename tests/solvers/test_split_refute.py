@@ -25,7 +25,7 @@ def whole(problem: Problem) -> Piece:
     return Piece(instance, instance.order)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     problem=problems(max_tasks=5, max_devices=3),
     part=st.sampled_from([0.7, 0.97, 1 - 2 * LEAST, 1 + 1e-6, 1.1]),

@@ -19,7 +19,7 @@ from tvm_hetero.solvers.loads import exact_value
 from tvm_hetero.solvers.split_runs import MOST, kinds_of, placements_of_kinds, run_bound
 from tvm_hetero.throughput_bounds import share_bound
 
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def forks(widths: list[int], costs: list[float], alike: int, nbytes: int) -> Problem:

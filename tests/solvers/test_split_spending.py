@@ -25,7 +25,7 @@ from tvm_hetero.solvers.split_energy import energy_chain
 from tvm_hetero.solvers.split_spending import OnDevices, least_energy
 
 QUICK = Options(time_limit=6.0)
-many = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 

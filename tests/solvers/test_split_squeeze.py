@@ -48,7 +48,7 @@ def chain_for(problem: Problem) -> Chain:
     return Chain(instance, modules_of(instance))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, max_devices=2))
 @pytest.mark.usefixtures("everything")
 def test_bounds_are_below_every_entry_and_meet_the_chain(problem: Problem) -> None:

@@ -27,7 +27,7 @@ from tvm_hetero.solvers.split_prices import best_weights, probe
 
 QUICK = Options(time_limit=4.0)
 THROUGHPUT = Objective("throughput")
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 

@@ -28,7 +28,7 @@ from tvm_hetero.stage_family import contract
 
 PIPELINE = Objective("throughput", contiguous=True)
 QUICK = Options(time_limit=1.0)
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 

@@ -22,7 +22,7 @@ from tvm_hetero.solvers.stage_dp import Table
 from tvm_hetero.stage_family import Family
 
 PIPELINE = Objective("throughput", contiguous=True)
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def scattered(seed: int, tasks: int = 9, devices: int = 4) -> Problem:

@@ -28,7 +28,7 @@ def loads(instance, mode, placement):
     return result
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(doubled(), st.sampled_from(SYMMETRIES), st.data())
 def test_a_renamed_placement_satisfies_every_row(problem, mode, data):
     instance = Instance(problem)

@@ -41,7 +41,7 @@ from tvm_hetero.throughput_bounds import share_bound
 SLACK = st.sampled_from([1.0, 1.0, 1.25, 3.0])
 QUICK = Options(time_limit=2.0)
 PIPELINE = Objective("throughput", contiguous=True)
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 

@@ -35,7 +35,7 @@ def all_arcs(plan, keys, order):
     return waits
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=8, max_devices=3, memory=True, kinds=["latency"]), data=st.data())
 def test_starts_are_those_of_all_arcs(problem, data):
     try:
