@@ -5,6 +5,7 @@
                one. (The rules of families beat it by ten to a hundred times; it is not even
                compiled beside them, but for a rule that fails.)
     tuned      where the store has a trace for the unscheduled kernel
+    direct     where the rule is Winograd's and should not gain much
 
 Two ways that lead to the same scheduled function are one.
 """
@@ -19,7 +20,7 @@ from tvm_hetero.choices import FALL_BACKS
 from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.protocol import Kernel, Progress
 from tvm_hetero.cost_models.store import CostStore, KernelKey
-from tvm_hetero.kernels.implementations import DEFAULT, RULE, TUNED, with_implementation
+from tvm_hetero.kernels.implementations import DEFAULT, DIRECT, RULE, TUNED, with_implementation
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -93,6 +94,7 @@ def _job(
     kernel: Kernel, by_rule: Candidate, target: Target, schedule: Schedule, store: CostStore
 ) -> Job:
     from tvm_hetero.kernels.select import rule_of
+    from tvm_hetero.kernels.winograd import WINOGRAD, may_lose
 
     rule = rule_of(by_rule.func)
     on_cpu = target.kind.name == "llvm"
@@ -103,6 +105,8 @@ def _job(
         tuned = _candidate(kernel, TUNED, target, schedule, trace)
         # Where the trace did not apply, the rule has taken the kernel (and has said so).
         others.append(tuned)
+    if rule == WINOGRAD and may_lose(kernel.func, target):
+        others.append(_candidate(kernel, DIRECT, target, schedule))
     distinct = {other.key: other for other in others if other.key != by_rule.key}
     return Job(
         (kernel.name,), rule, kernel.constants, by_rule, tuple(distinct.values()), plain

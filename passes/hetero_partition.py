@@ -31,6 +31,8 @@ class HeteroPartition:
     cost_model : a cost model or the name of one.
     respect_annotations : run operators that the model itself is annotated for a device (Relay's
         ``on_device``) on that device; otherwise annotations say nothing.
+    plain_sums : sum convolutions up as they are written, never by Winograd's tiles: slower, with
+        errors about a tenth.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class HeteroPartition:
         cost_model: str | CostModel = "profiled",
         gap: float = 1e-3,
         respect_annotations: bool = False,
+        plain_sums: bool = False,
     ) -> None:
         self.platform = platform
         self.objective = (
@@ -55,6 +58,7 @@ class HeteroPartition:
         self.gap = gap
         self.cost_model = cost_model
         self.respect_annotations = respect_annotations
+        self.plain_sums = plain_sums
 
     def transform_module(
         self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
@@ -72,5 +76,6 @@ class HeteroPartition:
             self.cost_model,
             gap=self.gap,
             respect_annotations=self.respect_annotations,
+            plain_sums=self.plain_sums,
         )
         return result.module

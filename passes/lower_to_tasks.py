@@ -48,6 +48,8 @@ class LowerToTasks:
     ----------
     targets
         Every target on which a kernel may run later. None: any CPU, AVX-512 included.
+    plain_sums
+        No convolution may be computed by Winograd's tiles (`tvm_hetero.kernels.winograd`).
 
     Raises
     ------
@@ -55,8 +57,11 @@ class LowerToTasks:
         The module has no ``main``, or an operator of it has no kernel.
     """
 
-    def __init__(self, targets: Sequence[tvm.target.Target] | None = None) -> None:
+    def __init__(
+        self, targets: Sequence[tvm.target.Target] | None = None, plain_sums: bool = False
+    ) -> None:
         self.units = packing_units(targets)
+        self.plain_sums = plain_sums
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Lower one module; see the class."""
@@ -66,7 +71,7 @@ class LowerToTasks:
         if is_lowered(mod):
             return mod
         mod = _before()(mod)
-        mod = _Prepare(mod, self.units).run()
+        mod = _Prepare(mod, self.units, self.plain_sums).run()
         lowered = with_pins(_after()(mod))
         _require_lowered(lowered)
         return lowered
@@ -124,9 +129,12 @@ def _after() -> tvm.transform.Pass:
 class _Prepare(PyExprMutator):  # type: ignore[misc]
     """Fold constants and choose kernels for what has constant weights, in one walk over main."""
 
-    def __init__(self, mod: tvm.IRModule, units: Sequence[VectorUnit]) -> None:
+    def __init__(
+        self, mod: tvm.IRModule, units: Sequence[VectorUnit], plain_sums: bool
+    ) -> None:
         super().__init__(mod)
         self.units = units
+        self.plain_sums = plain_sums
         self.folded: dict[relax.Var, NDArray[Any]] = {}
         self.emitted: dict[relax.Var, GenericConst] = {}
 
@@ -170,7 +178,7 @@ class _Prepare(PyExprMutator):  # type: ignore[misc]
         rule = RULES.get(getattr(call.op, "name", ""))
         if rule is None:
             return super().visit_call_(call)
-        use = Legalization(self.builder_, self.known, self.units)
+        use = Legalization(self.builder_, self.known, self.units, self.plain_sums)
         result = rule(self._with_rewritten(call), use)
         return super().visit_call_(call) if result is None else result
 

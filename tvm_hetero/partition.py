@@ -75,6 +75,7 @@ def make_problem(
     cost_model: str | CostModel = "profiled",
     progress: Progress | None = None,
     respect_annotations: bool = False,
+    plain_sums: bool = False,
 ) -> Prepared:
     """Lower a module and find out what its tasks cost on each device.
 
@@ -87,6 +88,8 @@ def make_problem(
         ``analytical``, ``table:FILE``).
     respect_annotations : run what the model's own annotations name a device for on that device
         (`tvm_hetero.passes.pins`); otherwise they say nothing.
+    plain_sums : sum convolutions up as they are written, never by Winograd's tiles: slower, with
+        errors about a tenth (`tvm_hetero.kernels.winograd`).
 
     Raises
     ------
@@ -108,7 +111,7 @@ def make_problem(
         targets = [device_target(d) for d in platform.devices if d.target is not None]
         if targets and needs_io_tasks(platform):
             host_device(platform)
-        lower: tvm.transform.Pass = LowerToTasks(targets)
+        lower: tvm.transform.Pass = LowerToTasks(targets, plain_sums)
         mod = lower(mod)
         tasks = extract_tasks(mod)
         graph = task_graph(tasks, platform, objective.batch)
@@ -152,6 +155,7 @@ def partition(
     progress: Progress | None = None,
     gap: float = MEASURED_GAP,
     respect_annotations: bool = False,
+    plain_sums: bool = False,
 ) -> Partition:
     """Decide where and when each task of a module runs, and write that into the module.
 
@@ -162,7 +166,7 @@ def partition(
     check_name(solver)
     options = Options(time_limit=time_limit, seed=seed, gap=gap)
     prepared = make_problem(
-        mod, platform, objective, cost_model, progress, respect_annotations
+        mod, platform, objective, cost_model, progress, respect_annotations, plain_sums
     )
     seconds = dict(prepared.seconds)
     with _timed(seconds, "solve"):

@@ -24,7 +24,7 @@ from tvm_hetero.platform import Platform
 Kind = Literal["latency", "throughput", "energy", "cost"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # How a kernel is computed on a device (`tvm_hetero.kernels.implementations`).
-IMPLEMENTATIONS = ("rule", "default", "tuned")
+IMPLEMENTATIONS = ("rule", "default", "tuned", "direct")
 # Schedules name every element, so larger batches than this cannot be written down anyway.
 MAX_BATCH = 1_000_000
 

@@ -82,6 +82,14 @@ def partition(
             help="Of a Relay module: run what is annotated on_device on that device.",
         ),
     ] = False,
+    plain_sums: Annotated[
+        bool,
+        typer.Option(
+            "--plain-sums",
+            help="Sum convolutions up as written, never by Winograd's tiles: slower, errors about "
+            "a tenth.",
+        ),
+    ] = False,
     no_measure: Annotated[
         bool,
         typer.Option(
@@ -117,7 +125,7 @@ def partition(
             )  # fmt: skip
         return
     _refuse_decoder_options(model, asked)
-    how["respect_annotations"] = respect_annotations
+    how |= {"respect_annotations": respect_annotations, "plain_sums": plain_sums}
     with priced(steps, platform, cost_model, cluster) as (place, how["costs"]):
         module = import_model(steps, model, shapes, random_weights, params)
         result = partition_module(steps, module, place, goal, solver, **how)
@@ -240,6 +248,7 @@ def partition_module(
     seed: int = 0,
     costs: str = "profiled",
     respect_annotations: bool = False,
+    plain_sums: bool = False,
 ) -> Partition:
     """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
     from tvm_hetero.partition import partition
@@ -256,6 +265,7 @@ def partition_module(
             cost_model=costs,
             progress=live.progress,
             respect_annotations=respect_annotations,
+            plain_sums=plain_sums,
         )
     names = ", ".join(platform.names)
     tasks = f"{len(result.problem.tasks)} tasks, {result.kernels} distinct kernels on {names}"

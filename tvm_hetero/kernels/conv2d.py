@@ -25,6 +25,7 @@ from tvm import relax, te, tirx
 from .depthwise import Depthwise, depthwise, fits
 from .packing import Layout, choose_layout, pack_conv2d
 from .roles import ACCUMULATE, GATHER, PAD, UNPACK, role
+from .winograd_convolution import WINDOW_3X3
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +54,7 @@ class _Shape:
     out_height: int
     out_width: int
     groups: int
+    plain_sums: bool = False
     flat: bool = False  # conv1d: an image of one row, without a dimension for it
 
     @property
@@ -85,7 +87,12 @@ class _Shape:
 
 
 def packed_conv2d(
-    bb: relax.BlockBuilder, call: relax.Call, weight: NDArray[Any], units: Sequence[VectorUnit]
+    bb: relax.BlockBuilder,
+    call: relax.Call,
+    weight: NDArray[Any],
+    units: Sequence[VectorUnit],
+    *,
+    plain_sums: bool = False,
 ) -> relax.Expr | None:
     """The call as a packed kernel, or None where this rule does not fit.
 
@@ -99,8 +106,10 @@ def packed_conv2d(
         Its weights, ``[O, I / groups, KH, KW]`` or ``[O, I / groups, KW]``.
     units
         Vector units of the targets, widest first (`packing.packing_units`).
+    plain_sums
+        Whether it is to be summed up as it is written, never by tiles (`winograd`).
     """
-    shape = _shape_of(call, weight)
+    shape = _shape_of(call, weight, plain_sums)
     if shape is None:
         return None
     if shape.depthwise is not None:
@@ -128,7 +137,7 @@ def packed_conv2d(
     )
 
 
-def _shape_of(call: relax.Call, weight: NDArray[Any]) -> _Shape | None:
+def _shape_of(call: relax.Call, weight: NDArray[Any], plain_sums: bool) -> _Shape | None:
     attrs, data = call.attrs, call.args[0].ty
     extents = [int(e) if isinstance(e, int | tirx.IntImm) else 0 for e in data.shape or ()]
     flat = call.op.name == "relax.nn.conv1d"
@@ -157,7 +166,7 @@ def _shape_of(call: relax.Call, weight: NDArray[Any]) -> _Shape | None:
         top, left,
         (height + top + bottom - (kh - 1) * dy - 1) // sy + 1,
         (width + left + right - (kw - 1) * dx - 1) // sx + 1,
-        int(attrs.groups), flat,
+        int(attrs.groups), plain_sums, flat,
     )  # fmt: skip
 
 
@@ -258,9 +267,16 @@ def _windowed(data: _Image, filters: te.Tensor, shape: _Shape, layout: Layout) -
         (shape.batch, blocks, shape.out_height, points, block),
         term,
         name="accumulate",
-        attrs=role(ACCUMULATE),
+        attrs=role(ACCUMULATE) | _window(shape),
     )
     return _unpack(lambda b, c, y, x: acc[b, outer(c), y, x, inner(c)], shape)
+
+
+def _window(shape: _Shape) -> dict[str, Any]:
+    """What tells `winograd` that it could compute this, and where the image begins."""
+    plain = shape.stride == shape.dilation == (1, 1) and shape.groups == 1
+    fits = plain and shape.kernel == (3, 3) and not shape.plain_sums
+    return {WINDOW_3X3: [shape.top, shape.left]} if fits else {}
 
 
 def _pad_image(data: _Image, shape: _Shape, columns: int) -> _Image:

@@ -1,10 +1,11 @@
 """How a kernel is to be computed on a device, written on the kernel itself.
 
-There are up to three ways to run a kernel on a CPU, and they compute the same:
+There are up to four ways to run a kernel on a CPU, and they compute the same:
 
     rule       what a family's schedule rule makes of it (`rules`); every kernel has this one
     default    TVM's own loop nest, nothing scheduled at all
     tuned      what a search found for this very kernel: a trace of MetaSchedule's
+    direct     a convolution summed up as it is written, where its rule is `winograd`
 
 Which one is the fastest is measured (`tvm_hetero.cost_models.profiled`) and then written on the
 *unscheduled* function, in two attributes. So a module says by itself how it is to be built, and
@@ -23,7 +24,7 @@ from tvm_hetero.problem import IMPLEMENTATIONS
 if TYPE_CHECKING:
     from tvm import tirx
 
-RULE, DEFAULT, TUNED = IMPLEMENTATIONS
+RULE, DEFAULT, TUNED, DIRECT = IMPLEMENTATIONS
 
 IMPLEMENTATION_ATTR = "tvm_hetero.implementation"
 TRACE_ATTR = "tvm_hetero.trace"

@@ -38,11 +38,14 @@ class Legalization:
         The value of an argument where it is constant, else None.
     units
         Vector units of the targets, widest first (`packing.packing_units`).
+    plain_sums
+        Whether convolutions are to be summed up as they are written.
     """
 
     builder: relax.BlockBuilder
     known: Callable[[Any], NDArray[Any] | None]
     units: Sequence[VectorUnit]
+    plain_sums: bool = False
 
 
 Rule = Callable[[relax.Call, Legalization], "relax.Expr | None"]
@@ -50,7 +53,9 @@ Rule = Callable[[relax.Call, Legalization], "relax.Expr | None"]
 
 def _conv2d(call: relax.Call, use: Legalization) -> relax.Expr | None:
     weight = use.known(call.args[1])
-    return None if weight is None else packed_conv2d(use.builder, call, weight, use.units)
+    if weight is None:
+        return None
+    return packed_conv2d(use.builder, call, weight, use.units, plain_sums=use.plain_sums)
 
 
 def _matmul(call: relax.Call, use: Legalization) -> relax.Expr | None:

@@ -135,6 +135,8 @@ class _Rewrite:
             return self._loop(node)
         if isinstance(node, s_tir.SBlockRealize):
             return self._realize(node)
+        if isinstance(node, tirx.IfThenElse) and node.else_case is None:
+            return tirx.IfThenElse(node.condition, self.statement(node.then_case), None)
         return node
 
     def _loop(self, node: tirx.For) -> tirx.Stmt:

@@ -27,6 +27,7 @@ from .groupwise_whole import in_whole_numbers, schedule_whole
 from .guard import guarded, guards_of
 from .implementations import (
     DEFAULT,
+    DIRECT,
     RULE_ATTR,
     TUNED,
     implementation_of,
@@ -37,6 +38,8 @@ from .math import expand
 from .quick_schedule import quick_schedule
 from .rules import CPU_RULES
 from .rules import Rule as CpuRule
+from .winograd import WINOGRAD, winograd
+from .winograd_convolution import is_convolution_3x3
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -88,7 +91,7 @@ def _schedule(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
         tuned = _tuned(func, trace or "", target)
         if tuned is not None:
             return _scheduled(tuned, TUNED)
-    return _first_that_works(func, (_on_cpu if on_cpu else _on_gpu)(func, target))
+    return _first_that_works(func, _on_cpu(func, target, how) if on_cpu else _on_gpu(func, target))
 
 
 def rule_of(func: tirx.PrimFunc) -> str:
@@ -128,11 +131,13 @@ def _on_gpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
     yield "dlight fallback", lambda: schedule_gpu(func, target, specialised=False)
 
 
-def _on_cpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
+def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:
     unit, count = vector_unit(target), cores(target)  # LLVM is asked: half a millisecond
     attention = attention_of(func)
     if attention is not None:
         yield "attention", lambda: expand(_written(func, attention_on_cpu(attention, unit, count)))
+    if how != DIRECT and is_convolution_3x3(func):
+        yield WINOGRAD, lambda: expand(winograd(func, unit, count))
     whole = partial(in_whole_numbers, func, unit)
     yield "groupwise", lambda: _apply(schedule_whole, whole(), unit, count)
     yield "groupwise", lambda: _apply(schedule_groupwise, grouped(func), unit, count)

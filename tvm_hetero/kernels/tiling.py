@@ -133,13 +133,13 @@ def _tile(lanes: Lanes, v: int, t: int, tiles: float, depth: int, unit: VectorUn
         (v * lines + t) / unit.loads,
         v * unit.bits / 8 / (unit.stream if near else unit.far),
     )
-    step = _norm(limits) + unit.load * v
+    step = overlapped(limits) + unit.load * v
     store = unit.store_value if lanes == "channels" else unit.store_vector
     twice = math.ceil(tiles) / tiles
     return Tile(lanes, v, t, (depth * step / (v * t * unit.lanes) + store) * twice)
 
 
-def _norm(limits: Sequence[float]) -> float:
+def overlapped(limits: Sequence[float]) -> float:
     """About the largest, a little more where others come close: they do not overlap fully."""
     return float(sum(limit**_SHARP for limit in limits) ** (1 / _SHARP))
 
