@@ -25,7 +25,7 @@ FAR, NEAR = (1, 96, 58, 58), (1, 96, 28, 28)
 def scheduled_conv(shape, window, strides=1, padding=0, groups=1):
     """The scheduled kernel of a convolution to 64 channels."""
     weight = relax.const(random(1, 64, shape[1] // groups, window, window))
-    lowered = LowerToTasks([AVX512])(
+    lowered = LowerToTasks([AVX512], plain_sums=True)(
         model([shape], lambda x: relax.op.nn.conv2d(
             x, weight, strides=strides, padding=padding, groups=groups
         ))

@@ -1,4 +1,4 @@
-"""Convolutions by tiles of 4x4 results compute convolutions, and are taken where they should gain."""
+"""Convolutions by tiles of 4x4 results: right, and taken where they should gain."""
 
 from __future__ import annotations
 
@@ -80,11 +80,16 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("target", [AVX512, AVX2], ids=["avx512", "avx2"])
 @pytest.mark.parametrize("name", CASES)
-def test_equals_plain_tvm(name, target):
+def test_equals_plain_tvm(name):
     shapes, body = CASES[name]
-    assert_right(shapes, body, target)
+    assert_right(shapes, body, AVX512 if runs_here(AVX512) else AVX2)
+
+
+@pytest.mark.parametrize("name", ["the last block begins earlier", "images of few tiles"])
+def test_in_vectors_of_eight(name):
+    shapes, body = CASES[name]
+    assert_right(shapes, body, AVX2)
 
 
 def test_narrow_vectors_read_what_is_packed_for_wide_ones():
@@ -105,7 +110,7 @@ def test_two_cores():
     assert_right(shapes, body, TWO_CORES)
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     images=st.integers(1, 3),
     channels=st.integers(1, 5),
@@ -123,13 +128,12 @@ def test_any_size(images, channels, out_channels, size, padding, residual):
     shapes = [(images, channels, max(3, size[0]), max(3, size[1]))]
     shapes += [(images, out_channels, height, width)] * residual
     body = conv(channels, out_channels, (3, 3), padding=padding)
-    target = AVX2
     mod = lowered(shapes, body, [AVX2])
     inputs = [random(i, *shape) for i, shape in enumerate(shapes)]
     expected = run(model(shapes, body), PLAIN, *inputs)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(winograd_sizes, "_LOSSES", 0.0)  # wherever it can be done
-        actual = run(scheduled(mod, target), target, *inputs)
+        actual = run(scheduled(mod, AVX2), AVX2, *inputs)
     assert np.abs(actual - expected).max() <= TOLERANCE * np.abs(expected).max()
 
 
