@@ -1,8 +1,9 @@
 """Which implementation each kernel has on each device, and what the others would have taken.
 
-A kernel can be computed in up to three ways (`tvm_hetero.kernels.implementations`): by its rule,
-as TVM's default loop nest, or as tuned. All that was measured is kept here beside the choice, so
-that a plan can be questioned: ``tvm-hetero show ARTIFACT --kernels``.
+A kernel can be computed in up to four ways (`tvm_hetero.kernels.implementations`): by its rule, as
+TVM's default loop nest, as tuned, or summed up directly where the rule is Winograd's. All that was
+measured is kept here beside the choice, so that a plan can be questioned: ``tvm-hetero show
+ARTIFACT --kernels``.
 
 How the choice is made. Times are the smallest of many repeats, `spread` says how far above it the
 lower quarter of the repeats reached. Another implementation than the rule's must beat it by more

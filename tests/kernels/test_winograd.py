@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,13 +25,15 @@ from tests.kernels.helpers import (
     scheduled,
 )
 from tests.kernels.test_conv2d import conv
+from tests.models import equal_cpus
 from tvm_hetero.kernels import schedule_kernel, winograd_sizes
 from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.kernels.implementations import DIRECT, with_implementation
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.winograd import WINOGRAD, may_lose, winograd
-from tvm_hetero.kernels.winograd_convolution import convolution_of
+from tvm_hetero.kernels.winograd_convolution import convolution_of, is_convolution_3x3
 from tvm_hetero.kernels.winograd_sizes import estimate, sizes_of
+from tvm_hetero.passes.hetero_partition import HeteroPartition
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 PLAIN = tvm.target.Target("llvm")
@@ -170,6 +173,16 @@ def test_on_request_sums_are_plain():
     assert rules(lowered(shapes, body, plain_sums=True), AVX512) == {"packed"}
     func = with_implementation(only_kernel(lowered(shapes, body)), DIRECT)
     assert rule_of(schedule_kernel(func, AVX512)) == "packed"
+
+
+def test_the_pass_hands_the_request_on():
+    shapes, body = CASES["whole tiles"]
+    cpus = [replace(d, peak_flops=1e11, bandwidth=1e10) for d in equal_cpus().devices]
+    platform = replace(equal_cpus(), devices=tuple(cpus))
+    for plain in (False, True):
+        partition = HeteroPartition(platform, cost_model="analytical", plain_sums=plain)
+        placed = kernels(partition(model(shapes, body)))
+        assert {is_convolution_3x3(f) for f in placed.values()} == {not plain}
 
 
 def _share(side: int, channels: int, images: int = 1, target=AVX512) -> float:

@@ -33,6 +33,10 @@
     groupwise_tile       its innermost loops
     math        exp, erf ... without library calls      parallel  loops shared among cores
     blocks      what a kernel's blocks read and write
+    winograd    convolutions of 3x3 windows with a quarter of the products
+    winograd_tiles, _data, _products, _results   its transforms, and where they are used
+    winograd_sizes, _convolution, _pixels        how it is divided, what it takes, what parts share
+    straight    code without loops, transpositions of vectors
     implementations   how a kernel says that it is not to be scheduled by its rule
 """
 

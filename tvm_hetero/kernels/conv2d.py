@@ -11,7 +11,8 @@ Stages of the kernel, each a block whose annotation ``tvm_hetero.role`` says wha
 
 A 1x1 convolution has no window, so its rows are joined: ``points = OH * OW`` wastes less in the
 last tile than OW does for each row. conv1d is conv2d with one row. Depthwise convolutions have
-nothing to pack (`depthwise`).
+nothing to pack (`depthwise`). Windows of 3x3 that are one apart are marked, since they may be
+computed by tiles (`winograd`).
 """
 
 from __future__ import annotations
