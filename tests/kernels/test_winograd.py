@@ -11,6 +11,7 @@ import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax, tirx
+from tvm.ir.instrument import PassTimingInstrument
 
 from tests.kernels.helpers import (
     AVX2,
@@ -27,6 +28,7 @@ from tests.kernels.helpers import (
 from tests.kernels.test_conv2d import conv
 from tests.models import equal_cpus
 from tvm_hetero.kernels import schedule_kernel, winograd_sizes
+from tvm_hetero.kernels.compilation import WRITTEN_OUT, build
 from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.kernels.implementations import DIRECT, with_implementation
 from tvm_hetero.kernels.select import rule_of
@@ -173,6 +175,17 @@ def test_on_request_sums_are_plain():
     assert rules(lowered(shapes, body, plain_sums=True), AVX512) == {"packed"}
     func = with_implementation(only_kernel(lowered(shapes, body)), DIRECT)
     assert rule_of(schedule_kernel(func, AVX512)) == "packed"
+
+
+def test_kernels_are_compiled_where_passes_are_timed():
+    """Some passes are left out for these kernels, in a context of their own (it once aborted)."""
+    shapes, body = CASES["whole tiles"]
+    func = schedule_kernel(only_kernel(lowered(shapes, body)), AVX2)
+    assert WRITTEN_OUT in func.attrs
+    timing = PassTimingInstrument()
+    with tvm.transform.PassContext(instruments=[timing]):
+        build(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}), AVX2)
+        assert "LowerKernels" in timing.render()
 
 
 def test_the_pass_hands_the_request_on():

@@ -42,13 +42,13 @@ def _disarmed() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def padded() -> Executable:
     """Two convolutions, each of which pads its image to a megabyte."""
-    weights = np.random.default_rng(1).standard_normal((16, 16, 3, 3)).astype("float32")
+    weights = np.random.default_rng(1).standard_normal((16, 16, 5, 5)).astype("float32")
     x = relax.Var("x", relax.TensorType(X.shape, "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
         with builder.dataflow():
-            first = builder.emit(relax.op.nn.conv2d(x, relax.const(weights), padding=1))
-            second = builder.emit(relax.op.nn.conv2d(first, relax.const(weights), padding=1))
+            first = builder.emit(relax.op.nn.conv2d(x, relax.const(weights), padding=2))
+            second = builder.emit(relax.op.nn.conv2d(first, relax.const(weights), padding=2))
             out = builder.emit_output(second)
         builder.emit_func_output(out)
     module = lowered(builder.get(), two_cpus())

@@ -84,12 +84,15 @@ def _is_written_out(func: Any) -> bool:
 
 
 def _without(context: tvm.transform.PassContext, names: list[str]) -> tvm.transform.PassContext:
-    """The context without these passes."""
+    """The context without these passes, and without its instruments.
+
+    To enter a context is the beginning of a measurement to TVM's `PassTimingInstrument`: one that
+    is in two contexts at once, the second inside of the first, aborts the process.
+    """
     return tvm.transform.PassContext(
         opt_level=context.opt_level,
         required_pass=list(context.required_pass),
         disabled_pass=[*context.disabled_pass, *names],
-        instruments=list(context.instruments),
         config=dict(context.config.items()),
     )
 
