@@ -93,8 +93,9 @@ def target_name(target: Target) -> str:
 def _job(
     kernel: Kernel, by_rule: Candidate, target: Target, schedule: Schedule, store: CostStore
 ) -> Job:
+    from tvm_hetero.kernels.facts import vector_unit
     from tvm_hetero.kernels.select import rule_of
-    from tvm_hetero.kernels.winograd import WINOGRAD, may_lose
+    from tvm_hetero.kernels.winograd import CLEAR, WINOGRAD, share_of_plain
 
     rule = rule_of(by_rule.func)
     on_cpu = target.kind.name == "llvm"
@@ -105,7 +106,7 @@ def _job(
         tuned = _candidate(kernel, TUNED, target, schedule, trace)
         # Where the trace did not apply, the rule has taken the kernel (and has said so).
         others.append(tuned)
-    if rule == WINOGRAD and may_lose(kernel.func, target):
+    if rule == WINOGRAD and share_of_plain(kernel.func, vector_unit(target)) > CLEAR:
         others.append(_candidate(kernel, DIRECT, target, schedule))
     distinct = {other.key: other for other in others if other.key != by_rule.key}
     return Job(

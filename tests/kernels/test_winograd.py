@@ -27,14 +27,16 @@ from tests.kernels.helpers import (
 )
 from tests.kernels.test_conv2d import conv
 from tests.models import equal_cpus
-from tvm_hetero.kernels import schedule_kernel, winograd_sizes
+from tvm_hetero.cost_models.candidates import make_jobs
+from tvm_hetero.cost_models.protocol import Kernel
+from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.compilation import WRITTEN_OUT, build
 from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.kernels.implementations import DIRECT, with_implementation
-from tvm_hetero.kernels.select import rule_of
-from tvm_hetero.kernels.winograd import WINOGRAD, may_lose, winograd
+from tvm_hetero.kernels.select import SCHEDULED, rule_of
+from tvm_hetero.kernels.winograd import CLEAR, WINOGRAD, share_of_plain, winograd
 from tvm_hetero.kernels.winograd_convolution import convolution_of, is_convolution_3x3
-from tvm_hetero.kernels.winograd_sizes import estimate, sizes_of
 from tvm_hetero.passes.hetero_partition import HeteroPartition
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -54,6 +56,20 @@ def only_kernel(mod: tvm.IRModule) -> tirx.PrimFunc:
 
 def rules(mod: tvm.IRModule, target: tvm.target.Target) -> set[str]:
     return {rule_of(f) for f in kernels(scheduled(mod, target)).values()}
+
+
+def by_tiles(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
+    """The module with its kernel by tiles if that can be done, be it quicker or not."""
+
+    def made(func: tirx.PrimFunc) -> tirx.PrimFunc:
+        try:
+            return winograd(func, vector_unit(target), 1).with_attr(SCHEDULED, True)
+        except ValueError:
+            return func
+
+    functions = dict(mod.functions_items())
+    replaced = {gv: made(f) if isinstance(f, tirx.PrimFunc) else f for gv, f in functions.items()}
+    return tvm.IRModule(replaced, attrs=mod.attrs)
 
 
 def assert_right(shapes, body, target, rule=WINOGRAD, packed_for=None) -> None:
@@ -133,12 +149,10 @@ def test_any_size(images, channels, out_channels, size, padding, residual):
     shapes = [(images, channels, max(3, size[0]), max(3, size[1]))]
     shapes += [(images, out_channels, height, width)] * residual
     body = conv(channels, out_channels, (3, 3), padding=padding)
-    mod = lowered(shapes, body, [AVX2])
+    mod = by_tiles(lowered(shapes, body, [AVX2]), AVX2)
     inputs = [random(i, *shape) for i, shape in enumerate(shapes)]
     expected = run(model(shapes, body), PLAIN, *inputs)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(winograd_sizes, "_LOSSES", 0.0)  # wherever it can be done
-        actual = run(scheduled(mod, AVX2), AVX2, *inputs)
+    actual = run(scheduled(mod, AVX2), AVX2, *inputs)
     assert np.abs(actual - expected).max() <= TOLERANCE * np.abs(expected).max()
 
 
@@ -198,11 +212,10 @@ def test_the_pass_hands_the_request_on():
         assert {is_convolution_3x3(f) for f in placed.values()} == {not plain}
 
 
-def _share(side: int, channels: int, images: int = 1, target=AVX512) -> float:
+def _share(side: int, channels: int, images: int = 1) -> float:
     body = conv(channels, channels, (3, 3), padding=1)
-    func = only_kernel(lowered([(images, channels, side, side)], body, [target]))
-    unit, convolution = vector_unit(target), convolution_of(func)
-    return estimate(convolution, sizes_of(convolution, unit), unit)
+    func = only_kernel(lowered([(images, channels, side, side)], body, [AVX512]))
+    return share_of_plain(func, vector_unit(AVX512))
 
 
 def test_more_tiles_and_more_channels_gain_more():
@@ -213,12 +226,13 @@ def test_more_tiles_and_more_channels_gain_more():
         assert all(later < before for before, later in itertools.pairwise(shares))
 
 
-def test_only_where_the_gain_is_uncertain_plain_sums_are_tried():
-    clear, unclear = ([(1, 128, 28, 28)], 128), ([(1, 128, 8, 8)], 128)
-    for (shapes, channels), expected in ((clear, False), (unclear, True)):
-        func = only_kernel(lowered(shapes, conv(channels, channels, (3, 3), padding=1), [AVX512]))
-        assert rule_of(schedule_kernel(func, AVX512)) == WINOGRAD
-        assert may_lose(func, AVX512) == expected
+def test_only_where_the_gain_is_uncertain_plain_sums_are_tried(tmp_path):
+    for side, clear in ((28, True), (8, False)):
+        func = only_kernel(lowered([(1, 128, side, side)], conv(128, 128, (3, 3), padding=1)))
+        store = CostStore(tmp_path / "costs.sqlite")
+        (job,) = make_jobs([Kernel("conv", func)], AVX512, schedule_kernel, store, lambda *_: None)
+        assert job.rule == WINOGRAD and (_share(side, 128) < CLEAR) == clear
+        assert [other.implementation for other in job.others] == ([] if clear else [DIRECT])
 
 
 def test_a_kernel_that_is_no_convolution_is_refused():

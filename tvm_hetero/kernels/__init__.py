@@ -6,6 +6,7 @@
     facts       what a target's vector unit is          packing   how weights are laid out
     tiling      which register tile, at what cost       roles     marks on blocks
     conv2d      convolutions as packed kernels          dense     products with constant weights
+    conv2d_shape    extents of a convolution
     matmul      which kernel a product becomes          batch_matmul  products of two variables
     product     what a product computes                 gemm      its schedule
     dot         single rows times stored keys           prefetch  asking for weights ahead

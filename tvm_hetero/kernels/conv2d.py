@@ -18,12 +18,12 @@ computed by tiles (`winograd`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tvm import relax, te, tirx
 
-from .depthwise import Depthwise, depthwise, fits
+from .conv2d_shape import ConvShape, shape_of
+from .depthwise import depthwise, fits
 from .packing import Layout, choose_layout, pack_conv2d
 from .roles import ACCUMULATE, GATHER, PAD, UNPACK, role
 from .winograd_convolution import WINDOW_3X3
@@ -35,56 +35,6 @@ if TYPE_CHECKING:
 
 
 _Image = Any  # te.Tensor or _OneRow: what is read with four indices
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """Extents of one convolution; ``top`` and ``left`` are padding, pairs are (y, x)."""
-
-    batch: int
-    channels: int
-    height: int
-    width: int
-    out_channels: int
-    group_channels: int
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
-    top: int
-    left: int
-    out_height: int
-    out_width: int
-    groups: int
-    plain_sums: bool = False
-    flat: bool = False  # conv1d: an image of one row, without a dimension for it
-
-    @property
-    def pointwise(self) -> bool:
-        below = self.height - (self.out_height - 1) * self.stride[0]
-        right = self.width - (self.out_width - 1) * self.stride[1]
-        inside = min(below, right) > 0 and not (self.top or self.left)
-        return self.kernel == (1, 1) and inside
-
-    @property
-    def reach(self) -> tuple[int, int]:
-        """Rows and columns beyond the first that a window touches."""
-        (kh, kw), (dy, dx) = self.kernel, self.dilation
-        return (kh - 1) * dy, (kw - 1) * dx
-
-    @property
-    def depthwise(self) -> Depthwise | None:
-        """The convolution as a depthwise one, where each group has one input channel."""
-        if self.groups == 1 or self.group_channels > 1 or self.flat:
-            return None
-        return Depthwise(
-            self.batch, self.channels, (self.height, self.width), self.out_channels // self.groups,
-            self.kernel, self.stride, self.dilation, (self.top, self.left),
-            (self.out_height, self.out_width),
-        )  # fmt: skip
-
-    @property
-    def points(self) -> int:
-        return self.out_height * self.out_width if self.pointwise else self.out_width
 
 
 def packed_conv2d(
@@ -110,7 +60,7 @@ def packed_conv2d(
     plain_sums
         Whether it is to be summed up as it is written, never by tiles (`winograd`).
     """
-    shape = _shape_of(call, weight, plain_sums)
+    shape = shape_of(call, weight, plain_sums)
     if shape is None:
         return None
     if shape.depthwise is not None:
@@ -138,39 +88,6 @@ def packed_conv2d(
     )
 
 
-def _shape_of(call: relax.Call, weight: NDArray[Any], plain_sums: bool) -> _Shape | None:
-    attrs, data = call.attrs, call.args[0].ty
-    extents = [int(e) if isinstance(e, int | tirx.IntImm) else 0 for e in data.shape or ()]
-    flat = call.op.name == "relax.nn.conv1d"
-    layout, kernel_layout = ("NCW", "OIW") if flat else ("NCHW", "OIHW")
-    plain = (
-        attrs.data_layout == layout
-        and attrs.kernel_layout == kernel_layout
-        and str(attrs.out_layout) in ("", layout)
-        and str(data.dtype) == str(weight.dtype) == str(call.ty.dtype) == "float32"
-        and len(extents) == len(layout)
-        and min(extents) > 0
-        and min(weight.shape) > 0
-    )
-    if not plain:
-        return None
-    row = [1] if flat else []
-    batch, channels, height, width = extents[:2] + row + extents[2:]
-    kernel = [int(e) for e in weight.shape]
-    out_channels, group_channels, kh, kw = kernel[:2] + row + kernel[2:]
-    sy, sx = row + [int(s) for s in attrs.strides]
-    dy, dx = row + [int(d) for d in attrs.dilation]
-    padding = [int(p) for p in attrs.padding]
-    top, left, bottom, right = (0, padding[0], 0, padding[1]) if flat else padding
-    return _Shape(
-        batch, channels, height, width, out_channels, group_channels, (kh, kw), (sy, sx), (dy, dx),
-        top, left,
-        (height + top + bottom - (kh - 1) * dy - 1) // sy + 1,
-        (width + left + right - (kw - 1) * dx - 1) // sx + 1,
-        int(attrs.groups), plain_sums, flat,
-    )  # fmt: skip
-
-
 class _OneRow:
     """A ``[batch, channel, column]`` tensor, read as an image of one row."""
 
@@ -183,12 +100,12 @@ class _OneRow:
         return self.data[b, c, x]
 
 
-def _compute(data: te.Tensor, filters: te.Tensor, shape: _Shape, layout: Layout) -> te.Tensor:
+def _compute(data: te.Tensor, filters: te.Tensor, shape: ConvShape, layout: Layout) -> te.Tensor:
     source = _OneRow(data) if shape.flat else data
     return (_pointwise if shape.pointwise else _windowed)(source, filters, shape, layout)
 
 
-def _unpack(read: Callable[..., Any], shape: _Shape) -> te.Tensor:
+def _unpack(read: Callable[..., Any], shape: ConvShape) -> te.Tensor:
     if shape.flat:
         extents: tuple[int, ...] = (shape.batch, shape.out_channels, shape.out_width)
         return te.compute(
@@ -198,7 +115,7 @@ def _unpack(read: Callable[..., Any], shape: _Shape) -> te.Tensor:
     return te.compute(extents, read, name="unpack", attrs=role(UNPACK))
 
 
-def _pointwise(data: _Image, filters: te.Tensor, shape: _Shape, layout: Layout) -> te.Tensor:
+def _pointwise(data: _Image, filters: te.Tensor, shape: ConvShape, layout: Layout) -> te.Tensor:
     width, source = shape.out_width, _line(data, shape, layout)
     ic = te.reduce_axis((0, shape.group_channels), "ic")
     channel = _input_channel(filters, shape)
@@ -214,7 +131,7 @@ def _pointwise(data: _Image, filters: te.Tensor, shape: _Shape, layout: Layout) 
     return _unpack(lambda b, c, y, x: acc[b, outer(c), y * width + x, inner(c)], shape)
 
 
-def _line(data: _Image, shape: _Shape, layout: Layout) -> Callable[..., Any]:
+def _line(data: _Image, shape: ConvShape, layout: Layout) -> Callable[..., Any]:
     """Read access to the image as one line of ``layout.points`` points, those beyond it zero."""
     (sy, sx), width, points = shape.stride, shape.out_width, layout.points
 
@@ -235,7 +152,7 @@ def _line(data: _Image, shape: _Shape, layout: Layout) -> Callable[..., Any]:
     return te.compute(extents, value, name=kind, attrs=role(kind))
 
 
-def _windowed(data: _Image, filters: te.Tensor, shape: _Shape, layout: Layout) -> te.Tensor:
+def _windowed(data: _Image, filters: te.Tensor, shape: ConvShape, layout: Layout) -> te.Tensor:
     (kh_extent, kw_extent), (sy, sx), (dy, dx) = shape.kernel, shape.stride, shape.dilation
     columns = layout.points + shape.reach[1] // sx  # of one phase x mod sx
     source = _sort_columns(_pad_image(data, shape, columns * sx), shape, columns)
@@ -273,14 +190,14 @@ def _windowed(data: _Image, filters: te.Tensor, shape: _Shape, layout: Layout) -
     return _unpack(lambda b, c, y, x: acc[b, outer(c), y, x, inner(c)], shape)
 
 
-def _window(shape: _Shape) -> dict[str, Any]:
+def _window(shape: ConvShape) -> dict[str, Any]:
     """What tells `winograd` that it could compute this, and where the image begins."""
     plain = shape.stride == shape.dilation == (1, 1) and shape.groups == 1
     fits = plain and shape.kernel == (3, 3) and not shape.plain_sums
     return {WINDOW_3X3: [shape.top, shape.left]} if fits else {}
 
 
-def _pad_image(data: _Image, shape: _Shape, columns: int) -> _Image:
+def _pad_image(data: _Image, shape: ConvShape, columns: int) -> _Image:
     """Zeros around the image: ``columns`` wide, as many rows as the windows touch."""
     rows = (shape.out_height - 1) * shape.stride[0] + shape.reach[0] + 1
     top, left, height, width = shape.top, shape.left, shape.height, shape.width
@@ -303,7 +220,7 @@ def _pad_image(data: _Image, shape: _Shape, columns: int) -> _Image:
     )
 
 
-def _sort_columns(image: _Image, shape: _Shape, columns: int) -> _Image:
+def _sort_columns(image: _Image, shape: ConvShape, columns: int) -> _Image:
     """Columns of a strided convolution by phase: ``[b, c, y, x mod s, x // s]``."""
     s = shape.stride[1]
     if s == 1:
@@ -317,7 +234,7 @@ def _sort_columns(image: _Image, shape: _Shape, columns: int) -> _Image:
     )
 
 
-def _input_channel(filters: te.Tensor, shape: _Shape) -> Callable[[Any, Any], Any]:
+def _input_channel(filters: te.Tensor, shape: ConvShape) -> Callable[[Any, Any], Any]:
     if shape.groups == 1:
         return lambda _o, ic: ic
     blocks = int(filters.shape[0]) // shape.groups
@@ -325,7 +242,7 @@ def _input_channel(filters: te.Tensor, shape: _Shape) -> Callable[[Any, Any], An
 
 
 def _output_channel(
-    shape: _Shape, layout: Layout
+    shape: ConvShape, layout: Layout
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Block and place in the block of an output channel.
 

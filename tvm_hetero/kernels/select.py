@@ -38,7 +38,7 @@ from .math import expand
 from .quick_schedule import quick_schedule
 from .rules import CPU_RULES
 from .rules import Rule as CpuRule
-from .winograd import WINOGRAD, winograd
+from .winograd import WINOGRAD, share_of_plain, winograd
 from .winograd_convolution import is_convolution_3x3
 
 if TYPE_CHECKING:
@@ -137,12 +137,19 @@ def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:
     if attention is not None:
         yield "attention", lambda: expand(_written(func, attention_on_cpu(attention, unit, count)))
     if how != DIRECT and is_convolution_3x3(func):
-        yield WINOGRAD, lambda: expand(winograd(func, unit, count))
+        yield WINOGRAD, lambda: expand(_by_tiles(func, unit, count))
     whole = partial(in_whole_numbers, func, unit)
     yield "groupwise", lambda: _apply(schedule_whole, whole(), unit, count)
     yield "groupwise", lambda: _apply(schedule_groupwise, grouped(func), unit, count)
     for name, rule in CPU_RULES.items():
         yield name, partial(_apply, rule, func, unit, count)
+
+
+def _by_tiles(func: tirx.PrimFunc, unit: VectorUnit, count: int) -> tirx.PrimFunc:
+    share = share_of_plain(func, unit)
+    if share > 1:
+        raise ValueError(f"it should take {share:.2f} times as long as plain sums")
+    return winograd(func, unit, count)
 
 
 def _written(func: tirx.PrimFunc, kernel: tirx.PrimFunc) -> tirx.PrimFunc:

@@ -22,7 +22,7 @@ class Matrices:
     """A matrix for each of a tile's elements; values of all elements are written one by one.
 
     Matrices are apart by an odd number of rows. Were that a power of two, the 36 places of a value
-    would share a few lines of the first-level cache (512 channels at 14x14: 7.0 ms instead of 4.8).
+    would share a few lines of the first-level cache.
     They are one array without dimensions, since TVM would take the padding out of any other.
 
     Attributes

@@ -1,8 +1,8 @@
 """How the loops of `winograd` are divided, and what a kernel of these sizes should take.
 
 Data      a block has as many rows of tiles of an image, or as many images, as give about `TILES`
-          tiles: the weights are transformed once for each block, which costs what some six tiles
-          do.
+          tiles: the weights are transformed once for each block, which costs what some
+          seven tiles do.
 Results   some packed blocks of output channels at a time (`together`): each value of V is used for
           all of them when it is read.
 Sums      over `depth` input channels at a time, so that U takes no more than `_SHARE` of the
@@ -18,9 +18,9 @@ of L lanes, f multiply-adds a cycle:
     results     230 T O / L        transformed, transposed and stored
     the plain sums                 9 P C O / L f
 
-The constants come from profiles of four convolutions of ResNet-50 (AVX-512, one Intel core): the
-ratio of both was 0.94, 0.48, 0.38, 0.26 where 1.1, 0.58, 0.48, 0.38 were measured, which is what
-`_LOSSES` is for.
+The constants come from profiles of convolutions of ResNet-50 (AVX-512, one Intel core), and
+`_LOSSES` from what whole kernels took. ``python -m benchmarks.tiles`` prints the estimate beside
+what is measured.
 """
 
 from __future__ import annotations
