@@ -14,6 +14,7 @@ from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.search import Search
 
 LIMIT = 1.0
+NET_AS_IT_IS = True
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,9 @@ _CLIMBED = 500
 MANY = 9
 # Devices above which a part of the time is kept back.
 _HUNDREDS, _ASIDE = 100, 0.2
+# Times its share of the wall that a stage may take: its work is counted, and a stage that is cut by
+# the clock (a busy machine, libraries to be loaded first) answers otherwise than it would.
+_NET = 4.0
 # A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
 _QUICK = 0.1
 # Seconds' worth of annealing after which splitting gains more.
@@ -151,7 +154,8 @@ def _share(stage: Stage, options: Options, best: Schedule | None, left: float) -
     limit = stage.share * options.time_limit
     if stage.alone:
         return replace(options, time_limit=min(limit, _MOST_ALONE), clock=left)
-    return replace(options, start=best, time_limit=limit, clock=left)
+    net = min(left, _NET * stage.share * options.patience)
+    return replace(options, start=best, time_limit=limit, clock=net)
 
 
 def _ask(problem: Problem, name: str, options: Options) -> Schedule:

@@ -108,7 +108,7 @@ def _search(
     program = Program(problem, start, options.time_limit * _ROWS_A_SECOND)
     if program.too_large:
         return _keep(problem, options, start, f"{len(program.instance)} tasks are too many")
-    left = began + options.time_limit - time.monotonic()
+    left = began + options.patience - time.monotonic()
     if left <= 0 or program.too_slow:
         limit = format_seconds(options.time_limit)
         return _keep(problem, options, start, f"{limit} are too short to build the model")

@@ -27,8 +27,9 @@ class Options:
         a run can be repeated; the clock only cuts what a slow machine would drag out.
     seed : of everything random.
     start : a valid schedule to begin from.
-    clock : wall seconds after which the search is cut, where that is sooner than the time limit
-        which its work is counted from: what is left of a larger search.
+    clock : wall seconds after which the search is cut, where that is another than the time limit
+        which its work is counted from: what is left of a larger search, or so much that the
+        answer depends on the work alone, however slow the machine.
     gap : a search may end where its best answer is proven to be within this share of the least
         value: measured costs are not known to better than a percent. Solvers that look at no
         bound on the way do not care.
@@ -50,7 +51,7 @@ class Options:
     @property
     def patience(self) -> float:
         """Wall seconds after which the search is cut."""
-        return self.time_limit if self.clock is None else min(self.clock, self.time_limit)
+        return self.time_limit if self.clock is None else self.clock
 
     def closes(self, value: float, bound: float) -> bool:
         """Whether a value is near enough to a bound for a search to end."""
@@ -59,6 +60,8 @@ class Options:
     def __post_init__(self) -> None:
         if not self.time_limit > 0:
             raise UsageError(f"time limit: expected seconds above 0, got {self.time_limit}")
+        if self.clock is not None and not self.clock >= 0:
+            raise UsageError(f"clock: expected seconds, 0 or more, got {self.clock}")
         if not 0 <= self.seed < 2**31:
             raise UsageError(f"seed: expected a number from 0 to 2^31 - 1, got {self.seed}")
         if not 0 <= self.gap < 1:

@@ -141,7 +141,7 @@ def fit(problem: Problem, plain: Schedule, request: Request, options: Options) -
     if request.goal is None:
         raise UsageError("robust: expected goal mean or worst, got none")
     began = time.monotonic()
-    deadline = began + options.time_limit
+    deadline = began + options.patience
     judges = request.training(options.seed, _JUDGES)
     sampled = replace(options, time_limit=options.time_limit * _SAMPLED / (1 - _PLAIN) / _PLANS)
     plans = [plain, *_sampled_plans(problem, plain, request, sampled, deadline)]
