@@ -80,16 +80,17 @@ def test_what_was_compiled_to_measure_a_network_is_what_is_built(own_cache, comp
         )
         for device in (BIG, LITTLE)
     }
+    measured = len(compiled)
     problem = unit_problem(module, two_cpus())
     built = build(annotate_devices(module, problem, random_schedule(problem, 1)))
     assert dict(built.variants["partition"].libraries) == before
-    assert len(built.variants) == len(compiled) == 2
+    assert len(built.variants) == 2
     everything = [(task, "little", (0,)) for task in problem.graph.topological_order]
     alone = annotate_devices(module, problem, as_schedule(problem, everything))
     assert build(alone, single=False).variants["partition"].libraries == {
         "little": before["little"]
     }
-    assert len(compiled) == 2
+    assert len(compiled) == measured > 0
 
 
 def test_a_library_has_a_kernel_for_every_call(own_cache, kernels):

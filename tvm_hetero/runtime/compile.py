@@ -26,7 +26,8 @@ from tvm_hetero.passes.split_segments import Split, split_segments
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Cost, Problem
 from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable, Variant
-from tvm_hetero.runtime.kernel_cache import Scheduled, compile_library, schedule_kernels
+from tvm_hetero.runtime.kernel_cache import Scheduled, begin_library, schedule_kernels
+from tvm_hetero.runtime.parallel_compile import Compiler
 from tvm_hetero.runtime.plan import make_plan
 from tvm_hetero.runtime.stored_module import module_text
 from tvm_hetero.schedule import Schedule
@@ -150,18 +151,23 @@ def _libraries(
     choices: Choices,
     known: dict[str, Scheduled],
 ) -> dict[str, Path]:
-    """Compile what each device needs; kernels of which `choices` says nothing are added to it."""
+    """Compile what each device needs; kernels of which `choices` says nothing are added to it.
+
+    While one device's kernels are compiled, the next one's are scheduled.
+    """
     libraries = {}
-    for name, functions in kernels.items():
-        target = device_target(platform.device(name))
-        scheduled = schedule_kernels(functions, target, known.setdefault(str(target), {}))
-        libraries[name] = compile_library(scheduled, target)
-        for symbol, func in functions.items():
-            if batch_of_kernel(func) > 1:
-                continue  # its kernel of one element speaks for it
-            kernel = kernel_name(symbol, func)
-            choice = Choice(kernel, name, rule_of(scheduled[symbol]), implementation_of(func))
-            choices.setdefault((kernel, name), choice)
+    with Compiler() as compiler:
+        for name, functions in kernels.items():
+            target = device_target(platform.device(name))
+            scheduled = schedule_kernels(functions, target, known.setdefault(str(target), {}))
+            libraries[name] = begin_library(compiler, scheduled, target)
+            for symbol, func in functions.items():
+                if batch_of_kernel(func) > 1:
+                    continue  # its kernel of one element speaks for it
+                kernel = kernel_name(symbol, func)
+                choice = Choice(kernel, name, rule_of(scheduled[symbol]), implementation_of(func))
+                choices.setdefault((kernel, name), choice)
+        compiler.finish()
     return libraries
 
 

@@ -13,7 +13,6 @@ of each plan was compiled by itself, 4.6 s and 1.0 MB, 10.3 s and 2.0 MB.)
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -27,12 +26,10 @@ from tvm_hetero import __version__
 from tvm_hetero.cache import cache_dir
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.compilation import PIPELINE, build
+from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.platform import Device
-from tvm_hetero.runtime.linking import export_library
+from tvm_hetero.runtime.parallel_compile import OPT_LEVEL, Compiler
 from tvm_hetero.targets import device_target
-
-OPT_LEVEL = 3
 
 # By symbol: kernels; kernels as they came, and scheduled.
 Kernels = Mapping[str, "tvm.tirx.PrimFunc"]
@@ -69,29 +66,26 @@ def schedule_kernels(
 
 def compile_library(kernels: Kernels, target: tvm.target.Target) -> Path:
     """Compile scheduled kernels, each under its symbol (see `kernel_library`)."""
-    functions = {s: f.with_attr("target", target) for s, f in sorted(kernels.items())}
-    mod = tvm.IRModule(functions)
-    path = cache_dir() / "kernels" / f"{_key(mod, target)}.so"
-    if path.exists():
-        return path
-    path.parent.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="compile.", dir=path.parent))
-    try:
-        with tvm.transform.PassContext(opt_level=OPT_LEVEL):
-            built = build(mod, target)
-        export_library(built, folder / path.name, target)
-        os.replace(folder / path.name, path)
-    except (RuntimeError, ValueError, TypeError, OSError) as error:
-        raise ArtifactError(f"the kernels do not compile for {target}: {error}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with Compiler() as compiler:
+        path = begin_library(compiler, kernels, target)
+        compiler.finish()
     return path
 
 
-def _key(mod: tvm.IRModule, target: tvm.target.Target) -> str:
+def begin_library(compiler: Compiler, kernels: Kernels, target: tvm.target.Target) -> Path:
+    """Where the library of these scheduled kernels is, or will be when `compiler` has finished."""
+    functions = {s: f.with_attr("target", target) for s, f in sorted(kernels.items())}
+    texts = {symbol: func.script(show_meta=True) for symbol, func in functions.items()}
+    path = cache_dir() / "kernels" / f"{_key(texts, target)}.so"
+    if not path.exists():
+        compiler.begin(path, functions, texts, target)
+    return path
+
+
+def _key(texts: Mapping[str, str], target: tvm.target.Target) -> str:
     versions = [tvm.__version__, __version__, PIPELINE, str(OPT_LEVEL)]
-    parts = [mod.script(show_meta=True), str(target), *versions]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    named = [part for pair in sorted(texts.items()) for part in pair]
+    return hashlib.sha256("\0".join([*named, str(target), *versions]).encode()).hexdigest()
 
 
 def load_library(path: Path) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,23 @@ def export_library(built: Any, path: Path, target: Target) -> None:
         from tvm.support import cc
 
         executable.export_library(str(path), fcompile=cc.cross_compiler(linker))
+
+
+def link(objects: Sequence[Path], path: Path, target: Target) -> None:
+    """Link object files of host code into a library that the target's machine can load.
+
+    Raises
+    ------
+    PlatformError
+        If no linker for it is here.
+    RuntimeError
+        If the linker fails; what it said is quoted.
+    """
+    from tvm.support import cc
+
+    linker = linker_of(target)
+    create = cc.create_shared if linker is None else cc.cross_compiler(linker)
+    create(str(path), [str(file) for file in objects])
 
 
 def linker_of(target: Target) -> str | None:
