@@ -16,6 +16,7 @@ from tests.models import lowered, random_schedule, two_cpus, unit_problem
 from tests.runtime.native_plans import run_python
 from tests.runtime.threads import eventually
 from tvm_hetero.errors import RunError
+from tvm_hetero.kernels.winograd import WINOGRAD
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.runtime import native, workspaces
 from tvm_hetero.runtime.compile import build
@@ -24,8 +25,9 @@ from tvm_hetero.runtime.kernel_cache import load_library
 from tvm_hetero.runtime.linking import export_library
 
 X = np.random.default_rng(0).standard_normal((1, 16, 130, 130)).astype("float32")
+TILED = np.random.default_rng(0).standard_normal((1, 64, 28, 28)).astype("float32")
 HUGE = 2 << 20
-MANY = 30  # more than a run takes workspaces
+MANY = 200  # more than three runs take workspaces
 
 
 def inject(nth: int) -> None:
@@ -42,13 +44,28 @@ def _disarmed() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def padded() -> Executable:
     """Two convolutions, each of which pads its image to a megabyte."""
-    weights = np.random.default_rng(1).standard_normal((16, 16, 5, 5)).astype("float32")
-    x = relax.Var("x", relax.TensorType(X.shape, "float32"))
+    return convolutions(X, window=5)
+
+
+@pytest.fixture(scope="module")
+def by_tiles() -> Executable:
+    """Two convolutions by tiles, which take workspaces inside of workspaces."""
+    built = convolutions(TILED, window=3)
+    assert {choice.rule for choice in built.choices} == {WINOGRAD}
+    return built
+
+
+def convolutions(image: np.ndarray, window: int) -> Executable:
+    """Two of them, one after the other, of images and windows of that size."""
+    channels, padding = image.shape[1], window // 2
+    weights = np.random.default_rng(1).standard_normal((channels, channels, window, window))
+    weight = relax.const(weights.astype("float32"))
+    x = relax.Var("x", relax.TensorType(image.shape, "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
         with builder.dataflow():
-            first = builder.emit(relax.op.nn.conv2d(x, relax.const(weights), padding=2))
-            second = builder.emit(relax.op.nn.conv2d(first, relax.const(weights), padding=2))
+            first = builder.emit(relax.op.nn.conv2d(x, weight, padding=padding))
+            second = builder.emit(relax.op.nn.conv2d(first, weight, padding=padding))
             out = builder.emit_output(second)
         builder.emit_func_output(out)
     module = lowered(builder.get(), two_cpus())
@@ -69,16 +86,17 @@ def test_in_the_steady_state_none_is_allocated(padded: Executable) -> None:
     assert eventually(lambda: workspaces.bytes_now() == held), "the workers' go with them"
 
 
+@pytest.mark.parametrize(("kernels", "image"), [("padded", X), ("by_tiles", TILED)])
 def test_the_nth_that_fails_ends_its_request_alone_and_is_told_with_the_task(
-    padded: Executable,
+    kernels: str, image: np.ndarray, request: pytest.FixtureRequest
 ) -> None:
-    with padded.executor() as executor:
-        [expected] = executor.run(input0=X)
-        executor.benchmark({"input0": X}, repeat=3)
+    with request.getfixturevalue(kernels).executor() as executor:
+        [expected] = executor.run(input0=image)
+        executor.benchmark({"input0": image}, repeat=3)
         settled = workspaces.allocations()
         for nth in range(1, MANY):
             inject(nth)
-            pending = [executor.submit(input0=X) for _ in range(3)]
+            pending = [executor.submit(input0=image) for _ in range(3)]
             errors = [each.exception(60) for each in pending]
             inject(0)
             failed = [error for error in errors if error is not None]
@@ -91,7 +109,7 @@ def test_the_nth_that_fails_ends_its_request_alone_and_is_told_with_the_task(
             for each, error in zip(pending, errors, strict=True):
                 if error is None:
                     assert each.result()[0].numpy().tobytes() == expected.numpy().tobytes()
-            assert executor.run(input0=X)[0].numpy().tobytes() == expected.numpy().tobytes()
+            assert executor.run(input0=image)[0].numpy().tobytes() == expected.numpy().tobytes()
         assert 3 < nth < MANY - 1
         assert workspaces.allocations() == settled, "what a kernel kept that failed is lost"
 
