@@ -42,6 +42,8 @@ class Flight {
       if (done) {
         ThrowFailure(**it);
         ends->push_back((*it)->end);
+        // Now, not with the request: the worker that finished it may hold it for a while yet.
+        (*it)->outputs = {};
       }
       it = done ? requests_.erase(it) : std::next(it);
     }
