@@ -5,9 +5,8 @@ changed scheduling rule changes the key), the target, and the versions of TVM an
 Neither weights nor a placement are part of it. So all kernels of a network that a device can run
 are compiled together, whichever of them a plan calls: devices of equal targets share a library, a
 network that is placed anew finds its own, and measuring a network in place compiles what is built
-afterwards. (With the best single device beside it, on two equal cores, seconds of one core and size
-of the libraries: ResNet-50 1.9 s and 0.4 MB, Inception v2 3.9 s and 0.8 MB; when each device's part
-of each plan was compiled by itself, 4.6 s and 1.0 MB, 10.3 s and 2.0 MB.)
+afterwards. (Where each device's part of each plan was compiled by itself, two equal cores took more
+than twice as long.) How long it takes: ``python -m benchmarks.building``.
 """
 
 from __future__ import annotations
