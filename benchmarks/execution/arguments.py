@@ -61,13 +61,14 @@ def chosen(
         parser.add_argument("--rounds", type=int, default=rounds, help="of turns")
     parser.set_defaults(batches=None, **({} if rounds else {"rounds": 1}))
     parser.add_argument("--time-limit", type=float, default=limit, help="seconds for each solve")
-    parser.add_argument("--output", type=Path, help=f"JSON file (everything: {result})")
+    parser.add_argument(
+        "--output", type=Path, help=f"JSON file (of all: results/{result}; of some: build/{result})"
+    )
     parser.add_argument("--show", action="store_true", help="write docs/performance.md")
     args = parser.parse_args(arguments)
     if args.show:
         write_page(RESULTS, ROOT / "docs")
         return None
-    everything = not (args.small or args.models or args.batches)
     names = args.models.split(",") if args.models else [TINY] if args.small else models
     numbers = map(int, args.batches.split(",")) if args.batches else [2] if args.small else batches
     return Chosen(
@@ -75,6 +76,19 @@ def chosen(
         tuple(numbers),
         1.0 if args.small else args.time_limit,
         args.small,
-        args.output or (RESULTS / result if everything else None),
+        _output(args, result),
         1 if args.small else args.rounds,
     )
+
+
+def _output(args: argparse.Namespace, result: str) -> Path | None:
+    """Where rows are written. What takes minutes is not lost: some rows, which are no result, go
+    where they overwrite none.
+    """
+    if args.small:
+        output: Path | None = args.output
+        return output
+    some = args.models or args.batches
+    output = args.output or (ROOT / "build" if some else RESULTS) / result
+    print(f"rows are written to {output}", flush=True)
+    return output
