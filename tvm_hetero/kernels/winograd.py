@@ -4,7 +4,7 @@ Problem
     A convolution of 3x3 windows that are one apart takes 9 products for each result and input
     channel. By tiles of 4x4 results (`winograd_tiles`) it takes 36 for 16 results, 2.25 each. The
     price: data, weights and results have to be transformed, and sums are rounded otherwise.
-    Errors are some ten times those of plain sums (`python -m benchmarks.tiles` prints both).
+    Errors are several times those of plain sums (`python -m benchmarks.tiles` prints both).
 
 Notation
     C, O input and output channels; T tiles of 4x4 results, of `images` images and `rows` rows of
