@@ -40,6 +40,7 @@ from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.targets import own_mcpu
 
 _SECONDS, _SMALL_SECONDS = 0.1, 0.002
+_SMALL = ("96x28x28 to 128 3x3", "64x13x13 to 256 3x3")
 _SIDES = ("plain", "tiles", "ort")
 
 
@@ -81,12 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 def measure(mcpu: str, small: bool) -> Iterator[Row]:
     """The rows, case by case."""
     target = tvm.target.Target({"kind": "llvm", "mcpu": mcpu, "num-cores": 1})
-    cases = FAMILIES["conv2d"].cases()
-    if small:
-        cases = [
-            case for case in cases if case.name in ("96x28x28 to 128 3x3", "64x13x13 to 256 3x3")
-        ]
-    for case in cases:
+    for case in FAMILIES["conv2d"].cases():
+        if small and case.name not in _SMALL:
+            continue
         mod = LowerToTasks([target])(from_onnx(case.model()))
         [(name, func)] = [(g, f) for g, f in mod.functions_items() if isinstance(f, tirx.PrimFunc)]
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tvm
@@ -10,9 +12,11 @@ from hypothesis import strategies as st
 
 from tests.cost_models.kernels import elementwise
 from tvm_hetero.errors import ArtifactError
+from tvm_hetero.kernels.compilation import build
 from tvm_hetero.platform import Device
-from tvm_hetero.runtime import parallel_compile
+from tvm_hetero.runtime import linking, parallel_compile
 from tvm_hetero.runtime.kernel_cache import kernel_library, load_library
+from tvm_hetero.runtime.linking import export_library
 from tvm_hetero.runtime.parallel_compile import deal
 
 DEVICE = Device("cpu", target={"kind": "llvm"})
@@ -114,3 +118,27 @@ def test_a_linker_that_fails_is_quoted(own_cache, monkeypatch, many):
     with pytest.raises(ArtifactError, match="cannot find -lm"):
         kernel_library(many, DEVICE)
     assert list((own_cache / "kernels").iterdir()) == []
+
+
+def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(own_cache, many, monkeypatch):
+    """LLVM by itself ends the process: it says "IO failure on output stream"."""
+    original = parallel_compile.write_object
+    monkeypatch.setattr(
+        parallel_compile, "write_object", lambda built, path: original(built, Path("/dev/full"))
+    )
+    with pytest.raises(ArtifactError, match=r"cannot be written to .*No space left.*make room"):
+        kernel_library(many, DEVICE)
+    assert list((own_cache / "kernels").iterdir()) == []
+
+
+def test_profilings_libraries_are_written_with_the_same_care(many, monkeypatch, tmp_path):
+    target = tvm.target.Target({"kind": "llvm"})
+    name, func = next(iter(many.items()))
+    built = build(tvm.IRModule({name: func.with_attr("global_symbol", name)}), target)
+    original = linking.write_object
+    monkeypatch.setattr(
+        linking, "write_object", lambda built, path: original(built, Path("/dev/full"))
+    )
+    with pytest.raises(OSError, match="No space left"):
+        export_library(built, tmp_path / "kernels.so", target)
+    assert list(tmp_path.iterdir()) == []

@@ -5,8 +5,7 @@ changed scheduling rule changes the key), the target, and the versions of TVM an
 Neither weights nor a placement are part of it. So all kernels of a network that a device can run
 are compiled together, whichever of them a plan calls: devices of equal targets share a library, a
 network that is placed anew finds its own, and measuring a network in place compiles what is built
-afterwards. (Where each device's part of each plan was compiled by itself, two equal cores took more
-than twice as long.) How long it takes: ``python -m benchmarks.building``.
+afterwards. How long it takes: ``python -m benchmarks.building``.
 """
 
 from __future__ import annotations

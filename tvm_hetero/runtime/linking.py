@@ -6,8 +6,10 @@ target's own triple can (``aarch64-linux-gnu-g++``, a package of most distributi
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +30,22 @@ def export_library(built: Any, path: Path, target: Target) -> None:
     ------
     PlatformError
         If no linker for it is here.
+    OSError
+        If there is no room for it.
+    RuntimeError
+        If the linker fails; what it said is quoted.
     """
+    if built.imports:
+        _export_with_device_code(built, path, target)
+        return
+    with tempfile.TemporaryDirectory(prefix="objects.", dir=path.parent) as folder:
+        file = Path(folder) / "kernels.o"
+        write_object(built, file)
+        link([file], path, target)
+
+
+def _export_with_device_code(built: Any, path: Path, target: Target) -> None:
+    """The same where other modules have to be packed into the library: TVM's own way."""
     import tvm
 
     executable = tvm.runtime.Executable(built)
@@ -39,6 +56,22 @@ def export_library(built: Any, path: Path, target: Target) -> None:
         from tvm.support import cc
 
         executable.export_library(str(path), fcompile=cc.cross_compiler(linker))
+
+
+def write_object(built: Any, path: Path) -> None:
+    """Write host code as an object file.
+
+    LLVM ends the process where it cannot write, as on a disk that is full; so it writes into
+    memory, and we into the file.
+
+    Raises
+    ------
+    OSError
+        If there is no room for it.
+    """
+    with open(os.memfd_create("tvm_hetero.object"), "rb") as memory, open(path, "wb") as file:
+        built.write_to_file(f"/proc/self/fd/{memory.fileno()}", "o")
+        shutil.copyfileobj(memory, file)
 
 
 def link(objects: Sequence[Path], path: Path, target: Target) -> None:

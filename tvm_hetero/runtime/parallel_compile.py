@@ -24,10 +24,11 @@ from types import TracebackType
 
 import tvm
 
+from tvm_hetero.cache import cache_dir
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels.compilation import build
 from tvm_hetero.machine import available_cores
-from tvm_hetero.runtime.linking import export_library, link
+from tvm_hetero.runtime.linking import export_library, link, write_object
 
 OPT_LEVEL = 3
 # What compiling takes grows with a kernel's text; a short one takes as long as so many letters.
@@ -103,11 +104,11 @@ class Compiler:
             folder = Path(tempfile.mkdtemp(prefix="compile.", dir=path.parent))
         objects: list[Future[Path]] = []
         self._begun[path] = _Begun(target, folder, objects)
-        # Device code is in modules of its own, which TVM packs into the host's.
-        groups = deal(texts) if target.kind.name == "llvm" else [sorted(texts)]
-        for number, group in enumerate(groups):
+        # What is not host code alone is one library from the start.
+        host = target.kind.name == "llvm"
+        for number, group in enumerate(deal(texts) if host else [sorted(texts)]):
             mod = tvm.IRModule({symbol: kernels[symbol] for symbol in group})
-            file = folder / (f"{number}.o" if len(groups) > 1 else path.name)
+            file = folder / (f"{number}.o" if host else path.name)
             objects.append(self._pool.submit(_compile, mod, target, file))
 
     def finish(self) -> None:
@@ -121,9 +122,10 @@ class Compiler:
         for path, begun in self._begun.items():
             with _failing(begun.target):
                 files = [future.result() for future in begun.objects]
-                if len(files) > 1:
-                    link(files, begun.folder / path.name, begun.target)
-                os.replace(begun.folder / path.name, path)
+                library = begun.folder / path.name
+                if files != [library]:
+                    link(files, library, begun.target)
+                os.replace(library, path)
 
 
 @contextmanager
@@ -131,7 +133,12 @@ def _failing(target: tvm.target.Target) -> Iterator[None]:
     """Errors of compilers, linkers and files as ours."""
     try:
         yield
-    except (RuntimeError, ValueError, TypeError, OSError) as error:
+    except OSError as error:
+        raise ArtifactError(
+            f"the kernels compiled for {target} cannot be written to {cache_dir()}: {error}; make "
+            "room there, or name another folder in TVM_HETERO_CACHE"
+        ) from error
+    except (RuntimeError, ValueError, TypeError) as error:
         raise ArtifactError(f"the kernels do not compile for {target}: {error}") from error
 
 
@@ -140,7 +147,7 @@ def _compile(mod: tvm.IRModule, target: tvm.target.Target, path: Path) -> Path:
     with tvm.transform.PassContext(opt_level=OPT_LEVEL):
         built = build(mod, target)
     if path.suffix == ".o":
-        built.write_to_file(str(path))
+        write_object(built, path)
     else:
         export_library(built, path, target)
     return path
