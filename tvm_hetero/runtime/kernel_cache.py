@@ -26,11 +26,10 @@ from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.platform import Device
-from tvm_hetero.runtime.parallel_compile import OPT_LEVEL, Compiler
+from tvm_hetero.runtime.parallel_compile import OPT_LEVEL, Compiler, Kernels
 from tvm_hetero.targets import device_target
 
-# By symbol: kernels; kernels as they came, and scheduled.
-Kernels = Mapping[str, "tvm.tirx.PrimFunc"]
+# By symbol: kernels as they came, and scheduled.
 Scheduled = dict[str, "tuple[tvm.tirx.PrimFunc, tvm.tirx.PrimFunc]"]
 
 

@@ -10,7 +10,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,27 +35,15 @@ def export_library(built: Any, path: Path, target: Target) -> None:
     RuntimeError
         If the linker fails; what it said is quoted.
     """
-    if built.imports:
-        _export_with_device_code(built, path, target)
+    if built.imports:  # device code, which TVM packs into the library
+        import tvm
+
+        tvm.runtime.Executable(built).export_library(str(path), fcompile=_linking(target))
         return
     with tempfile.TemporaryDirectory(prefix="objects.", dir=path.parent) as folder:
         file = Path(folder) / "kernels.o"
         write_object(built, file)
         link([file], path, target)
-
-
-def _export_with_device_code(built: Any, path: Path, target: Target) -> None:
-    """The same where other modules have to be packed into the library: TVM's own way."""
-    import tvm
-
-    executable = tvm.runtime.Executable(built)
-    linker = linker_of(target)
-    if linker is None:
-        executable.export_library(str(path))
-    else:
-        from tvm.support import cc
-
-        executable.export_library(str(path), fcompile=cc.cross_compiler(linker))
 
 
 def write_object(built: Any, path: Path) -> None:
@@ -84,11 +72,16 @@ def link(objects: Sequence[Path], path: Path, target: Target) -> None:
     RuntimeError
         If the linker fails; what it said is quoted.
     """
+    _linking(target)(str(path), [str(file) for file in objects])
+
+
+def _linking(target: Target) -> Callable[..., None]:
+    """What links files into a library, as TVM wants it."""
     from tvm.support import cc
 
     linker = linker_of(target)
-    create = cc.create_shared if linker is None else cc.cross_compiler(linker)
-    create(str(path), [str(file) for file in objects])
+    made: Callable[..., None] = cc.create_shared if linker is None else cc.cross_compiler(linker)
+    return made
 
 
 def linker_of(target: Target) -> str | None:

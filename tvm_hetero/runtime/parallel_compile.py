@@ -33,10 +33,11 @@ from tvm_hetero.runtime.linking import export_library, link, write_object
 OPT_LEVEL = 3
 # What compiling takes grows with a kernel's text; a short one takes as long as so many letters.
 _LEAST = 10_000
-# Letters that are worth an object of their own (half a second), and the most objects.
+# Letters that are worth an object of their own, and the most objects.
 _GROUP, _MOST_GROUPS = 60_000, 16
 
-Functions = Mapping[str, "tvm.tirx.PrimFunc"]
+# By symbol.
+Kernels = Mapping[str, "tvm.tirx.PrimFunc"]
 
 
 def deal(texts: Mapping[str, str]) -> list[list[str]]:
@@ -84,7 +85,7 @@ class Compiler:
             shutil.rmtree(begun.folder, ignore_errors=True)
 
     def begin(
-        self, path: Path, kernels: Functions, texts: Mapping[str, str], target: tvm.target.Target
+        self, path: Path, kernels: Kernels, texts: Mapping[str, str], target: tvm.target.Target
     ) -> None:
         """Begin the library that `finish` will put at `path`; one that is begun goes on.
 
