@@ -20,6 +20,7 @@ GOOD = {
     "address": "10.0.0.1:6379",
     "nodes": [{"name": "left", "cores": [0]}, {"name": "right", "cores": [0], "host": "10.0.0.2"}],
     "network": {"bandwidth": "1GB/s", "latency": 0.5},
+    "silence": "20s",
 }
 
 
@@ -30,7 +31,10 @@ def test_a_file_is_read(tmp_path: Path):
     )
     assert read_description(path) == Description("local", (NodeRow("a", (0,)), NodeRow("b", (1,))))
     assert description_from_dict(GOOD) == Description(
-        "10.0.0.1:6379", (NodeRow("left", (0,)), NodeRow("right", (0,), "10.0.0.2")), (1e9, 0.5)
+        "10.0.0.1:6379",
+        (NodeRow("left", (0,)), NodeRow("right", (0,), "10.0.0.2")),
+        (1e9, 0.5),
+        20.0,
     )
     assert read_description(AUTO) == Description("auto")
 
@@ -46,6 +50,7 @@ def test_a_file_is_read(tmp_path: Path):
         ({"nodes": [{"name": "a", "port": 1}]}, "port"),
         ({"address": "local"}, "has a host, but address: local"),
         ({"network": {"bandwidth": 0, "latency": 0}}, "more than 0"),
+        ({"silence": 0}, "silence: expected more than 0"),
         ({"colour": 1}, "colour"),
     ],
 )  # fmt: skip

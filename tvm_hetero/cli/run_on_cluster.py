@@ -44,7 +44,7 @@ def run_on_cluster(
         with steps.step("Measure") as step:
             step.note = f"{repeat} runs after {warmup}, alone and in a pipeline"
             latency, rate = _measured(executor, inputs, repeat, warmup)
-        nodes = list(executor.nodes)
+        nodes, lost = list(executor.nodes), dict(executor.cluster.lost)
     if output_file is not None:
         names = dict(zip(executor.outputs, outputs, strict=True))
         measure.write_outputs(output_file, names)
@@ -53,8 +53,9 @@ def run_on_cluster(
         for name, array in zip(executor.outputs, outputs, strict=True)
     ]
     if json_output:
-        facts = {"artifact": str(artifact), "nodes": nodes, "latency": latency.as_dict(),
-                 "requests_per_second": rate, "outputs": rows}  # fmt: skip
+        facts = {"artifact": str(artifact), "nodes": nodes, "lost": lost,
+                 "latency": latency.as_dict(), "requests_per_second": rate,
+                 "outputs": rows}  # fmt: skip
         typer.echo(json.dumps(facts))
         return
     _say(steps, rows, latency, rate, nodes)

@@ -7,6 +7,7 @@ nodes:
   - {name: left, cores: [0]}                 # cores: those that its process may use; all without
   - {name: right, cores: [1], host: 10.0.0.7}    # host: address or name of the machine in Ray
 network: {bandwidth: 1.2GB/s, latency: 200us}    # between nodes; measured where it is left out
+silence: 5s                 # after which a node that does not answer is lost
 ```
 Without a file, ``auto`` is every machine of the Ray that runs, each one a node.
 """
@@ -41,12 +42,14 @@ class NodeRow:
 class Description:
     """What a cluster file says. No `nodes`: every machine of the Ray at `address`.
 
-    `network` is bandwidth (bytes/s) and latency (s) between nodes, None where it is left open.
+    `network` is bandwidth (bytes/s) and latency (s) between nodes, `silence` the seconds after
+    which a node that does not answer is lost; None where they are left open.
     """
 
     address: str = AUTO
     nodes: tuple[NodeRow, ...] = ()
     network: tuple[float, float] | None = None
+    silence: float | None = None
 
 
 def read_description(where: str | os.PathLike[str]) -> Description:
@@ -65,7 +68,7 @@ def read_description(where: str | os.PathLike[str]) -> Description:
 def description_from_dict(data: object, where: str = "cluster") -> Description:
     """Make a description of a parsed document."""
     check_format(data, FORMAT, where)
-    mapping = check_keys(data, where, ["format", "nodes"], ["address", "network"])
+    mapping = check_keys(data, where, ["format", "nodes"], ["address", "network", "silence"])
     address = mapping.get("address", LOCAL)
     if not isinstance(address, str) or not address:
         raise FormatError(f"{where}: address: expected local, auto or HOST:PORT, got {address!r}")
@@ -74,7 +77,8 @@ def description_from_dict(data: object, where: str = "cluster") -> Description:
         raise FormatError(f"{where}: nodes: expected a list of at least one, got {rows!r:.80}")
     nodes = tuple(_node(row, f"{where}: node {i}") for i, row in enumerate(rows))
     _check_nodes(nodes, address, where)
-    return Description(address, nodes, _network(mapping.get("network"), f"{where}: network"))
+    network = _network(mapping.get("network"), f"{where}: network")
+    return Description(address, nodes, network, _silence(mapping.get("silence"), where))
 
 
 def _node(data: object, where: str) -> NodeRow:
@@ -119,3 +123,12 @@ def _network(data: object, where: str) -> tuple[float, float] | None:
     if bandwidth == 0:
         raise FormatError(f"{where}: bandwidth: expected more than 0")
     return bandwidth, parse_seconds(row["latency"], f"{where}: latency")
+
+
+def _silence(data: object, where: str) -> float | None:
+    if data is None:
+        return None
+    seconds = parse_seconds(data, f"{where}: silence")
+    if seconds == 0:
+        raise FormatError(f"{where}: silence: expected more than 0")
+    return seconds

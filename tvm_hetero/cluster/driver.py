@@ -15,19 +15,20 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from tvm_hetero.closes import Closes
 from tvm_hetero.cluster.description import LOCAL, Description, read_description
 from tvm_hetero.cluster.session import WATCH, Session
-from tvm_hetero.cluster.watch import Watch
+from tvm_hetero.cluster.watch import Watch, silence_of
 from tvm_hetero.cluster.wiring import Wiring
 from tvm_hetero.errors import HeteroError, NodeLost, UsageError
 from tvm_hetero.runtime.artifact import versions
 
 # Seconds in which a node must have started; it loads TVM first, on a machine that may be busy.
 STARTING = 120.0
+# Seconds after which a node that does not answer is lost, where nobody says otherwise.
+SILENCE = 5.0
 # What Ray says of an actor whose constructor raised, above the whole traceback.
 _NOT_MADE = "error raised in its creation task"
 
@@ -38,7 +39,8 @@ class Cluster(Closes):
     Parameters
     ----------
     where : ``auto``, a cluster file, or a `Description`.
-    silence : seconds after which a node that does not answer is lost.
+    silence : seconds after which a node that does not answer is lost; None: the cluster file's, or
+        5.
     beat : seconds between two questions.
 
     Attributes
@@ -56,13 +58,14 @@ class Cluster(Closes):
         self,
         where: str | os.PathLike[str] | Description = "auto",
         *,
-        silence: float = 5.0,
+        silence: float | None = None,
         beat: float = 0.25,
     ) -> None:
         given = where if isinstance(where, Description) else read_description(where)
         self.description = given
         self.lost: dict[str, str] = {}
-        self._silence = silence
+        self._silence = silence or given.silence or SILENCE
+        self._beat = beat
         self._listeners: list[Callable[[str, str], None]] = []
         self._beats: list[Callable[[], None]] = []
         self._lock = threading.Lock()
@@ -77,7 +80,9 @@ class Cluster(Closes):
             self._actors = {row.name: self._session.start(row) for row in self._session.rows}
             self._about = {name: self._described(name) for name in self._actors}
             _check_versions(self._about)
-            self._watch = Watch(self._actors, _ask, self._node_lost, self._each_beat, beat, silence)
+            self._watch = Watch(
+                self._actors, _ask, self._node_lost, self._each_beat, beat, self._silence
+            )
         except BaseException:
             self.close()
             raise
@@ -159,10 +164,11 @@ class Cluster(Closes):
 
     def look(self) -> None:
         """Ask every node whether it is there, so that all who are gone are known to be lost."""
-        asked = {name: (actor, _ask_ref(actor)) for name, actor in list(self._actors.items())}
-        for name, (_, ref) in asked.items():
-            with suppress(NodeLost):
-                self.get(ref, name, self._silence)
+        asked = {name: _ask(actor) for name, actor in list(self._actors.items())}
+        for name, answer in asked.items():
+            reason = silence_of(answer, self._beat, self._silence)
+            if reason is not None:
+                self._node_lost(name, reason)
 
     def revive(self, node: str) -> None:
         """Start a node again that was lost. Who runs a model takes it up with `recover(True)`.
@@ -254,12 +260,8 @@ def plain_error(error: Any) -> HeteroError:
     return RunError(f"a node failed: {type(cause).__name__}: {first_line(cause)}")
 
 
-def _ask_ref(actor: Any) -> Any:
-    return actor.ping.options(concurrency_group=WATCH).remote()
-
-
 def _ask(actor: Any) -> Any:
-    return _ask_ref(actor).future()
+    return actor.ping.options(concurrency_group=WATCH).remote().future()
 
 
 def _check_versions(about: Mapping[str, Mapping[str, Any]]) -> None:
