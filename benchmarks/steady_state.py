@@ -9,6 +9,8 @@ Each light model with random weights, in one process and in turns, in rounds:
 
 - ``single``: the better device alone, batches in a stream (what others are measured by);
 - ``plan``: two devices, a core each, partitioned for throughput with eight elements in a batch;
+- ``copies``: what runs as ``single``, on each core, unaware of one another: what the machine leaves
+  of twice one device (``benchmarks.execution.copies``); no rival, but a measure of the plan;
 - ``threads``: our build for one device that has both cores, so that each kernel is divided;
 - ``ort_threads``: ONNX Runtime with two threads, run after run; ``ort_batches``: the same with all
   elements of a batch at once;
@@ -18,7 +20,7 @@ Each light model with random weights, in one process and in turns, in rounds:
 
 A figure is the median of the rounds, of a stream's steady state (`tvm_hetero.runtime.stream`).
 The goal: the plan does 1.9 times what one device does. What two whole networks on two cores cannot
-reach since they share cache and memory, no plan can; ``ort_processes`` shows how much that is.
+reach since they share cache and memory, no plan can; ``copies`` shows how much that is.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from benchmarks.execution.contenders import (
     rates_in_turns,
     stream_rate,
 )
+from benchmarks.execution.copies import copies_rate, on_core
 from benchmarks.execution.mode import Mode, in_one_mode
 from benchmarks.execution.pinned import PinnedProcesses
 from benchmarks.scheduling.runner import geometric_mean
@@ -59,7 +62,7 @@ from tvm_hetero.runtime.executable import PARTITION, SINGLE
 
 BATCH, CORES = 8, (0, 1)
 _SMALL_BATCH = 4
-SIDES = ("single", "plan", *page.RIVALS)
+SIDES = ("single", "plan", page.COPIES, *page.RIVALS)
 _ROUNDS, _SECONDS = 7, 1.5
 
 
@@ -92,6 +95,11 @@ class Row:
     def over_rivals(self) -> float:
         """The plan's rate over the best of the rivals'."""
         return page.over_rivals(asdict(self))
+
+    @property
+    def over_copies(self) -> float:
+        """The plan's rate over that of one device's build on each core."""
+        return self.median["plan"] / self.median[page.COPIES]
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
@@ -172,12 +180,14 @@ def _contenders(
         "plan": ours[PARTITION],
         "threads": threads.executable.executor(PARTITION),
     }
-    for executor in executors.values():
+    copies = [on_core(plan.executable, core) for core in CORES]
+    for executor in (*executors.values(), *copies):
         stack.callback(executor.close)
     inputs = executors["plan"].random_inputs(0)
     peer = OnnxRuntime(model, len(CORES))
     error = max(difference(executor, inputs, batch, peer) for executor in executors.values())
     rates = {name: stream_rate(executor, inputs, batch) for name, executor in executors.items()}
+    rates[page.COPIES] = copies_rate(copies, inputs, batch)
     rates["ort_threads"] = peer_rate(peer, elements_of(inputs, batch)[0])
     whole = OnnxRuntime(with_batch(model, batch), len(CORES))
     rates["ort_batches"] = peer_rate(whole, inputs, batch)
@@ -190,7 +200,8 @@ def _contenders(
 
 
 _HEAD = (
-    f"images/s      {'single':>9}{'plan':>9}{'predict.':>9}{'threads':>9}{'ORT 2 th.':>10}"
+    f"images/s      {'single':>9}{'plan':>9}{'predict.':>9}{'copies':>9}{'threads':>9}"
+    f"{'ORT 2 th.':>10}"
     f"{'ORT b.':>10}{'ORT 2 pr.':>10}{'2 pr. b.':>10}{'/single':>9}{'goal':>6}{'/rivals':>9}"
     f"{'goal':>6}{'error':>8}{'others':>8}{'link us':>8}"
 )
@@ -200,7 +211,7 @@ def _line(row: Row) -> str:
     rates = row.median
     return (
         f"{row.model:<14}{rates['single']:>9.2f}{rates['plan']:>9.2f}{row.predicted:>9.2f}"
-        f"{rates['threads']:>9.2f}{rates['ort_threads']:>10.2f}{rates['ort_batches']:>10.2f}"
+        f"{rates['copies']:>9.2f}{rates['threads']:>9.2f}{rates['ort_threads']:>10.2f}{rates['ort_batches']:>10.2f}"
         f"{rates['ort_processes']:>10.2f}{rates['ort_process_batches']:>10.2f}"
         f"{row.over_single:>9.2f}{page.STEADY_GOAL:>6}{row.over_rivals:>9.2f}{1:>6}"
         f"{row.difference:>8.0e}{row.others:>8.1f}{row.mode.text:>8}"
@@ -213,6 +224,7 @@ def summary(rows: Sequence[Row]) -> str:
     for what, ratios, goal in (
         ("one device's", {row.model: row.over_single for row in rows}, page.STEADY_GOAL),
         ("the best rival's", {row.model: row.over_rivals for row in rows}, 1.0),
+        ("that of two copies", {row.model: row.over_copies for row in rows}, 1.0),
     ):
         mean, least = geometric_mean(list(ratios.values())), min(ratios.values())
         worst = next(model for model, ratio in ratios.items() if ratio == least)

@@ -24,6 +24,7 @@ def test_steady_state_small(capsys):
     assert set(row.median) == set(row.best) == set(steady_state.SIDES)
     assert all(0 < row.median[side] <= row.best[side] for side in steady_state.SIDES)
     assert row.over_single == row.median["plan"] / row.median["single"]
+    assert row.over_copies == row.median["plan"] / row.median["copies"]
     assert 0 < row.predicted <= row.bound * (1 + 1e-9)
     assert row.difference < 1e-3
     printed = capsys.readouterr().out
@@ -131,8 +132,8 @@ HEAD = {
 }  # fmt: skip
 MODE = {"handover_s": 2.5e-7, "crossing_bps": 1e10, "moved": False}
 RATES = {
-    "single": 10.0, "plan": 19.5, "threads": 15.0, "ort_threads": 18.0, "ort_batches": 20.0,
-    "ort_processes": 16.0, "ort_process_batches": 17.0,
+    "single": 10.0, "plan": 19.5, "copies": 19.75, "threads": 15.0, "ort_threads": 18.0,
+    "ort_batches": 20.0, "ort_processes": 16.0, "ort_process_batches": 17.0,
 }  # fmt: skip
 TIMES = {
     "bound_s": 1e-3, "predicted_s": 1.25e-3, "plan_median_s": 1.5e-3, "single_median_s": 2e-3,
@@ -187,7 +188,7 @@ def test_every_goal_is_printed_beside_what_was_reached():
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("steady_state", "| 20.0 | 15.0 | 18.0 | 20.0 | 16.0 | 17.0 | 1.95 | 0.97 |"),
+        ("steady_state", "| 19.8 | 15.0 | 18.0 | 20.0 | 16.0 | 17.0 | 1.95 | 0.99 | 0.97 |"),
         ("latency", "| 1.25 | 1.50 | +20.0 % | 1.50 | 2.00 | 1.33 | 3.00 | 0.0 | 0.25 (changed) |"),
         ("big_little", "| net | latency | 8 | 2.00 | 1.00 | 1.25 | 1.50 | 1.33 | 2.00 | 3.00 |"),
         ("dispatch", "| kernel call | executor | 1 | 0.10 | 3.00 | 4.00 |"),
@@ -198,4 +199,12 @@ def test_the_page_tells_what_was_measured(name, line):
     text = page.SECTIONS[name](FOUND[name])
     assert line in text
     assert text.startswith("## ")
+
+
+def test_a_row_without_copies_is_shown_without():
+    rates = {side: rate for side, rate in RATES.items() if side != "copies"}
+    document = FOUND["steady_state"]
+    (row,) = document["rows"]
+    text = page.SECTIONS["steady_state"]({**document, "rows": [{**row, "median": rates}]})
+    assert "| 20.0 | – | 15.0 | 18.0 | 20.0 | 16.0 | 17.0 | 1.95 | – | 0.97 |" in text
     assert "M, 2 cores, load 0.0, target `znver5`; tvm 1." in text

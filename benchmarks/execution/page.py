@@ -17,6 +17,7 @@ STEADY_GOAL = 1.9
 ERROR_MEDIAN, ERROR_WORST = 0.05, 0.10
 SEGMENT_GOALS = {1: 2.0, 2: 5.0}
 GROWTH, LEFT_BYTES, LEFT_BLOCKS = 0.01, 1.0, 0.01
+COPIES = "copies"
 RIVALS = ("threads", "ort_threads", "ort_batches", "ort_processes", "ort_process_batches")
 
 
@@ -28,6 +29,15 @@ def over_single(row: Row) -> float:
 def over_rivals(row: Row) -> float:
     """The plan's images per second over the best rival's."""
     return float(row["median"]["plan"] / max(row["median"][rival] for rival in RIVALS))
+
+
+def over_copies(row: Row) -> float | None:
+    """The plan's images per second over those of one device's build on each core.
+
+    None of a row that is older than this side.
+    """
+    copies = row["median"].get(COPIES)
+    return None if copies is None else float(row["median"]["plan"] / copies)
 
 
 def error(row: Row) -> float:
@@ -107,24 +117,28 @@ def _leak_goals(document: Document) -> list[list[str]]:
 
 
 def _steady(document: Document) -> str:
-    heads = ["model", "one device", "**plan**", "predicted", "two threads", "ORT, 2 threads",
-             "ORT, batches", "ORT, 2 processes", "ORT, 2 pr., batches", "plan / one device",
-             "plan / best rival", "others", "link, µs"]  # fmt: skip
+    heads = ["model", "one device", "**plan**", "predicted", "two copies", "two threads",
+             "ORT, 2 threads", "ORT, batches", "ORT, 2 processes", "ORT, 2 pr., batches",
+             "plan / one device", "plan / two copies", "plan / best rival", "others",
+             "link, µs"]  # fmt: skip
     lines = []
     for row in document["rows"]:
         rates = row["median"]
-        figures = [rates["single"], rates["plan"], row["predicted"], rates["threads"]]
-        figures += [rates[side] for side in RIVALS[1:]]
+        sides = ("single", "plan", None, COPIES, *RIVALS)
+        figures = [rates.get(side) if side else row["predicted"] for side in sides]
         lines.append([
-            row["model"], *(f"{figure:.1f}" for figure in figures),
-            f"{over_single(row):.2f}", f"{over_rivals(row):.2f}", *_circumstances(row),
+            row["model"], *(_or_none(figure, 1) for figure in figures),
+            f"{over_single(row):.2f}", _or_none(over_copies(row), 2), f"{over_rivals(row):.2f}",
+            *_circumstances(row),
         ])  # fmt: skip
     return "\n".join([
         "## Two cores in the steady state", "",
         "Images per second, the median of "
         f"{document['rounds']} rounds of {document['seconds']:g} s in which all sides took turns. "
         "*One device* is one core alone, batches in a stream; the *plan* has two devices of a core "
-        f"each, {document['batch']} images in a batch; *two threads* is our build for one device "
+        f"each, {document['batch']} images in a batch; *two copies* is what one device runs, on "
+        "each core, with streams of their own: what the cores leave of twice one device; "
+        "*two threads* is our build for one device "
         "of both cores; *ORT, batches* is ONNX Runtime with two threads that takes a whole batch "
         "at once, *ORT, 2 processes* in two processes of one thread, each pinned to a core, image "
         "by image or with half a batch at once. *Others* "
@@ -192,6 +206,10 @@ def _big_little(document: Document) -> str:
                 _over(row, "single_median_s", "bound_s"), _ms(row["ort_median_s"]),
                 *_circumstances(row)] for row in document["rows"]]), "",
     ])  # fmt: skip
+
+
+def _or_none(figure: float | None, digits: int) -> str:
+    return "–" if figure is None else f"{figure:.{digits}f}"
 
 
 def _circumstances(row: Row) -> list[str]:
