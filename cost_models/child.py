@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tvm_hetero.without_torch import hide_torch
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -19,9 +21,7 @@ def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     `answer` gets each question; an exception that it raises is answered as ``{"error": text}``.
     """
     _die_with_parent()
-    # tvm_ffi imports PyTorch, where there is one: that takes longer than all the rest of TVM, and
-    # a child of ours knows no tensor but TVM's. None in this place stands for a missing module.
-    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+    hide_torch()
     # What native code prints must not be taken for an answer: keep the pipe for ourselves.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
         os.dup2(2, 1)

@@ -39,6 +39,7 @@ from tvm_hetero.cli import (
 from tvm_hetero.cli.console import complain
 from tvm_hetero.cli.interrupt import INTERRUPTED
 from tvm_hetero.errors import HeteroError
+from tvm_hetero.without_torch import hide_torch
 
 _DEBUG = "--debug"
 # Verbs that measure, and keep it.
@@ -139,7 +140,12 @@ app.command("demo")(demo.demo)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line and return its exit status."""
+    """Run the command line and return its exit status.
+
+    Without `argv` it is that of this process, which is the command's alone.
+    """
+    if argv is None:
+        hide_torch()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shall not turn a report into a traceback.
         if hasattr(stream, "reconfigure"):

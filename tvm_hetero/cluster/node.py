@@ -28,17 +28,20 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tvm_hetero.cluster.inbox import Inbox, Work
-from tvm_hetero.cluster.message import DRIVER, ECHO, GIVEN, Array, Message, Place
-from tvm_hetero.cluster.routes import by_reader
-from tvm_hetero.discovery import detect_platform
-from tvm_hetero.errors import ArtifactError, HeteroError, ProfileError, RunError, UsageError
-from tvm_hetero.machine import available_cores
-from tvm_hetero.platform_format import platform_from_dict, platform_to_dict
-from tvm_hetero.runtime.artifact import versions
-from tvm_hetero.runtime.executor import Executor, load
-from tvm_hetero.runtime.state import Element, State
-from tvm_hetero.runtime.tensors import as_array
+from tvm_hetero.without_torch import without_torch
+
+with without_torch():  # a node's process begins with this module
+    from tvm_hetero.cluster.inbox import Inbox, Work
+    from tvm_hetero.cluster.message import DRIVER, ECHO, GIVEN, Array, Message, Place
+    from tvm_hetero.cluster.routes import by_reader
+    from tvm_hetero.discovery import detect_platform
+    from tvm_hetero.errors import ArtifactError, HeteroError, ProfileError, RunError, UsageError
+    from tvm_hetero.machine import available_cores
+    from tvm_hetero.platform_format import platform_from_dict, platform_to_dict
+    from tvm_hetero.runtime.artifact import versions
+    from tvm_hetero.runtime.executor import Executor, load
+    from tvm_hetero.runtime.state import Element, State
+    from tvm_hetero.runtime.tensors import as_array
 
 # Sends a message to a process: a node by its name, or the driver.
 Send = Callable[[str, Message], None]

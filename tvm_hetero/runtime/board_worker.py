@@ -8,8 +8,9 @@ On the board everything is there before the first run: the library, the weights,
 each in-slot, out-slot and place of scratch memory, which steps share, since a board does one at a
 time. So a run is one copy for each tensor that goes there, one call for each kernel, and one copy
 for each tensor that comes back. Buffers are bytes; what kernels see are views of them. (A view that
-does not begin where its buffer does is refused by kernels, so scratch memory is a buffer for each
-offset, not one for all.) What a later step reads too may be *kept*, in a buffer of its own.
+does not begin where its buffer does is nothing for kernels, which read where the buffer begins; so
+scratch memory is a buffer for each offset, not one for all.) What a later step reads too may be
+*kept*, in a buffer of its own.
 """
 
 from __future__ import annotations
