@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.invoke import tvm_hetero
 from tests.cli.test_partition import workplace
 from tvm_hetero.platform import Platform
@@ -10,6 +12,7 @@ from tvm_hetero.platform import Platform
 __all__ = ["workplace"]  # the fixture
 
 
+@pytest.mark.alone  # it measures until that settles, which takes long beside others
 def test_demo_writes_its_four_results_and_says_who_won(workplace: Path, tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     model = workplace / "small.onnx"

@@ -44,6 +44,7 @@ def test_mcpu_without_split() -> None:
     assert "--split" in result.err
 
 
+@pytest.mark.alone  # it measures until that settles, which takes long beside others
 @several_cores
 def test_measures_links_and_interference(tmp_path: Path) -> None:
     path = tmp_path / "p.json"

@@ -31,6 +31,7 @@ def cpu(name: str, core: int, node: str = "node0") -> Device:
     return Device(name, node=node, target=LLVM, cores=(core,), overlap=True)
 
 
+@pytest.mark.alone  # it measures until that settles, which takes long beside others
 def test_both_directions_are_measured_once(tmp_path: Path) -> None:
     platform = Platform((cpu("a", CORES[0]), cpu("b", CORES[-1])))
     linked = measure_links(platform, CostStore(tmp_path / "c.sqlite"))
@@ -52,6 +53,7 @@ def test_both_directions_are_measured_once(tmp_path: Path) -> None:
     assert measure_links(linked) is linked
 
 
+@pytest.mark.alone  # it measures until that settles, which takes long beside others
 def test_copies_to_a_private_memory_are_measured(tmp_path: Path) -> None:
     private = replace(cpu("own", CORES[-1]), private=True)
     platform = Platform((cpu("a", CORES[0]), private), shared_cores=len(CORES) < 2)
