@@ -364,6 +364,8 @@ void Worker::Leave() {
   }
   held_.reset();
   ProgressOf(job).Put(job.batch, instructions.size());
+  // Its owner sleeps while others have its steps; where nothing more comes, nothing else wakes it.
+  if (job.part != 0) board_->parkers[parts_[job.part].worker].Unpark();
   if (job.frame->parts_left.fetch_sub(1) == 1) desk_->Finish(job.frame);
 }
 

@@ -133,6 +133,35 @@ def test_cancelled_while_others_help_and_closed() -> None:
         submit(executor, 7)
 
 
+def test_closed_while_the_last_step_of_a_part_is_in_other_hands() -> None:
+    """Its owner sleeps until that step is done, and has to be told, or nobody ever ends it."""
+    steps, later = Steps(), Steps()
+
+    def first(x: Any) -> Any:
+        return (later if x.numpy()[0] == 2 else steps).first(x)
+
+    later.stopped = 2.0
+    builder = PlanBuilder(workers=2)
+    x = builder.input()
+    [double] = builder.call([x], worker=0, function=first, name="first")
+    [triple] = builder.call([x], worker=1, function=steps.second, name="second")
+    executor = builder.output(double, "double").output(triple, "triple").alike(0, 1).create()
+    own = submit(executor, 1)
+    assert steps.inside.acquire(timeout=WAIT)
+    submit(executor, 2)
+    assert later.inside.acquire(timeout=WAIT)  # the other one has it
+    steps.slow.set()
+    assert taken(executor, own) == [2, 3]
+    closing = threading.Thread(target=executor.join, daemon=True)
+    closing.start()
+    # Time for the owner to see that it is closing, and to sleep again.
+    assert not later.slow.wait(0.3)
+    assert closing.is_alive()
+    later.slow.set()
+    closing.join(WAIT / 3)
+    assert not closing.is_alive()
+
+
 def test_the_next_step_of_a_part_is_its_owners_again() -> None:
     """A part of two steps: whoever is there takes the next one, in order, once."""
     gate, entered = threading.Event(), threading.Semaphore(0)
