@@ -315,6 +315,24 @@ def test_channels_are_used_again(cluster: Cluster):
             executor.run(inputs)
 
 
+def test_who_waits_computes_nothing(cluster: Cluster):
+    """Ray's own waiting keeps a core busy for each channel that a process reads."""
+    module, problem, schedule = planned(branchy(), PLATFORM, 5)
+    named = dict(zip(("in/x", "y"), branchy_inputs(0), strict=True))
+    with ClusterExecutor(cluster, Placed(module, problem, schedule)) as executor:
+        executor.run(named)
+        processes = [psutil.Process(), *(psutil.Process(cluster.pid(n)) for n in executor.nodes)]
+
+        def busy() -> list[float]:
+            return [sum(process.cpu_times()[:2]) for process in processes]
+
+        before = busy()
+        time.sleep(1.0)
+        spent = [after - start for after, start in zip(busy(), before, strict=True)]
+        executor.run(named)
+    assert len(spent) > 2 and max(spent) < 0.5
+
+
 def test_a_larger_channel_takes_the_place_of_a_small_one(cluster: Cluster):
     came: queue.SimpleQueue[Message] = queue.SimpleQueue()
     first, second, *_ = cluster.nodes

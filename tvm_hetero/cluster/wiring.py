@@ -13,7 +13,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tvm_hetero.cluster.channels import End, Post, Take, drop_end, listen_to, open_ends, ray_node
+from tvm_hetero.cluster.channels import (
+    End,
+    Laid,
+    Post,
+    Take,
+    drop_end,
+    listen_to,
+    open_ends,
+    ray_node,
+)  # fmt: skip
 from tvm_hetero.cluster.message import DRIVER, Message
 from tvm_hetero.errors import NodeLost
 
@@ -112,7 +121,7 @@ class Wiring:
             ways.setdefault(sender, {})[reader] = (*ends[reader], nbytes)
         opened = {DRIVER: self._post.open(ways.pop(DRIVER, {}))}
         opened |= self._on_each(open_ends, {node: (rows,) for node, rows in ways.items()})
-        heard: dict[str, dict[str, Any]] = {}
+        heard: dict[str, dict[str, Laid]] = {}
         for sender, rows in opened.items():
             for reader, channel in rows.items():
                 heard.setdefault(reader, {})[sender] = channel
