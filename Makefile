@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(wildcard src/*.cc src/*.h src/search/*.cc src/search/*.h include/tvm_hetero/*.h) CMakeLists.txt setup.py
 
+# Tests start many processes, each of which would compile all of our Python anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test setup peers lint types tests fuzz bench clean
 
 demo: setup

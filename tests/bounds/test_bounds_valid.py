@@ -40,7 +40,7 @@ def test_spending_of_one_element(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=3, max_devices=2, kinds=KINDS, batch=2, memory=True))
 def test_divided_batches(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))

@@ -13,6 +13,7 @@ from tvm import relax
 
 from tests.kernels.helpers import scheduled
 from tvm_hetero.frontends.huggingface import from_huggingface
+from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 TARGET = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1})
@@ -25,7 +26,7 @@ class Runner:
         module = from_huggingface(folder, **options)
         main = LowerToTasks([TARGET])(module)
         self.tokens = int(main["main"].params[0].ty.shape[0])
-        executable = tvm.compile(scheduled(main, TARGET), TARGET)
+        executable = tvm.compile(scheduled(main, TARGET), TARGET, tir_pipeline=PIPELINE)
         self._main = relax.VirtualMachine(executable, tvm.cpu())["main"]
         states = len(main["main"].attrs["hetero_states"])
         shapes = [[int(e) for e in p.ty.shape] for p in main["main"].params[-states:]]

@@ -16,7 +16,9 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tests.kernels.helpers import REFERENCE
 from tvm_hetero.frontends.relay import from_text
+from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 _NAMES = "xyzuvw"
@@ -90,7 +92,8 @@ def program(cases: Sequence[Case]) -> tuple[str, dict[str, np.ndarray], dict[str
 def run(module: tvm.IRModule, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """Lower a module to kernels, and run it on TVM's VM."""
     lower: tvm.transform.Pass = LowerToTasks()
-    machine = relax.VirtualMachine(tvm.compile(lower(module), target="llvm"), tvm.cpu())
+    executable = tvm.compile(lower(module), REFERENCE, tir_pipeline=PIPELINE)
+    machine = relax.VirtualMachine(executable, tvm.cpu())
     names = [str(name) for name in module["main"].attrs["hetero_input_names"]]
     found = machine["main"](*[tvm.runtime.tensor(inputs[name]) for name in names])
     outputs = [found] if isinstance(found, tvm.runtime.Tensor) else list(found)

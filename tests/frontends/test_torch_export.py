@@ -16,6 +16,7 @@ from tests.frontends.decoder_runs import TARGET
 from tests.kernels.helpers import scheduled
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.torch_export import from_exported
+from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.passes.dataflow import read_main
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.states import state_readers
@@ -77,7 +78,8 @@ def test_a_program_gives_what_torch_gives_and_updates_in_place(how, tokens):
     ranges = json.loads(attributes["hetero_input_ranges"])
     assert ranges["token"] == [0, VOCABULARY - 1] and ranges["position"] == [0, LENGTH - 1]
     assert len(set(state_readers(read_main(lowered)).values())) == 2
-    run = relax.VirtualMachine(tvm.compile(scheduled(lowered, TARGET), TARGET), tvm.cpu())["main"]
+    executable = tvm.compile(scheduled(lowered, TARGET), TARGET, tir_pipeline=PIPELINE)
+    run = relax.VirtualMachine(executable, tvm.cpu())["main"]
     ours = [tvm.runtime.tensor(np.zeros((HEADS, LENGTH, SIZE), np.float32)) for _ in range(2)]
     theirs = [torch.zeros(HEADS, LENGTH, SIZE) for _ in range(2)]
     text = [3, 10, 0, 7, 7, 2]

@@ -19,6 +19,7 @@ from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.torch_attention import attend
 from tvm_hetero.frontends.torch_export import from_exported
 from tvm_hetero.frontends.torch_transformers import export_transformers
+from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.passes.dataflow import read_main
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.states import state_readers
@@ -52,7 +53,8 @@ def test_an_exported_decoder_gives_what_it_gave():
     main = LowerToTasks([TARGET])(from_exported(program, states=states, length=LENGTH))
     readers = state_readers(read_main(main))
     assert len(readers) == 2 and len(set(readers.values())) == 1  # attention itself, no copies
-    run = relax.VirtualMachine(tvm.compile(scheduled(main, TARGET), TARGET), tvm.cpu())["main"]
+    executable = tvm.compile(scheduled(main, TARGET), TARGET, tir_pipeline=PIPELINE)
+    run = relax.VirtualMachine(executable, tvm.cpu())["main"]
     shapes = [[int(e) for e in p.ty.shape] for p in main["main"].params[-2:]]
     caches = [tvm.runtime.tensor(np.full(shape, np.nan, np.float32)) for shape in shapes]
     for row in range(0, len(TOKENS), tokens):

@@ -12,7 +12,7 @@ import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.helpers import AVX2, AVX512, CUDA, SSE, TWO_CORES, random, runs_here
+from tests.kernels.helpers import AVX2, AVX512, CUDA, REFERENCE, SSE, TWO_CORES, random, runs_here
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.attention import attend, attention_of
@@ -21,8 +21,6 @@ from tvm_hetero.kernels.batched import batched
 from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.statements import loop
-
-PLAIN = tvm.target.Target("llvm")
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def called(function, arguments):
 
 
 def check(s, positions, targets=(AVX512,), tolerance=2e-5):
-    functions = [built(s.kernel(), PLAIN)]
+    functions = [built(s.kernel(), REFERENCE)]
     for target in filter(runs_here, targets):
         kernel = schedule_kernel(s.kernel(), target)
         assert rule_of(kernel) == "attention"
@@ -239,7 +237,7 @@ class Plain(Threads):
     [Sizes(4, 2, 16, 150, rows=3, rotary=8), Sizes(2, 2, 130, 20, dtype="bfloat16")],
 )
 def test_on_a_gpu(sizes):
-    function = built(attention_on_gpu(attention_of(sizes.kernel()), Plain()), PLAIN)
+    function = built(attention_on_gpu(attention_of(sizes.kernel()), Plain()), REFERENCE)
     for position in (0, 127, 128, 149):
         arguments = sizes.inputs(position)
         *_, out = expected(sizes, arguments)

@@ -19,6 +19,7 @@ from tests.kernels.helpers import (
     AVX2,
     AVX512,
     CUDA,
+    REFERENCE,
     SSE,
     TWO_CORES,
     model,
@@ -39,7 +40,6 @@ from tvm_hetero.kernels.winograd_convolution import is_convolution_3x3
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.targets import own_mcpu
 
-PLAIN = tvm.target.Target("llvm")
 HERE = tvm.target.Target({"kind": "llvm", "mcpu": own_mcpu(), "num-cores": 1})
 
 # A kernel and the positions of its weights.
@@ -140,7 +140,7 @@ def test_it_computes_what_as_many_calls_do(name: str, count: int, images: int) -
     kernels = _kernels(name, images)
     ones = {f"one{i}": f for i, (f, _) in enumerate(kernels)}
     both = {f"all{i}": batched(f, count, shared) for i, (f, shared) in enumerate(kernels)}
-    compiled = _compiled(ones | both, PLAIN)
+    compiled = _compiled(ones | both, REFERENCE)
     for i in range(len(kernels)):
         func = both[f"all{i}"]
         expected, actual = _results(compiled(f"one{i}"), compiled(f"all{i}"), func)

@@ -16,6 +16,7 @@ from tvm.ir.instrument import PassTimingInstrument
 from tests.kernels.helpers import (
     AVX2,
     AVX512,
+    REFERENCE,
     SSE,
     TWO_CORES,
     kernels,
@@ -40,7 +41,6 @@ from tvm_hetero.kernels.winograd_convolution import convolution_of, is_convoluti
 from tvm_hetero.passes.hetero_partition import HeteroPartition
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
-PLAIN = tvm.target.Target("llvm")
 # Of the largest result: several times what is measured (1e-5).
 TOLERANCE = 5e-5
 
@@ -78,7 +78,7 @@ def assert_right(shapes, body, target, rule=WINOGRAD, packed_for=None) -> None:
     assert rules(mod, target) == {rule}
     if runs_here(target):
         inputs = [random(i, *shape) for i, shape in enumerate(shapes)]
-        expected = run(model(shapes, body), PLAIN, *inputs)
+        expected = run(model(shapes, body), REFERENCE, *inputs)
         actual = run(scheduled(mod, target), target, *inputs)
         assert np.abs(actual - expected).max() <= TOLERANCE * np.abs(expected).max()
 
@@ -151,7 +151,7 @@ def test_any_size(images, channels, out_channels, size, padding, residual):
     body = conv(channels, out_channels, (3, 3), padding=padding)
     mod = by_tiles(lowered(shapes, body, [AVX2]), AVX2)
     inputs = [random(i, *shape) for i, shape in enumerate(shapes)]
-    expected = run(model(shapes, body), PLAIN, *inputs)
+    expected = run(model(shapes, body), REFERENCE, *inputs)
     actual = run(scheduled(mod, AVX2), AVX2, *inputs)
     assert np.abs(actual - expected).max() <= TOLERANCE * np.abs(expected).max()
 

@@ -17,6 +17,7 @@ from tvm import relax
 
 import tvm_hetero as th
 from tests.frontends.onnx_models import two_branches
+from tests.kernels.helpers import REFERENCE
 from tests.models import lowered, random_schedule, two_cpus, unit_problem, with_sizes
 from tests.random_models import Program, make_module, programs, random_inputs
 from tvm_hetero.errors import ModelError
@@ -44,11 +45,11 @@ def place(module: tvm.IRModule, seed: int, batch: int = 1) -> tvm.IRModule:
     return annotate_devices(module, problem, random_schedule(problem, seed))
 
 
-def stock(module: tvm.IRModule, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """What the model gives as TVM compiles it by itself."""
-    vm = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
-    result = vm["main"](*[tvm.runtime.tensor(value) for value in inputs])
-    return [out.numpy() for out in ([result] if hasattr(result, "numpy") else result)]
+def stock(module: tvm.IRModule, *elements: list[np.ndarray]) -> list[list[np.ndarray]]:
+    """What the model gives for each element as TVM compiles it by itself."""
+    main = relax.VirtualMachine(tvm.compile(module, REFERENCE), tvm.cpu())["main"]
+    results = [main(*[tvm.runtime.tensor(value) for value in inputs]) for inputs in elements]
+    return [[out.numpy() for out in ([r] if hasattr(r, "numpy") else r)] for r in results]
 
 
 def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
@@ -108,7 +109,7 @@ def test_cut_placed_and_run_it_is_the_model(program, seed):
     for outputs in twice[1:]:
         for out, first in zip(outputs, twice[0], strict=True):
             assert out.numpy().tobytes() == first.numpy().tobytes()
-    for out, expected in zip(twice[0], stock(module, inputs), strict=True):
+    for out, expected in zip(twice[0], *stock(module, inputs), strict=True):
         assert (out.numpy().shape, out.numpy().dtype) == (expected.shape, expected.dtype)
         assert_close(out.numpy(), expected)
     reference = ReferenceVM(placed).run(*inputs)
@@ -129,9 +130,9 @@ def test_a_batch_divided_at_random_is_the_model_for_each_element(program, seed):
         named = {info.name: value for info, value in zip(executor.inputs, stacked, strict=True)}
         outputs = [out.numpy() for out in executor.run(named)]
     reference = ReferenceVM(placed).run(*[value for inputs in elements for value in inputs])
-    for element, inputs in enumerate(elements):
+    for element, alone in enumerate(stock(module, *elements)):
         own = reference[element * len(outputs) : (element + 1) * len(outputs)]
-        for out, of_vm, expected in zip(outputs, own, stock(module, inputs), strict=True):
+        for out, of_vm, expected in zip(outputs, own, alone, strict=True):
             assert out[element].tobytes() == of_vm.tobytes()
             assert (out.shape, out.dtype) == ((batch, *expected.shape), expected.dtype)
             assert_close(out[element], expected)
