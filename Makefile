@@ -44,7 +44,7 @@ lint: peers
 	$(BIN)/ruff check .
 
 types: peers
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 # Two at a time, a file after the other; then those that measure, or have a deadline, by themselves.
 tests: peers
