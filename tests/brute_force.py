@@ -329,10 +329,11 @@ class _Search:
 
     def run(self) -> list[float] | None:
         """The starts of a schedule that ends before the cutoff, as early as can be; or None."""
-        self.visit(0.0, {})
+        self.visit(0.0, -1, {})
         return self.best_starts
 
-    def visit(self, now: float, free: dict[object, float]) -> None:
+    def visit(self, now: float, last: int, free: dict[object, float]) -> None:
+        """Go on behind activity `last`, which starts `now`."""
         left = [i for i in range(len(self.plan.activities)) if i not in self.starts]
         if not left:
             end = max(self.ends.values())
@@ -351,13 +352,17 @@ class _Search:
                 + [self.ends[j] for j in activity.after]
                 + [free.get(resource, 0.0) for resource in activity.occupies]
             )
+            # Those that start at once come in one order, behind those that take no time.
+            ordered = i > last or self.ends[last] == now
             for start in self.candidates(earliest, now):
+                if start == now and not ordered:
+                    continue
                 # All that starts by `now` is placed, so the memory of [now, start) is known.
                 if start > now and not self.fits(now, math.inf):
                     break
                 self.starts[i], self.ends[i] = start, start + activity.seconds
                 later = free | dict.fromkeys(activity.occupies, self.ends[i])
-                self.visit(start, later)
+                self.visit(start, i, later)
                 del self.starts[i], self.ends[i]
 
     def candidates(self, earliest: float, now: float) -> list[float]:
