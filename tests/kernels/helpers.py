@@ -16,6 +16,10 @@ from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.targets import own_mcpu
 
 AVX512 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v4", "num-cores": 1})
+ZEN4 = tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "num-cores": 1})
+PAIRS = tvm.target.Target(
+    {"kind": "llvm", "mcpu": "x86-64-v4", "mattr": ["+avx512bf16"], "num-cores": 1}
+)
 AVX2 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1})
 SSE = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v2", "num-cores": 1})
 TWO_CORES = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2})
@@ -26,8 +30,11 @@ REFERENCE = tvm.target.Target({"kind": "llvm", "opt-level": 0})
 
 def runs_here(target: tvm.target.Target) -> bool:
     """True where this machine's CPU has the vectors that the target's kernels use."""
-    here = tvm.target.Target({"kind": "llvm", "mcpu": own_mcpu()})
-    return vector_unit(here).bits >= vector_unit(target).bits
+    if str(target.attrs.get("mcpu")).startswith("znver") and not own_mcpu().startswith("znver"):
+        return False  # AMD's cores have instructions that others have not
+    here = vector_unit(tvm.target.Target({"kind": "llvm", "mcpu": own_mcpu()}))
+    unit = vector_unit(target)
+    return here.bits >= unit.bits and (bool(here.dots) or not unit.dots)
 
 
 def model(shapes: Sequence[Sequence[int]], body: Callable[..., relax.Expr]) -> tvm.IRModule:

@@ -12,7 +12,18 @@ import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.helpers import AVX2, AVX512, CUDA, REFERENCE, SSE, TWO_CORES, random, runs_here
+from tests.kernels.helpers import (
+    AVX2,
+    AVX512,
+    CUDA,
+    PAIRS,
+    REFERENCE,
+    SSE,
+    TWO_CORES,
+    ZEN4,
+    random,
+    runs_here,
+)
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.attention import attend, attention_of
@@ -149,25 +160,69 @@ def test_long_rows_of_several_queries(dtype):
     check(Sizes(8, 1, 128, 50, dtype=dtype), [49], targets, tolerance)
 
 
-def assembly(dtype):
-    """Of eight queries a key, in AVX-512."""
-    kernel = schedule_kernel(Sizes(8, 1, 128, 50, dtype=dtype).kernel(), AVX512)
+@pytest.mark.parametrize("sizes", [
+    Sizes(4, 1, 32, 33, dtype="bfloat16", rotary=32),
+    Sizes(8, 1, 128, 50, dtype="bfloat16"),
+    Sizes(12, 2, 64, 31, dtype="bfloat16", rotary=16),
+])  # fmt: skip
+def test_pairs_of_bfloat16(sizes):
+    """An even and an odd number of rows, up to the end; what is behind them is no number."""
+    check(sizes, [0, 1, 15, 16, 17, 30, sizes.length - 1], [PAIRS, ZEN4], 0.03)
+
+
+@pytest.mark.parametrize("sizes", [
+    Sizes(2, 2, 64, 40), Sizes(8, 2, 64, 40), Sizes(2, 2, 64, 40, dtype="bfloat16"),
+    Sizes(3, 1, 64, 40, dtype="bfloat16"), Sizes(3, 3, 24, 17),
+])  # fmt: skip
+def test_rows_in_their_order(sizes):
+    tolerance = 2e-5 if sizes.dtype == "float32" else 0.02
+    check(sizes, [0, 9, sizes.length - 1], [ZEN4], tolerance)
+
+
+def assembly(sizes, target):
+    kernel = schedule_kernel(sizes.kernel(), target)
     mod = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
-    return build(mod, AVX512).inspect_source("asm")
+    return build(mod, target).inspect_source("asm")
+
+
+def innermost(text):
+    """The bodies of loops without another one inside."""
+    inner = r"^(\.LBB\w+):.*\n((?:(?!\.LBB).*\n)*?\tj\w+\t\1\n)"
+    return [body for _, body in re.findall(inner, text, flags=re.MULTILINE)]
+
+
+def test_what_is_computed_by_pairs():
+    def pairs(sizes, target=PAIRS):
+        return "vdpbf16ps" in assembly(sizes, target)
+
+    assert pairs(Sizes(8, 2, 64, 40, dtype="bfloat16"))
+    assert not pairs(Sizes(8, 2, 64, 40, dtype="bfloat16"), AVX512)  # which need not have it
+    assert not pairs(Sizes(8, 4, 64, 40, dtype="bfloat16"))  # two queries wait for the memory
+    assert not pairs(Sizes(8, 2, 48, 40, dtype="bfloat16"))  # half a vector of pairs is left
+    assert not pairs(Sizes(8, 2, 64, 40))
+
+
+def test_keys_of_one_token_are_read_line_by_line():
+    """LLVM would read the first lines of several rows, then their second ones."""
+    bodies = innermost(assembly(Sizes(1, 1, 128, 64), ZEN4))
+    products = max(bodies, key=lambda body: body.count("vfmadd"))
+    keys = re.findall(r"\tv(?:mul|fmadd231)ps\t(-?\d*)\(%r\w+\), %zmm", products)
+    places = [int(place or 0) for place in keys]
+    assert len(places) >= 4 * 8
+    assert places == sorted(places)
 
 
 def test_two_numbers_of_bfloat16_are_read_as_one_word():
     """No instruction that spreads 16 bits to 32; float16 has one of its own."""
-    assert "vpmovzxwd" not in assembly("bfloat16")
-    assert "vcvtph2ps" in assembly("float16")
+    assert "vpmovzxwd" not in assembly(Sizes(8, 1, 128, 50, dtype="bfloat16"), AVX512)
+    assert "vcvtph2ps" in assembly(Sizes(8, 1, 128, 50, dtype="float16"), AVX512)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_queries_are_read_where_they_are(dtype):
     """Not from copies on the stack, which is not aligned as vectors are."""
-    inner = r"^(\.LBB\w+):.*\n((?:(?!\.LBB).*\n)*?\tj\w+\t\1\n)"
-    loops = [body for _, body in re.findall(inner, assembly(dtype), flags=re.MULTILINE)]
-    products = [body for body in loops if body.count("vfmadd") > 100]
+    bodies = innermost(assembly(Sizes(8, 1, 128, 50, dtype=dtype), AVX512))
+    products = [body for body in bodies if body.count("vfmadd") > 100]
     assert len(products) == 1
     assert len(re.findall(r"\(%r[sb]p[^)]*\), %zmm", products[0])) < 10
 

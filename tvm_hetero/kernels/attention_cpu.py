@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from .attention_block import Block, Scratch, Sizes, scratch_for, sizes_of
+from .attention_pairs import in_order, multiplying, packed
 from .attention_parts import (
     Attention,
     Tensors,
@@ -36,6 +37,7 @@ from .attention_parts import (
 from .attention_powers import SUM, powers
 from .attention_scores import scores
 from .attention_values import values
+from .llvm_functions import loading, with_functions
 from .statements import (
     PARALLEL,
     SERIAL,
@@ -67,7 +69,9 @@ def attention_on_cpu(a: Attention, unit: VectorUnit, cores: int) -> tirx.PrimFun
         lambda g: _head(a, tensors, sizes, scratch, first, g),
         PARALLEL if cores > 1 and a.kv_heads > 1 else SERIAL,
     )
-    return function(tensors.params, [bind, heads], "attention", tensors.written, scratch.buffers)
+    needed = [loading(sizes.lanes), *([multiplying(unit)] if sizes.pairs else [])]
+    body = with_functions(needed, [bind, heads])
+    return function(tensors.params, body, "attention", tensors.written, scratch.buffers)
 
 
 def _head(
@@ -107,7 +111,18 @@ def _query(block: Block, n: Expr) -> list[tirx.Stmt]:
         return store(block.scratch.query, [n * block.a.size + j], number * real(block.a.scale))
 
     turn = turned(block.a, block.tensors, row, read, write, block.sizes.lanes)
-    return [bind, *turn, *_taken_apart(block, n)]
+    return [bind, *turn, *(_packed if block.sizes.pairs else _taken_apart)(block, n)]
+
+
+def _packed(block: Block, n: Expr) -> list[tirx.Stmt]:
+    """A query's numbers as pairs, which take the first half of its place."""
+    lanes, start, query = block.sizes.lanes, n * block.a.size, block.scratch.query
+    statements = []
+    for j in range(0, block.a.size, 2 * lanes):
+        both = [load(query, ramp(start + j + k, lanes)) for k in (0, lanes)]
+        pairs, bind = bound("pairs", packed(*both))
+        statements += [bind, store(query, [ramp(start + j // 2, lanes)], pairs)]
+    return statements
 
 
 def _taken_apart(block: Block, n: Expr) -> list[tirx.Stmt]:
@@ -140,7 +155,9 @@ def _in_order(block: Block, n: Expr) -> Iterator[tuple[int, Expr]]:
     """A query's sums, vector by vector, and where each begins."""
     lanes, size = block.sizes.lanes, block.a.size
     sums = [load(block.scratch.result, n, ramp(whole(j), lanes)) for j in range(0, size, lanes)]
-    if apart(block.a, lanes):
+    if block.sizes.pairs:
+        sums = in_order(sums)
+    elif apart(block.a, lanes):
         turns = [k // 2 + k % 2 * lanes for k in range(2 * lanes)]
         sums = [
             tirx.Shuffle(sums[k : k + 2], half)

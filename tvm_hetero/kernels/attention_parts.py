@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
+from .llvm_functions import loaded
 from .nests import INDEX
 from .statements import bound, load, loop, ramp, tensor, vectors, whole
 
@@ -139,9 +140,17 @@ def apart(a: Attention, lanes: int) -> bool:
 
 
 def row_of_cache(
-    a: Attention, cache: tirx.Var, place: Sequence[Expr], first: Expr, count: int, lanes: int
+    a: Attention,
+    cache: tirx.Var,
+    place: Sequence[Expr],
+    first: Expr,
+    count: int,
+    lanes: int,
+    *,
+    ordered: bool,
 ) -> tuple[list[Expr], list[tirx.Stmt]]:
-    """Some vectors of a row of a cache as float32, and the statements that read them.
+    """Some vectors of a row of a cache as float32, and the statements that read them; in the order
+    of the statements with `ordered` (`llvm_functions`).
 
     Of bfloat16 two vectors are read as one of words with two numbers each. A number's bits are the
     upper half of its float32's, so the even numbers are moved up, and the odd ones are there when
@@ -157,13 +166,12 @@ def row_of_cache(
         return var
 
     if not apart(a, lanes):
-        for j in range(0, count * lanes, lanes):
-            stored = load(cache, *place, ramp(first * lanes + j, lanes))
-            found.append(keep("number", widened(stored, lanes)))
-        return found, statements
+        places = [[*place, first * lanes + j] for j in range(0, count * lanes, lanes)]
+        numbers = loaded if ordered and a.dtype == "float32" and lanes > 1 else _widened
+        return [keep("number", numbers(cache, at, lanes)) for at in places], statements
     for j in range(0, count * lanes, 2 * lanes):
-        stored = load(cache, *place, ramp(first * lanes + j, 2 * lanes))
-        bits = tirx.reinterpret(_vector("uint16", 2 * lanes), stored)
+        at = [*place, first * lanes + j]
+        bits = loaded(cache, at, lanes) if ordered else _pairs(cache, at, lanes)
         words = keep("words", tirx.reinterpret(_vector("uint32", lanes), bits))
         upper = tirx.Broadcast(tirx.const(0xFFFF0000, "uint32"), lanes)
         sixteen = tirx.Broadcast(tirx.const(16, "uint32"), lanes)
@@ -171,6 +179,18 @@ def row_of_cache(
         wide = [tirx.reinterpret(_vector("float32", lanes), half) for half in halves]
         found += [keep("number", half) for half in wide]
     return found, statements
+
+
+def _widened(cache: tirx.Var, place: Sequence[Expr], lanes: int) -> Expr:
+    *row, j = place
+    return widened(load(cache, *row, ramp(j, lanes)), lanes)
+
+
+def _pairs(cache: tirx.Var, place: Sequence[Expr], lanes: int) -> Expr:
+    """Twice so many numbers of 16 bits."""
+    *row, j = place
+    stored = load(cache, *row, ramp(j, 2 * lanes))
+    return tirx.reinterpret(_vector("uint16", 2 * lanes), stored)
 
 
 def widened(values: Expr, lanes: int) -> Expr:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from .attention_block import LOWEST, Block
-from .statements import VECTORIZED, load, loop, real, store
+from .attention_pairs import packed
+from .statements import VECTORIZED, bound, load, loop, ramp, real, store
 
 if TYPE_CHECKING:
     Expr = Any
@@ -53,7 +54,23 @@ def powers(block: Block, n: Expr, end: Expr) -> list[tirx.Stmt]:
         each_vector(power),
         *_over_lanes(block, SUM, n, operator.add),
         store(few, [SUM, n], real(1) / load(few, SUM, n)),
+        *([_paired(block, n, end)] if block.sizes.pairs else []),
     ]
+
+
+def _paired(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
+    """A query's powers as pairs of one row and the next, in the first half of their place.
+
+    What stands behind the last whole vector of powers becomes pairs that nobody reads.
+    """
+    lanes, scores = block.sizes.lanes, block.scratch.scores
+
+    def vector(s: Expr) -> list[tirx.Stmt]:
+        both = [load(scores, n, ramp(s * (2 * lanes) + k, lanes)) for k in (0, lanes)]
+        pairs, bind = bound("pairs", packed(*both))
+        return [bind, store(scores, [n, ramp(s * lanes, lanes)], pairs)]
+
+    return loop("s", (end + (2 * lanes - 1)) // (2 * lanes), vector)
 
 
 def _over_lanes(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from .attention_block import LOWEST, Block
+from .attention_pairs import pairs_of_row, products
 from .attention_parts import row_of_cache
 from .folding import folded, folded_parts
 from .statements import bound, load, loop, ramp, real, spread, store, whole
@@ -70,19 +71,36 @@ def _products(
     row = t if a.length % sizes.along == 0 else tirx.min(t, whole(a.length - 1))
     parts = sizes.block // sizes.few
     asked = block.ask(block.tensors.keys, t + sizes.ahead, p, parts) if sizes.ahead else []
-    vectors = a.size // sizes.lanes
-    keys, read = row_of_cache(a, block.tensors.keys, [block.g, row], whole(0), vectors, sizes.lanes)
+    keys, read = _key(block, row, ordered=sizes.ordered)
     statements = [*asked, *read]
     totals = []
-    for n in queries:
-        products = [
-            load(block.scratch.query, ramp(n * a.size + j * sizes.lanes, sizes.lanes)) * key
-            for j, key in enumerate(keys)
-        ]
-        total, bind = bound("product", functools.reduce(operator.add, products))
+    for i, n in enumerate(queries):
+        if i == 1 and sizes.ordered and a.dtype == "float32":
+            # Loads that are not ordered become operands of multiply-adds: no register needed.
+            keys, read = _key(block, row, ordered=False)
+            statements += read
+        total, bind = bound("product", _product(block, n, keys))
         totals.append(total)
         statements.append(bind)
     return totals, statements
+
+
+def _key(block: Block, row: Expr, *, ordered: bool) -> tuple[list[Expr], list[tirx.Stmt]]:
+    """The vectors of a key, and the statements that read them."""
+    a, sizes, keys = block.a, block.sizes, block.tensors.keys
+    place, vectors = [block.g, row], a.size // sizes.lanes
+    if sizes.pairs:
+        return pairs_of_row(keys, place, whole(0), vectors // 2)
+    return row_of_cache(a, keys, place, whole(0), vectors, sizes.lanes, ordered=ordered)
+
+
+def _product(block: Block, n: Expr, keys: Sequence[Expr]) -> Expr:
+    """A query times a key, lane by lane."""
+    query, start, lanes = block.scratch.query, n * block.a.size, block.sizes.lanes
+    if block.sizes.pairs:
+        return products(query, start, keys)
+    numbers = [load(query, ramp(start + j * lanes, lanes)) for j in range(len(keys))]
+    return functools.reduce(operator.add, map(operator.mul, numbers, keys))
 
 
 def _shown(block: Block, n: Expr, t: Expr, scores: Expr) -> tirx.Stmt:

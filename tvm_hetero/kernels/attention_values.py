@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from .attention_block import Block
+from .attention_pairs import dot, in_turn, pairs_of_row
 from .attention_parts import row_of_cache
 from .statements import bound, load, loop, ramp, real, spread, store, vectors, whole
 
@@ -59,17 +60,53 @@ def _part(block: Block, start: Expr, rows: Expr, p: Expr) -> list[tirx.Stmt]:
             for m in range(len(sums))
         ]
 
+    if sizes.pairs:
+        last = start + rows - 1
+        pairs = (rows + 1) // 2
+        each = loop("t", pairs, lambda t: _two_rows(block, start + t * 2, last, n, first, p))
+        return [*all_moved(back=False), each, *all_moved(back=True)]
     rows_of_stretch = loop("t", rows, lambda t: _row(block, start + t, n, first, p))
     return [*all_moved(back=False), rows_of_stretch, *all_moved(back=True)]
+
+
+def _two_rows(
+    block: Block, t: Expr, last: Expr, n: Expr, first: Expr, p: Expr
+) -> list[tirx.Stmt]:
+    """A few vectors of two rows of values times the powers of a few queries.
+
+    Behind the ``last`` row comes the same once more, times a power of zero: what a cache holds
+    there may be no number.
+    """
+    sizes, cache, parts = block.sizes, block.tensors.values, _parts(block)
+    ahead = sizes.later if parts > 1 else sizes.ahead
+    asked = [ask for k in (0, 1) if ahead for ask in block.ask(cache, t + k + ahead, p, parts)]
+    rows, statements = [], [*asked]
+    for row in (t, tirx.min(t + 1, last)):
+        place, column = [block.g, row], first * sizes.lanes
+        found, read = pairs_of_row(cache, place, column, sizes.across // 2)
+        rows.append(found)
+        statements += read
+    halves = [bound("values", half) for pair in zip(*rows, strict=True) for half in in_turn(*pair)]
+    statements += [bind for _, bind in halves]
+    for m, sums in enumerate(block.scratch.sums):
+        power, bind = bound("power", load(block.scratch.scores, n + m, t // 2))
+        statements.append(bind)
+        for j, (value, _) in enumerate(halves):
+            at = ramp(whole(j * sizes.lanes), sizes.lanes)
+            total = dot(load(sums, at), spread(power, sizes.lanes), value)
+            statements.append(store(sums, [at], total))
+    return statements
 
 
 def _row(block: Block, t: Expr, n: Expr, first: Expr, p: Expr) -> list[tirx.Stmt]:
     """A few vectors of a row of values times the powers of a few queries."""
     a, sizes, cache = block.a, block.sizes, block.tensors.values
     parts = _parts(block)
-    ahead = sizes.stretch if parts > 1 else sizes.ahead
+    ahead = sizes.later if parts > 1 else sizes.ahead
     asked = block.ask(cache, t + ahead, p, parts) if ahead else []
-    found, statements = row_of_cache(a, cache, [block.g, t], first, sizes.across, sizes.lanes)
+    found, statements = row_of_cache(
+        a, cache, [block.g, t], first, sizes.across, sizes.lanes, ordered=sizes.ordered
+    )
     statements = [*asked, *statements]
     for m, sums in enumerate(block.scratch.sums):
         power, bind = bound("power", load(block.scratch.scores, n + m, t))

@@ -19,6 +19,7 @@ a new line of `UNITS`.
                            memory brings it: asking for it ahead costs more than it gains
     pairs                  LLVM's name for the instruction that multiplies pairs of 16 bits and adds
                            the two products of each; none where there is no such
+    dots                   the same of pairs of bfloat16, which adds to a sum of float32, too
     l2                     bytes of the second-level cache of one core
 
 Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and
@@ -70,6 +71,8 @@ class VectorUnit:
         Whether the core's own prefetcher keeps up with what is read at the memory's pace.
     pairs
         LLVM's intrinsic for products of 16 bits, added in pairs; empty without one.
+    dots
+        LLVM's intrinsic that adds products of pairs of bfloat16 to float32; empty without one.
     l2
         Bytes of the second-level cache.
     """
@@ -89,6 +92,7 @@ class VectorUnit:
     folded: int = 3
     follows: bool = False
     pairs: str = ""
+    dots: str = ""
     l2: int = 512 * _KIB
 
     @property
@@ -109,6 +113,7 @@ AVX512 = VectorUnit(
     pairs="llvm.x86.avx512.pmaddw.d.512",
     l2=1024 * _KIB,
 )
+AVX512_BF16 = replace(AVX512, dots="llvm.x86.avx512bf16.dpbf16ps.512")
 AVX2 = VectorUnit(bits=256, registers=16, pairs="llvm.x86.avx2.pmadd.wd")
 NEON = VectorUnit(bits=128, registers=32)
 # Without fused multiply-adds a product needs a register of its own: with 3 operands folded
@@ -117,9 +122,11 @@ SSE = VectorUnit(bits=128, registers=16, folded=1, pairs="llvm.x86.sse2.pmadd.wd
 
 # CPUs that are known better than by their features. `follows` was found on Zen 4 with the cases of
 # `benchmarks.decode_kernels`; on Zen 5 it was not tried.
-_CPUS: dict[str, VectorUnit] = {"znver4": replace(AVX512, follows=True)}
+_CPUS: dict[str, VectorUnit] = {"znver4": replace(AVX512_BF16, follows=True)}
 # LLVM feature that a target must have -> its unit; the first that fits counts.
-UNITS: dict[str, VectorUnit] = {"avx512bw": AVX512, "avx2": AVX2, "neon": NEON, "sse2": SSE}
+UNITS: dict[str, VectorUnit] = {
+    "avx512bf16": AVX512_BF16, "avx512bw": AVX512, "avx2": AVX2, "neon": NEON, "sse2": SSE
+}  # fmt: skip
 _BASELINE = replace(SSE, pairs="")
 
 
