@@ -107,6 +107,12 @@ def walk(
             walk(node.block.body, meet, *around)
 
 
+def innermost(text):
+    """The bodies of loops of an assembly text for x86, without another loop inside."""
+    inner = r"^(\.LBB\w+):.*\n((?:(?!\.LBB).*\n)*?\tj\w+\t\1\n)"
+    return [body for _, body in re.findall(inner, text, flags=re.MULTILINE)]
+
+
 def assert_sums_stay_in_registers(kernel: tirx.PrimFunc, target: tvm.target.Target) -> None:
     """A kernel for AVX-512 stores no vector in the loops that ask for memory ahead."""
     mod = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})

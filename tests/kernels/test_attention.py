@@ -21,6 +21,7 @@ from tests.kernels.helpers import (
     SSE,
     TWO_CORES,
     ZEN4,
+    innermost,
     random,
     runs_here,
 )
@@ -183,12 +184,6 @@ def assembly(sizes, target):
     kernel = schedule_kernel(sizes.kernel(), target)
     mod = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
     return build(mod, target).inspect_source("asm")
-
-
-def innermost(text):
-    """The bodies of loops without another one inside."""
-    inner = r"^(\.LBB\w+):.*\n((?:(?!\.LBB).*\n)*?\tj\w+\t\1\n)"
-    return [body for _, body in re.findall(inner, text, flags=re.MULTILINE)]
 
 
 def test_what_is_computed_by_pairs():

@@ -32,6 +32,10 @@
     groupwise_schedule   their schedule in floats       statements        loops written by hand
     groupwise_whole      in whole numbers of 16 bits    groupwise_numbers the left side of that
     groupwise_tile       its innermost loops
+    written_products     products whose sums are statements written by hand
+    product_pairs        of bfloat16 by constants of bfloat16, two steps to an instruction
+    attention_pairs      the same for queries that share keys
+    llvm_functions       what LLVM can be told and TVM cannot: ordered loads, pairs of bfloat16
     math        exp, erf ... without library calls      parallel  loops shared among cores
     blocks      what a kernel's blocks read and write
     winograd    convolutions of 3x3 windows with a quarter of the products

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from .attention_block import Block, Scratch, Sizes, scratch_for, sizes_of
-from .attention_pairs import in_order, multiplying, packed
+from .attention_pairs import in_order
 from .attention_parts import (
     Attention,
     Tensors,
@@ -37,7 +37,7 @@ from .attention_parts import (
 from .attention_powers import SUM, powers
 from .attention_scores import scores
 from .attention_values import values
-from .llvm_functions import loading, with_functions
+from .llvm_functions import PACKING, loading, multiplying, packed_bfloat16, with_functions
 from .statements import (
     PARALLEL,
     SERIAL,
@@ -69,7 +69,7 @@ def attention_on_cpu(a: Attention, unit: VectorUnit, cores: int) -> tirx.PrimFun
         lambda g: _head(a, tensors, sizes, scratch, first, g),
         PARALLEL if cores > 1 and a.kv_heads > 1 else SERIAL,
     )
-    needed = [loading(sizes.lanes), *([multiplying(unit)] if sizes.pairs else [])]
+    needed = [loading(sizes.lanes), *([PACKING, multiplying(unit.dots)] if sizes.pairs else [])]
     body = with_functions(needed, [bind, heads])
     return function(tensors.params, body, "attention", tensors.written, scratch.buffers)
 
@@ -120,7 +120,7 @@ def _packed(block: Block, n: Expr) -> list[tirx.Stmt]:
     statements = []
     for j in range(0, block.a.size, 2 * lanes):
         both = [load(query, ramp(start + j + k, lanes)) for k in (0, lanes)]
-        pairs, bind = bound("pairs", packed(*both))
+        pairs, bind = bound("pairs", packed_bfloat16(*both))
         statements += [bind, store(query, [ramp(start + j // 2, lanes)], pairs)]
     return statements
 

@@ -14,9 +14,7 @@ too, as the caches are; their sums stay float32. So this is for caches of bfloat
 `SHARED` queries or more read together, and for one token: fewer are at the memory's pace anyhow.
 
 Two rows are put in turn within each 128 bits, as the instruction for that does it, so sums stand
-in an order of their own (`in_order`). LLVM's intrinsic wants a type of numbers that TVM has no more
-when it writes LLVM's code (it makes words of 16 bits of bfloat16), so there is a function around it
-(`llvm_functions`).
+in an order of their own (`in_order`).
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from .llvm_functions import loaded
+from .llvm_functions import dot_bfloat16, loaded
 from .statements import bound, load, ramp, real, spread
 
 if TYPE_CHECKING:
@@ -39,22 +37,6 @@ if TYPE_CHECKING:
 SHARED = 4
 # Numbers of 32 bits in the vectors that the functions below take, and in 128 bits.
 LANES, _PART = 16, 4
-_DOT, _PACK = "hetero_dot_bfloat16", "hetero_pack_bfloat16"
-_FUNCTIONS = """
-define internal <16 x float> @{dot}(<16 x float> %sum, <16 x float> %a, <16 x float> %b)
-    alwaysinline {{
-  %x = bitcast <16 x float> %a to <32 x bfloat>
-  %y = bitcast <16 x float> %b to <32 x bfloat>
-  %r = call <16 x float> @{intrinsic}(<16 x float> %sum, <32 x bfloat> %x, <32 x bfloat> %y)
-  ret <16 x float> %r
-}}
-define internal <16 x float> @{pack}(<32 x float> %wide) alwaysinline {{
-  %x = fptrunc <32 x float> %wide to <32 x bfloat>
-  %r = bitcast <32 x bfloat> %x to <16 x float>
-  ret <16 x float> %r
-}}
-declare <16 x float> @{intrinsic}(<16 x float>, <32 x bfloat>, <32 x bfloat>)
-"""
 
 
 def paired(a: Attention, unit: VectorUnit) -> bool:
@@ -62,22 +44,6 @@ def paired(a: Attention, unit: VectorUnit) -> bool:
     shared = a.rows == 1 and a.group >= SHARED
     fits = unit.lanes == LANES and a.size % (2 * LANES) == 0
     return bool(unit.dots) and a.dtype == "bfloat16" and shared and fits
-
-
-def multiplying(unit: VectorUnit) -> str:
-    """The text of the functions that `dot` and `packed` call."""
-    return _FUNCTIONS.format(dot=_DOT, pack=_PACK, intrinsic=unit.dots)
-
-
-def dot(total: Expr, a: Expr, b: Expr) -> Expr:
-    """A sum, and the products of two vectors of pairs; the pairs as float32 by their bits."""
-    return tirx.call_pure_extern(f"float32x{LANES}", _DOT, total, a, b)
-
-
-def packed(low: Expr, high: Expr) -> Expr:
-    """Two vectors of float32, rounded, as one of pairs."""
-    wide = tirx.Shuffle([low, high], list(range(2 * LANES)))
-    return tirx.call_pure_extern(f"float32x{LANES}", _PACK, wide)
 
 
 def pairs_of_row(
@@ -96,7 +62,7 @@ def products(query: tirx.Var, start: Expr, keys: Sequence[Expr]) -> Expr:
     """The sums of a query's pairs, which begin at ``start``, times those of a key, lane by lane."""
     total = spread(real(0), LANES)
     for j, key in enumerate(keys):
-        total = dot(total, load(query, ramp(start + j * LANES, LANES)), key)
+        total = dot_bfloat16(total, load(query, ramp(start + j * LANES, LANES)), key)
     return total
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from .attention_block import LOWEST, Block
-from .attention_pairs import packed
+from .llvm_functions import packed_bfloat16
 from .statements import VECTORIZED, bound, load, loop, ramp, real, store
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _paired(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
 
     def vector(s: Expr) -> list[tirx.Stmt]:
         both = [load(scores, n, ramp(s * (2 * lanes) + k, lanes)) for k in (0, lanes)]
-        pairs, bind = bound("pairs", packed(*both))
+        pairs, bind = bound("pairs", packed_bfloat16(*both))
         return [bind, store(scores, [n, ramp(s * lanes, lanes)], pairs)]
 
     return loop("s", (end + (2 * lanes - 1)) // (2 * lanes), vector)

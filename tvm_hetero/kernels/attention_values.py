@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from .attention_block import Block
-from .attention_pairs import dot, in_turn, pairs_of_row
+from .attention_pairs import in_turn, pairs_of_row
 from .attention_parts import row_of_cache
+from .llvm_functions import dot_bfloat16
 from .statements import bound, load, loop, ramp, real, spread, store, vectors, whole
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _two_rows(
         statements.append(bind)
         for j, (value, _) in enumerate(halves):
             at = ramp(whole(j * sizes.lanes), sizes.lanes)
-            total = dot(load(sums, at), spread(power, sizes.lanes), value)
+            total = dot_bfloat16(load(sums, at), spread(power, sizes.lanes), value)
             statements.append(store(sums, [at], total))
     return statements
 

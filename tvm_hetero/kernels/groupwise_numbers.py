@@ -95,7 +95,7 @@ def rounding(numbers: Numbers, left: Callable[[Expr, Expr, Expr], TensorLoad]) -
     """
     extents = (numbers.matrices, numbers.rows, numbers.groups)
     z, m, q = (tirx.Var(f"v_{name}", INDEX) for name in "zmq")
-    read = _row_of(left, numbers, z, m)
+    read = row_of(left, (z, m), (*extents[:2], numbers.groups * numbers.group))
     source, first = read(q * numbers.group)
     half = numbers.group // 2
     iters = [
@@ -120,16 +120,29 @@ def rounding(numbers: Numbers, left: Callable[[Expr, Expr, Expr], TensorLoad]) -
     return around(loops, [each.loop_var for each in loops], block)
 
 
-def _row_of(
-    left: Callable[[Expr, Expr, Expr], TensorLoad], numbers: Numbers, z: Expr, m: Expr
+def row_of(
+    left: Callable[[Expr, Expr, Expr], TensorLoad], row: tuple[Expr, Expr], extents: Sequence[int]
 ) -> Callable[[Expr], tuple[tirx.Var, list[Expr]]]:
-    """Where the value of a step of a row stands: the tensor, and its indices."""
+    """Where the value of a step of a row stands: the tensor, and its indices.
+
+    Parameters
+    ----------
+    left
+        Reads the value of a matrix, a row and a step.
+    row
+        The matrix and the row.
+    extents
+        Of matrices, rows and steps.
+
+    Raises
+    ------
+    ValueError
+        If the values of a row do not stand side by side.
+    """
     k, analyzer = tirx.Var("k", INDEX), Analyzer()
-    for var, extent in zip(
-        (z, m, k), (numbers.matrices, numbers.rows, numbers.groups * numbers.group), strict=True
-    ):
+    for var, extent in zip((*row, k), extents, strict=True):
         analyzer.bind(var, range_of(0, extent))
-    node = left(z, m, k)
+    node = left(*row, k)
     *others, last = [analyzer.simplify(i) for i in node.indices]
     rest = analyzer.simplify(last - k)
     if any(uses(expr, k) for expr in (*others, rest)):

@@ -13,8 +13,8 @@ Loop order: parts of a block of columns, matrices, tiles of rows, groups, words 
 tile of v vectors by t rows all sums are in registers. Nothing is asked for ahead (`prefetch`): it
 would take the place of loads.
 
-`in_whole_numbers` writes the nests, and `groupwise_tile` what a tile does; `schedule_whole` shares
-the parts among cores and brings what was fused behind to each tile.
+`in_whole_numbers` writes the nests, and `groupwise_tile` what a tile does; `written_products` puts
+them into the kernel and schedules it.
 """
 
 from __future__ import annotations
@@ -24,34 +24,29 @@ from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir.expr import TensorLoad, TensorRegion
-from tvm.sym import Analyzer
+from tvm.ir.expr import TensorLoad
 
-from .batched import statements_of, with_root
-from .blocks import extent_of
-from .gemm import WORTH_SHARING, join_epilogue, store_tile
+from .batched import statements_of
 from .groupwise import GROUP_ATTR
 from .groupwise_groups import factors
 from .groupwise_numbers import WORD, numbers_of, rounding, source_of
 from .groupwise_tile import WholeProduct, group_of, tile_of
 from .nests import INDEX, Nest, around, loop_over, nest_of, range_of
-from .product_tiles import ProductTile
-from .roles import LEFT, PRODUCT, find_role
+from .roles import LEFT
 from .statements import load, loop, ramp, real, spread, store, tensor, whole
+from .written_products import CYCLES, Sums, region_of, with_sums
 
 if TYPE_CHECKING:
     from .facts import VectorUnit
 
     Expr = Any
 
-# Annotation of a tile: about how many cycles it takes.
-_CYCLES = "tvm_hetero.cycles"
 # Of sums of products of 16 and 8 bits.
 _MOST_OF_A_GROUP = 128
 
 
 def in_whole_numbers(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
-    """The kernel in whole numbers, to be scheduled by `schedule_whole`.
+    """The kernel in whole numbers, to be scheduled by `written_products.schedule_parts`.
 
     Raises
     ------
@@ -60,51 +55,15 @@ def in_whole_numbers(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
     """
     if not unit.pairs:
         raise ValueError("no instruction multiplies pairs of 16 bits")
-    root = func.body.block
-    nests = [nest_of(statement) for statement in statements_of(root.body)]
+    nests = [nest_of(statement) for statement in statements_of(func.body.block.body)]
     at = [i for i, nest in enumerate(nests) if GROUP_ATTR in nest.block.annotations]
     if len(at) != 1:
         raise ValueError("another family's kernel")
     product, stages = nests[at[0]], [n for n in nests if n.role == LEFT]
     main, made = _sums_of(product, stages, unit)
-    own = product.block.writes[0].source
-    gone = {own, *(stage.block.writes[0].source for stage in stages)}
-    statements = []
-    for i, nest in enumerate(nests):
-        if i == at[0]:
-            statements += made
-        elif nest.role != LEFT:
-            plain = around(nest.loops, nest.values, nest.block)
-            statements.append(_moved(plain, own, main) if i > at[0] else plain)
     numbers = main.numbers
-    buffers = [b for b in root.alloc_buffers if b not in gone]
-    buffers += [numbers.step, numbers.less, numbers.pairs, main.sums]
-    body = with_root(func.body, tirx.SeqStmt(statements), buffers)
-    return tirx.PrimFunc(list(func.params), body, func.ret_type, func.attrs, func.span)
-
-
-def schedule_whole(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
-    """Schedule ``main``, which `in_whole_numbers` made, in place; False for any other.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be.
-    """
-    acc = find_role(sch, PRODUCT)
-    if acc is None:
-        return False
-    last = join_epilogue(sch, acc)
-    part, z, at = sch.get_loops(acc)
-    region = sch.get(acc).writes[0].region
-    rows, width = int(region[2].extent), int(region[3].extent)
-    if int(sch.get(last).iter_vars[-1].dom.extent) <= width and extent_of(sch, part) > 1:
-        raise ValueError("whole parts of this product's only block are padding")  # see `gemm`
-    tiles = extent_of(sch, part) * extent_of(sch, z) * extent_of(sch, at)
-    if cores > 1 and tiles * int(sch.get(acc).annotations[_CYCLES]) >= WORTH_SHARING:
-        sch.parallel(part)
-    store_tile(sch, last, at, ProductTile(width // unit.lanes, rows, 0.0), unit)
-    return True
+    buffers = [numbers.step, numbers.less, numbers.pairs]
+    return with_sums(func, nests, at[0], Sums(main.sums, main.parts, main.width, made, buffers))
 
 
 def _sums_of(
@@ -177,50 +136,21 @@ def _product(main: WholeProduct, blocks: int, annotations: dict[str, Any]) -> ti
     made = s_tir.SBlock(
         iters,
         [
-            _whole_of(main.codes, [range_of(o, 1), None, range_of(column, main.width)]),
-            _whole_of(main.scales, [range_of(o, 1), None, range_of(column, main.width)]),
+            region_of(main.codes, [range_of(o, 1), None, range_of(column, main.width)]),
+            region_of(main.scales, [range_of(o, 1), None, range_of(column, main.width)]),
             *(
-                _whole_of(buffer, [range_of(z, 1), rows, None])
+                region_of(buffer, [range_of(z, 1), rows, None])
                 for buffer in (numbers.step, numbers.less, numbers.pairs)
             ),
         ],
-        [_whole_of(main.sums, [range_of(z, 1), range_of(c, 1), rows, None])],
+        [region_of(main.sums, [range_of(z, 1), range_of(c, 1), rows, None])],
         "product",
         tirx.SeqStmt([*begin, groups, *end]),
         alloc_buffers=[*inside, *over],
-        annotations={**annotations, _CYCLES: cycles},
+        annotations={**annotations, CYCLES: cycles},
     )
     names = ("part", "z", "tile")
     loops = [loop_over(tirx.Var(n, INDEX), e) for n, e in zip(names, extents, strict=True)]
     return around(loops, [each.loop_var for each in loops], made)
 
 
-def _whole_of(buffer: tirx.Var, ranges: Sequence[Any]) -> TensorRegion:
-    """A region of a buffer; None for all of a dimension."""
-    extents = [int(e) for e in buffer.ty.shape]
-    return tirx.BufferRegion(
-        buffer, [range_of(0, e) if r is None else r for r, e in zip(ranges, extents, strict=True)]
-    )
-
-
-def _moved(statement: tirx.Stmt, own: tirx.Var, main: WholeProduct) -> tirx.Stmt:
-    """A statement that reads the sums, which are regrouped by parts of columns."""
-    analyzer, width = Analyzer(), main.width
-
-    def at(indices: Sequence[Expr]) -> list[Expr]:
-        z, o, m, i = indices
-        part = analyzer.simplify(o * main.parts + i // width)
-        return [z, part, m, analyzer.simplify(i % width)]
-
-    def read(node: TensorLoad) -> Expr:
-        if not node.source.same_as(own):
-            return node
-        return tirx.BufferLoad(main.sums, at(list(node.indices)))
-
-    def region(node: TensorRegion) -> Expr:
-        if not node.source.same_as(own):
-            return node
-        place = at([r.min for r in node.region])
-        return tirx.BufferRegion(main.sums, [range_of(i, 1) for i in place])
-
-    return tvm_ffi.structural_map(statement, [(TensorLoad, read), (TensorRegion, region)])

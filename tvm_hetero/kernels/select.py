@@ -23,7 +23,7 @@ from .facts import VectorUnit, cores, vector_unit
 from .gpu import schedule_gpu
 from .groupwise_groups import grouped
 from .groupwise_schedule import schedule_groupwise
-from .groupwise_whole import in_whole_numbers, schedule_whole
+from .groupwise_whole import in_whole_numbers
 from .guard import guarded, guards_of
 from .implementations import (
     DEFAULT,
@@ -35,11 +35,13 @@ from .implementations import (
     without_implementation,
 )
 from .math import expand
+from .product_pairs import in_pairs
 from .quick_schedule import quick_schedule
 from .rules import CPU_RULES
 from .rules import Rule as CpuRule
 from .winograd import WINOGRAD, share_of_plain, winograd
 from .winograd_convolution import is_convolution_3x3
+from .written_products import schedule_parts
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -139,8 +141,9 @@ def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:
     if how != DIRECT and is_convolution_3x3(func):
         yield WINOGRAD, lambda: expand(_by_tiles(func, unit, count))
     whole = partial(in_whole_numbers, func, unit)
-    yield "groupwise", lambda: _apply(schedule_whole, whole(), unit, count)
+    yield "groupwise", lambda: _apply(schedule_parts, whole(), unit, count)
     yield "groupwise", lambda: _apply(schedule_groupwise, grouped(func), unit, count)
+    yield "pairs", lambda: _apply(schedule_parts, in_pairs(func, unit), unit, count)
     for name, rule in CPU_RULES.items():
         yield name, partial(_apply, rule, func, unit, count)
 
