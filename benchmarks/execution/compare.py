@@ -23,6 +23,7 @@ from benchmarks.execution.contenders import (
     peer_runner,
 )
 from benchmarks.execution.mode import Mode, in_one_mode
+from benchmarks.execution.unrest import ATTEMPTS, in_a_calm_moment
 from tvm_hetero.cli.measure import OnnxRuntime
 from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.platform import Platform
@@ -51,7 +52,8 @@ class Row:
 
     ``devices`` says which work in the plan, ``single_device`` which one was best alone;
     ``difference`` is the largest deviation from ONNX Runtime, relative; ``others`` the cores that
-    other programs kept busy; ``mode`` which cores of the host we were on.
+    other programs kept busy; ``unrest`` by how much medians stand above the fastest runs (of the
+    calmest attempt); ``mode`` which cores of the host we were on.
     """
 
     model: str
@@ -71,6 +73,7 @@ class Row:
     ort_median_s: float
     difference: float
     others: float
+    unrest: float
     build_s: float
     mode: Mode
 
@@ -151,13 +154,17 @@ def _measured(case: Case, built: Built, model: onnx.ModelProto, cores: int) -> d
     if objective.batch > 1:
         runners["whole"] = OnnxRuntime(with_batch(model, objective.batch), cores).runner(inputs)
     neighbours = Neighbours()
-    found = measure_in_turns(runners, _runs(case, built), warmup=0 if case.small else 2)
+    found, unrest = in_a_calm_moment(
+        lambda: measure_in_turns(runners, _runs(case, built), warmup=0 if case.small else 2),
+        ("plan", "single"),
+        attempts=1 if case.small else ATTEMPTS,
+    )
     others = neighbours.busy_cores()
     for executor in executors.values():
         executor.close()
     if "whole" in found:
         found["ort"] = min(found["ort"], found.pop("whole"), key=lambda times: times.median)
-    figures = {"difference": error, "others": others}
+    figures = {"difference": error, "others": others, "unrest": unrest}
     for side, statistics in found.items():
         figures |= {f"{side}_s": statistics.min, f"{side}_median_s": statistics.median}
     return figures
@@ -179,7 +186,7 @@ def table(rows: Iterable[Row]) -> str:
 _HEAD = (
     f"{'model':<14}{'objective':<12}{'batch':>5}{'tasks':>6}{'bound ms':>10}{'predict.':>10}"
     f"{'measured':>10}{'error %':>9}{'/bound':>8}{'single':>10}{'speed-up':>10}{'possible':>10}"
-    f"{'ORT':>10}{'diff.':>8}{'others':>8}{'link us':>8}"
+    f"{'ORT':>10}{'diff.':>8}{'others':>8}{'unrest':>8}{'link us':>8}"
 )
 
 
@@ -191,5 +198,5 @@ def line(row: Row) -> str:
         + "".join(f"{1e3 * seconds:>10.3f}" for seconds in times)
         + f"{100 * row.error:>9.1f}{row.over_bound:>8.2f}{1e3 * row.single_median_s:>10.3f}"
         f"{row.speed_up:>10.2f}{row.possible:>10.2f}{1e3 * row.ort_median_s:>10.3f}"
-        f"{row.difference:>8.0e}{row.others:>8.1f}{row.mode.text:>8}"
+        f"{row.difference:>8.0e}{row.others:>8.1f}{100 * row.unrest:>7.1f}%{row.mode.text:>8}"
     )

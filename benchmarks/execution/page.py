@@ -18,6 +18,10 @@ ERROR_MEDIAN, ERROR_WORST = 0.05, 0.10
 SEGMENT_GOALS = {1: 2.0, 2: 5.0}
 GROWTH, LEFT_BYTES, LEFT_BLOCKS = 0.01, 1.0, 0.01
 COPIES = "copies"
+_UNREST = (
+    "*Unrest* says by how much medians stand above the fastest runs; while that is more than 5 % a "
+    "case is measured again, up to four times: then other machines on the host are busy."
+)
 RIVALS = ("threads", "ort_threads", "ort_batches", "ort_processes", "ort_process_batches")
 
 
@@ -179,11 +183,11 @@ def _latency(document: Document) -> str:
         "Latency of plans for two equal devices of a core each, in ms: the proven bound of the "
         "problem, the plan's predicted and its measured makespan (median), the best single device "
         "and ONNX Runtime with two threads (the elements of a batch one after another or all at "
-        "once, whichever is quicker).", "",
+        "once, whichever is quicker). " + _UNREST, "",
         machine(document), "",
         table(["model", "batch", "bound", "predicted", "**measured**", "error",
                "measured / bound", "one device", "speed-up", "ONNX Runtime", "others",
-               "link, µs"],
+               "unrest", "link, µs"],
               [[row["model"], row["batch"], *_times(row), f"{100 * error(row):+.1f} %",
                 _over(row, "plan_median_s", "bound_s"), _ms(row["single_median_s"]),
                 _over(row, "single_median_s", "plan_median_s"), _ms(row["ort_median_s"]),
@@ -197,10 +201,11 @@ def _big_little(document: Document) -> str:
         f"Core 0 runs all that it can, core 1 code for {document['little']}. Times per batch in "
         "ms, medians: of one run for latency, between two batches of a stream for throughput. "
         "*Possible* is the fast core's measured time over the bound: the largest speed-up that the "
-        "costs leave. ONNX Runtime has two threads at full width on both cores.", "",
+        "costs leave. ONNX Runtime has two threads at full width on both cores. " + _UNREST, "",
         machine(document), "",
         table(["model", "objective", "batch", "fast core", "bound", "predicted", "**measured**",
-               "**speed-up**", "possible", "ONNX Runtime", "others", "link, µs"],
+               "**speed-up**", "possible", "ONNX Runtime", "others", "unrest",
+               "link, µs"],
               [[row["model"], row["objective"], row["batch"], _ms(row["single_median_s"]),
                 *_times(row), _over(row, "single_median_s", "plan_median_s"),
                 _over(row, "single_median_s", "bound_s"), _ms(row["ort_median_s"]),
@@ -213,9 +218,15 @@ def _or_none(figure: float | None, digits: int) -> str:
 
 
 def _circumstances(row: Row) -> list[str]:
-    """Cores that others kept busy, and how long a hand-over took (`execution.mode`)."""
+    """Cores that others kept busy, how calm the host was (`execution.unrest`) where that was looked
+    at, and how long a hand-over took (`execution.mode`).
+    """
     mark = " (changed)" if row["mode"]["moved"] else ""
-    return [f"{row['others']:.1f}", f"{1e6 * row['mode']['handover_s']:.2f}{mark}"]
+    return [
+        f"{row['others']:.1f}",
+        *([f"{100 * row['unrest']:.0f} %"] if "unrest" in row else []),
+        f"{1e6 * row['mode']['handover_s']:.2f}{mark}",
+    ]
 
 
 def _times(row: Row) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import ml_dtypes
 import pytest
 import tvm
 from tvm import relax
@@ -23,7 +24,7 @@ ZEN4_OF_AVX2 = tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "mattr": ["-
 
 def test_a_known_cpu_has_its_own_facts_unless_its_features_are_changed():
     assert [vector_unit(t).bits for t in (AVX512, AVX2, SSE)] == [512, 256, 128]
-    assert vector_unit(ZEN4) == replace(vector_unit(PAIRS), follows=True)
+    assert vector_unit(ZEN4) == replace(vector_unit(PAIRS), follows=True, spills=False)
     assert vector_unit(PAIRS) == replace(vector_unit(AVX512), dots=vector_unit(PAIRS).dots)
     assert vector_unit(PAIRS).dots
     assert vector_unit(ZEN4_OF_AVX2) == vector_unit(AVX2)
@@ -45,13 +46,22 @@ def few_bits(rows, group):
     return bb.get()
 
 
-@pytest.mark.parametrize("rows", [1, 8])
-def test_one_row_is_not_asked_for_where_the_core_follows(rows):
-    weight = relax.const(random(0, 1024, 2048))
-    mod = model([(rows, 1024)], lambda x: relax.op.matmul(x, weight))
+@pytest.mark.parametrize(
+    ("rows", "dtype", "asks"),
+    [(1, "float32", False), (4, "float32", False), (8, "float32", True),
+     (1, "bfloat16", False), (4, "bfloat16", True)],
+)  # fmt: skip
+def test_weights_of_few_rows_are_not_asked_for_where_the_core_follows(rows, dtype, asks):
+    weight = random(0, 1024, 4096).astype(ml_dtypes.bfloat16)
+    weight = weight if dtype == "bfloat16" else random(0, 1024, 2048)
+    constants = relax.const(tvm.runtime.tensor(weight))
+    body = constants if dtype == "float32" else relax.op.astype(constants, "float32")
+    mod = model([(rows, 1024)], lambda x: relax.op.matmul(x, body))
     (kernel,) = kernels(LowerToTasks([AVX512])(mod)).values()
-    asks = {t: "llvm.prefetch" in schedule_kernel(kernel, t).script() for t in (AVX512, ZEN4)}
-    assert asks == {AVX512: True, ZEN4: rows > 1}
+    scripts = {t: schedule_kernel(kernel, t).script() for t in (AVX512, ZEN4)}
+    assert f", 0, {ALL}, 1)" in scripts[AVX512]
+    assert ("llvm.prefetch" in scripts[ZEN4]) == asks
+    assert (f", 0, {OUTER}, 1)" in scripts[ZEN4]) == asks
 
 
 @pytest.mark.parametrize("rows", [1, 8])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,13 @@ def test_few_rows_times_large_weights_are_one_tall_tile(rows):
     assert tile is not None
     assert tile.rows == layout.points
     assert layout.tall
+
+
+def test_no_sum_spills_where_that_costs_more_than_it_gains():
+    extents, no = Extents(8, 4096, 4096), replace(AVX512, spills=False)
+    tiles = {unit.spills: product_tile(64, 8, extents, unit) for unit in (AVX512, no)}
+    sums = {spills: tile.vectors * tile.rows for spills, tile in tiles.items() if tile}
+    assert sums == {True: AVX512.registers, False: AVX512.registers // 2}
 
 
 @pytest.mark.parametrize("unit", [AVX512, AVX2])

@@ -17,6 +17,8 @@ a new line of `UNITS`.
                            since their loads fold into the multiply-adds (not where broadcasts do)
     follows                the core's own prefetcher keeps up with what is read as fast as the
                            memory brings it: asking for it ahead costs more than it gains
+    spills                 sums beyond the registers cost less than half a block read apart, while
+                           the memory is waited for
     pairs                  LLVM's name for the instruction that multiplies pairs of 16 bits and adds
                            the two products of each; none where there is no such
     dots                   the same of pairs of bfloat16, which adds to a sum of float32, too
@@ -69,6 +71,8 @@ class VectorUnit:
         Operands of a tile that need no register of their own.
     follows
         Whether the core's own prefetcher keeps up with what is read at the memory's pace.
+    spills
+        Whether sums beyond the registers are cheap while the memory is waited for.
     pairs
         LLVM's intrinsic for products of 16 bits, added in pairs; empty without one.
     dots
@@ -91,6 +95,7 @@ class VectorUnit:
     partial: bool = False
     folded: int = 3
     follows: bool = False
+    spills: bool = True
     pairs: str = ""
     dots: str = ""
     l2: int = 512 * _KIB
@@ -121,8 +126,11 @@ NEON = VectorUnit(bits=128, registers=32)
 SSE = VectorUnit(bits=128, registers=16, folded=1, pairs="llvm.x86.sse2.pmadd.wd", l2=256 * _KIB)
 
 # CPUs that are known better than by their features. `follows` was found on Zen 4 with the cases of
-# `benchmarks.decode_kernels`; on Zen 5 it was not tried.
-_CPUS: dict[str, VectorUnit] = {"znver4": replace(AVX512_BF16, follows=True)}
+# `benchmarks.decode_kernels`; on Zen 5 it was not tried. That sums may spill was found on Zen 5
+# (1.71 instead of 1.96 ms for 8 rows by 4096 x 4096); on Zen 4 such a tile takes 8.7 ms, not 2.9.
+_CPUS: dict[str, VectorUnit] = {
+    "znver4": replace(AVX512_BF16, follows=True, spills=False),
+}
 # LLVM feature that a target must have -> its unit; the first that fits counts.
 UNITS: dict[str, VectorUnit] = {
     "avx512bf16": AVX512_BF16, "avx512bw": AVX512, "avx2": AVX2, "neon": NEON, "sse2": SSE

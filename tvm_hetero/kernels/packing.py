@@ -52,9 +52,9 @@ def packing_units(targets: Sequence[Target] | None) -> tuple[VectorUnit, ...]:
     Without CPU targets (none given, or GPUs alone) AVX-512 and AVX2 are assumed.
     """
     cpus = [t for t in targets or () if str(t.kind.name) == "llvm"]
-    # How weights come, and what bfloat16 is multiplied by, is nothing to their layout: targets that
-    # differ in that alone are one.
-    found = {replace(vector_unit(t), follows=False, dots="") for t in cpus}
+    # How weights come, and what bfloat16 is multiplied by, is nothing to their layout, and whether
+    # sums spill is for the tile to say: targets that differ in that alone are one.
+    found = {replace(vector_unit(t), follows=False, spills=True, dots="") for t in cpus}
     if not found:
         return (AVX512, AVX2)
     return tuple(sorted(found, key=lambda unit: (-unit.bits, -unit.registers)))

@@ -36,6 +36,7 @@ def prefetch(
     read: int,
     run: int,
     runs: LoopRV | None = None,
+    caches: int = ALL,
 ) -> None:
     """Begin each step of ``loop`` by asking for what a block below it reads some steps later.
 
@@ -55,13 +56,15 @@ def prefetch(
         Bytes side by side that one step reads.
     runs
         The loop below that goes over several such runs, where there are several.
+    caches
+        Into which.
     """
     region = sch.get(block).reads[read]
     bits = tvm_ffi.dtype(str(region.source.dtype)).bits
     count = 1 if runs is None else int(sch.get(runs).extent)
     steps = max(1, DISTANCE // (run * count))
     lines = [
-        ask(region.source, [*first[:-1], first[-1] + 8 * line // bits])
+        ask(region.source, [*first[:-1], first[-1] + 8 * line // bits], caches)
         for first in _first_indices(sch, loop, block, [r.min for r in region.region], runs, steps)
         for line in range(0, run, LINE)
     ]

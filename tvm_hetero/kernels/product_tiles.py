@@ -12,7 +12,10 @@ that limit, and anything that the first-level cache misses is lost: 235 GFLOP/s 
 the left side are packed [k, t], but 120 where they stand 12 KiB apart (all in one set of the
 cache). Up to 8 rows by 2 or 3 vectors need no packing: 250 either way (C loops with intrinsics,
 Zen 5, 144 x 3072 x 768; neither did blocking the reduction or the rows gain anything there).
-So tiles of more than `_ROWS` rows make the left side a stage, which is charged.
+So tiles of more than `_ROWS` rows make the left side a stage, which is charged. So does a tile of
+`_ROWS` rows that are all: its rows take as many ways of the first-level cache as there are, while
+weights pass through it (8 rows on one Zen 4 core, us without and with the stage: 3072 x 768 527,
+390; 4096 x 4096 4000, 2850).
 
 Memory
     Weights beyond the second-level cache come at `_MEMORY` bytes a cycle. One tile of rows asks
@@ -21,7 +24,8 @@ Memory
     tall tile (C loops, 16 x 4096 x 4032: 1 x 16 packed and asked for ahead 232, 2 x 8 160 GFLOP/s).
 
 Constraint as in `tiling`: v t + v + t <= R + folded; but a few rows of constants that come from
-memory may take all registers, so that a tile takes whole blocks (`_hidden`).
+memory may take all registers, so that a tile takes whole blocks (`_hidden`), on cores where that
+pays (`VectorUnit.spills`).
 """
 
 from __future__ import annotations
@@ -110,7 +114,8 @@ def _hidden(
     step = max(vectors * rows / unit.fmas, unit.latency)
     arrives = block * extents.bytes_each / _MEMORY
     large = extents.columns * extents.depth * extents.bytes_each > unit.l2
-    return whole and large and vectors * rows <= unit.registers and _SPILLS * step <= arrives
+    fits = whole and large and vectors * rows <= unit.registers
+    return unit.spills and fits and _SPILLS * step <= arrives
 
 
 def _cycles(
@@ -170,7 +175,7 @@ def choose_product_layout(
         return None
     _, points, width = best[0], best[1], -best[2]
     tall = any(
-        tile.rows > _ROWS
+        tile.rows > _ROWS or tile.rows == points == _ROWS
         for tile in (product_tile(width, points, extents, unit) for unit in units)
         if tile is not None
     )
