@@ -137,8 +137,8 @@ RATES = {
 }  # fmt: skip
 TIMES = {
     "bound_s": 1e-3, "predicted_s": 1.25e-3, "plan_median_s": 1.5e-3, "single_median_s": 2e-3,
-    "ort_median_s": 3e-3, "others": 0.0, "model": "net", "batch": 8, "objective": "latency",
-    "mode": {**MODE, "moved": True},
+    "ort_median_s": 3e-3, "others": 0.0, "unrest": 0.042, "model": "net", "batch": 8,
+    "objective": "latency", "mode": {**MODE, "moved": True},
 }  # fmt: skip
 FOUND = {
     "steady_state": {
@@ -189,7 +189,7 @@ def test_every_goal_is_printed_beside_what_was_reached():
     ("name", "line"),
     [
         ("steady_state", "| 19.8 | 15.0 | 18.0 | 20.0 | 16.0 | 17.0 | 1.95 | 0.99 | 0.97 |"),
-        ("latency", "| 1.25 | 1.50 | +20.0 % | 1.50 | 2.00 | 1.33 | 3.00 | 0.0 | 0.25 (changed) |"),
+        ("latency", "| +20.0 % | 1.50 | 2.00 | 1.33 | 3.00 | 0.0 | 4 % | 0.25 (changed) |"),
         ("big_little", "| net | latency | 8 | 2.00 | 1.00 | 1.25 | 1.50 | 1.33 | 2.00 | 3.00 |"),
         ("dispatch", "| kernel call | executor | 1 | 0.10 | 3.00 | 4.00 |"),
         ("soak", "90 done, 6 cancelled, 3 late; 0 wrong or out of order, 1 lost."),
@@ -199,6 +199,12 @@ def test_the_page_tells_what_was_measured(name, line):
     text = page.SECTIONS[name](FOUND[name])
     assert line in text
     assert text.startswith("## ")
+
+
+def test_a_row_from_before_the_unrest_was_looked_at_has_a_dash():
+    old = {key: value for key, value in FOUND["latency"]["rows"][0].items() if key != "unrest"}
+    text = page.SECTIONS["latency"]({**FOUND["latency"], "rows": [old]})
+    assert "| 0.0 | – | 0.25 (changed) |" in text
 
 
 def test_a_row_without_copies_is_shown_without():

@@ -191,7 +191,7 @@ def _latency(document: Document) -> str:
               [[row["model"], row["batch"], *_times(row), f"{100 * error(row):+.1f} %",
                 _over(row, "plan_median_s", "bound_s"), _ms(row["single_median_s"]),
                 _over(row, "single_median_s", "plan_median_s"), _ms(row["ort_median_s"]),
-                *_circumstances(row)] for row in document["rows"]]), "",
+                *_with_unrest(row)] for row in document["rows"]]), "",
     ])  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def _big_little(document: Document) -> str:
               [[row["model"], row["objective"], row["batch"], _ms(row["single_median_s"]),
                 *_times(row), _over(row, "single_median_s", "plan_median_s"),
                 _over(row, "single_median_s", "bound_s"), _ms(row["ort_median_s"]),
-                *_circumstances(row)] for row in document["rows"]]), "",
+                *_with_unrest(row)] for row in document["rows"]]), "",
     ])  # fmt: skip
 
 
@@ -218,15 +218,15 @@ def _or_none(figure: float | None, digits: int) -> str:
 
 
 def _circumstances(row: Row) -> list[str]:
-    """Cores that others kept busy, how calm the host was (`execution.unrest`) where that was looked
-    at, and how long a hand-over took (`execution.mode`).
-    """
+    """Cores that others kept busy, and how long a hand-over took (`execution.mode`)."""
     mark = " (changed)" if row["mode"]["moved"] else ""
-    return [
-        f"{row['others']:.1f}",
-        *([f"{100 * row['unrest']:.0f} %"] if "unrest" in row else []),
-        f"{1e6 * row['mode']['handover_s']:.2f}{mark}",
-    ]
+    return [f"{row['others']:.1f}", f"{1e6 * row['mode']['handover_s']:.2f}{mark}"]
+
+
+def _with_unrest(row: Row) -> list[str]:
+    """The same, and how calm the host was (`execution.unrest`); a dash of a row older than that."""
+    others, link = _circumstances(row)
+    return [others, f"{100 * row['unrest']:.0f} %" if "unrest" in row else "–", link]
 
 
 def _times(row: Row) -> list[str]:
