@@ -39,6 +39,7 @@ from .product_pairs import in_pairs
 from .quick_schedule import quick_schedule
 from .rules import CPU_RULES
 from .rules import Rule as CpuRule
+from .widening import widen
 from .winograd import WINOGRAD, share_of_plain, winograd
 from .winograd_convolution import is_convolution_3x3
 from .written_products import schedule_parts
@@ -113,7 +114,7 @@ def _tuned(func: tirx.PrimFunc, trace: str, target: Target) -> tirx.PrimFunc | N
     try:
         from .tuned import apply_trace
 
-        return expand(apply_trace(func, trace, target))
+        return expand(widen(apply_trace(func, trace, target)))
     # As with rules: what TVM raises on a trace of another version can be anything.
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
@@ -164,7 +165,7 @@ def _apply(rule: CpuRule, func: tirx.PrimFunc, unit: VectorUnit, count: int) -> 
     sch = quick_schedule(func)
     if not rule(sch, unit, count):
         raise ValueError("another family's kernel")
-    return expand(sch.mod["main"])
+    return expand(widen(sch.mod["main"]))
 
 
 def _first_that_works(func: tirx.PrimFunc, attempts: Iterator[Attempt]) -> tirx.PrimFunc:
