@@ -101,9 +101,10 @@ def cases(target: tvm.target.Target, *, small: bool) -> Iterator[Case]:
 def _product(
     target: tvm.target.Target, model: str, weight: NDArray[np.float32], dtype: str, rows: int
 ) -> Case:
-    """A product of some rows and a matrix of weights."""
+    """A product of some rows and a matrix of weights; beside bfloat16 the rows are rounded too."""
     depth, columns = weight.shape
-    x = relax.Var("x", relax.TensorType((rows, depth), "float32"))
+    kind = "bfloat16" if dtype == "bfloat16" else "float32"
+    x = relax.Var("x", relax.TensorType((rows, depth), kind))
     bb = relax.BlockBuilder()
     with bb.function("main", [x]):
         with bb.dataflow():
@@ -115,7 +116,7 @@ def _product(
     constants = [array_of(a.value) for a in call.args[1].fields if isinstance(a, GenericConst)]
     return Case(
         "product", model, f"{depth} x {columns}", dtype, rows, lowered[call.args[0]],
-        [given, *constants, np.zeros((rows, columns), np.float32)],
+        [given.astype(kind), *constants, np.zeros((rows, columns), np.float32)],
         range(1, 1 + len(constants)),
         given.astype(np.float64) @ weight, 2.0 * rows * depth * columns,
     )  # fmt: skip
@@ -127,9 +128,9 @@ def _weighted(
     """The product with weights of a type."""
     if dtype in ("int8", "int4"):
         return groupwise_dense(bb, x, quantize(weight, int(dtype.removeprefix("int"))))
-    if dtype == "bfloat16":  # lowering stores what is exactly a bfloat16 as one
-        weight = weight.astype(ml_dtypes.bfloat16).astype(np.float32)
-    return relax.op.matmul(x, relax.const(weight))
+    if dtype == "bfloat16":
+        weight = weight.astype(ml_dtypes.bfloat16)
+    return relax.op.matmul(x, relax.const(tvm.runtime.tensor(weight)), out_dtype="float32")
 
 
 def _attention(model: str, sizes: Sequence[int], dtype: str, rows: int) -> Case:

@@ -87,6 +87,29 @@ def test_tasks_are_few_and_norms_are_one_each(family, expected, tmp_path):
     assert kinds(main) == expected
 
 
+@pytest.mark.parametrize(
+    ("family", "expected"),
+    [
+        (
+            "gpt2",
+            {"embed": 1, "fused_layer_norm_cast": 5, "fused_dense_add": 6, "attention": 2,
+             "cast": 2, "fused_dense_add_add": 4, "fused_dense_add_gelu_tanh_cast": 2, "dense": 1},
+        ),
+        (
+            "mixtral",
+            {"embed": 1, "fused_rms_norm_cast": 5, "dense": 9, "attention": 2, "cast": 2,
+             "fused_dense_add": 2, "choose": 2, "fused_dense_gated": 16, "total": 2,
+             "fused_dense_silu_gated_multiply_cast_gated": 8},
+        ),
+    ],
+)  # fmt: skip
+def test_what_rounded_matrices_are_multiplied_by_is_rounded_once(family, expected, tmp_path):
+    main = read(from_huggingface(tiny(family, tmp_path), weights="bfloat16"))
+    assert kinds(main) == expected
+    products = [call for call in main.calls if "dense" in call.kernel.name_hint]
+    assert {str(call.args[0].ty.dtype) for call in products} == {"bfloat16"}
+
+
 def test_shards_are_tasks_of_their_own_and_so_are_their_sums(tmp_path):
     one, two = (read(from_huggingface(tiny("llama", tmp_path), shards=n)) for n in (1, 2))
     assert kinds(two)["attention"] == 2 * kinds(one)["attention"]

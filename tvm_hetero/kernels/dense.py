@@ -60,7 +60,9 @@ def packed_dense(
     layout = choose_product_layout(needed, tuple(units))
     if layout is None:
         return None
-    product = Product(left, right, dtype, layout.block, layout.points, layout.tall)
+    # 16 bits are widened once each when they are copied together, not once for each block.
+    tall = layout.tall or (layout.points > 1 and _is_narrow(data))
+    product = Product(left, right, dtype, layout.block, layout.points, tall)
     return bb.call_te(
         lambda x, w: compute(x, w, product, constant=True),
         data,
@@ -68,6 +70,10 @@ def packed_dense(
         primfunc_name_hint="dense",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias and activation join it
     )
+
+
+def _is_narrow(data: relax.Expr) -> bool:
+    return str(data.ty.dtype) in ("float16", "bfloat16")
 
 
 def narrowed(weight: NDArray[Any]) -> NDArray[Any]:

@@ -53,5 +53,6 @@ def _expert(graph: Graph, x: relax.Expr, weight: relax.Expr, name: str) -> relax
     # All three products end in `gated`, whichever of the first two TVM fuses with what follows.
     gates = operators.gated(bb, graph.activated(graph.linear(x, gate)), weight, times=False)
     ups = operators.gated(bb, graph.linear(x, up), weight, times=False)
-    hidden = operators.gated(bb, graph.times(ups, gates), weight, times=False)
+    hidden = graph.factor(graph.times(ups, gates))
+    hidden = operators.gated(bb, hidden, weight, times=False)
     return operators.gated(bb, graph.linear(hidden, down), weight, times=True)

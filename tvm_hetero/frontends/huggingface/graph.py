@@ -3,7 +3,9 @@
 A family (`gpt2`, `rotated`) walks over its layers and asks for parts; each is emitted here, with
 its weights as constants. Matrices stand in the graph as they are stored, as ``[out, in]`` or
 ``[in, out]`` and in the type in which they are stored: turning them is folded when they are packed,
-and kernels widen them as they read, so that no copy is made for it.
+and kernels widen them as they read, so that no copy is made for it. Where all weights are rounded
+to bfloat16, so is what matrices are multiplied by: their products are of pairs then, on cores that
+have them (`tvm_hetero.kernels.product_pairs`), and of the same values on all others.
 """
 
 from __future__ import annotations
@@ -75,6 +77,7 @@ class Graph:
             for layer in range(config.layers)
             for name, shape in _state_shapes(config, plan, self.heads, layer)
         }
+        self._rounded: dict[relax.Var, relax.Var] = {}
         # One constant for all layers: it is kept once.
         self._angles = [] if config.rotary is None else [constant(config.rotary.table(plan.length))]
 
@@ -159,9 +162,22 @@ class Graph:
         """The row of the token whose logits are wanted."""
         return x if self.last is None else operators.pick(self.bb, x, self.last)
 
+    def factor(self, x: relax.Expr) -> relax.Expr:
+        """What a matrix is multiplied by: ``x``, rounded where weights are, once for all of them.
+
+        In few products weights are most of the error: logits of GPT-2's shape are off by 0.53 %
+        instead of 0.45 %.
+        """
+        if self.plan.weights != "bfloat16" or str(x.ty.dtype) == "bfloat16":
+            return x
+        if x not in self._rounded:
+            self._rounded[x] = self.bb.emit(relax.op.astype(x, "bfloat16"))
+        return self._rounded[x]
+
     def _product(self, x: relax.Expr, matrix: Array, bits: int | None) -> relax.Expr:
         group = math.gcd(matrix.shape[0], GROUP)
         if bits is None or group < _LEAST_GROUP:
+            x = self.factor(x)
             return self.bb.emit(relax.op.matmul(x, self._matrix(matrix), out_dtype="float32"))
         return self.bb.emit(groupwise_dense(self.bb, x, quantize(matrix, bits, group)))
 

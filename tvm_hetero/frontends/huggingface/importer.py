@@ -48,8 +48,9 @@ def from_huggingface(
         In how many parts each layer's attention and feed-forward network (or experts) is divided.
     weights
         In which type matrices are kept: ``float32`` (as they are stored), ``bfloat16`` (all weights
-        are rounded), ``int8`` or ``int4`` (matrices, with a scale for each group of numbers; the
-        head is of 8 bits then, tables and norms are as they are stored). Sums are of float32.
+        are rounded, and what matrices are multiplied by), ``int8`` or ``int4`` (matrices, with a
+        scale for each group of numbers; the head is of 8 bits then, tables and norms are as they
+        are stored). Sums are of float32.
     cache
         In which type keys and values are kept.
 

@@ -154,7 +154,7 @@ def gated(
     def compute(value: te.Tensor, weight: te.Tensor) -> te.Tensor:
         def one(i: Any, j: Any) -> Any:
             found = value[i, j] * weight[i, 0] if times else value[i, j]
-            return tirx.Select(weight[i, 0] != _real(0.0), found, _real(0.0))
+            return tirx.Select(weight[i, 0] != _real(0.0), found, tirx.const(0.0, value.dtype))
 
         return te.compute(value.shape, one, name="gated", attrs=guard())
 
