@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from tvm import relax
 from tvm.relax import op
 
-from tests.kernels.helpers import AVX512, PAIRS, innermost, kernels, random, run, runs_here
+from tests.kernels.helpers import AVX512, PAIRS, ZEN4, innermost, kernels, random, run, runs_here
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.select import rule_of
@@ -91,6 +93,17 @@ def test_constants_that_come_from_far_are_asked_for():
     check(x, weight)
     (kernel,) = kernels(lowered(x, weight)).values()
     assert "llvm.prefetch" in schedule_kernel(kernel, PAIRS).script()
+
+
+@pytest.mark.parametrize(("rows", "target", "caches"), [
+    (4, PAIRS, "3, 1"), (8, PAIRS, "3, 1"), (4, ZEN4, None), (8, ZEN4, "1, 1"),
+])  # fmt: skip
+def test_where_a_prefetcher_follows_less_is_asked_for(rows, target, caches):
+    (kernel,) = kernels(lowered(narrow(1, rows, 1024), narrow(2, 1024, 2304))).values()
+    done = schedule_kernel(kernel, target)
+    assert rule_of(done) == "pairs"
+    asked = set(re.findall(r"llvm\.prefetch.*, 0, (\d, \d)\)", done.script()))
+    assert asked == ({caches} if caches else set())
 
 
 def test_cores_share_the_blocks():
