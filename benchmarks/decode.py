@@ -10,8 +10,9 @@ core; two devices of a core each, once with three groups of sequences in flight 
 each device has a part of the model) and once with one group (a latency plan: both devices work on
 each layer, which is in two halves); one device that has both cores; PyTorch (transformers, its
 cache, a plain loop) with one and two threads. A batch is the sequences of a group. All sides of a
-weight type and a batch run in turns. Goal: two devices at batch 8 give at least 1.8 times the
-tokens of one.
+weight type and a batch run in turns, and again while the host is not calm (`execution.unrest`: by
+our sides' medians beside their best turns). Goal: two devices at batch 8 give at least 1.8 times
+the tokens of one.
 
 How much rounded weights cost is measured too: logits beside those of transformers in float32, on
 random texts that are given token by token.
@@ -32,11 +33,12 @@ import numpy as np
 import torch
 
 from benchmarks.decoding.accuracy import Accuracy, accuracy, right_logits, texts_for
-from benchmarks.decoding.contenders import SIDES, Contender, Ours, Prompts, Torch
+from benchmarks.decoding.contenders import SIDES, Contender, Ours, Prompts, Run, Torch
 from benchmarks.decoding.model import MODELS, write_model
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import RESULTS, ROOT
 from benchmarks.execution.cases import one_device
+from benchmarks.execution.unrest import ATTEMPTS, calmest
 from benchmarks.performance import write_page
 from tvm_hetero.cli.neighbours import Neighbours
 from tvm_hetero.runtime.decoder_build import WEIGHTS, DecoderOptions
@@ -52,12 +54,15 @@ _FEW_SIDES = ("one core", "two devices, three groups")
 # PyTorch has no kernels for weights of groups with scales.
 _TORCH_TYPES = ("float32", "bfloat16")
 
+Runs = dict[str, list[Run]]  # of each side
+
 
 @dataclass(frozen=True)
 class Row:
     """A side at a batch: steady tokens per second (median and best of the turns, and what the plan
     predicts; 0 where there is none), tokens of the prompts per second, the share of greedy tokens
-    that are those of the first side, cores that others kept busy, seconds of the build.
+    that are those of the first side, cores that others kept busy, seconds of the build, by which
+    share the medians of our sides stand off their best.
     """
 
     weights: str
@@ -70,6 +75,7 @@ class Row:
     same: float
     others: float
     build_s: float
+    unrest: float
 
 
 @dataclass(frozen=True)
@@ -202,24 +208,37 @@ def _turns(
     settings: Settings, weights: str, batch: int, sides: dict[str, Contender], prompts: Prompts
 ) -> list[Row]:
     neighbours = Neighbours()
-    runs = {name: [side.run(prompts, 3)] for name, side in sides.items()}  # warm
-    for _ in range(settings.rounds):
-        for name, side in sides.items():
-            time.sleep(_PAUSE)
-            runs[name].append(side.run(prompts, settings.count))
+    for side in sides.values():
+        side.run(prompts, 3)  # warm
+
+    def measure() -> Runs:
+        runs: Runs = {name: [] for name in sides}
+        for _ in range(settings.rounds):
+            for name, side in sides.items():
+                time.sleep(_PAUSE)
+                runs[name].append(side.run(prompts, settings.count))
+        return runs
+
+    runs, unrest = calmest(measure, _unrest, 1 if settings.small else ATTEMPTS)
     others = neighbours.busy_cores()
     rows = []
     reference = next(iter(runs.values()))[-1].tokens
     for name, found in runs.items():
-        rates = [run.rate for run in found[1:]]
-        prompt_s = statistics.median(run.prompt_rate for run in found[1:])
+        rates = [run.rate for run in found]
+        prompt_s = statistics.median(run.prompt_rate for run in found)
         same = float(np.mean(np.array(found[-1].tokens) == np.array(reference)))
         build_s = getattr(sides[name], "build_s", 0.0)
         predicted = getattr(sides[name], "predicted", 0.0)
         rows.append(Row(weights, batch, name, statistics.median(rates), max(rates), predicted,
-                        prompt_s, same, others, build_s))  # fmt: skip
+                        prompt_s, same, others, build_s, unrest))  # fmt: skip
         print(line(rows[-1]), flush=True)
     return rows
+
+
+def _unrest(runs: Runs) -> float:
+    """By which share the medians of our sides stand off their best turns, at most."""
+    found = [[run.rate for run in mine] for name, mine in runs.items() if name in SIDES]
+    return max((max(rates) / statistics.median(rates) - 1 for rates in found), default=0.0)
 
 
 def _write(
@@ -236,7 +255,7 @@ def _write(
 
 _HEAD = (
     f"{'weights':<10}{'batch':>6}  {'side':<32}{'tokens/s':>10}{'best':>10}{'predict.':>10}"
-    f"{'prompt/s':>10}{'same %':>8}{'others':>8}{'build s':>9}"
+    f"{'prompt/s':>10}{'same %':>8}{'others':>8}{'build s':>9}{'unrest':>8}"
 )
 
 
@@ -245,7 +264,7 @@ def line(row: Row) -> str:
     return (
         f"{row.weights:<10}{row.batch:>6}  {row.side:<32}{row.tokens_s:>10.1f}{row.best_s:>10.1f}"
         f"{row.predicted_s:>10.1f}{row.prompt_s:>10.1f}{100 * row.same:>8.1f}"
-        f"{row.others:>8.1f}{row.build_s:>9.1f}"
+        f"{row.others:>8.1f}{row.build_s:>9.1f}{100 * row.unrest:>7.0f}%"
     )
 
 

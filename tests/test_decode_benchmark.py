@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import decode
 from benchmarks.decoding import page
+from benchmarks.decoding.contenders import Run
 
 
 def test_decode_small(tmp_path, capsys):
@@ -31,6 +32,7 @@ def _row(side: str, tokens: float, batch: int = 8):
     return {
         "weights": "int8", "batch": batch, "side": side, "tokens_s": tokens, "best_s": 2 * tokens,
         "predicted_s": 3 * tokens, "prompt_s": 100.0, "same": 0.5, "others": 0.1, "build_s": 1.0,
+        "unrest": 0.04,
     }  # fmt: skip
 
 
@@ -45,10 +47,20 @@ FOUND = {
 }  # fmt: skip
 
 
+def test_unrest_is_that_of_our_sides():
+    def runs(*rates):
+        return [Run(rate, 1.0, []) for rate in rates]
+
+    steady, uneasy = runs(9.0, 10.0, 10.0), runs(5.0, 8.0, 10.0)
+    assert decode._unrest({"one core": steady, "PyTorch, 1 thread": uneasy}) == 0
+    found = decode._unrest({"one core": steady, "two devices, three groups": uneasy})
+    assert found == pytest.approx(0.25)
+
+
 def test_the_page_of_decoding_tells_what_was_measured():
     text = page.SECTIONS["decode"](FOUND)
     assert (
-        "| 8 | two devices, halves of layers | 19.0 (38.0) | 57.0 | 1.90 | 100 | 50 % | 0.1 |"
+        "| 8 | two devices, halves of layers | 19.0 (38.0) | 57.0 | 1.90 | 100 | 50 % | 0.1 | 4 % |"
         in text
     )
     assert "| int8 | 1.23e-02 | 90.0 % |" in text

@@ -40,14 +40,16 @@ def _decode(document: Document) -> str:
         "## Tokens a second", "",
         f"{document['model']} with random weights, prompts of {document['prompt']} tokens, caches "
         f"of {document['length']}; the steady state of greedy decoding, tokens of all sequences a "
-        f"second, median of {document['rounds']} turns (best in brackets). A batch is the "
+        f"second, median of {document['rounds']} turns (best in brackets), in the calmest of up to "
+        "four tries (*unrest*: by how much medians stand off the best, at most). A batch is the "
         "sequences of a group; *three groups* are in flight together on two devices of a core "
         "each, which have a part of the model each; with *halves of layers* both devices work on "
         "every layer. *Prompt* is tokens of the prompts a second, *same* the share of generated "
         f"tokens that are those of one core. PyTorch {document['torch']}.", "",
         machine(document), "",
     ]  # fmt: skip
-    heads = ["batch", "side", "tokens/s", "predicted", "over one core", "prompt", "same", "others"]
+    heads = ["batch", "side", "tokens/s", "predicted", "over one core", "prompt", "same", "others",
+             "unrest"]  # fmt: skip
     for weights, rows in by(document["rows"], "weights").items():
         lines: list[list[Any]] = []
         for batch, sides in by(rows, "batch").items():
@@ -56,7 +58,7 @@ def _decode(document: Document) -> str:
                 [batch, r["side"], f"{r['tokens_s']:.1f} ({r['best_s']:.1f})",
                  f"{r['predicted_s']:.1f}" if r["predicted_s"] else "",
                  f"{r['tokens_s'] / one:.2f}", f"{r['prompt_s']:.0f}", f"{100 * r['same']:.0f} %",
-                 f"{r['others']:.1f}"]
+                 f"{r['others']:.1f}", f"{100 * r['unrest']:.0f} %"]
                 for r in sides
             ]  # fmt: skip
         sections += [f"### {weights}", "", table(heads, lines), ""]

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
 
 from tvm_hetero.report.statistics import Statistics
+
+Found = TypeVar("Found")
 
 # By which share medians may stand above the fastest run, how often is tried, and after how long, s.
 CALM = 0.05
@@ -30,13 +33,23 @@ def in_a_calm_moment(
     attempts: int = ATTEMPTS,
     pause: float = _PAUSE,
 ) -> tuple[dict[str, Statistics], float]:
-    """The first measurement that is calm, or the calmest of some; and its unrest."""
-    tried = []
+    """The first measurement whose sides are calm, or the calmest of some; and its unrest."""
+    return calmest(measure, lambda found: unrest(found, sides), attempts, pause)
+
+
+def calmest(
+    measure: Callable[[], Found],
+    unrest_of: Callable[[Found], float],
+    attempts: int = ATTEMPTS,
+    pause: float = _PAUSE,
+) -> tuple[Found, float]:
+    """As `in_a_calm_moment`, of anything that can be measured and whose unrest can be told."""
+    tried: list[tuple[Found, float]] = []
     for attempt in range(attempts):
         if attempt:
             time.sleep(pause)
         found = measure()
-        tried.append((found, unrest(found, sides)))
+        tried.append((found, unrest_of(found)))
         if tried[-1][1] <= CALM:
             break
     return min(tried, key=lambda pair: pair[1])

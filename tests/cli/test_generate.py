@@ -185,9 +185,11 @@ def test_run_and_bench_say_what_runs_a_decoder(net, arguments):
         ("gpt2", ["--length", 65], "length 65: the model was made for 64 tokens"),
         ("gpt2", ["--chunk", 0], "--chunk 0: expected 1 or more"),
         ("gpt2", ["--weights", "int3"], "--weights 'int3': expected one of float32"),
+        ("gpt2", ["--cache", "int8"], "--cache 'int8': expected one of float32, bfloat16"),
         (".", [], "is a folder without config.json"),
         ("two.yaml", ["--length", 8], "--length is for decoders"),
         ("two.yaml", ["--weights", "int8"], "--weights is for decoders"),
+        ("two.yaml", ["--cache", "bfloat16"], "--cache is for decoders"),
     ],
 )
 def test_wrong_combinations_are_refused(folder, tmp_path, model, arguments, message):

@@ -4,6 +4,7 @@ batch, and nothing broken by interruptions and wrong input."""
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,7 +25,7 @@ from tvm_hetero.runtime import decoder_build
 from tvm_hetero.runtime.artifact import load_artifact
 from tvm_hetero.runtime.decoder import Decoder
 from tvm_hetero.runtime.decoder_build import DecoderOptions, build_decoder, decoder_facts
-from tvm_hetero.runtime.decoder_folder import save_decoder
+from tvm_hetero.runtime.decoder_folder import read_facts, save_decoder
 from tvm_hetero.runtime.executor import Executor
 from tvm_hetero.runtime.shared_weights import share_weights
 
@@ -116,6 +117,44 @@ def test_logits_are_those_of_transformers(folders, wide):
         logits = wide.step(1, [0, 0, tokens[p]], [0, 0, p]).result()
         assert logits.shape == (3, 96)
         np.testing.assert_allclose(logits[2], expected[p], atol=1e-4)
+
+
+@pytest.mark.parametrize("cache", ["bfloat16", "float16"])
+def test_caches_of_sixteen_bits(cache, folders, built):
+    """They are half as large, in both plans, and what they round is seen by the logits."""
+    model, tokens = reference(folders / "llama"), list(range(20, 40))
+    with torch.no_grad():
+        expected = model(torch.tensor([tokens])).logits[0].numpy()
+    path = built("llama", batch=2, cache=cache)
+    with Decoder.load(path) as decoder:
+        logits = [decoder.prefill(0, 1, tokens[:16], 0).result()]
+        steps = (decoder.step(0, [0, tokens[p]], [0, p]) for p in range(16, 20))
+        logits += [step.result()[1] for step in steps]
+    off = np.abs(logits - expected[15:]).max()
+    assert 1e-4 < off < (0.1 if cache == "bfloat16" else 0.01)
+    assert read_facts(path).cache == cache
+    sizes = [cache_bytes(where) for where in (path, built("llama", batch=2))]
+    assert 2 * sizes[0] == sizes[1]
+
+
+def cache_bytes(path: Path) -> int:
+    """Of all sequences, in the step's plan and in the prefill's."""
+    total = 0
+    for part in ("step", "prefill"):
+        plan = json.loads((path / part / "partition" / "plan.json").read_text())
+        for row in plan["inputs"]:
+            if row.get("state"):
+                width = {"float32": 4, "bfloat16": 2, "float16": 2}[row["dtype"]]
+                total += math.prod(row["shape"]) * width
+    return total
+
+
+def test_a_decoder_that_does_not_say_its_caches_has_float32(built, tmp_path):
+    path = shutil.copytree(built("gpt2", batch=3, groups=2), tmp_path / "net.hetero")
+    document = json.loads((path / "decoder.json").read_text(encoding="utf-8"))
+    assert document.pop("cache") == "float32"
+    (path / "decoder.json").write_text(json.dumps(document))
+    assert read_facts(path).cache == "float32"
 
 
 def test_neither_slots_nor_chunks_nor_neighbours_matter(wide, narrow):
@@ -231,6 +270,7 @@ def test_equal_weights_are_in_memory_once(built):
         ({"chunk": 8}, "build it again"),
         ({"length": 0}, "length is 0; expected 1 or more"),
         ({"eos": [-1]}, "expected a list of tokens"),
+        ({"cache": 16}, "cache is 16; expected a text"),
         ({"surprise": 1}, "unknown key 'surprise'"),
     ],
 )
@@ -282,6 +322,7 @@ def test_options_that_do_not_fit_the_model(folders, tmp_path):
         ({"chunk": 1.5}, r"chunk 1\.5: expected an integer"),
         ({"shards": None}, "shards None: expected an integer"),
         ({"weights": "int7"}, "weights 'int7': expected one of float32"),
+        ({"cache": "int8"}, "cache 'int8': expected one of float32, bfloat16, float16"),
     ):
         with pytest.raises(UsageError, match=message):
             DecoderOptions(**given)

@@ -74,6 +74,12 @@ def partition(
         str | None,
         typer.Option("--weights", help="Of a decoder: float32 (default), bfloat16, int8 or int4."),
     ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            "--cache", help="Of a decoder's keys and values: float32 (default), bfloat16, float16."
+        ),
+    ] = None,
     params: options.Params = None,
     respect_annotations: Annotated[
         bool,
@@ -111,7 +117,8 @@ def partition(
     options.check_writable(output, folder=True)
     steps = Steps(quiet=json_output)
     asked = {
-        "length": length, "chunk": chunk, "groups": groups, "shards": shards, "weights": weights
+        "length": length, "chunk": chunk, "groups": groups, "shards": shards, "weights": weights,
+        "cache": cache,
     }  # fmt: skip
     how: dict[str, Any] = {"time_limit": time_limit, "gap": gap, "seed": seed, "costs": cost_model}
     if model.is_dir():

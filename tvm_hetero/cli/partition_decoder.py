@@ -117,6 +117,7 @@ def facts_text(facts: DecoderFacts, path: Path) -> str:
         ["family", printable(facts.family)],
         ["length", f"{facts.length} tokens"],
         ["sequences at once", slots],
+        ["caches", printable(facts.cache)],
         ["prefill", f"{facts.chunk} tokens" if facts.chunk > 1 else "none: by steps"],
         ["vocabulary", f"{facts.vocabulary} tokens"],
         ["ends at", ", ".join(map(str, facts.eos)) or "no token"],

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tvm_hetero.platform import Platform
 
 WEIGHTS = ("float32", "bfloat16", "int8", "int4")
+CACHES = ("float32", "bfloat16", "float16")
 # Where nothing is asked for. A cache has a row for every token, so a model that was made for a
 # hundred thousand tokens is not given that many.
 LENGTH, CHUNK = 1024, 32
@@ -54,6 +55,7 @@ class DecoderOptions:
     groups : groups of `batch` slots; None: see `usual_groups`.
     shards : parts of each layer's attention and feed-forward network.
     weights : their type, one of `WEIGHTS`.
+    cache : the type of keys and values, one of `CACHES`.
     """
 
     batch: int = 1
@@ -62,6 +64,7 @@ class DecoderOptions:
     groups: int | None = None
     shards: int = 1
     weights: str = "float32"
+    cache: str = "float32"
 
     def __post_init__(self) -> None:
         for name in ("batch", "length", "chunk", "groups", "shards"):
@@ -73,8 +76,10 @@ class DecoderOptions:
             if value < 1:
                 raise UsageError(f"{name} {value}: expected 1 or more")
             object.__setattr__(self, name, int(value))  # NumPy's too, which JSON does not know
-        if self.weights not in WEIGHTS:
-            raise UsageError(f"weights {self.weights!r}: expected one of {', '.join(WEIGHTS)}")
+        for name, known in (("weights", WEIGHTS), ("cache", CACHES)):
+            if getattr(self, name) not in known:
+                given = getattr(self, name)
+                raise UsageError(f"{name} {given!r}: expected one of {', '.join(known)}")
 
 
 def build_decoder(
@@ -130,8 +135,9 @@ def make_decoder(
 
     def part(name: str, tokens: int, batch: int) -> Executable:
         module = from_huggingface(
-            folder, tokens=tokens, length=facts.length, shards=facts.shards, weights=facts.weights
-        )
+            folder, tokens=tokens, length=facts.length, shards=facts.shards,
+            weights=facts.weights, cache=facts.cache,
+        )  # fmt: skip
         # Caches of all groups are there at once, which is more than those of one batch.
         sets = groups if name == STEP else 1
         module["main"] = module["main"].with_attr(STATE_SETS, sets)
@@ -184,6 +190,7 @@ def decoder_facts(folder: Path, options: DecoderOptions) -> DecoderFacts:
         vocabulary=config.vocabulary,
         eos=tuple(token for token in config.end if token < config.vocabulary),
         weights=options.weights,
+        cache=options.cache,
         shards=options.shards,
         source=dict(config.source),
     )

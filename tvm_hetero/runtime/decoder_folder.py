@@ -42,6 +42,7 @@ class DecoderFacts:
     vocabulary : how many tokens there are.
     eos : tokens that end a text.
     weights : the type that they were brought to.
+    cache : the type of keys and values.
     shards : parts of each layer.
     source : where the model came from.
     """
@@ -54,6 +55,7 @@ class DecoderFacts:
     vocabulary: int
     eos: tuple[int, ...] = ()
     weights: str = "float32"
+    cache: str = "float32"
     shards: int = 1
     source: Mapping[str, Any] = field(default_factory=dict)
 
@@ -98,8 +100,9 @@ def read_facts(path: str | os.PathLike[str]) -> DecoderFacts:
         document = read_document(path / DECODER)
         check_format(document, FORMAT, where)
         keys = ["format", "family", *_SIZES, "eos", "weights", "source"]
-        check_keys(document, where, keys)
-        values = {key: value for key, value in document.items() if key != "format"}
+        check_keys(document, where, keys, ["cache"])  # which older decoders do not say
+        values = {"cache": "float32", **document}
+        del values["format"]
         _check_values(values, where)
         return DecoderFacts(**{**values, "eos": tuple(values["eos"])})
     except FormatError as error:
@@ -115,7 +118,7 @@ def _check_values(values: Mapping[str, Any], where: str) -> None:
         raise FormatError(f"{where}: eos is {eos!r:.40}; expected a list of tokens")
     if not isinstance(values["source"], dict):
         raise FormatError(f"{where}: source is {values['source']!r:.40}; expected a mapping")
-    for key in ("family", "weights"):
+    for key in ("family", "weights", "cache"):
         if not isinstance(values[key], str):
             raise FormatError(f"{where}: {key} is {values[key]!r:.40}; expected a text")
 
