@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -63,6 +65,29 @@ def test_an_exported_decoder_gives_what_it_gave():
         inputs.append([len(given) - 1])
         got = run(*(tvm.runtime.tensor(np.int32(i)) for i in inputs), *caches).numpy()
         np.testing.assert_allclose(got[0], wanted[row + len(given) - 1], atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_a_model_of_sixteen_bits_is_as_exact_as_in_torch(kind):
+    made = model("Qwen3", head_dim=8, num_hidden_layers=1).to(getattr(torch, kind))
+    exact = expected(copy.deepcopy(made).float(), TOKENS)
+    with torch.no_grad():
+        theirs = made(torch.tensor([TOKENS])).logits[0].float().numpy()
+    program, states = export_transformers(made, length=LENGTH)
+    main = LowerToTasks([TARGET])(from_exported(program, states=states, length=LENGTH))
+    caches = [p.ty for p in main["main"].params[-2:]]
+    assert {str(ty.dtype) for ty in caches} == {kind}
+    executable = tvm.compile(scheduled(main, TARGET), TARGET, tir_pipeline=PIPELINE)
+    run = relax.VirtualMachine(executable, tvm.cpu())["main"]
+    made_of = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}[kind]
+    state = [
+        tvm.runtime.tensor(np.full([int(e) for e in ty.shape], np.nan, made_of)) for ty in caches
+    ]
+    given = [[tvm.runtime.tensor(np.int32([n])) for n in pair]
+             for pair in zip(TOKENS, range(LENGTH), strict=True)]  # fmt: skip
+    got = np.array([run(*inputs, *state).numpy()[0] for inputs in given])
+    assert got.dtype == np.float32
+    assert 0 < np.abs(got - exact).max() < 2 * np.abs(theirs - exact).max()
 
 
 def test_the_documentations_example_runs(tmp_path):

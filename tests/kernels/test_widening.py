@@ -15,6 +15,7 @@ from tvm.script import tirx as T
 from tests.kernels.helpers import AVX2, AVX512, kernels, random, run, runs_here, scheduled
 from tests.kernels.test_math import REFERENCES, compiled
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.widening import widen
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -164,12 +165,40 @@ def test_the_kernel_before_and_after():
     tvm.ir.assert_structural_equal(done, after)
 
 
-def test_a_variable_of_bfloat16_is_refused():
-    x, out = (tirx.decl_buffer((8,), "bfloat16", name) for name in ("x", "out"))
-    held = tirx.Var("held", "bfloat16")
-    zero = tirx.const(0, "int64")
-    body = tirx.SeqStmt(
-        [tirx.Bind(held, tirx.BufferLoad(x, [zero])), tirx.BufferStore(out, held, [zero])]
-    )
-    with pytest.raises(TypeError, match="the variable held holds a bfloat16"):
-        widen(tirx.PrimFunc([x, out], body))
+def test_variables_hold_float32():
+    """The largest number's place: what is largest so far is a variable of the reduction."""
+    x = rounded(random(1, 6, 50))
+    mod = lowered(x, lambda v: op.argmax(v, axis=-1), AVX2)
+    np.testing.assert_array_equal(run(mod, AVX2, x), x.astype(np.float32).argmax(1))
+    (kernel,) = kernels(mod).values()
+    assert rule_of(kernel) != "default"
+
+
+def normalized(x, axes):
+    off = x - x.mean(axes, keepdims=True)
+    return off / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+
+
+OPERATORS = {
+    "layer norm": (
+        lambda v, one, none: op.nn.layer_norm(v, one, none, axes=[-1]),
+        lambda x: normalized(x, (-1,)),
+    ),
+    "instance norm": (
+        lambda v, one, none: op.nn.instance_norm(v, one, none, channel_axis=1, axes=[2]),
+        lambda x: normalized(x, (2,)),
+    ),
+    "power": (
+        lambda v, one, none: op.power(op.abs(v), op.multiply(one, one)),
+        lambda x: np.abs(x),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_that_tvm_has_for_wider_types_alone(name):
+    x = rounded(random(1, 2, 8, 8))
+    ours, theirs = OPERATORS[name]
+    one, none = (relax.const(tvm.runtime.tensor(np.full(8, v, NARROW))) for v in (1, 0))
+    mod = lowered(x, lambda v: ours(v, one, none), AVX2)
+    nearest(run(mod, AVX2, x), theirs(x.astype(np.float64)))

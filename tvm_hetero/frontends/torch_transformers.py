@@ -43,8 +43,8 @@ def export_transformers(
     Parameters
     ----------
     model
-        A causal language model, in float32. It is not changed but for ``eval()`` and that its
-        parameters no longer require gradients.
+        A causal language model, in float32, bfloat16 or float16; its caches are of that type. It
+        is not changed but for ``eval()`` and that its parameters no longer require gradients.
     length
         Rows of the caches.
     tokens
@@ -70,7 +70,7 @@ def export_transformers(
         )
     step = _Step(model.eval().requires_grad_(False))
     with _our_attention(model), _told_of(model):
-        caches = [torch.zeros(shape) for shape in _shapes(step, length)]
+        caches = [torch.zeros(shape, dtype=model.dtype) for shape in _shapes(step, length)]
         program = torch.export.export(step, (*_numbers(tokens), caches), strict=False)
     return program, {f"caches_{i}": 1 + i for i in range(len(caches))}
 

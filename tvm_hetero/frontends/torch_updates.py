@@ -19,6 +19,7 @@ from tvm import relax, tirx
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.frontends.torch_products import product_converters
 from tvm_hetero.kernels.attention import attend
 from tvm_hetero.kernels.updates import update_rows, update_where
 
@@ -126,6 +127,7 @@ def import_program(program: Any, updates: Sequence[Update]) -> tvm.IRModule:
         return _emit_attention(node, importer)
 
     kinds = {
+        **product_converters(),
         _ROWS: converter("_index_put"), _WHERE: converter("_where"), _ATTEND: attention,
     }  # fmt: skip
     try:
@@ -168,12 +170,14 @@ def _emit_attention(node: Any, importer: Any) -> list[relax.Expr]:
     q, k, v, position, keys, values, scale = importer.retrieve_args(node)
     tokens, heads, size = extents(q)
     kv_heads, length, _ = extents(keys)
-    rows = [bb.emit(relax.op.reshape(x, [tokens, -1])) for x in (q, k, v)]
+    wide = [bb.emit(relax.op.astype(x, "float32")) for x in (q, k, v)]
+    rows = [bb.emit(relax.op.reshape(x, [tokens, -1])) for x in wide]
     place = bb.emit(relax.op.astype(relax.op.reshape(position, [1]), "int32"))
     kernel = attend(heads, kv_heads, size, length, tokens, float(scale), dtype=dtype_of(keys))
     result = relax.TensorType([tokens, heads * size], "float32")
     found = _called(bb, kernel, "attention", [*rows, place, keys, values], result)
-    return [bb.emit(relax.op.reshape(found, [tokens, heads, size])), keys, values]
+    shaped = bb.emit(relax.op.reshape(found, [tokens, heads, size]))
+    return [bb.emit(relax.op.astype(shaped, dtype_of(q))), keys, values]
 
 
 def _called(

@@ -71,7 +71,9 @@ def wrapped(core: tvm.IRModule, names: Names, length: int) -> tvm.IRModule:
         rows = bb.emit(relax.op.reshape(item, [-1, vocabulary]))
         if extents(rows)[0] not in (1, chunk):
             raise ModelError(f"the logits are of {extents(rows)[0]} rows; expected 1, or {chunk}")
-        bb.emit_func_output(pick(bb, rows, last[0]) if extents(rows)[0] > 1 else rows)
+        row = pick(bb, rows, last[0]) if extents(rows)[0] > 1 else rows
+        wide = dtype_of(row) == "float32"
+        bb.emit_func_output(row if wide else bb.emit(relax.op.astype(row, "float32")))
     mod = relax.transform.InlinePrivateFunctions()(bb.get())
     ranges = {"token": [0, vocabulary - 1], "position": [0, length - 1]}
     ranges |= {"last": [0, chunk - 1]} if last else {}

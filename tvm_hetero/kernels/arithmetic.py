@@ -5,6 +5,7 @@
                      powers and square roots (LRN raises to 0.75).
 ``batch_norm``       with constant statistics is one multiply and one add for each value; the
                      decomposition of TVM subtracts, divides, multiplies and adds.
+norms, ``power``     of bfloat16, for which TVM has no kernels, are those of float32.
 """
 
 from __future__ import annotations
@@ -40,6 +41,25 @@ def power(
     if quarters < 0:
         result = bb.emit(relax.op.divide(relax.const(1.0, "float32"), result))
     return result
+
+
+def in_float32(
+    bb: relax.BlockBuilder,
+    call: relax.Call,
+    known: Callable[[Any], NDArray[Any] | None],
+) -> relax.Expr | None:
+    """An operator on bfloat16 as one on float32, rounded; None for any other type."""
+    if str(bb.normalize(call).ty.dtype) != "bfloat16":
+        return None
+
+    def wide(arg: relax.Expr) -> relax.Expr:
+        value = known(arg)
+        if value is None:
+            return bb.emit(relax.op.astype(arg, "float32"))
+        return relax.const(value.astype(np.float32))
+
+    found = bb.emit(relax.Call(call.op, [wide(a) for a in call.args], call.attrs, call.ty_args))
+    return relax.op.astype(found, "bfloat16")
 
 
 def _quarters(bb: relax.BlockBuilder, base: relax.Expr, quarters: int) -> relax.Expr:

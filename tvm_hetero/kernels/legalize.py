@@ -63,12 +63,19 @@ def _matmul(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 
 def _power(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    narrow = _in_float32(call, use)
+    if narrow is not None:
+        return narrow
     exponent = use.known(call.args[1])
     return arithmetic.power(use.builder, use.builder.normalize(call), exponent)
 
 
 def _batch_norm(call: relax.Call, use: Legalization) -> relax.Expr | None:
     return arithmetic.batch_norm(use.builder, call, use.known)
+
+
+def _in_float32(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return arithmetic.in_float32(use.builder, call, use.known)
 
 
 def _pool2d(call: relax.Call, use: Legalization) -> relax.Expr | None:
@@ -89,6 +96,8 @@ RULES: dict[str, Rule] = {
     "relax.matmul": _matmul,
     "relax.power": _power,
     "relax.nn.batch_norm": _batch_norm,
+    "relax.nn.layer_norm": _in_float32,
+    "relax.nn.instance_norm": _in_float32,
     "relax.nn.max_pool2d": _pool2d,
     "relax.nn.avg_pool2d": _pool2d,
     "relax.nn.avg_pool3d": _avg_pool3d,

@@ -11,7 +11,7 @@ Answer
     Kernels are rewritten before `math` writes its functions out:
 
         a number of a parameter      float32(bits << 16)
-        a buffer of the kernel's     of float32
+        a buffer or variable         of float32
         a result                     the upper half of ``bits + 0x7fff + odd``, bits bound once
         all between them             the same operations with float32
 
@@ -42,7 +42,7 @@ _NARROW = "bfloat16"
 _WIDE = "float32"
 _TWO_SIDED = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Min, tirx.Max, tirx.LT, tirx.LE, tirx.GT, tirx.GE,
-    tirx.EQ, tirx.NE, tirx.And, tirx.Or,
+    tirx.EQ, tirx.NE, tirx.And, tirx.Or, tirx.Mod, tirx.FloorDiv, tirx.FloorMod,
 )  # fmt: skip
 # What is made anew of the values in it, and what it calls them.
 _PARTS: dict[Any, tuple[str, ...]] = {
@@ -53,18 +53,7 @@ _PARTS: dict[Any, tuple[str, ...]] = {
 
 
 def widen(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """The function with every operation on bfloat16 done in float32.
-
-    Parameters
-    ----------
-    func
-        A kernel, before `math.expand`.
-
-    Raises
-    ------
-    TypeError
-        If a variable holds a bfloat16: no kernel of ours or of TVM's operators has such.
-    """
+    """The function (a kernel, before `math.expand`) with every operation on bfloat16 in float32."""
     return func.with_body(_Widening(func).statement(func.body)) if _has_narrow(func) else func
 
 
@@ -79,11 +68,12 @@ def _has_narrow(func: tirx.PrimFunc) -> bool:
 
 
 class _Widening:
-    """What becomes of one function; the buffers that it makes, by what they were."""
+    """What becomes of one function; its buffers and variables, by what they were."""
 
     def __init__(self, func: tirx.PrimFunc) -> None:
         self._made: dict[tirx.Var, tirx.Var] = {}
-        tvm_ffi.structural_walk(func.body, (s_tir.SBlock, self._look))
+        looks = [(s_tir.SBlock, self._look), (tirx.Bind, lambda bind: self._named(bind.var))]
+        tvm_ffi.structural_walk(func.body, looks)
 
     def _look(self, block: s_tir.SBlock) -> None:
         for buffer in block.alloc_buffers:
@@ -91,6 +81,10 @@ class _Widening:
                 self._made[buffer] = tirx.decl_buffer(
                     buffer.shape, _WIDE, buffer.name, scope=buffer.scope(), layout=None
                 )
+
+    def _named(self, var: tirx.Var) -> None:
+        if isinstance(var.ty, PrimType) and _kind(var.ty) == _NARROW:
+            self._made[var] = tirx.Var(var.name, _like(_WIDE, var))
 
     def statement(self, body: tirx.Stmt) -> tirx.Stmt:
         """A statement with all that it computes."""
@@ -110,7 +104,7 @@ class _Widening:
     def _bind(self, bind: tirx.Bind) -> tirx.Stmt:
         if not isinstance(bind.value.ty, PrimType):
             return bind
-        return tirx.Bind(_wide_enough(bind.var), self._wide(bind.value))
+        return tirx.Bind(self._made.get(bind.var, bind.var), self._wide(bind.value))
 
     def _wide(self, expr: Expr) -> Expr:
         """The value of an expression, in float32 where it was bfloat16."""
@@ -136,8 +130,12 @@ class _Widening:
         if isinstance(expr, tirx.Shuffle):
             return tirx.Shuffle([self._wide(v) for v in expr.vectors], list(expr.indices))
         if isinstance(expr, tirx.Let):
-            return tirx.Let(_wide_enough(expr.var), self._wide(expr.value), self._wide(expr.body))
-        return expr  # variables, whole numbers
+            self._named(expr.var)
+            parts = self._wide(expr.value), self._wide(expr.body)
+            return tirx.Let(self._made.get(expr.var, expr.var), *parts)
+        if isinstance(expr, tirx.Var):
+            return self._made.get(expr, expr)
+        return expr  # whole numbers
 
     def _call(self, call: Call) -> Expr:
         name = getattr(call.op, "name", "")
@@ -156,12 +154,6 @@ class _Widening:
         bits = tirx.reinterpret(_like("uint16", load), load)
         high = tirx.shift_left(tirx.Cast(_like("uint32", load), bits), _bits(16, load))
         return tirx.reinterpret(_like(_WIDE, load), high)
-
-
-def _wide_enough(var: tirx.Var) -> tirx.Var:
-    if _kind(var.ty) == _NARROW:
-        raise TypeError(f"the variable {var.name} holds a bfloat16")
-    return var
 
 
 def _rounded(value: Expr) -> Expr:
