@@ -1,19 +1,51 @@
 """The tables of the README, from benchmarks/results.
 
-    python -m benchmarks.readme
+    python -m benchmarks.readme             # prints them
+    python -m benchmarks.readme --write     # puts them there, and writes docs/performance.md
 
-prints them; the tests see to it that the README holds them.
+The tests see to it that README and page hold what the results do: after a benchmark has been run
+anew, ``--write`` is what makes that so again.
 """
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.execution.page import RIVALS, error, over_rivals, over_single
+from benchmarks.performance import write_page
+from tvm_hetero.documents import write_atomic
 
-RESULTS = Path(__file__).resolve().parent / "results"
+ROOT = Path(__file__).resolve().parent.parent
+README, RESULTS = ROOT / "README.md", ROOT / "benchmarks" / "results"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables, or put them where they are quoted."""
+    given = sys.argv[1:] if arguments is None else arguments
+    tables = (latency_table(), steady_table(), decoding_table())
+    if given == ["--write"]:
+        write_atomic(README, with_tables(README.read_text(encoding="utf-8"), tables))
+        write_page(RESULTS, ROOT / "docs")
+    elif given:
+        raise SystemExit(f"benchmarks.readme takes nothing or --write, not {' '.join(given)!r}")
+    else:
+        print(*tables, sep="\n\n")
+
+
+def with_tables(text: str, tables: Sequence[str]) -> str:
+    """The text with each table in the place of the one that has the same head."""
+    blocks = text.split("\n\n")
+    for table in tables:
+        head = table.partition("\n")[0]
+        places = [i for i, block in enumerate(blocks) if block.partition("\n")[0] == head]
+        if len(places) != 1:
+            raise ValueError(f"expected one table {head!r} in the README, found {len(places)}")
+        blocks[places[0]] = table
+    return "\n\n".join(blocks)
 
 
 def latency_table() -> str:
@@ -89,4 +121,4 @@ def _table(heads: list[str], lines: list[list[Any]]) -> str:
 
 
 if __name__ == "__main__":
-    print(latency_table(), steady_table(), decoding_table(), sep="\n\n")
+    main()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import pytest
+
 from benchmarks import kernels, layouts, models, performance, readme, schedule
 from benchmarks.kernel_cases import FAMILIES
 from benchmarks.scheduling import page
@@ -14,9 +16,16 @@ README = Path(__file__).parent.parent / "README.md"
 
 def test_the_readme_quotes_the_committed_results():
     text = README.read_text(encoding="utf-8")
-    assert readme.latency_table() in text
-    assert readme.steady_table() in text
-    assert readme.decoding_table() in text
+    tables = (readme.latency_table(), readme.steady_table(), readme.decoding_table())
+    assert readme.with_tables(text, tables) == text, "python -m benchmarks.readme --write"
+
+
+def test_a_table_takes_the_place_of_the_one_with_its_head():
+    text = "# Title\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\nAfter.\n"
+    new = "| a | b |\n| --- | --- |\n| 3 | 4 |\n| 5 | 6 |"
+    assert readme.with_tables(text, [new]) == f"# Title\n\n{new}\n\nAfter.\n"
+    with pytest.raises(ValueError, match="expected one table"):
+        readme.with_tables(text, ["| c |\n| --- |"])
 
 
 def test_kernels_small():
