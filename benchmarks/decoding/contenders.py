@@ -18,6 +18,7 @@ import torch
 import transformers
 
 from benchmarks.execution.cases import one_device, two_devices
+from tvm_hetero.frontends.torch_transformers import cache_name
 from tvm_hetero.platform import Link, Platform
 from tvm_hetero.runtime.decoder import Decoder
 from tvm_hetero.runtime.decoder_build import DecoderOptions, build_decoder
@@ -151,6 +152,7 @@ class Torch:
         """All prompts in one batch."""
         torch.set_num_threads(self.threads)
         ids = torch.tensor([list(prompt) for prompt in prompts])
+        cache = cache_name(self.model)
         made = []
         with torch.inference_mode():
             start = time.perf_counter()
@@ -158,7 +160,7 @@ class Torch:
             made.append(out.logits[:, -1].argmax(-1))
             begin = time.perf_counter()
             for _ in range(count - 1):
-                out = self.model(made[-1][:, None], past_key_values=out.past_key_values)
+                out = self.model(made[-1][:, None], **{cache: out[cache]})
                 made.append(out.logits[:, -1].argmax(-1))
             end = time.perf_counter()
         steady = len(prompts) * (count - 1)

@@ -20,7 +20,7 @@ from tests.kernels.helpers import scheduled
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.torch_attention import attend
 from tvm_hetero.frontends.torch_export import from_exported
-from tvm_hetero.frontends.torch_transformers import export_transformers
+from tvm_hetero.frontends.torch_transformers import cache_name, export_transformers
 from tvm_hetero.kernels.compilation import PIPELINE
 from tvm_hetero.passes.dataflow import read_main
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
@@ -139,11 +139,25 @@ def test_attention_of_another_kind_is_refused(name, changes, words):
 def test_what_a_model_asks_the_cache_for_in_vain_is_named():
     made = model("Phi", num_hidden_layers=1)
     made.model.register_forward_pre_hook(
-        lambda _, args, named: named["past_key_values"].crop(1), with_kwargs=True
+        lambda inner, args, named: named[cache_name(inner)].crop(1), with_kwargs=True
     )
     words = "PhiForCausalLM .* asks the cache for 'crop', .* not give; export it with a function"
     with pytest.raises(ModelError, match=words):
         export_transformers(made, length=LENGTH)
+
+
+def test_caches_are_called_as_the_model_calls_them():
+    """transformers 5.24 renamed the argument, and 5.40 is to refuse the old name."""
+
+    class Before(torch.nn.Module):
+        def forward(self, input_ids: Any, past_key_values: Any = None) -> None: ...
+
+    class Since(torch.nn.Module):
+        def forward(self, input_ids: Any, cache: Any = None, **others: Any) -> None: ...
+
+    assert [cache_name(kind()) for kind in (Before, Since)] == ["past_key_values", "cache"]
+    with pytest.raises(ModelError, match="Linear takes no caches: expected an argument cache or"):
+        cache_name(torch.nn.Linear(1, 1))
 
 
 def test_lengths_out_of_their_range_are_refused():

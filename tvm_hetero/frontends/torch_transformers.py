@@ -11,6 +11,7 @@ sinks, biases), and those that do not call it by name.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _NAME = "tvm_hetero"
+# How models call their caches: since transformers 5.24, and before it.
+_CACHE_NAMES = ("cache", "past_key_values")
 # What attention may be told without a difference: nothing is trained here.
 _HARMLESS = frozenset({
     "dropout", "position_ids", "use_cache", "cache_position", "is_causal", "return_dict",
-    "past_key_values", "position_embeddings", "logits_to_keep",
+    *_CACHE_NAMES, "position_embeddings", "logits_to_keep",
 })  # fmt: skip
 # What else there is to do.
 _CURE = "export it with a function of your own (docs/decoders.md, Through torch.export)"
@@ -73,6 +76,24 @@ def export_transformers(
         caches = [torch.zeros(shape, dtype=model.dtype) for shape in _shapes(step, length)]
         program = torch.export.export(step, (*_numbers(tokens), caches), strict=False)
     return program, {f"caches_{i}": 1 + i for i in range(len(caches))}
+
+
+def cache_name(model: nn.Module) -> str:
+    """How a model of transformers calls its caches, as an argument and in its output.
+
+    Raises
+    ------
+    ModelError
+        It takes none under a name that is known.
+    """
+    taken = inspect.signature(model.forward).parameters
+    for name in _CACHE_NAMES:
+        if name in taken:
+            return name
+    raise ModelError(
+        f"{type(model).__name__} takes no caches: expected an argument "
+        f"{' or '.join(_CACHE_NAMES)}, found {', '.join(taken)}; {_CURE}"
+    )
 
 
 @contextmanager
@@ -181,7 +202,7 @@ class _Step(nn.Module):
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.cache_name = model, cache_name(model)
 
     def forward(
         self, token: torch.Tensor, position: torch.Tensor, caches: list[torch.Tensor]
@@ -196,8 +217,8 @@ class _Step(nn.Module):
         _Step.caches = caches
         try:
             return self.model(
-                input_ids=token[None], position_ids=places[None], past_key_values=caches,
-                use_cache=True,
+                input_ids=token[None], position_ids=places[None], use_cache=True,
+                **{self.cache_name: caches},
             ).logits  # fmt: skip
         finally:
             _Step.caches = None
