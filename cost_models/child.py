@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tvm_hetero.tile_permission import ask_for_tiles
 from tvm_hetero.without_torch import hide_torch
 
 _PR_SET_PDEATHSIG = 1
@@ -22,6 +23,7 @@ def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """
     _die_with_parent()
     hide_torch()
+    ask_for_tiles()  # kernels may use them
     # What native code prints must not be taken for an answer: keep the pipe for ourselves.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
         os.dup2(2, 1)

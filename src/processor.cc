@@ -4,6 +4,9 @@
 #include <tvm/ffi/reflection/registry.h>
 #include <tvm/ffi/string.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -30,7 +33,8 @@ constexpr Level kLevels[] = {
      "avx512vbmi avx512_vbmi2 avx512ifma avx512_vnni avx512_bitalg avx512_vpopcntdq avx512_bf16 "
      "gfni vaes vpclmulqdq"},
     {"znver5", "znver4", "avx_vnni avx512_vp2intersect"},
-    {"sapphirerapids", "znver4", "avx_vnni avx512_fp16"},
+    {"cooperlake", "x86-64-v4", "avx512_vnni avx512_bf16"},
+    {"sapphirerapids", "znver4", "avx_vnni avx512_fp16 amx_tile amx_bf16"},
 };
 
 std::set<std::string> Words(const std::string& text) {
@@ -49,13 +53,39 @@ std::set<std::string> Needed(std::string mcpu) {
   return needed;
 }
 
+/*!
+ * \brief Ask Linux for tile registers, which kernels for `sapphirerapids` use; whether it lets us.
+ *
+ * As in tvm_hetero/tile_permission.py; what is granted holds for all threads of the process.
+ */
+bool AskForTiles() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  static const bool allowed = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return allowed;
+#else
+  return false;
+#endif
+}
+
+/*! \brief The flags but for those of tile registers, where the system does not let us use them. */
+std::set<std::string> Allowed(std::set<std::string> flags) {
+  const auto of_tiles = [](const std::string& flag) { return flag.rfind("amx_", 0) == 0; };
+  if (std::any_of(flags.begin(), flags.end(), of_tiles) && !AskForTiles()) {
+    for (auto flag = flags.begin(); flag != flags.end();) {
+      flag = of_tiles(*flag) ? flags.erase(flag) : std::next(flag);
+    }
+  }
+  return flags;
+}
+
 }  // namespace
 
 std::set<std::string> ProcessorFlags() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     if (line.rfind("flags", 0) != 0 && line.rfind("Features", 0) != 0) continue;  // x86, Arm
-    return Words(line.substr(std::min(line.find(':'), line.size() - 1) + 1));
+    return Allowed(Words(line.substr(std::min(line.find(':'), line.size() - 1) + 1)));
   }
   return {};
 }

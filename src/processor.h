@@ -16,7 +16,11 @@
 
 namespace tvm_hetero {
 
-/*! \brief What this CPU can do, as Linux names it; empty where that cannot be read. */
+/*!
+ * \brief What this CPU can do, as Linux names it; empty where that cannot be read.
+ *
+ * Tile registers, which a process must be allowed to use, are asked for.
+ */
 std::set<std::string> ProcessorFlags();
 
 /*! \brief What a CPU with these flags lacks to run code for `mcpu`, sorted. */

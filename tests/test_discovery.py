@@ -239,8 +239,10 @@ def test_default_devices_counts_physical_cores() -> None:
         ("AuthenticAMD", 26, _ZEN4, "znver4"),
         ("AuthenticAMD", 25, _ZEN4, "znver4"),
         ("AuthenticAMD", 26, _V4, "x86-64-v4"),
-        ("GenuineIntel", 6, _ZEN4, "x86-64-v4"),
-        ("GenuineIntel", 6, _RAPIDS | {"amx_tile"}, "sapphirerapids"),
+        ("GenuineIntel", 6, _V4, "x86-64-v4"),
+        ("GenuineIntel", 6, _ZEN4, "cooperlake"),
+        ("GenuineIntel", 6, _RAPIDS - {"amx_bf16"}, "cooperlake"),
+        ("GenuineIntel", 6, _RAPIDS | {"amx_int8"}, "sapphirerapids"),
         ("AuthenticAMD", 26, _RAPIDS, "znver4"),
         ("AuthenticAMD", 23, _V3, "x86-64-v3"),
         ("GenuineIntel", 6, _V4 - {"fma"}, "x86-64-v2"),
@@ -258,6 +260,12 @@ def test_cpuinfo_is_read_from_its_first_processor(tmp_path: Path) -> None:
     processor = read_processor(fake_machine(tmp_path, ["0"]))
     assert processor.identity == "GenuineIntel 6/143/8 A CPU @ 2GHz"
     assert processor.flags == _V3
+
+
+def test_tile_registers_count_where_they_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = read_processor().flags
+    monkeypatch.setattr("tvm_hetero.machine.ask_for_tiles", lambda: False)
+    assert read_processor().flags == {flag for flag in flags if not flag.startswith("amx_")}
 
 
 def test_an_empty_root_is_a_vague_machine(tmp_path: Path) -> None:

@@ -50,9 +50,13 @@ _ZEN4 = _V4 | {
     *("avx512_vpopcntdq", "avx512_bf16", "gfni", "vaes", "vpclmulqdq"),
 }
 _ZEN5 = _ZEN4 | {"avx_vnni", "avx512_vp2intersect"}
+# What there is of Intel's with bfloat16, and what virtual machines without tile registers count as.
+_COOPER = _V4 | {"avx512_vnni", "avx512_bf16"}
 # Sapphire Rapids; Emerald and Granite Rapids have all of it too.
-_RAPIDS = _ZEN4 | {"avx_vnni", "avx512_fp16"}
-_NAMED = {"znver4": _ZEN4, "znver5": _ZEN5, "sapphirerapids": _RAPIDS}
+_RAPIDS = _ZEN4 | {"avx_vnni", "avx512_fp16", "amx_tile", "amx_bf16"}
+_NAMED = {
+    "znver4": _ZEN4, "znver5": _ZEN5, "cooperlake": _COOPER, "sapphirerapids": _RAPIDS
+}  # fmt: skip
 
 
 def detect_platform(
@@ -107,12 +111,13 @@ def native_mcpu(processor: Processor) -> str | None:
     bits. For ``x86-64-v4`` and every Intel CPU it prefers 256 bits wherever *it* chooses the
     width; vectors of 512 bits that a kernel asks for (as ours do) stay 512 bits wide. Tried with
     LLVM 22 by counting zmm registers in the assembly. Intel's CPUs from Sapphire Rapids on are
-    named for their arithmetic in float16 and bfloat16, which `x86-64-v4` does not have. Features
-    decide, not the model's number: virtual machines were seen that hide it.
+    named for their arithmetic in float16 and bfloat16, which `x86-64-v4` does not have, and for
+    their tile registers; where these are hidden or not allowed, Cooper Lake is the name for what is
+    left. Features decide, not the model's number: virtual machines were seen that hide it.
     """
     flags = processor.flags
-    if processor.vendor == "GenuineIntel" and flags >= _RAPIDS:
-        return "sapphirerapids"
+    if processor.vendor == "GenuineIntel" and flags >= _COOPER:
+        return "sapphirerapids" if flags >= _RAPIDS else "cooperlake"
     if processor.vendor == "AuthenticAMD":
         if processor.family >= 26 and flags >= _ZEN5:
             return "znver5"

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tvm_hetero.tile_permission import TILES, ask_for_tiles
+
 _MEMORY_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")  # of cgroup v2 and v1
 _SMI_FIELDS = ("index", "uuid", "name", "memory.total", "compute_cap")
 # nvidia-smi takes seconds on a machine with many GPUs; one that takes longer than this hangs.
@@ -104,7 +106,11 @@ def available_cores() -> frozenset[int]:
 
 
 def read_processor(root: str | os.PathLike[str] = "/") -> Processor:
-    """The CPU, from ``/proc/cpuinfo`` (its first processor; x86 and Arm write other keys)."""
+    """The CPU, from ``/proc/cpuinfo`` (its first processor; x86 and Arm write other keys).
+
+    Of this machine's flags those of tile registers count only where the system lets this process
+    use them, which it is asked for here (`tile_permission`).
+    """
     fields: dict[str, str] = {}
     for line in _read(Path(root) / "proc/cpuinfo").splitlines():
         key, colon, value = line.partition(":")
@@ -113,13 +119,17 @@ def read_processor(root: str | os.PathLike[str] = "/") -> Processor:
                 break
             continue
         fields[key.strip()] = value.strip()
+    flags = frozenset(fields.get("flags", fields.get("Features", "")).split())
+    tiles = {flag for flag in flags if flag.startswith(TILES)}
+    if tiles and Path(root) == Path("/") and not ask_for_tiles():
+        flags -= tiles
     return Processor(
         vendor=fields.get("vendor_id", fields.get("CPU implementer", "")),
         family=_number(fields.get("cpu family", fields.get("CPU architecture", ""))),
         model=_number(fields.get("model", fields.get("CPU part", ""))),
         stepping=_number(fields.get("stepping", fields.get("CPU revision", ""))),
         name=fields.get("model name", ""),
-        flags=frozenset(fields.get("flags", fields.get("Features", "")).split()),
+        flags=flags,
     )
 
 

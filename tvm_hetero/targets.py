@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from tvm.target import Target
 
 CPU = 1  # DLPack's kDLCPU
+_TILES = "amx-bf16"
 
 
 def device_target(device: Device) -> Target:
     """The TVM target that a device's kernels are scheduled and compiled for.
 
     A CPU device whose target does not say ``num-cores`` gets the number of its cores, because
-    that is what decides whether a kernel is divided over threads.
+    that is what decides whether a kernel is divided over threads. A board's kernels do without
+    tile registers: nobody there has asked its system for them (`tile_permission`).
 
     Raises
     ------
@@ -42,6 +44,8 @@ def device_target(device: Device) -> Target:
             _check_mcpu(device.name, str(fields["mcpu"]), str(fields.get("mtriple", "")))
     try:
         target = Target(fields)
+        if device.rpc is not None and _has_tiles(target):
+            target = Target({**fields, "mattr": [*fields.get("mattr", ()), f"-{_TILES}"]})
         if target.get_target_device_type() != CPU and "host" not in fields:
             target = target.with_host(Target({"kind": "llvm"}))
     except (ValueError, TypeError, RuntimeError) as error:
@@ -50,6 +54,12 @@ def device_target(device: Device) -> Target:
             f"device {device.name!r}: TVM refuses the target {fields}: {reason}"
         ) from None
     return target
+
+
+def _has_tiles(target: Target) -> bool:
+    from tvm.target import codegen
+
+    return target.kind.name == "llvm" and bool(codegen.target_has_features(_TILES, target))
 
 
 @cache

@@ -17,6 +17,7 @@ from tests.models import NATIVE, PLAIN, as_schedule, dense, lowered, placed, uni
 from tests.stateful import running_sums
 from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress
 from tvm_hetero.errors import PlatformError, RunError
+from tvm_hetero.kernels.facts import vector_unit
 from tvm_hetero.partition import make_problem
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.split_segments import split_segments
@@ -144,3 +145,12 @@ def test_a_cross_compiler_links_what_is_for_its_triple(
     ones, out = tvm.runtime.tensor(np.ones(16, "float32")), tvm.runtime.empty((16,), "float32")
     load_library(path)["twice"](ones, ones, out)
     assert (out.numpy() == 2).all()
+
+
+def test_nobody_asks_a_boards_system_for_tile_registers() -> None:
+    target = {"kind": "llvm", "mcpu": "sapphirerapids", "mattr": ["+sse2"]}
+    here, there = (Device("pi", target=target, rpc=rpc) for rpc in (None, NOWHERE))
+    assert vector_unit(device_target(here)).amx
+    without = device_target(there)
+    assert vector_unit(without) == replace(vector_unit(device_target(here)), amx=False)
+    assert list(without.attrs["mattr"]) == ["+sse2", "-amx-bf16"]

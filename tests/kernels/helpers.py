@@ -20,6 +20,9 @@ ZEN4 = tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "num-cores": 1})
 PAIRS = tvm.target.Target(
     {"kind": "llvm", "mcpu": "x86-64-v4", "mattr": ["+avx512bf16"], "num-cores": 1}
 )
+AMX = tvm.target.Target(
+    {"kind": "llvm", "mcpu": "x86-64-v4", "mattr": ["+avx512bf16", "+amx-bf16"], "num-cores": 1}
+)
 AVX2 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1})
 SSE = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v2", "num-cores": 1})
 TWO_CORES = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2})
@@ -34,7 +37,8 @@ def runs_here(target: tvm.target.Target) -> bool:
         return False  # AMD's cores have instructions that others have not
     here = vector_unit(tvm.target.Target({"kind": "llvm", "mcpu": own_mcpu()}))
     unit = vector_unit(target)
-    return here.bits >= unit.bits and (bool(here.dots) or not unit.dots)
+    more = (bool(here.dots) or not unit.dots) and (here.amx or not unit.amx)
+    return here.bits >= unit.bits and more
 
 
 def model(shapes: Sequence[Sequence[int]], body: Callable[..., relax.Expr]) -> tvm.IRModule:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.helpers import (
+    AMX,
     AVX2,
     AVX512,
     CUDA,
@@ -169,6 +170,27 @@ def test_long_rows_of_several_queries(dtype):
 def test_pairs_of_bfloat16(sizes):
     """An even and an odd number of rows, up to the end; what is behind them is no number."""
     check(sizes, [0, 1, 15, 16, 17, 30, sizes.length - 1], [PAIRS, ZEN4], 0.03)
+
+
+@pytest.mark.parametrize("sizes", [
+    Sizes(8, 1, 128, 150, dtype="bfloat16"), Sizes(8, 2, 64, 130, dtype="bfloat16", rotary=64),
+    Sizes(16, 1, 96, 64, dtype="bfloat16"), Sizes(10, 2, 32, 33, dtype="bfloat16"),
+    Sizes(4, 2, 64, 100, dtype="bfloat16", rows=7), Sizes(32, 1, 64, 70, dtype="bfloat16"),
+])  # fmt: skip
+def test_tile_registers(sizes):
+    """Rows and stretches that are not full; what is behind them is no number."""
+    assert "tile_dot" in schedule_kernel(sizes.kernel(), AMX).script()
+    positions = [0, 15, 16, 31, 32, 63, 64, 65, sizes.length - sizes.rows, sizes.length - 1]
+    check(sizes, [p for p in positions if p < sizes.length], [AMX], 0.03)
+
+
+@pytest.mark.parametrize("sizes", [
+    Sizes(2, 1, 64, 40, dtype="bfloat16"), Sizes(8, 1, 64, 40),
+    Sizes(8, 1, 48, 40, dtype="bfloat16"), Sizes(8, 1, 256, 40, dtype="bfloat16"),
+    Sizes(8, 1, 64, 12, dtype="bfloat16"),
+])  # fmt: skip
+def test_what_tile_registers_are_not_for(sizes):
+    assert "tile_dot" not in schedule_kernel(sizes.kernel(), AMX).script()
 
 
 @pytest.mark.parametrize("sizes", [

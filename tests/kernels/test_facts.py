@@ -9,7 +9,7 @@ import pytest
 import tvm
 from tvm import relax
 
-from tests.kernels.helpers import AVX2, AVX512, PAIRS, SSE, ZEN4, kernels, model, random
+from tests.kernels.helpers import AMX, AVX2, AVX512, PAIRS, SSE, ZEN4, kernels, model, random
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.attention import attend, attention_of
 from tvm_hetero.kernels.attention_block import sizes_of
@@ -27,12 +27,13 @@ def test_a_known_cpu_has_its_own_facts_unless_its_features_are_changed():
     assert vector_unit(ZEN4) == replace(vector_unit(PAIRS), follows=True, spills=False)
     assert vector_unit(PAIRS) == replace(vector_unit(AVX512), dots=vector_unit(PAIRS).dots)
     assert vector_unit(PAIRS).dots
+    assert vector_unit(AMX) == replace(vector_unit(PAIRS), amx=True)
     assert vector_unit(ZEN4_OF_AVX2) == vector_unit(AVX2)
 
 
 def test_layouts_do_not_depend_on_how_weights_come():
     assert packing_units([ZEN4, AVX2]) == packing_units([AVX512, AVX2])
-    assert packing_units([ZEN4, AVX512, PAIRS]) == packing_units([AVX512])
+    assert packing_units([ZEN4, AVX512, PAIRS, AMX]) == packing_units([AVX512])
 
 
 def few_bits(rows, group):

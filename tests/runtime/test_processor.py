@@ -13,7 +13,7 @@ from tvm_hetero.runtime import native
 from tvm_hetero.targets import own_mcpu
 
 LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
-MCPUS = (*LEVELS, "znver4", "znver5", "sapphirerapids", "skylake", "")
+MCPUS = (*LEVELS, "znver4", "znver5", "cooperlake", "sapphirerapids", "skylake", "")
 
 
 def needed(mcpu: str) -> set[str]:
@@ -42,8 +42,10 @@ def test_the_same_is_missing(mcpu: str, flags: set[str]) -> None:
 def test_each_level_needs_all_of_the_one_before_it() -> None:
     assert needed("x86-64-v2") < needed("x86-64-v3") < needed("x86-64-v4") < needed("znver4")
     assert needed("znver5") - needed("znver4") == {"avx_vnni", "avx512_vp2intersect"}
-    assert needed("sapphirerapids") - needed("znver4") == {"avx_vnni", "avx512_fp16"}
-    assert len(FEATURES) == 34 and needed("skylake") == set()
+    assert needed("x86-64-v4") < needed("cooperlake") < needed("znver4")
+    more = {"avx_vnni", "avx512_fp16", "amx_tile", "amx_bf16"}
+    assert needed("sapphirerapids") - needed("znver4") == more
+    assert len(FEATURES) == 36 and needed("skylake") == set()
 
 
 def test_code_for_the_cpu_that_is_here_runs_here() -> None:

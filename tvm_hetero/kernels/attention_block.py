@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import tirx
 
-from .attention_pairs import paired
+from .amx import NARROW, REGISTERS, ROWS, WIDE
+from .attention_pairs import SHARED, paired
 from .attention_parts import Attention, Tensors, apart, row_of
 from .prefetch import ALL, DISTANCE, LINE, OUTER, ask
 from .statements import tensor, whole
@@ -34,6 +35,10 @@ _STRETCH = 16
 _SUMS = 0.5
 # What a vector of values costs beside its multiply-adds, where it is converted, in loads.
 _CONVERTED = 2
+# The same where tile registers multiply them, so many columns at a time (`attention_amx`).
+_STRETCH_OF_TILES, _COLUMNS_OF_TILES = 64, 64
+# The largest heads that they take: a register for each 32 numbers of the queries, but for two.
+LARGEST = (REGISTERS - 2) * NARROW
 # Registers for each query that reads a key together with others: of a chunk, and of one token.
 _KEYS, _KEYS_OF_ONE = 16, 8
 # Keys whose products are folded to one vector before the next ones are read.
@@ -67,6 +72,8 @@ class Sizes:
         Whether rows are read in their order (`llvm_functions`).
     pairs
         Whether pairs of bfloat16 are multiplied as they are (`attention_pairs`).
+    amx
+        Whether tile registers multiply (`attention_amx`): pairs, too.
     """
 
     lanes: int
@@ -82,6 +89,7 @@ class Sizes:
     caches: int
     ordered: bool
     pairs: bool
+    amx: bool
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,12 @@ class Scratch:
     Attributes
     ----------
     query
-        The queries as they are used, and behind them (from `folds` on) for each few queries
-        products of some keys that are folded half. In one buffer, since LLVM takes loads of what
-        a loop does not write out of it, and has no registers for so many queries then: it copies
-        them to the stack, where 64 bytes cross the border of two lines.
-    folds
+        The queries as they are used, and behind them (from `behind` on) for each few queries
+        products of some keys that are folded half, or all queries as a right side. In one buffer,
+        since LLVM takes loads of what a loop does not write out of it, and has no registers for so
+        many queries then: it copies them to the stack, where 64 bytes cross the border of two
+        lines.
+    behind
         Where those begin.
     scores
         Scores, then powers; whole vectors of them. Rows are a vector longer than they need be:
@@ -104,6 +113,9 @@ class Scratch:
         Sums of values of all queries.
     sums
         Those of the few queries in registers, one buffer each.
+    matrices
+        `products` and `turned`: what tile registers leave of a tile's products, and rows of values
+        put in turn for them.
     lanes
         A largest value and a sum for each lane.
     few
@@ -111,10 +123,11 @@ class Scratch:
     """
 
     query: tirx.Var
-    folds: int
+    behind: int
     scores: tirx.Var
     result: tirx.Var
     sums: list[tirx.Var]
+    matrices: list[tirx.Var]
     lanes: tirx.Var
     few: tirx.Var
 
@@ -122,7 +135,17 @@ class Scratch:
     def buffers(self) -> list[tirx.Var]:
         """All of them."""
         first = [self.query, self.scores, self.result]
-        return [*first, *self.sums, self.lanes, self.few]
+        return [*first, *self.sums, *self.matrices, self.lanes, self.few]
+
+    @property
+    def products(self) -> tirx.Var:
+        """See `matrices`."""
+        return self.matrices[0]
+
+    @property
+    def turned(self) -> tirx.Var:
+        """See `matrices`."""
+        return self.matrices[1]
 
 
 def sizes_of(a: Attention, unit: VectorUnit) -> Sizes:
@@ -135,8 +158,11 @@ def sizes_of(a: Attention, unit: VectorUnit) -> Sizes:
     alone = (together, across) == (block, vectors)
     stretch = a.length if alone else min(_STRETCH, a.length)
     keys = min(_TOGETHER, lanes)
-    how = *_asked(a, unit, stretch), _ordered(a, unit), paired(a, unit)
-    return Sizes(lanes, keys, unit.lanes, block, few, together, across, stretch, *how)
+    amx = by_amx(a, unit)
+    stretch = _STRETCH_OF_TILES if amx else stretch
+    pairs = amx or paired(a, unit)
+    how = *_asked(a, unit, stretch), _ordered(a, unit), pairs
+    return Sizes(lanes, keys, unit.lanes, block, few, together, across, stretch, *how, amx)
 
 
 def _sums(a: Attention, unit: VectorUnit, block: int, vectors: int) -> tuple[int, int]:
@@ -183,27 +209,49 @@ def _asked(a: Attention, unit: VectorUnit, stretch: int) -> tuple[int, int, int]
     return -(-(DISTANCE if alone else DISTANCE // 2) // row_bytes(a)), stretch, ALL
 
 
+def by_amx(a: Attention, unit: VectorUnit) -> bool:
+    """Whether tile registers multiply: many queries, heads whose queries fit in them."""
+    queries = a.rows * a.group
+    fits = a.size % NARROW == 0 and a.size <= LARGEST and unit.lanes == WIDE
+    return unit.amx and a.dtype == "bfloat16" and queries >= SHARED and fits and a.length >= ROWS
+
+
 def row_bytes(a: Attention) -> int:
     """Bytes of a row of a cache."""
     return a.size * int(tvm_ffi.dtype(a.dtype).bits) // 8
 
 
+def columns_of_tiles(a: Attention) -> int:
+    """Columns of values that tile registers multiply together."""
+    return _COLUMNS_OF_TILES if a.size % _COLUMNS_OF_TILES == 0 else NARROW
+
+
 def scratch_for(a: Attention, sizes: Sizes) -> Scratch:
     """Fresh buffers."""
-    padded = -(-a.length // sizes.along) * sizes.along + sizes.along
-    folds = sizes.block * a.size
+    lanes, stretch = sizes.lanes, sizes.stretch if sizes.amx else 0
+    padded = -(-a.length // sizes.along) * sizes.along + max(sizes.along, stretch)
+    behind = sizes.block * a.size
+    folds = sizes.few * lanes // sizes.keys * lanes
+    more = a.size // 2 * WIDE if sizes.amx else folds
     return Scratch(
-        tensor("query", [folds + sizes.few * sizes.lanes // sizes.keys * sizes.lanes]),
-        folds,
+        tensor("query", [behind + more]),
+        behind,
         tensor("scores", [sizes.block, padded]),
         tensor("result", [sizes.block, a.size]),
-        [
-            tensor(f"sums_{m}", [sizes.across * sizes.lanes], scope="local")
-            for m in range(sizes.together)
-        ],
+        [] if sizes.amx else _sums_of_few(sizes),
+        _matrices(a, sizes) if sizes.amx else [],
         tensor("lanes", [2, sizes.along], scope="local"),
         tensor("few", [2, sizes.block], scope="local"),
     )
+
+
+def _sums_of_few(sizes: Sizes) -> list[tirx.Var]:
+    size = [sizes.across * sizes.lanes]
+    return [tensor(f"sums_{m}", size, scope="local") for m in range(sizes.together)]
+
+
+def _matrices(a: Attention, sizes: Sizes) -> list[tirx.Var]:
+    return [tensor("products", [ROWS * WIDE]), tensor("turned", [sizes.stretch * a.size // 2])]
 
 
 def _divisor(n: int, most: int) -> int:
@@ -245,3 +293,8 @@ class Block:
         each = -(-len(lines) // parts)
         places = [[self.g, row, (part * each + i) * lines.step] for i in range(each)]
         return [ask(cache, place, self.sizes.caches) for place in places]
+
+    def ask_for_values(self, line: Expr) -> tirx.Stmt:
+        """Ask for a line of the values of this head of keys, counted from their first row."""
+        numbers = LINE * self.a.size // row_bytes(self.a)
+        return ask(self.tensors.values, [self.g, whole(0), line * numbers], OUTER)

@@ -7,6 +7,7 @@ a time:
     scores     of all rows, a tile of keys at a time                      `attention_scores`
     powers     exp of scores less the largest, and their sum              `attention_powers`
     values     sums of values times powers                                `attention_values`
+    both products, where there are tile registers                         `attention_amx`
     results    the sums, divided
 
 So a step of one token is one pass over the keys and one over the values, at the memory's pace; a
@@ -23,6 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
+from .amx import tile_functions
+from .attention_amx import (
+    PRODUCTS,
+    REGISTERS_OF_SCORES,
+    registers_of_values,
+    scores_by_tiles,
+    values_by_tiles,
+)
 from .attention_block import Block, Scratch, Sizes, scratch_for, sizes_of
 from .attention_pairs import in_order
 from .attention_parts import (
@@ -69,9 +78,20 @@ def attention_on_cpu(a: Attention, unit: VectorUnit, cores: int) -> tirx.PrimFun
         lambda g: _head(a, tensors, sizes, scratch, first, g),
         PARALLEL if cores > 1 and a.kv_heads > 1 else SERIAL,
     )
-    needed = [loading(sizes.lanes), *([PACKING, multiplying(unit.dots)] if sizes.pairs else [])]
+    needed = _functions(sizes, unit)
     body = with_functions(needed, [bind, heads])
     return function(tensors.params, body, "attention", tensors.written, scratch.buffers)
+
+
+def _functions(sizes: Sizes, unit: VectorUnit) -> list[str]:
+    """The texts of the functions that the kernel calls."""
+    needed = [loading(sizes.lanes)]
+    if sizes.pairs:
+        needed += [PACKING, multiplying(unit.dots)]
+    if sizes.amx:
+        rows = [REGISTERS_OF_SCORES, registers_of_values(sizes.block)]
+        needed += tile_functions(rows, PRODUCTS)
+    return needed
 
 
 def _head(
@@ -89,12 +109,13 @@ def _head(
 def _block(block: Block) -> list[tirx.Stmt]:
     queries = block.sizes.block
     end, bind = bound("end", block.row(whole(queries - 1)) + 1)
+    by_amx = block.sizes.amx
     return [
         bind,
         loop("n", queries, lambda n: _query(block, n)),
-        scores(block, end),
+        *(scores_by_tiles(block, end) if by_amx else [scores(block, end)]),
         loop("n", queries, lambda n: powers(block, n, end)),
-        *values(block, end),
+        *(values_by_tiles if by_amx else values)(block, end),
         loop("n", queries, lambda n: _result(block, n)),
     ]
 

@@ -3,6 +3,10 @@
 Each query's largest score, exp of what is left, and the sum of these: two passes over its scores,
 which are few numbers beside keys and values, in vectors along the rows. What is beyond the rows
 that a query sees has the lowest score and becomes zero.
+
+All that is arithmetic, during which the memory would rest. Where it is what is waited for before
+and afterwards (`attention_amx`), a line of the values, the first ones that will be read, is asked
+for with each vector of powers: 8 queries a key, 4096 rows of 128 bfloat16, 1466 -> 1420 us.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from tvm import tirx
 
 from .attention_block import LOWEST, Block
 from .llvm_functions import packed_bfloat16
-from .statements import VECTORIZED, bound, load, loop, ramp, real, store
+from .statements import VECTORIZED, bound, load, loop, ramp, real, spread, store
 
 if TYPE_CHECKING:
     Expr = Any
@@ -41,21 +45,38 @@ def powers(block: Block, n: Expr, end: Expr) -> list[tirx.Stmt]:
         summed = load(lanes, SUM, i) + load(scores, n, s + i)
         return [store(scores, [n, s + i], raised), store(lanes, [SUM, i], summed)]
 
-    def each_vector(step: Callable[[Expr, Expr], Any]) -> tirx.Stmt:
-        def vector(s: Expr) -> tirx.Stmt:
-            return loop("i", along, lambda i: step(s * along, i), VECTORIZED)
+    count = (end + (along - 1)) // along
 
-        return loop("s", (end + (along - 1)) // along, vector)
+    def each_vector(step: Callable[[Expr, Expr], Any], *, asks: bool = False) -> tirx.Stmt:
+        def vector(s: Expr) -> list[tirx.Stmt]:
+            line = n * count + s
+            asked = [block.ask_for_values(line)] if asks and block.sizes.amx else []
+            return [*asked, loop("i", along, lambda i: step(s * along, i), VECTORIZED)]
+
+        return loop("s", count, vector)
 
     return [
         loop("i", along, start, VECTORIZED),
         each_vector(largest),
         *_over_lanes(block, _LARGEST, n, tirx.max),
-        each_vector(power),
+        each_vector(power, asks=True),
         *_over_lanes(block, SUM, n, operator.add),
         store(few, [SUM, n], real(1) / load(few, SUM, n)),
+        *([_nothing_behind(block, n, end)] if block.sizes.amx else []),
         *([_paired(block, n, end)] if block.sizes.pairs else []),
     ]
+
+
+def _nothing_behind(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
+    """Zeros behind a query's powers, to the end of a stretch of values at least."""
+    along, stretch = block.sizes.along, block.sizes.stretch
+    first = (end + (along - 1)) // along * along
+
+    def zeros(s: Expr) -> tirx.Stmt:
+        place = ramp(first + s * along, along)
+        return store(block.scratch.scores, [n, place], spread(real(0), along))
+
+    return loop("s", stretch // along - 1, zeros)
 
 
 def _paired(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
@@ -70,7 +91,8 @@ def _paired(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
         pairs, bind = bound("pairs", packed_bfloat16(*both))
         return [bind, store(scores, [n, ramp(s * lanes, lanes)], pairs)]
 
-    return loop("s", (end + (2 * lanes - 1)) // (2 * lanes), vector)
+    rows = block.sizes.stretch if block.sizes.amx else 2 * lanes
+    return loop("s", (end + (rows - 1)) // rows * (rows // (2 * lanes)), vector)
 
 
 def _over_lanes(

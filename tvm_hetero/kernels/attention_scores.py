@@ -48,7 +48,7 @@ def _tile(block: Block, p: Expr, t: Expr) -> list[tirx.Stmt]:
     steps = sizes.lanes // sizes.keys
 
     def place(m: int, s: Expr) -> Expr:
-        return ramp(block.scratch.folds + (m * steps + s) * sizes.lanes, sizes.lanes)
+        return ramp(block.scratch.behind + (m * steps + s) * sizes.lanes, sizes.lanes)
 
     def step(s: Expr) -> list[tirx.Stmt]:
         sums, statements = folded_parts(
@@ -59,8 +59,8 @@ def _tile(block: Block, p: Expr, t: Expr) -> list[tirx.Stmt]:
 
     halves = [[load(query, place(m, whole(s))) for m in range(sizes.few)] for s in range(steps)]
     sums, statements = folded(halves, sizes.lanes)
-    shown = [_shown(block, n, t, total) for n, total in zip(queries, sums, strict=True)]
-    return [loop("step", steps, step), *statements, *shown]
+    stores = [shown(block, n, t, total) for n, total in zip(queries, sums, strict=True)]
+    return [loop("step", steps, step), *statements, *stores]
 
 
 def _products(
@@ -103,7 +103,7 @@ def _product(block: Block, n: Expr, keys: Sequence[Expr]) -> Expr:
     return functools.reduce(operator.add, map(operator.mul, numbers, keys))
 
 
-def _shown(block: Block, n: Expr, t: Expr, scores: Expr) -> tirx.Stmt:
+def shown(block: Block, n: Expr, t: Expr, scores: Expr) -> tirx.Stmt:
     """Store the scores of a query; rows that it must not see score lowest."""
     lanes = block.sizes.lanes
     last = tirx.Cast("int32", block.row(n) - t)

@@ -22,6 +22,7 @@ a new line of `UNITS`.
     pairs                  LLVM's name for the instruction that multiplies pairs of 16 bits and adds
                            the two products of each; none where there is no such
     dots                   the same of pairs of bfloat16, which adds to a sum of float32, too
+    amx                    whether there are tile registers for bfloat16 (`amx`)
     l2                     bytes of the second-level cache of one core
 
 Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and
@@ -77,6 +78,8 @@ class VectorUnit:
         LLVM's intrinsic for products of 16 bits, added in pairs; empty without one.
     dots
         LLVM's intrinsic that adds products of pairs of bfloat16 to float32; empty without one.
+    amx
+        Whether there are tile registers for bfloat16.
     l2
         Bytes of the second-level cache.
     """
@@ -98,6 +101,7 @@ class VectorUnit:
     spills: bool = True
     pairs: str = ""
     dots: str = ""
+    amx: bool = False
     l2: int = 512 * _KIB
 
     @property
@@ -119,6 +123,7 @@ AVX512 = VectorUnit(
     l2=1024 * _KIB,
 )
 AVX512_BF16 = replace(AVX512, dots="llvm.x86.avx512bf16.dpbf16ps.512")
+AMX = replace(AVX512_BF16, amx=True)
 AVX2 = VectorUnit(bits=256, registers=16, pairs="llvm.x86.avx2.pmadd.wd")
 NEON = VectorUnit(bits=128, registers=32)
 # Without fused multiply-adds a product needs a register of its own: with 3 operands folded
@@ -133,7 +138,8 @@ _CPUS: dict[str, VectorUnit] = {
 }
 # LLVM feature that a target must have -> its unit; the first that fits counts.
 UNITS: dict[str, VectorUnit] = {
-    "avx512bf16": AVX512_BF16, "avx512bw": AVX512, "avx2": AVX2, "neon": NEON, "sse2": SSE
+    "amx-bf16": AMX, "avx512bf16": AVX512_BF16, "avx512bw": AVX512, "avx2": AVX2, "neon": NEON,
+    "sse2": SSE,
 }  # fmt: skip
 _BASELINE = replace(SSE, pairs="")
 

@@ -54,7 +54,8 @@ def packing_units(targets: Sequence[Target] | None) -> tuple[VectorUnit, ...]:
     cpus = [t for t in targets or () if str(t.kind.name) == "llvm"]
     # How weights come, and what bfloat16 is multiplied by, is nothing to their layout, and whether
     # sums spill is for the tile to say: targets that differ in that alone are one.
-    found = {replace(vector_unit(t), follows=False, spills=True, dots="") for t in cpus}
+    units = [vector_unit(t) for t in cpus]
+    found = {replace(unit, follows=False, spills=True, dots="", amx=False) for unit in units}
     if not found:
         return (AVX512, AVX2)
     return tuple(sorted(found, key=lambda unit: (-unit.bits, -unit.registers)))

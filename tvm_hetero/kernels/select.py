@@ -35,6 +35,7 @@ from .implementations import (
     without_implementation,
 )
 from .math import expand
+from .product_amx import by_tiles
 from .product_pairs import in_pairs
 from .quick_schedule import quick_schedule
 from .rules import CPU_RULES
@@ -144,6 +145,7 @@ def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:
     whole = partial(in_whole_numbers, func, unit)
     yield "groupwise", lambda: _apply(schedule_parts, whole(), unit, count)
     yield "groupwise", lambda: _apply(schedule_groupwise, grouped(func), unit, count)
+    yield "amx", lambda: _apply(schedule_parts, by_tiles(func, unit), unit, count)
     yield "pairs", lambda: _apply(schedule_parts, in_pairs(func, unit), unit, count)
     for name, rule in CPU_RULES.items():
         yield name, partial(_apply, rule, func, unit, count)
