@@ -23,6 +23,8 @@ a new line of `UNITS`.
                            the two products of each; none where there is no such
     dots                   the same of pairs of bfloat16, which adds to a sum of float32, too
     amx                    whether there are tile registers for bfloat16 (`amx`)
+    ahead                  bytes ahead that constants are asked for (`prefetch`)
+    codes_ahead            the same of codes of few bits (`groupwise_tile`); 0 for not at all
     l2                     bytes of the second-level cache of one core
 
 Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and
@@ -80,6 +82,8 @@ class VectorUnit:
         LLVM's intrinsic that adds products of pairs of bfloat16 to float32; empty without one.
     amx
         Whether there are tile registers for bfloat16.
+    ahead, codes_ahead
+        Bytes ahead that constants, and codes of few bits, are asked for; 0 for not at all.
     l2
         Bytes of the second-level cache.
     """
@@ -102,7 +106,19 @@ class VectorUnit:
     pairs: str = ""
     dots: str = ""
     amx: bool = False
+    ahead: int = 8192
+    codes_ahead: int = 0
     l2: int = 512 * _KIB
+
+    @property
+    def of_layouts(self) -> VectorUnit:
+        """The unit without what no layout of weights depends on.
+
+        How weights come, and what bfloat16 is multiplied by, is nothing to their layout, and
+        whether sums spill is for the tile to say.
+        """
+        alike = replace(self, follows=False, ahead=8192, codes_ahead=0)
+        return replace(alike, spills=True, dots="", amx=False)
 
     @property
     def lanes(self) -> int:
@@ -123,7 +139,8 @@ AVX512 = VectorUnit(
     l2=1024 * _KIB,
 )
 AVX512_BF16 = replace(AVX512, dots="llvm.x86.avx512bf16.dpbf16ps.512")
-AMX = replace(AVX512_BF16, amx=True)
+# Sapphire Rapids, and what came after it.
+AMX = replace(AVX512_BF16, amx=True, ahead=3072, codes_ahead=2048)
 AVX2 = VectorUnit(bits=256, registers=16, pairs="llvm.x86.avx2.pmadd.wd")
 NEON = VectorUnit(bits=128, registers=32)
 # Without fused multiply-adds a product needs a register of its own: with 3 operands folded

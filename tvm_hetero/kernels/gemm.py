@@ -109,7 +109,7 @@ def _ask_ahead(
         return
     if passes == 1:
         run, caches = tile.vectors * unit.lanes * each, OUTER if unit.follows else ALL
-        prefetch(sch, k, acc, read, run, caches=caches)
+        prefetch(sch, k, acc, read, run, caches=caches, ahead=unit.ahead)
     elif cores == 1:  # on several, loops over blocks are joined with others
         prefetch_next_block(sch, acc, k, read, axis=1)
 

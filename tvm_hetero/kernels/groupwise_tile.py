@@ -14,6 +14,7 @@ from tvm import tirx
 
 from .attention_parts import widened
 from .groupwise_numbers import WORD, Numbers
+from .prefetch import LINE, ask
 from .product_tiles import ProductTile
 from .statements import bound, load, loop, ramp, spread, store, whole
 
@@ -41,6 +42,7 @@ class WholeProduct:
     block: int
     tile: ProductTile
     dot: str
+    ahead: int
 
     @property
     def width(self) -> int:
@@ -125,7 +127,7 @@ def _word(
 ) -> list[tirx.Stmt]:
     """What the ``w``-th words of the columns add to the sums of their group."""
     numbers, lanes, (z, m) = main.numbers, main.numbers.lanes, row
-    statements: list[tirx.Stmt] = []
+    statements: list[tirx.Stmt] = _asked(main, w, o, column) if main.ahead else []
     for v in range(0, main.width, lanes):
         word, bind = bound("word", load(main.codes, o, w, ramp(column + v, lanes)))
         statements.append(bind)
@@ -138,6 +140,14 @@ def _word(
                 total = load(inside[r], *here) + _dot(main.dot, code, pair, lanes)
                 statements.append(store(inside[r], here, total))
     return statements
+
+
+def _asked(main: WholeProduct, w: Expr, o: Expr, column: Expr) -> list[tirx.Stmt]:
+    """Ask for words of the columns that come later, line by line (`prefetch`)."""
+    width = WORD // 8 * main.width
+    later = w + max(1, main.ahead // width)
+    lines = range(0, width, LINE)
+    return [ask(main.codes, [o, later, column + line // (WORD // 8)]) for line in lines]
 
 
 def _codes(word: Expr, p: int, numbers: Numbers) -> Expr:

@@ -15,7 +15,7 @@ the padding against the tiles (`tiling`), for all targets together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,10 +52,8 @@ def packing_units(targets: Sequence[Target] | None) -> tuple[VectorUnit, ...]:
     Without CPU targets (none given, or GPUs alone) AVX-512 and AVX2 are assumed.
     """
     cpus = [t for t in targets or () if str(t.kind.name) == "llvm"]
-    # How weights come, and what bfloat16 is multiplied by, is nothing to their layout, and whether
-    # sums spill is for the tile to say: targets that differ in that alone are one.
-    units = [vector_unit(t) for t in cpus]
-    found = {replace(unit, follows=False, spills=True, dots="", amx=False) for unit in units}
+    # Targets that differ in nothing else are one.
+    found = {vector_unit(t).of_layouts for t in cpus}
     if not found:
         return (AVX512, AVX2)
     return tuple(sorted(found, key=lambda unit: (-unit.bits, -unit.registers)))

@@ -20,7 +20,6 @@ from .batched import statements_of
 from .groupwise import GROUP_ATTR
 from .groupwise_numbers import row_of, source_of
 from .nests import INDEX, Nest, around, loop_over, nest_of, range_of
-from .prefetch import DISTANCE, LINE, ask
 from .roles import LEFT, PRODUCT
 from .statements import load, loop, ramp, store, tensor, whole
 from .written_products import region_of
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 # Numbers of 32 bits in a vector, the only ones that have the instructions.
 LANES = 16
-_BYTES = 2
+BYTES = 2
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Product:
     @property
     def weights(self) -> int:
         """Bytes of the constants."""
-        return self.blocks * self.block * self.depth * _BYTES
+        return self.blocks * self.block * self.depth * BYTES
 
     def constants(self, o: Expr, k: Expr, i: Expr) -> list[Expr]:
         """The indices of a constant."""
@@ -210,15 +209,3 @@ def packing(main: Product, read: Read) -> tirx.Stmt:
         )
 
     return nest_over("zm", extents, block)
-
-
-def asked(main: Product, o: Expr, j: Expr, caches: int) -> list[tirx.Stmt]:
-    """Ask for the constants of two steps that come later, line by line (`prefetch`).
-
-    Where a prefetcher follows, four rows need not, and more ask into the outer caches (4096 x 4096
-    on one Zen 4 core: 4 rows 1180 us, 1070 without; 8 rows 1880 without, 1680, into those 1520).
-    """
-    later = j * 2 + DISTANCE // (_BYTES * main.block)
-    places = [divmod(at, main.block) for at in range(0, 2 * main.block, LINE // _BYTES)]
-    lines = [main.constants(o, later + step, whole(column)) for step, column in places]
-    return [ask(main.right.source, line, caches) for line in lines]

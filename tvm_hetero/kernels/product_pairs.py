@@ -27,11 +27,11 @@ from tvm import s_tir, tirx
 
 from .llvm_functions import dot_bfloat16, multiplying, with_functions
 from .nests import range_of
-from .prefetch import ALL, OUTER
+from .prefetch import ALL, LINE, OUTER, ask
 from .product_bfloat16 import (
+    BYTES,
     LANES,
     Product,
-    asked,
     find_product,
     iterators,
     largest_divisor,
@@ -85,7 +85,6 @@ def _summing(
     extents = (main.blocks, main.matrices, main.rows // t)
     sums = [tensor(f"sums_{r}", [main.block], scope="local") for r in range(t)]
     cycles = main.depth // 2 * t * main.block // LANES
-    caches = OUTER if unit.follows else ALL
 
     def block(variables: list[tirx.Var]) -> s_tir.SBlock:
         o, z, at = variables
@@ -94,7 +93,7 @@ def _summing(
             return [value(r, ramp(whole(v), LANES)) for v in lanes for r in range(t)]
 
         def step(j: Expr) -> list[tirx.Stmt]:
-            lines = asked(main, o, j, caches) if far else []
+            lines = _asked(main, o, j, unit) if far else []
             return [*lines, *_step(main, [z, at * t], o, j, sums)]
 
         statements = [
@@ -118,6 +117,18 @@ def _summing(
         )
 
     return nest_over(("part", "z", "tile"), extents, block)
+
+
+def _asked(main: Product, o: Expr, j: Expr, unit: VectorUnit) -> list[tirx.Stmt]:
+    """Ask for the constants of two steps that come later, line by line (`prefetch`).
+
+    Where a prefetcher follows, four rows need not, and more ask into the outer caches (4096 x 4096
+    on one Zen 4 core: 4 rows 1180 us, 1070 without; 8 rows 1880 without, 1680, into those 1520).
+    """
+    later = j * 2 + unit.ahead // (BYTES * main.block)
+    places = [divmod(at, main.block) for at in range(0, 2 * main.block, LINE // BYTES)]
+    lines = [main.constants(o, later + step, whole(column)) for step, column in places]
+    return [ask(main.right.source, line, OUTER if unit.follows else ALL) for line in lines]
 
 
 def _step(
