@@ -34,7 +34,7 @@ constexpr Level kLevels[] = {
      "gfni vaes vpclmulqdq"},
     {"znver5", "znver4", "avx_vnni avx512_vp2intersect"},
     {"cooperlake", "x86-64-v4", "avx512_vnni avx512_bf16"},
-    {"sapphirerapids", "znver4", "avx_vnni avx512_fp16 amx_tile amx_bf16"},
+    {"sapphirerapids", "znver4", "avx_vnni avx512_fp16 amx_tile amx_bf16 amx_int8"},
 };
 
 std::set<std::string> Words(const std::string& text) {

@@ -242,7 +242,7 @@ def test_default_devices_counts_physical_cores() -> None:
         ("GenuineIntel", 6, _V4, "x86-64-v4"),
         ("GenuineIntel", 6, _ZEN4, "cooperlake"),
         ("GenuineIntel", 6, _RAPIDS - {"amx_bf16"}, "cooperlake"),
-        ("GenuineIntel", 6, _RAPIDS | {"amx_int8"}, "sapphirerapids"),
+        ("GenuineIntel", 6, _RAPIDS | {"amx_complex"}, "sapphirerapids"),
         ("AuthenticAMD", 26, _RAPIDS, "znver4"),
         ("AuthenticAMD", 23, _V3, "x86-64-v3"),
         ("GenuineIntel", 6, _V4 - {"fma"}, "x86-64-v2"),

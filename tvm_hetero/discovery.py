@@ -53,7 +53,7 @@ _ZEN5 = _ZEN4 | {"avx_vnni", "avx512_vp2intersect"}
 # What there is of Intel's with bfloat16, and what virtual machines without tile registers count as.
 _COOPER = _V4 | {"avx512_vnni", "avx512_bf16"}
 # Sapphire Rapids; Emerald and Granite Rapids have all of it too.
-_RAPIDS = _ZEN4 | {"avx_vnni", "avx512_fp16", "amx_tile", "amx_bf16"}
+_RAPIDS = _ZEN4 | {"avx_vnni", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8"}
 _NAMED = {
     "znver4": _ZEN4, "znver5": _ZEN5, "cooperlake": _COOPER, "sapphirerapids": _RAPIDS
 }  # fmt: skip

@@ -21,8 +21,11 @@ PAIRS = tvm.target.Target(
     {"kind": "llvm", "mcpu": "x86-64-v4", "mattr": ["+avx512bf16"], "num-cores": 1}
 )
 AMX = tvm.target.Target(
-    {"kind": "llvm", "mcpu": "x86-64-v4", "mattr": ["+avx512bf16", "+amx-bf16"], "num-cores": 1}
-)
+    {
+        "kind": "llvm", "mcpu": "x86-64-v4", "num-cores": 1,
+        "mattr": ["+avx512bf16", "+amx-bf16", "+amx-int8"],
+    }
+)  # fmt: skip
 AVX2 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1})
 SSE = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v2", "num-cores": 1})
 TWO_CORES = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2})

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from tests.kernels.helpers import (
+    AMX,
     AVX2,
     AVX512,
     SSE,
@@ -22,6 +23,7 @@ from tests.kernels.helpers import (
 )
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.amx import SIGNED
 from tvm_hetero.kernels.batched import batched
 from tvm_hetero.kernels.compilation import build
 from tvm_hetero.kernels.facts import vector_unit
@@ -237,3 +239,38 @@ def test_a_tile_divides_the_product_and_its_sums_fit_the_registers(rows, block, 
     tile = tile_of(block, rows, unit)
     assert rows % tile.rows == 0 and block % (tile.vectors * unit.lanes) == 0
     assert tile.rows * tile.vectors <= 0.75 * unit.registers
+
+
+@pytest.mark.parametrize(("rows", "depth", "columns", "bits", "group"), [
+    (5, 64, 128, 8, 32), (8, 96, 200, 8, 32), (8, 96, 200, 4, 32), (16, 128, 40, 4, 64),
+    (16, 128, 40, 8, 64), (7, 32, 17, 4, 32), (32, 64, 256, 8, 32), (48, 160, 130, 4, 32),
+])  # fmt: skip
+def test_by_tile_registers(rows, depth, columns, bits, group):
+    """The same sums of whole numbers as by vectors, so nearly the same results."""
+    weight = quantize(random(1, depth, columns), bits, group)
+    (kernel,) = kernels(LowerToTasks([AMX])(model(rows, weight))).values()
+    assert SIGNED in schedule_kernel(kernel, AMX).script()
+    check(rows, weight, [AMX])
+    if runs_here(AMX):
+        mod = LowerToTasks([AMX, AVX512])(model(rows, weight))
+        x, rest = random(0, rows, depth), random(2, rows, columns)
+        one, other = (run(scheduled(mod, target), target, x, rest) for target in (AMX, AVX512))
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5 * np.abs(other).max())
+
+
+@pytest.mark.parametrize(("rows", "group"), [(4, 32), (8, 128)])
+def test_what_tile_registers_are_not_for(rows, group):
+    weight = quantize(random(1, 256, 64), 8, group)
+    (kernel,) = kernels(LowerToTasks([AMX])(model(rows, weight))).values()
+    done = schedule_kernel(kernel, AMX)
+    assert rule_of(done) == "groupwise" and SIGNED not in done.script()
+
+
+def test_numbers_that_are_none_stay_so_in_tile_registers():
+    weight = quantize(random(1, 64, 128), 4)
+    x = random(0, 8, 64)
+    x[3, 5], x[5, 40] = np.nan, np.inf
+    if runs_here(AMX):
+        got = run(scheduled(LowerToTasks([AMX])(product_alone(8, weight)), AMX), AMX, x)
+        assert not np.isfinite(got[[3, 5]]).any()
+        assert np.isfinite(got[[0, 1, 2, 4, 6, 7]]).all()

@@ -43,9 +43,9 @@ def test_each_level_needs_all_of_the_one_before_it() -> None:
     assert needed("x86-64-v2") < needed("x86-64-v3") < needed("x86-64-v4") < needed("znver4")
     assert needed("znver5") - needed("znver4") == {"avx_vnni", "avx512_vp2intersect"}
     assert needed("x86-64-v4") < needed("cooperlake") < needed("znver4")
-    more = {"avx_vnni", "avx512_fp16", "amx_tile", "amx_bf16"}
+    more = {"avx_vnni", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8"}
     assert needed("sapphirerapids") - needed("znver4") == more
-    assert len(FEATURES) == 36 and needed("skylake") == set()
+    assert len(FEATURES) == 37 and needed("skylake") == set()
 
 
 def test_code_for_the_cpu_that_is_here_runs_here() -> None:

@@ -4,7 +4,8 @@
 
 with A of 32 numbers of bfloat16 to a row, B of 16 rows (two steps of the reduction each, number by
 number in turn, for 16 columns), C of 16 float32 to a row. One instruction is 16 x 16 x 32
-multiply-adds in 16 cycles, sixteen times what vectors of float32 do.
+multiply-adds in 16 cycles, sixteen times what vectors of float32 do. The same of bytes: four steps
+to 32 bits, sums of whole numbers, A with or without a sign, B without (`BYTES_BY_BYTES`).
 
 TVM has no word for them, so functions in LLVM's language have (`llvm_functions`). Registers go by
 number there, and hold what they hold until something else is loaded: a kernel sees to it by itself.
@@ -25,10 +26,16 @@ from .statements import load, whole
 
 if TYPE_CHECKING:
     Expr = Any
+    # Rows, and bytes of a row, of each register; an instruction and its three registers.
+    Sizes = Sequence[tuple[int, int]]
+    Product = tuple[str, int, int, int]
 
 # Registers, the rows and bytes of a row of each; numbers of bfloat16 and of float32 in a row.
 REGISTERS, ROWS, BYTES = 8, 16, 64
 NARROW, WIDE = BYTES // 2, BYTES // 4
+# Instructions: of pairs of bfloat16; of four bytes, a left side without and with a sign.
+BFLOAT16 = "tdpbf16ps"
+BYTES_BY_BYTES = PLAIN, SIGNED = "tdpbuud", "tdpbsud"
 
 _FUNCTIONS = """
 declare void @llvm.x86.ldtilecfg(ptr)
@@ -37,6 +44,8 @@ declare void @llvm.x86.tilezero(i8)
 declare void @llvm.x86.tileloadd64(i8, ptr, i64)
 declare void @llvm.x86.tilestored64(i8, ptr, i64)
 declare void @llvm.x86.tdpbf16ps(i8, i8, i8)
+declare void @llvm.x86.tdpbuud(i8, i8, i8)
+declare void @llvm.x86.tdpbsud(i8, i8, i8)
 define internal void @hetero_tiles_end() alwaysinline {
   call void @llvm.x86.tilerelease()
   ret void
@@ -64,34 +73,37 @@ define internal void @hetero_tile_store_{t}(ptr %place, i64 %stride) alwaysinlin
 }}
 """
 _DOT = """
-define internal void @hetero_tile_dot_{c}_{a}_{b}() alwaysinline {{
-  call void @llvm.x86.tdpbf16ps(i8 {c}, i8 {a}, i8 {b})
+define internal void @hetero_tile_{kind}_{c}_{a}_{b}() alwaysinline {{
+  call void @llvm.x86.{kind}(i8 {c}, i8 {a}, i8 {b})
   ret void
 }}
 """
 
 
-def tile_functions(
-    sizes: Sequence[Sequence[int]], products: Sequence[tuple[int, int, int]]
-) -> list[str]:
+def tile_functions(sizes: Sequence[Sizes], products: Sequence[Product]) -> list[str]:
     """The texts of the functions below.
 
     Parameters
     ----------
     sizes
-        The rows of all registers, for each call of `begun`.
+        Rows, and bytes of a row, of all registers, for each call of `begun`.
     products
-        The registers (sums, left, right) of each call of `dot`.
+        The instruction, and the registers (sums, left, right), of each call of `dot`.
     """
-    begins = [_BEGIN.format(name=_name(rows), bytes=_configuration(rows)) for rows in sizes]
+    begins = [_BEGIN.format(name=_name(each), bytes=_configuration(each)) for each in sizes]
     ones = [_OF_ONE.format(t=t) for t in range(REGISTERS)]
-    dots = [_DOT.format(c=c, a=a, b=b) for c, a, b in sorted(set(products))]
+    dots = [_DOT.format(kind=kind, c=c, a=a, b=b) for kind, c, a, b in sorted(set(products))]
     return [_FUNCTIONS, *dict.fromkeys(begins), *ones, *dots]
 
 
-def begun(rows: Sequence[int]) -> tirx.Stmt:
-    """The registers have so many rows, of 64 bytes, from here on."""
-    return _called(f"hetero_tiles_begin_{_name(rows)}")
+def rows_of(rows: Sequence[int]) -> Sizes:
+    """Registers of so many whole rows."""
+    return [(count, BYTES) for count in rows]
+
+
+def begun(sizes: Sizes) -> tirx.Stmt:
+    """The registers have these sizes from here on, and are zero."""
+    return _called(f"hetero_tiles_begin_{_name(sizes)}")
 
 
 def ended() -> tirx.Stmt:
@@ -114,9 +126,9 @@ def store_tile(register: int, buffer: tirx.Var, place: Sequence[Expr], stride: i
     return _called(f"hetero_tile_store_{register}", _address(buffer, place), whole(stride))
 
 
-def dot(sums: int, left: int, right: int) -> tirx.Stmt:
-    """``sums += left * right``, all of them registers."""
-    return _called(f"hetero_tile_dot_{sums}_{left}_{right}")
+def dot(kind: str, sums: int, left: int, right: int) -> tirx.Stmt:
+    """``sums += left * right``, all of them registers, by an instruction."""
+    return _called(f"hetero_tile_{kind}_{sums}_{left}_{right}")
 
 
 def _address(buffer: tirx.Var, place: Sequence[Expr]) -> Expr:
@@ -127,15 +139,15 @@ def _called(name: str, *arguments: Expr) -> tirx.Stmt:
     return tirx.Evaluate(tirx.call_extern("void", name, *arguments))
 
 
-def _name(rows: Sequence[int]) -> str:
-    return "_".join(map(str, rows))
+def _name(sizes: Sizes) -> str:
+    return "_".join(f"{rows}x{count}" for rows, count in sizes)
 
 
-def _configuration(rows: Sequence[int]) -> str:
+def _configuration(sizes: Sizes) -> str:
     """What the processor is told: palette 1, bytes of a row of each register, rows of each."""
     told = bytearray(64)
     told[0] = 1
-    for register, count in enumerate(rows):
-        told[16 + 2 * register] = BYTES
-        told[48 + register] = count
+    for register, (rows, count) in enumerate(sizes):
+        told[16 + 2 * register] = count
+        told[48 + register] = rows
     return "".join(f"\\{byte:02X}" for byte in told)

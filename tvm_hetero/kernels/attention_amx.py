@@ -22,7 +22,19 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from .amx import NARROW, ROWS, WIDE, begun, dot, ended, load_tile, store_tile, zero
+from .amx import (
+    BFLOAT16,
+    NARROW,
+    ROWS,
+    WIDE,
+    begun,
+    dot,
+    ended,
+    load_tile,
+    rows_of,
+    store_tile,
+    zero,
+)
 from .attention_block import LOWEST, Block, columns_of_tiles, row_bytes
 from .attention_pairs import in_turn, pairs_of_row
 from .attention_scores import shown
@@ -38,17 +50,17 @@ _PRODUCT, _KEYS, _QUERIES = 0, 1, 2
 _SUMS, _POWERS, _VALUES = range(4), 4, 5
 
 
-def registers_of_values(queries: int) -> list[int]:
-    """The rows of the registers while values are summed up."""
-    return [queries] * 5 + [ROWS] * 3
+def registers_of_values(queries: int) -> list[tuple[int, int]]:
+    """The sizes of the registers while values are summed up."""
+    return [*rows_of([queries] * 5), *rows_of([ROWS] * 3)]
 
 
 # The same while scores are computed.
-REGISTERS_OF_SCORES = [ROWS] * 8
+REGISTERS_OF_SCORES = rows_of([ROWS] * 8)
 # What meets what.
 PRODUCTS = [
-    *((_PRODUCT, _KEYS, q) for q in range(_QUERIES, 8)),
-    *((c, _POWERS, _VALUES) for c in _SUMS),
+    *((BFLOAT16, _PRODUCT, _KEYS, q) for q in range(_QUERIES, 8)),
+    *((BFLOAT16, c, _POWERS, _VALUES) for c in _SUMS),
 ]
 
 
@@ -103,7 +115,7 @@ def _tile(block: Block, t: Expr) -> list[tirx.Stmt]:
     statements.append(zero(_PRODUCT))
     for s in range(a.size // NARROW):
         statements.append(load_tile(_KEYS, keys, [block.g, t, whole(s * NARROW)], row))
-        statements.append(dot(_PRODUCT, _KEYS, _QUERIES + s))
+        statements.append(dot(BFLOAT16, _PRODUCT, _KEYS, _QUERIES + s))
     statements.append(store_tile(_PRODUCT, products, [whole(0)], LINE))
     rows = [bound("row", load(products, ramp(whole(r * WIDE), WIDE))) for r in range(ROWS)]
     found, added = transposed([var for var, _ in rows])
@@ -150,7 +162,7 @@ def _part(block: Block, s: Expr, p: Expr) -> list[tirx.Stmt]:
         for j in range(registers):
             place = (first + k * (size // WIDE) + j) * (ROWS * WIDE)
             products.append(load_tile(_VALUES, scratch.turned, [place], LINE))
-            products.append(dot(_SUMS[j], _POWERS, _VALUES))
+            products.append(dot(BFLOAT16, _SUMS[j], _POWERS, _VALUES))
     return [*sums(load_tile), *products, *sums(store_tile)]
 
 

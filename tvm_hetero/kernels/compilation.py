@@ -39,6 +39,8 @@ from tvm.s_tir.pipeline import default_s_tir_pipeline
 from tvm.target import Target
 from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
+from tvm_hetero.tile_permission import ask_for_tiles
+
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
 # than by kernels' schedules: what was compiled or measured before does not count then.
 PIPELINE = "tvm_hetero/2"
@@ -63,6 +65,7 @@ def build(mod: tvm.IRModule, target: Target) -> tvm.runtime.Module:
 
 def _pipeline() -> tuple[tvm.transform.Pass, Any, Any]:
     """TVM's pipeline: the passes, and makers of the last ones for the host and for devices."""
+    ask_for_tiles()  # who compiles kernels here may run them here
     passes, _, finish_devices = default_s_tir_pipeline()
     return _lower(passes), _finish_host, finish_devices
 

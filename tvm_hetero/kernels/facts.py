@@ -22,7 +22,7 @@ a new line of `UNITS`.
     pairs                  LLVM's name for the instruction that multiplies pairs of 16 bits and adds
                            the two products of each; none where there is no such
     dots                   the same of pairs of bfloat16, which adds to a sum of float32, too
-    amx                    whether there are tile registers for bfloat16 (`amx`)
+    amx                    whether there are tile registers, for bfloat16 and bytes (`amx`)
     ahead                  bytes ahead that constants are asked for (`prefetch`)
     codes_ahead            the same of codes of few bits (`groupwise_tile`); 0 for not at all
     l2                     bytes of the second-level cache of one core
@@ -81,7 +81,7 @@ class VectorUnit:
     dots
         LLVM's intrinsic that adds products of pairs of bfloat16 to float32; empty without one.
     amx
-        Whether there are tile registers for bfloat16.
+        Whether there are tile registers, for bfloat16 and for bytes.
     ahead, codes_ahead
         Bytes ahead that constants, and codes of few bits, are asked for; 0 for not at all.
     l2
@@ -153,10 +153,10 @@ SSE = VectorUnit(bits=128, registers=16, folded=1, pairs="llvm.x86.sse2.pmadd.wd
 _CPUS: dict[str, VectorUnit] = {
     "znver4": replace(AVX512_BF16, follows=True, spills=False),
 }
-# LLVM feature that a target must have -> its unit; the first that fits counts.
-UNITS: dict[str, VectorUnit] = {
-    "amx-bf16": AMX, "avx512bf16": AVX512_BF16, "avx512bw": AVX512, "avx2": AVX2, "neon": NEON,
-    "sse2": SSE,
+# LLVM features that a target must have -> its unit; the first that fits counts.
+UNITS: dict[tuple[str, ...], VectorUnit] = {
+    ("amx-bf16", "amx-int8"): AMX, ("avx512bf16",): AVX512_BF16, ("avx512bw",): AVX512,
+    ("avx2",): AVX2, ("neon",): NEON, ("sse2",): SSE,
 }  # fmt: skip
 _BASELINE = replace(SSE, pairs="")
 
@@ -172,8 +172,8 @@ def vector_unit(target: Target) -> VectorUnit:
     known = _CPUS.get(str(target.attrs.get("mcpu")))
     if known is not None and target.attrs.get("mattr") is None:
         return known
-    for feature, unit in UNITS.items():
-        if codegen.target_has_features(feature, target):
+    for features, unit in UNITS.items():
+        if all(codegen.target_has_features(feature, target) for feature in features):
             return unit
     return _BASELINE
 

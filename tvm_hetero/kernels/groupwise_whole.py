@@ -20,21 +20,17 @@ them into the kernel and schedules it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir.expr import TensorLoad
 
-from .batched import statements_of
-from .groupwise import GROUP_ATTR
-from .groupwise_groups import factors
-from .groupwise_numbers import WORD, numbers_of, rounding, source_of
+from .groupwise_amx import summing
+from .groupwise_bytes import code_tile, taking_apart
+from .groupwise_found import Groups, find_groups
+from .groupwise_numbers import rounding
 from .groupwise_tile import WholeProduct, group_of, tile_of
-from .nests import INDEX, Nest, around, loop_over, nest_of, range_of
-from .roles import LEFT
+from .nests import INDEX, around, loop_over, range_of
 from .statements import load, loop, ramp, real, spread, store, tensor, whole
 from .written_products import CYCLES, Sums, region_of, with_sums
 
@@ -43,12 +39,11 @@ if TYPE_CHECKING:
 
     Expr = Any
 
-# Of sums of products of 16 and 8 bits.
-_MOST_OF_A_GROUP = 128
-
 
 def in_whole_numbers(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
     """The kernel in whole numbers, to be scheduled by `written_products.schedule_parts`.
+
+    By tile registers, where there are some and it has rows enough (`groupwise_amx`).
 
     Raises
     ------
@@ -57,55 +52,37 @@ def in_whole_numbers(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
     """
     if not unit.pairs:
         raise ValueError("no instruction multiplies pairs of 16 bits")
-    nests = [nest_of(statement) for statement in statements_of(func.body.block.body)]
-    at = [i for i, nest in enumerate(nests) if GROUP_ATTR in nest.block.annotations]
-    if len(at) != 1:
-        raise ValueError("another family's kernel")
-    product, stages = nests[at[0]], [n for n in nests if n.role == LEFT]
-    main, made = _sums_of(product, stages, unit)
-    numbers = main.numbers
-    buffers = [numbers.step, numbers.less, numbers.pairs]
-    return with_sums(func, nests, at[0], Sums(main.sums, main.parts, main.width, made, buffers))
+    found = find_groups(func, unit)
+    try:
+        sums = _by_tiles(found, unit)
+    except ValueError:
+        sums = _by_vectors(found, unit)
+    return with_sums(func, found.nests, found.at, sums)
 
 
-def _sums_of(
-    nest: Nest, stages: Sequence[Nest], unit: VectorUnit
-) -> tuple[WholeProduct, list[tirx.Stmt]]:
-    """The product, and the nests that compute it."""
-    block = nest.block
-    z, o, m, i, k = (int(v.dom.extent) for v in block.iter_vars)
-    group = int(block.annotations[GROUP_ATTR])
-    left, near, _, scale = factors(block)
-    codes, scales = (_only(expr, dtype) for expr, dtype in ((near, "int32"), (scale, "bfloat16")))
-    bits = WORD * int(codes.shape[1]) // k
-    if group > _MOST_OF_A_GROUP or not isinstance(left, TensorLoad):
-        raise ValueError("sums of a group may not fit, or the left side is no tensor")
-    numbers = numbers_of(z, m, k // group, group, bits, unit.lanes)
-    tile = tile_of(i, m, unit)
+def _by_tiles(found: Groups, unit: VectorUnit) -> Sums:
+    """The sums by tile registers."""
+    if not unit.amx:
+        raise ValueError("there are no tile registers")
+    numbers = found.numbers
+    sums = tensor("sums", [numbers.matrices, found.blocks, numbers.rows, found.block])
+    tile = code_tile(numbers, found.codes, found.scales, sums, found.ahead)
+    made = [rounding(numbers, found.read), taking_apart(tile), summing(tile, found.annotations)]
+    buffers = [numbers.step, numbers.less, numbers.pairs, tile.plain, tile.signed]
+    return Sums(sums, 1, found.block, made, buffers)
+
+
+def _by_vectors(found: Groups, unit: VectorUnit) -> Sums:
+    """The sums by instructions that multiply pairs."""
+    numbers, tile = found.numbers, tile_of(found.block, found.numbers.rows, unit)
     width = tile.vectors * unit.lanes
-    sums = tensor("sums", [z, o * (i // width), m, width])
-    size = math.prod(int(e) for e in codes.shape) * WORD // 8
-    ahead = unit.codes_ahead if size > unit.l2 // 2 else 0
-    main = WholeProduct(numbers, codes, scales, sums, i, tile, unit.pairs, ahead)
-    stage = next((s for s in stages if s.block.writes[0].source.same_as(left.source)), None)
-
-    def read(*place: Expr) -> TensorLoad:
-        vz, vm, vk = place
-        values = [vz, whole(0), vm, whole(0), vk]
-        table = dict(zip([v.var for v in block.iter_vars], values, strict=True))
-        node = tvm_ffi.structural_map(left, (tirx.Var, lambda var: table.get(var, var)))
-        return node if stage is None else source_of(stage, node)
-
-    rest = {key: value for key, value in block.annotations.items() if key != GROUP_ATTR}
-    return main, [rounding(numbers, read), _product(main, o, rest)]
-
-
-def _only(expr: Expr, dtype: str) -> tirx.Var:
-    """The one tensor of a type that an expression reads."""
-    found: set[tirx.Var] = set()
-    tvm_ffi.structural_walk(expr, (TensorLoad, lambda node: found.add(node.source)))
-    (only,) = (tensor for tensor in found if str(tensor.dtype) == dtype)
-    return only
+    parts = found.block // width
+    sums = tensor("sums", [numbers.matrices, found.blocks * parts, numbers.rows, width])
+    main = WholeProduct(
+        numbers, found.codes, found.scales, sums, found.block, tile, unit.pairs, found.ahead
+    )
+    made = [rounding(numbers, found.read), _product(main, found.blocks, found.annotations)]
+    return Sums(sums, parts, width, made, [numbers.step, numbers.less, numbers.pairs])
 
 
 def _product(main: WholeProduct, blocks: int, annotations: dict[str, Any]) -> tirx.Stmt:

@@ -6,7 +6,7 @@ block. `stacked` gives them another dimension.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +84,21 @@ def loop_over(var: tirx.Var, extent: int) -> tirx.For:
     """A loop around nothing yet."""
     first, last, nothing = tirx.const(0, INDEX), tirx.const(extent, INDEX), tirx.Evaluate(0)
     return tirx.For(var, first, last, tirx.ForKind.SERIAL, nothing)
+
+
+def nest_over(
+    names: Sequence[str], extents: Sequence[int], block: Callable[[list[tirx.Var]], s_tir.SBlock]
+) -> tirx.Stmt:
+    """Loops around what ``block`` makes of its variables."""
+    loops = [loop_over(tirx.Var(n, INDEX), e) for n, e in zip(names, extents, strict=True)]
+    variables = [tirx.Var(f"v_{name}", INDEX) for name in names]
+    return around(loops, [each.loop_var for each in loops], block(variables))
+
+
+def iterators(variables: Sequence[tirx.Var], extents: Sequence[int]) -> list[tirx.IterVar]:
+    """The variables of a block, each of which may be computed for itself."""
+    pairs = zip(variables, extents, strict=True)
+    return [tirx.IterVar(range_of(0, e), var, tirx.IterVar.DataPar) for var, e in pairs]
 
 
 def tensor_like(extents: Sequence[int], like: tirx.Var, name: str) -> tirx.Var:

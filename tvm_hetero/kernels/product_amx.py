@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import s_tir, tirx
 
 from .amx import (
+    BFLOAT16,
     NARROW,
     REGISTERS,
     ROWS,
@@ -32,21 +33,20 @@ from .amx import (
     dot,
     ended,
     load_tile,
+    rows_of,
     store_tile,
     tile_functions,
     zero,
 )
 from .attention_pairs import in_order
 from .llvm_functions import with_functions
-from .nests import range_of
+from .nests import iterators, nest_over, range_of
 from .prefetch import LINE
 from .product_amx_tile import SUMS, Coming, Tile, put_in_turn, tile_of
 from .product_bfloat16 import (
     Product,
     find_product,
-    iterators,
     largest_divisor,
-    nest_over,
     packing,
 )
 from .statements import load, loop, ramp, real, spread, store, whole
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _LEAST, _MOST = 5, 256
 # Registers beside those of `SUMS`: the left side; the right side.
 _LEFT, _RIGHT = 4, 5
-_PRODUCTS = [(c, _LEFT, _RIGHT) for c in SUMS]
+_PRODUCTS = [(BFLOAT16, c, _LEFT, _RIGHT) for c in SUMS]
 
 
 def by_tiles(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
@@ -95,7 +95,7 @@ def _summing(main: Product, annotations: dict[str, Any], *, far: bool) -> tirx.S
     """The nest over blocks of columns, matrices and tiles of rows."""
     t, tile = main.tile, tile_of(main)
     extents = (main.blocks, main.matrices, main.rows // t)
-    rows = [min(t, ROWS)] * (_LEFT + 1) + [ROWS] * (REGISTERS - _LEFT - 1)
+    rows = rows_of([min(t, ROWS)] * (_LEFT + 1) + [ROWS] * (REGISTERS - _LEFT - 1))
     cycles = main.depth // NARROW * tile.parts * ROWS * tile.rows
 
     def block(variables: list[tirx.Var]) -> s_tir.SBlock:
@@ -156,7 +156,7 @@ def _multiplied(tile: Tile, place: Sequence[Expr], comes: Coming | None) -> list
         for c in range(min(most, tile.parts - at)):
             right = (k * tile.parts + at + c) * (ROWS * WIDE)
             statements.append(load_tile(_RIGHT, tile.turned, [right], LINE))
-            statements.append(dot(c * tile.chains + q, _LEFT, _RIGHT))
+            statements.append(dot(BFLOAT16, c * tile.chains + q, _LEFT, _RIGHT))
         return statements
 
     def some(r: Expr, at: int) -> list[tirx.Stmt]:

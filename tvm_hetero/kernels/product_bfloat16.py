@@ -19,7 +19,7 @@ from tvm.ir.expr import TensorLoad
 from .batched import statements_of
 from .groupwise import GROUP_ATTR
 from .groupwise_numbers import row_of, source_of
-from .nests import INDEX, Nest, around, loop_over, nest_of, range_of
+from .nests import Nest, iterators, nest_of, nest_over, range_of
 from .roles import LEFT, PRODUCT
 from .statements import load, loop, ramp, store, tensor, whole
 from .written_products import region_of
@@ -154,20 +154,6 @@ def _sides(block: s_tir.SBlock) -> tuple[TensorLoad, TensorLoad]:
 
 def _padded(steps: int) -> int:
     return (-(-steps // (2 * LANES)) + 1) * 2 * LANES
-
-
-def nest_over(
-    names: Sequence[str], extents: Sequence[int], block: Callable[[list[tirx.Var]], s_tir.SBlock]
-) -> tirx.Stmt:
-    """Loops around what ``block`` makes of its variables."""
-    loops = [loop_over(tirx.Var(n, INDEX), e) for n, e in zip(names, extents, strict=True)]
-    variables = [tirx.Var(f"v_{name}", INDEX) for name in names]
-    return around(loops, [each.loop_var for each in loops], block(variables))
-
-
-def iterators(variables: Sequence[tirx.Var], extents: Sequence[int]) -> list[tirx.IterVar]:
-    pairs = zip(variables, extents, strict=True)
-    return [tirx.IterVar(range_of(0, e), var, tirx.IterVar.DataPar) for var, e in pairs]
 
 
 def packing(main: Product, read: Read) -> tirx.Stmt:

@@ -26,16 +26,14 @@ from typing import TYPE_CHECKING, Any
 from tvm import s_tir, tirx
 
 from .llvm_functions import dot_bfloat16, multiplying, with_functions
-from .nests import range_of
+from .nests import iterators, nest_over, range_of
 from .prefetch import ALL, LINE, OUTER, ask
 from .product_bfloat16 import (
     BYTES,
     LANES,
     Product,
     find_product,
-    iterators,
     largest_divisor,
-    nest_over,
     packing,
 )
 from .statements import bound, load, loop, ramp, real, spread, store, tensor, whole
