@@ -109,13 +109,23 @@ def _job(
     if rule == WINOGRAD and share_of_plain(kernel.func, vector_unit(target)) > CLEAR:
         others.append(_candidate(kernel, DIRECT, target, schedule))
     distinct = {other.key: other for other in others if other.key != by_rule.key}
-    return Job(
-        (kernel.name,), rule, kernel.constants, by_rule, tuple(distinct.values()), plain
-    )
+    return Job((kernel.name,), rule, _cold(kernel), by_rule, tuple(distinct.values()), plain)
 
 
 def _candidate(
     kernel: Kernel, how: str, target: Target, schedule: Schedule, trace: str | None = None
 ) -> Candidate:
     func = schedule(with_implementation(kernel.func, how, trace), target)
-    return Candidate(how, func, kernel_key(func, kernel.constants), trace)
+    return Candidate(how, func, kernel_key(func, _cold(kernel)), trace)
+
+
+def _cold(kernel: Kernel) -> tuple[int, ...]:
+    """The constants that a call reads, of which nothing is in the caches when it begins.
+
+    Not tables, of which it reads a row or two: to throw all of one out of the caches for each
+    repeat, 154 MB of a table of embeddings, took longer than a contest may.
+    """
+    from tvm_hetero.kernels.gathers import looked_up
+
+    tables = looked_up(kernel.func)
+    return tuple(i for i in kernel.constants if i not in tables)

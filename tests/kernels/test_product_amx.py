@@ -8,12 +8,16 @@ import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
+from tvm.ir import GenericConst
 from tvm.relax import op
 
-from tests.kernels.helpers import AMX, kernels, random
+from tests.kernels.helpers import AMX, kernels, random, runs_here
 from tests.kernels.test_product_pairs import check, lowered, narrow
 from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.batched import batched
 from tvm_hetero.kernels.compilation import build
+from tvm_hetero.kernels.constants import array_of
+from tvm_hetero.kernels.select import rule_of
 
 TWO_CORES = tvm.target.Target({**AMX.export(), "num-cores": 2})
 
@@ -55,6 +59,28 @@ def test_cores_share_the_blocks():
     check_tiles(x, weight, target=TWO_CORES)
     (kernel,) = kernels(lowered(x, weight)).values()
     assert "T.parallel" in schedule_kernel(kernel, TWO_CORES).script()
+
+
+def test_a_token_of_several_sequences():
+    """Rows in tensors of their own meet the constants together."""
+    weight = narrow(2, 64, 96)
+    module = lowered(narrow(1, 1, 64), weight)
+    (one,) = kernels(module).values()
+    together = schedule_kernel(batched(one, 8, [1]), AMX)
+    assert rule_of(together) == "amx"
+    if runs_here(AMX):
+        mod = tvm.IRModule({"main": together.with_attr("global_symbol", "main")})
+        call = module["main"].body.blocks[0].bindings[0].value
+        (packed,) = (array_of(a.value) for a in call.args[1].fields if isinstance(a, GenericConst))
+        rows = narrow(3, 8, 64)
+        outs = [tvm.runtime.tensor(np.zeros((1, 96), np.float32)) for _ in rows]
+        given = [tvm.runtime.tensor(row[None]) for row in rows]
+        tvm.runtime.Executable(build(mod, AMX)).jit()["main"](
+            *given, tvm.runtime.tensor(packed), *outs
+        )
+        expected = rows.astype(np.float64) @ weight.astype(np.float64)
+        got = np.concatenate([out.numpy() for out in outs])
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(("x", "weight", "rule"), [

@@ -31,10 +31,13 @@
     groupwise   weights of 8 or 4 bits                  groupwise_groups  what a group shares
     groupwise_schedule   their schedule in floats       statements        loops written by hand
     groupwise_whole      in whole numbers of 16 bits    groupwise_numbers the left side of that
-    groupwise_tile       its innermost loops
+    groupwise_tile       its innermost loops            groupwise_found   which product it is
+    groupwise_amx        by tile registers              groupwise_bytes   its left side
     written_products     products whose sums are statements written by hand
-    product_pairs        of bfloat16 by constants of bfloat16, two steps to an instruction
-    attention_pairs      the same for queries that share keys
+    product_bfloat16     of bfloat16 by constants of bfloat16: what their rules share
+    product_pairs        two steps to an instruction    attention_pairs   for shared keys
+    product_amx          by tile registers              product_amx_tile  sums, constants in turn
+    attention_amx        scores and values by them      amx               Intel's tile registers
     llvm_functions       what LLVM can be told and TVM cannot: ordered loads, pairs of bfloat16
     math        exp, erf ... without library calls      parallel  loops shared among cores
     blocks      what a kernel's blocks read and write

@@ -40,7 +40,7 @@ from .attention_pairs import in_turn, pairs_of_row
 from .attention_scores import shown
 from .prefetch import LINE, ask
 from .statements import bound, load, loop, ramp, real, spread, store, vectors, whole
-from .transposing import transposed
+from .straight import Straight, transposed
 
 if TYPE_CHECKING:
     Expr = Any
@@ -117,10 +117,11 @@ def _tile(block: Block, t: Expr) -> list[tirx.Stmt]:
         statements.append(load_tile(_KEYS, keys, [block.g, t, whole(s * NARROW)], row))
         statements.append(dot(BFLOAT16, _PRODUCT, _KEYS, _QUERIES + s))
     statements.append(store_tile(_PRODUCT, products, [whole(0)], LINE))
-    rows = [bound("row", load(products, ramp(whole(r * WIDE), WIDE))) for r in range(ROWS)]
-    found, added = transposed([var for var, _ in rows])
+    code = Straight()
+    rows = [code.let(load(products, ramp(whole(r * WIDE), WIDE))) for r in range(ROWS)]
+    found = transposed(code, rows)
     scores = [shown(block, whole(n), t, found[n]) for n in range(block.sizes.block)]
-    return [*statements, *(bind for _, bind in rows), *added, *scores]
+    return [*statements, *code.statements, *scores]
 
 
 def values_by_tiles(block: Block, end: Expr) -> list[tirx.Stmt]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Schedule = Callable[[tirx.PrimFunc, Target], tirx.PrimFunc]
 
 # The rules that know elements as images, rows or matrices.
-_RULES = ("packed", "gemm", "pairs", "groupwise", "winograd")
+_RULES = ("packed", "gemm", "pairs", "amx", "groupwise", "winograd")
 
 
 def schedule_batched(func: tirx.PrimFunc, target: Target, schedule: Schedule) -> tirx.PrimFunc:
