@@ -31,6 +31,15 @@ def test_a_known_cpu_has_its_own_facts_unless_its_features_are_changed():
     assert vector_unit(ZEN4_OF_AVX2) == vector_unit(AVX2)
 
 
+@pytest.mark.parametrize("without", ["-amx-int8", "-amx-bf16", "-avx512bf16", "-avx512f"])
+def test_a_unit_is_known_by_all_that_its_kernels_need(without):
+    features = ["+avx512bf16", "+amx-bf16", "+amx-int8"]
+    target = {"kind": "llvm", "mcpu": "x86-64-v4", "mattr": [*features, without]}
+    unit = vector_unit(tvm.target.Target(target))
+    assert not unit.amx
+    assert bool(unit.dots) == without.startswith("-amx")
+
+
 def test_layouts_do_not_depend_on_how_weights_come():
     assert packing_units([ZEN4, AVX2]) == packing_units([AVX512, AVX2])
     assert packing_units([ZEN4, AVX512, PAIRS, AMX]) == packing_units([AVX512])

@@ -7,12 +7,10 @@ import pytest
 import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tvm import relax
 from tvm.ir import GenericConst
-from tvm.relax import op
 
 from tests.kernels.helpers import AMX, kernels, random, runs_here
-from tests.kernels.test_product_pairs import check, lowered, narrow
+from tests.kernels.test_product_pairs import check, check_what_follows, lowered, narrow
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.batched import batched
 from tvm_hetero.kernels.compilation import build
@@ -35,12 +33,7 @@ def test_products(rows, steps, columns):
 
 
 def test_what_follows_is_done_with_the_sums():
-    x, weight, bias = narrow(1, 8, 64), narrow(2, 64, 96), random(3, 96)
-
-    def behind(bb, product):
-        return bb.emit(op.nn.relu(bb.emit(op.add(product, relax.const(bias)))))
-
-    check_tiles(x, weight, behind=behind, after=lambda p: np.maximum(p + bias, 0))
+    check_what_follows(rules={"amx"}, target=AMX)
 
 
 def test_sums_are_of_float32_whatever_becomes_of_them():

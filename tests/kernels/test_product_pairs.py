@@ -75,13 +75,18 @@ def test_sums_are_of_float32_whatever_becomes_of_them():
     check(x, weight, out="bfloat16", tolerance=2.0**-8)
 
 
-def test_what_follows_is_done_with_the_sums():
+def check_what_follows(**how):
+    """A bias and an activation behind the product."""
     x, weight, bias = narrow(1, 8, 64), narrow(2, 64, 96), random(3, 96)
 
     def behind(bb, product):
         return bb.emit(op.nn.relu(bb.emit(op.add(product, relax.const(bias)))))
 
-    check(x, weight, behind=behind, after=lambda p: np.maximum(p + bias, 0))
+    check(x, weight, behind=behind, after=lambda p: np.maximum(p + bias, 0), **how)
+
+
+def test_what_follows_is_done_with_the_sums():
+    check_what_follows()
 
 
 def test_leading_dimensions_are_rows():

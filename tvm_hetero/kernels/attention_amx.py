@@ -25,6 +25,7 @@ from tvm import tirx
 from .amx import (
     BFLOAT16,
     NARROW,
+    REGISTERS,
     ROWS,
     WIDE,
     begun,
@@ -43,6 +44,8 @@ from .statements import bound, load, loop, ramp, real, spread, store, vectors, w
 from .straight import Straight, transposed
 
 if TYPE_CHECKING:
+    from .amx import Sizes
+
     Expr = Any
 
 # Registers: a product of scores, keys; the queries behind them. Sums of values, powers, values.
@@ -50,16 +53,16 @@ _PRODUCT, _KEYS, _QUERIES = 0, 1, 2
 _SUMS, _POWERS, _VALUES = range(4), 4, 5
 
 
-def registers_of_values(queries: int) -> list[tuple[int, int]]:
+def registers_of_values(queries: int) -> Sizes:
     """The sizes of the registers while values are summed up."""
-    return [*rows_of([queries] * 5), *rows_of([ROWS] * 3)]
+    return rows_of([queries] * (_POWERS + 1) + [ROWS] * (REGISTERS - _POWERS - 1))
 
 
 # The same while scores are computed.
-REGISTERS_OF_SCORES = rows_of([ROWS] * 8)
+REGISTERS_OF_SCORES = rows_of([ROWS] * REGISTERS)
 # What meets what.
 PRODUCTS = [
-    *((BFLOAT16, _PRODUCT, _KEYS, q) for q in range(_QUERIES, 8)),
+    *((BFLOAT16, _PRODUCT, _KEYS, q) for q in range(_QUERIES, REGISTERS)),
     *((BFLOAT16, c, _POWERS, _VALUES) for c in _SUMS),
 ]
 

@@ -155,7 +155,8 @@ _CPUS: dict[str, VectorUnit] = {
 }
 # LLVM features that a target must have -> its unit; the first that fits counts.
 UNITS: dict[tuple[str, ...], VectorUnit] = {
-    ("amx-bf16", "amx-int8"): AMX, ("avx512bf16",): AVX512_BF16, ("avx512bw",): AVX512,
+    ("amx-bf16", "amx-int8", "avx512bf16", "avx512bw"): AMX,
+    ("avx512bf16", "avx512bw"): AVX512_BF16, ("avx512bw",): AVX512,
     ("avx2",): AVX2, ("neon",): NEON, ("sse2",): SSE,
 }  # fmt: skip
 _BASELINE = replace(SSE, pairs="")

@@ -131,18 +131,13 @@ def _turned(tile: CodeTile, o: Expr, q: Expr, turned: tirx.Var) -> list[tirx.Stm
     def column(c: Expr) -> list[tirx.Stmt]:
         statements = []
         for w in range(tile.words):
-            word, bind = bound(
-                "word", load(tile.codes, o, q * tile.words + w, ramp(c * WIDE, WIDE))
-            )
+            place = [o, q * tile.words + w, ramp(c * WIDE, WIDE)]
+            word, bind = bound("word", load(tile.codes, *place))
+            statements.append(bind)
             first = w // each * STEPS + w % each
-            upper = tirx.shift_right(word, four)
-            stores = [
-                store(
-                    turned, [c, first + k * each, ramp(whole(0), WIDE)], tirx.bitwise_and(x, mask)
-                )
-                for k, x in enumerate((word, upper))
-            ]
-            statements += [bind, *stores]
+            for k, half in enumerate((word, tirx.shift_right(word, four))):
+                there = [c, first + k * each, ramp(whole(0), WIDE)]
+                statements.append(store(turned, there, tirx.bitwise_and(half, mask)))
         return statements
 
     return [loop("c", tile.width // WIDE, column)]

@@ -43,12 +43,7 @@ from .llvm_functions import with_functions
 from .nests import iterators, nest_over, range_of
 from .prefetch import LINE
 from .product_amx_tile import SUMS, Coming, Tile, put_in_turn, tile_of
-from .product_bfloat16 import (
-    Product,
-    find_product,
-    largest_divisor,
-    packing,
-)
+from .product_bfloat16 import Product, find_product, largest_divisor, packing
 from .statements import load, loop, ramp, real, spread, store, whole
 from .written_products import CYCLES, Sums, region_of, with_sums
 
