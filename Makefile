@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(wildcard src/*.cc src/*.h src/search/*.cc src/search/*.h include/tvm_hetero/*.h) CMakeLists.txt setup.py
+SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMakeLists.txt setup.py
 
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -9,7 +9,7 @@ thread CPU time, the least of readings in turns. Each variant has what those bef
     tvm         kernels compiled by TVM's own pipeline: sums in a workspace
     registers   sums on the stack (`tvm_hetero/kernels/compilation.py`)
     ahead       data of channels to come are asked for (`prefetch_channels.py`)
-    pages       workspaces are ours (src/workspace.h)
+    pages       workspaces are ours (src/memory/workspace.h)
     ort         ONNX Runtime, for comparison
 
 Products of 8 rows by weights of a decoder on two threads, which ask for weights ahead in both

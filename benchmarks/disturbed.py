@@ -9,7 +9,7 @@ A plan shares a batch out over two equal cores. Then a program comes that wants 
 time: the system gives it half. What is left is a core and a half, three quarters of what there was.
 In turns, with the program and without it:
 
-- ``plan``: workers that are alike run each other's steps (src/board.h);
+- ``plan``: workers that are alike run each other's steps (src/executor/state.h);
 - ``apart``: the same plan, each worker for itself: the stream has the pace of the slower core;
 - ``ort_process_batches``: ONNX Runtime in two processes of one thread, each pinned to a core, with
   half a batch at once: they do not wait for each other.

@@ -38,7 +38,7 @@ def test_a_wheel_has_all_headers(packed: Path) -> None:
 
 def test_an_sdist_can_be_built_and_has_the_example(packed: Path) -> None:
     files = set((packed / "tvm_hetero.egg-info/SOURCES.txt").read_text().split("\n"))
-    wanted = ["include/tvm_hetero/*.h", "src/*.cc", "src/*.h", "src/search/*.cc", "examples/cpp/*"]
+    wanted = ["include/tvm_hetero/*.h", "src/**/*.cc", "src/**/*.h", "examples/cpp/*"]
     for pattern in wanted:
         paths = {str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)}
         assert paths

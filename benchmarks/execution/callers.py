@@ -27,7 +27,8 @@ from tvm_hetero.runtime.executor import Executor
 COUNTS = ("done", "cancelled", "late")
 # A request that takes longer than this is lost, seconds.
 _LOST = 60.0
-# An output's pool keeps 16 buffers at least (src/buffer_pool.h): more than are ever held at once
+# An output's pool keeps 16 buffers at least (src/memory/buffer_pool.h): more than are ever held at
+# once
 # where six callers have a request each and two a map.
 _MAPPED, _MAPS = 4, threading.BoundedSemaphore(2)
 Outputs = list[np.ndarray[Any, Any]]

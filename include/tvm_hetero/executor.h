@@ -35,8 +35,9 @@ class Worker;
  *
  * A request is one set of inputs on its way to its outputs. Up to Frames() of them are in flight at
  * once, each in a frame of its own, and every worker goes on with what is furthest behind
- * (src/board.h). Submit, Wait, Take, Cancel, Forget, NextDone, Stop and Shutdown may be called by
- * any thread at any time. One request that fails, is cancelled or late takes nothing from the others.
+ * (src/executor/state.h). Submit, Wait, Take, Cancel, Forget, NextDone, Stop and Shutdown may be
+ * called by any thread at any time. One request that fails, is cancelled or late takes nothing from
+ * the others.
  *
  * Run, RunRepeated and RunStream work on the inputs that SetInput has set, for measurements; these
  * and what sets and gets for them are for one thread at a time, and a second one is refused.
@@ -122,7 +123,7 @@ class TVM_HETERO_API Executor {
   /*! \brief Let a request fail at the first kernel that writes something that is not finite. */
   void CheckNumerics(bool on);
 
-  /*! \brief The stage of each step (src/stages.h). */
+  /*! \brief The stage of each step (src/executor/stages.h). */
   std::vector<int64_t> Stages() const;
   /*! \brief How many requests may be in flight. */
   int64_t Frames() const;

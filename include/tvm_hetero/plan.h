@@ -41,7 +41,7 @@ namespace tvm_hetero {
 struct DevicePlan {
   std::string name;
   DLDevice device;
-  std::optional<int64_t> memory{};  //!< its size, bytes; none: not known (src/frames.h)
+  std::optional<int64_t> memory{};  //!< its size, bytes; none: not known (src/executor/frames.h)
 };
 
 enum class Role { kCompute, kCopy };

@@ -1,11 +1,11 @@
-#include "anneal.h"
+#include "search/anneal.h"
 
 #include <algorithm>
 
-#include "annealer.h"
-#include "fast_decoder.h"
-#include "general_decoder.h"
-#include "moves.h"
+#include "search/annealer.h"
+#include "search/fast_decoder.h"
+#include "search/general_decoder.h"
+#include "search/moves.h"
 
 namespace tvm_hetero::search {
 namespace {

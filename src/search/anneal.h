@@ -1,5 +1,5 @@
 /*!
- * \file anneal.h
+ * \file search/anneal.h
  * \brief What is annealed: placements with their sequences, and placements for throughput.
  */
 #ifndef TVM_HETERO_SEARCH_ANNEAL_H_
@@ -7,8 +7,8 @@
 
 #include <tvm_hetero/search.h>
 
-#include "problem.h"
-#include "state.h"
+#include "search/problem.h"
+#include "search/state.h"
 
 namespace tvm_hetero::search {
 

@@ -3,10 +3,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include "anneal.h"
-#include "annealer.h"
-#include "loads.h"
-#include "random.h"
+#include "search/anneal.h"
+#include "search/annealer.h"
+#include "search/loads.h"
+#include "search/random.h"
 
 namespace tvm_hetero::search {
 namespace {

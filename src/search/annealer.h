@@ -1,5 +1,5 @@
 /*!
- * \file annealer.h
+ * \file search/annealer.h
  * \brief Simulated annealing, whatever it is that is annealed.
  *
  * S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by Simulated Annealing, Science
@@ -36,8 +36,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "random.h"
-#include "score.h"
+#include "search/random.h"
+#include "search/score.h"
 
 namespace tvm_hetero::search {
 

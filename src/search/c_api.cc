@@ -1,5 +1,5 @@
 /*!
- * \file c_api.cc
+ * \file search/c_api.cc
  * \brief The C interface: nothing that goes wrong inside may reach the caller as an exception.
  */
 #include <tvm_hetero/search.h>
@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "anneal.h"
-#include "fast_decoder.h"
-#include "general_decoder.h"
-#include "moves.h"
-#include "problem.h"
-#include "random.h"
-#include "state.h"
+#include "search/anneal.h"
+#include "search/fast_decoder.h"
+#include "search/general_decoder.h"
+#include "search/moves.h"
+#include "search/problem.h"
+#include "search/random.h"
+#include "search/state.h"
 
 using tvm_hetero::search::Problem;
 using tvm_hetero::search::Score;

@@ -1,4 +1,4 @@
-#include "fast_decoder.h"
+#include "search/fast_decoder.h"
 
 #include <algorithm>
 

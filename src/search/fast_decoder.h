@@ -1,5 +1,5 @@
 /*!
- * \file fast_decoder.h
+ * \file search/fast_decoder.h
  * \brief Times a sequence where copies are in nobody's way and memory never lacks.
  *
  * A part starts when its device is through with the parts before it in the sequence, and all that
@@ -22,9 +22,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "problem.h"
-#include "score.h"
-#include "state.h"
+#include "search/problem.h"
+#include "search/score.h"
+#include "search/state.h"
 
 namespace tvm_hetero::search {
 

@@ -1,4 +1,4 @@
-#include "general_decoder.h"
+#include "search/general_decoder.h"
 
 #include <algorithm>
 

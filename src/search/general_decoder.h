@@ -1,5 +1,5 @@
 /*!
- * \file general_decoder.h
+ * \file search/general_decoder.h
  * \brief Times a sequence where hops keep devices and links busy, or memory can lack.
  *
  * Items are taken in the order of the sequence, and all that they do is appended: an execution to
@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "memory.h"
-#include "problem.h"
-#include "score.h"
-#include "state.h"
+#include "search/memory.h"
+#include "search/problem.h"
+#include "search/score.h"
+#include "search/state.h"
 
 namespace tvm_hetero::search {
 

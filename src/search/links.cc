@@ -1,4 +1,4 @@
-#include "links.h"
+#include "search/links.h"
 
 #include <tuple>
 #include <utility>

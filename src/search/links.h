@@ -1,5 +1,5 @@
 /*!
- * \file links.h
+ * \file search/links.h
  * \brief What a copy takes: direct links, and the cheapest paths where there are none.
  *
  * A tensor takes the direct link if there is one, else the cheapest path of links for its bytes;
@@ -19,7 +19,7 @@
 #include <mutex>
 #include <vector>
 
-#include "rows.h"
+#include "search/rows.h"
 
 namespace tvm_hetero::search {
 

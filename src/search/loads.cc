@@ -1,4 +1,4 @@
-#include "loads.h"
+#include "search/loads.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 /*!
- * \file loads.h
+ * \file search/loads.h
  * \brief Throughput: the load of every resource under a placement, kept up to date move by move.
  *
  * The value is the largest load of a device or exclusive link (rule 7 of docs/formats.md):
@@ -26,8 +26,8 @@
 #include <utility>
 #include <vector>
 
-#include "problem.h"
-#include "score.h"
+#include "search/problem.h"
+#include "search/score.h"
 
 namespace tvm_hetero::search {
 

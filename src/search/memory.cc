@@ -1,4 +1,4 @@
-#include "memory.h"
+#include "search/memory.h"
 
 #include <algorithm>
 

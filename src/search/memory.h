@@ -1,5 +1,5 @@
 /*!
- * \file memory.h
+ * \file search/memory.h
  * \brief What lies in the devices' memories while a sequence is decoded (rule 6).
  *
  * Bytes are taken when something that writes them starts, and given back when the last of their
@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "problem.h"
-#include "state.h"
+#include "search/problem.h"
+#include "search/state.h"
 
 namespace tvm_hetero::search {
 

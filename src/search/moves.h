@@ -1,5 +1,5 @@
 /*!
- * \file moves.h
+ * \file search/moves.h
  * \brief The neighbourhood of the search: one small random change of a state.
  *
  * Places: a group to another device, alone or with some parts that it talks to; a connected
@@ -11,9 +11,9 @@
 
 #include <vector>
 
-#include "problem.h"
-#include "random.h"
-#include "state.h"
+#include "search/problem.h"
+#include "search/random.h"
+#include "search/state.h"
 
 namespace tvm_hetero::search {
 

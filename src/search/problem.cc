@@ -1,4 +1,4 @@
-#include "problem.h"
+#include "search/problem.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 /*!
- * \file problem.h
+ * \file search/problem.h
  * \brief A problem as the search sees it: checked copies of what came through the C interface.
  *
  * Notation: part v, device d, p(v, d) seconds. A *fetch* brings one input of a part to its device;
@@ -19,8 +19,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "links.h"
-#include "rows.h"
+#include "search/links.h"
+#include "search/rows.h"
 
 namespace tvm_hetero::search {
 

@@ -1,5 +1,5 @@
 /*!
- * \file random.h
+ * \file search/random.h
  * \brief Random numbers that are the same on every machine and compiler (std's are not).
  *
  * xoshiro256++ of D. Blackman and S. Vigna (ACM TOMS 47(4), 2021, doi:10.1145/3460772), filled by

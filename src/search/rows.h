@@ -1,5 +1,5 @@
 /*!
- * \file rows.h
+ * \file search/rows.h
  * \brief Many short lists in one block of memory.
  */
 #ifndef TVM_HETERO_SEARCH_ROWS_H_

@@ -1,5 +1,5 @@
 /*!
- * \file score.h
+ * \file search/score.h
  * \brief What a decoded schedule is worth (rule 7 of docs/formats.md), and what a search minimises.
  */
 #ifndef TVM_HETERO_SEARCH_SCORE_H_
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "problem.h"
+#include "search/problem.h"
 
 namespace tvm_hetero::search {
 

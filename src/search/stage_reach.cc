@@ -1,5 +1,5 @@
 /*!
- * \file stage_reach.cc
+ * \file search/stage_reach.cc
  * \brief Sets of ways to use devices, joined along stages. Nothing here may fail but the caller.
  */
 #include <tvm_hetero/stage_reach.h>

@@ -1,4 +1,4 @@
-#include "state.h"
+#include "search/state.h"
 
 #include <algorithm>
 #include <stdexcept>

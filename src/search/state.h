@@ -1,5 +1,5 @@
 /*!
- * \file state.h
+ * \file search/state.h
  * \brief What a search changes: where every part runs, and in which order all is decided.
  *
  * Every change can be taken back. Between Begin and Undo or the next Begin a state remembers the
@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "problem.h"
+#include "search/problem.h"
 
 namespace tvm_hetero::search {
 

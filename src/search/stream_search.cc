@@ -1,5 +1,5 @@
 /*!
- * \file stream_search.cc
+ * \file search/stream_search.cc
  * \brief Simulated annealing over divisions (see tvm_hetero/streams.h).
  *
  * Moves: some elements of a run of tasks pass from one stream to another; a stream of a run of
@@ -13,8 +13,8 @@
 #include <cstring>
 #include <limits>
 
-#include "random.h"
-#include "streams.h"
+#include "search/random.h"
+#include "search/streams.h"
 
 namespace tvm_hetero::search {
 

@@ -1,8 +1,8 @@
 /*!
- * \file streams.cc
+ * \file search/streams.cc
  * \brief See streams.h.
  */
-#include "streams.h"
+#include "search/streams.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 /*!
- * \file streams.h
+ * \file search/streams.h
  * \brief A divided batch as a list schedule: state and decoder (see tvm_hetero/streams.h).
  *
  * An execution starts when its device is free of those earlier in the sequence and the elements

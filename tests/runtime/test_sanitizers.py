@@ -1,4 +1,4 @@
-"""The executor's C++ tests (tests/native), with sanitizers watching memory, arithmetic, threads."""
+"""The executor's C++ tests (tests/cpp), with sanitizers watching memory, arithmetic, threads."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 
 from tests.runtime.cpp_build import ROOT, cmake_build, run
 
-FOLDER = ROOT / "build" / "native-tests"
-PROGRAMS = ["native_tests_address", "native_tests_thread"]
+FOLDER = ROOT / "build" / "cpp-tests"
+PROGRAMS = ["cpp_tests_address", "cpp_tests_thread"]
 # A report ends the program with an error.
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:check_initialization_order=1",

@@ -1,0 +1,51 @@
+/*!
+ * \file executor/program.h
+ * \brief A plan worked out for each worker: whom a step waits for, whom it wakes, what it frees.
+ */
+#ifndef TVM_HETERO_EXECUTOR_PROGRAM_H_
+#define TVM_HETERO_EXECUTOR_PROGRAM_H_
+
+#include <tvm_hetero/plan.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace tvm_hetero {
+
+/*! \brief One step, as the worker sees it that runs it. */
+struct Instruction {
+  int step;                    //!< index into Plan::steps
+  int stage;                   //!< of the step (stages.h)
+  std::vector<int> waits_for;  //!< steps of other workers that must have ended
+  std::vector<int> wakes;      //!< workers that may run a step which waits for this one
+  std::vector<int> reads;      //!< the in-slots made by steps, each once: to be released after it
+};
+
+/*! \brief How a slot is filled and for how long it stays so. */
+struct SlotUse {
+  bool made_by_step{false};
+  bool is_constant{false};
+  bool is_state{false};
+  bool is_output{false};
+  int readers{0};  //!< steps that read it, each counted once
+};
+
+/*! \brief Each worker's instructions, in its order. */
+using Instructions = std::vector<std::vector<Instruction>>;
+
+struct Program {
+  Instructions workers;
+  std::vector<int> stages;  //!< of each step (stages.h)
+  int last_stage{0};
+  int busy_workers{0};      //!< workers that have steps
+  std::vector<SlotUse> slots;
+  std::vector<size_t> first_call;  //!< of each step, counted over the calls of kernels; and the end
+
+  int frames{2};  //!< how many batches may be in flight (frames.h)
+};
+
+/*! \brief Work out a checked plan. */
+Program MakeProgram(const Plan& plan);
+
+}  // namespace tvm_hetero
+#endif  // TVM_HETERO_EXECUTOR_PROGRAM_H_

@@ -1,0 +1,398 @@
+#include "executor/worker.h"
+
+#include <tvm/ffi/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "executor/frames.h"
+#include "executor/worker_errors.h"
+#include "support/device_name.h"
+#include "support/faults.h"
+
+namespace tvm_hetero {
+namespace {
+
+constexpr double kNotIdle = std::numeric_limits<double>::quiet_NaN();
+
+bool HasThreadPool() { return ffi::Function::GetGlobal("runtime.config_threadpool").has_value(); }
+
+}  // namespace
+
+Worker::Worker(const Plan& plan, const Program& program, int index, Board* board,
+               RequestDesk* desk)
+    : plan_(plan),
+      self_(plan.workers[index]),
+      index_(index),
+      program_(program),
+      board_(board),
+      desk_(desk),
+      parker_(&board->parkers[index]),
+      idle_since_(kNotIdle) {
+  for (int worker : plan.PartsOf(index)) AddPart(worker);
+  jobs_.reserve(board->frames.size() * parts_.size());
+}
+
+/*! \brief Get ready for the steps of a worker. */
+void Worker::AddPart(int worker) {
+  const std::vector<Instruction>& instructions = program_.workers[worker];
+  Part part{worker, &instructions, {}, {}, std::vector<uint64_t>(board_->frames.size()), 0};
+  part.functions.resize(instructions.size());
+  part.kernels.resize(instructions.size());
+  for (size_t position = 0; position < instructions.size(); ++position) {
+    const int step = instructions[position].step;
+    if (plan_.steps[step].kind != StepKind::kKernels) continue;
+    part.kernels[position] = std::make_unique<KernelStep>(plan_, step);
+  }
+  parts_.push_back(std::move(part));
+}
+
+// ---------------------------------------------------------------------------- the thread
+
+void Worker::Start(Spin spin) {
+  spin_ = spin;
+  std::promise<void> ready;
+  std::future<void> outcome = ready.get_future();
+  thread_ = std::thread([this, ready = std::move(ready)]() mutable {
+    ThreadMain(std::move(ready));
+  });
+  outcome.get();
+}
+
+void Worker::Restart() {
+  Join();
+  Start(spin_);
+}
+
+void Worker::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::ThreadMain(std::promise<void> ready) {
+  try {
+    SetUpThread();
+    SetUpStreams();
+    SetUpMemory();
+  } catch (const std::exception& error) {
+    streams_.clear();
+    ready.set_exception(std::make_exception_ptr(
+        ffi::Error("RuntimeError", "worker '" + self_.name + "': " + Described(error), "")));
+    return;
+  }
+  ready.set_value();
+  // Only std::exception, which all of TVM's are: Python ends a thread that asks for the interpreter
+  // at its shutdown by unwinding it, and `catch (...)` would turn that into an abort.
+  try {
+    Work();
+  } catch (const std::exception& error) {
+    Die(Described(error));
+  }
+  streams_.clear();
+}
+
+void Worker::SetUpThread() {
+  NameThread(self_.name);
+  if (!self_.cores.empty()) PinThread(self_.cores);  // throws where one is not there; TVM does not
+  std::vector<int> before = AllowedCores();
+  std::vector<int> pool = self_.cores;
+  // A copy engine runs no kernels, and without cores of one's own there is nothing to divide a
+  // kernel over: a pool of one then, which starts no threads.
+  if (self_.role == Role::kCopy || pool.empty()) pool = {before.empty() ? 0 : before.front()};
+  // The pool belongs to the calling thread, and making it pins the caller too (to core 0 unless
+  // told otherwise). So tell it before the first kernel can make it, and pin ourselves afterwards.
+  pool_configured_ = ConfigureThreadPool(pool);
+  // The other threads of a pool sit on one core each, from the second on; the first is for us.
+  PinThread(pool.size() > 1 ? std::vector<int>{pool.front()} : before);
+}
+
+/*! \brief Streams of our own on the devices that we work with; the first is that of our device. */
+void Worker::SetUpStreams() {
+  std::vector<DLDevice> devices{plan_.DeviceOfWorker(index_)};
+  for (const Instruction& instruction : *parts_.front().instructions) {
+    const StepPlan& step = plan_.steps[instruction.step];
+    if (step.kind != StepKind::kCopy) continue;
+    devices.push_back(plan_.DeviceOfSlot(step.ins[0]));
+    devices.push_back(plan_.devices[step.to_device].device);
+  }
+  for (size_t i = 0; i < devices.size(); ++i) {
+    auto is_it = [&](DLDevice other) { return SameDevice(other, devices[i]); };
+    auto end = devices.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::none_of(devices.begin(), end, is_it)) streams_.emplace_back(devices[i]);
+  }
+}
+
+/*! \brief All memory that the steps of one batch need; by this thread, so near its core. */
+void Worker::SetUpMemory() {
+  int64_t bytes = plan_.ScratchOfWorker(index_);
+  if (bytes > 0 && !scratch_.defined()) {
+    scratch_ = Empty(ffi::ShapeView(&bytes, 1), DLDataType{kDLUInt, 8, 1},
+                     plan_.DeviceOfWorker(index_));
+  }
+  ReserveBuffers(&parts_.front(), 1);
+}
+
+/*! \brief See to it that each slot that a part's kernels fill has so many buffers. */
+void Worker::ReserveBuffers(Part* part, int count) {
+  if (part->buffers_reserved >= count) return;
+  for (const Instruction& instruction : *part->instructions) {
+    for (int slot : plan_.steps[instruction.step].outs) {
+      const std::optional<TensorPlan>& type = plan_.slots[slot].type;
+      if (board_->pools[slot] == nullptr || !type) continue;
+      int held = program_.slots[slot].is_output ? kHeldOutputs : 0;
+      ffi::ShapeView shape(type->shape.data(), type->shape.size());
+      board_->pools[slot]->Reserve(count + held, shape, type->dtype, plan_.DeviceOfSlot(slot));
+    }
+  }
+  part->buffers_reserved = count;
+}
+
+void Worker::SetFunction(int step, ffi::Function* function) {
+  for (Part& part : parts_) {
+    for (size_t position = 0; position < part.functions.size(); ++position) {
+      if ((*part.instructions)[position].step != step) continue;
+      std::swap(part.functions[position], *function);
+    }
+  }
+}
+
+void Worker::SetLibrary(int worker, const ffi::Module& library) {
+  for (Part& part : parts_) {
+    for (auto& kernels : part.kernels) {
+      if (part.worker == worker && kernels != nullptr) kernels->SetLibrary(library);
+    }
+  }
+}
+
+int Worker::StepWithoutKernels() const {
+  const Part& own = parts_.front();
+  for (size_t position = 0; position < own.kernels.size(); ++position) {
+    bool missing = own.kernels[position] != nullptr && !own.kernels[position]->ready();
+    if (missing) return (*own.instructions)[position].step;
+  }
+  return -1;
+}
+
+// ---------------------------------------------------------------------------- what to do next
+
+void Worker::Work() {
+  do {
+    if (!pool_configured_ && HasThreadPool()) SetUpThread();  // TVM was loaded after our start
+    if (HasNews()) Accept();
+    for (int job; (job = FirstReady()) >= 0;) {
+      RunNext(static_cast<size_t>(job));
+      if (HasNews()) Accept();
+    }
+  } while (AwaitChange());
+}
+
+/*! \brief Take the batches that have begun into the list. */
+void Worker::Accept() {
+  const uint64_t last = board_->announced.load();
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    if (parts_[part].instructions->empty()) continue;
+    for (size_t i = 0; i < board_->frames.size(); ++i) {
+      Frame& frame = board_->frames[i];
+      const uint64_t batch = frame.parts[parts_[part].worker].Look().batch;
+      if (batch == parts_[part].seen[i]) continue;
+      parts_[part].seen[i] = batch;
+      auto is_younger = [](uint64_t number, const Job& job) { return number < job.batch; };
+      auto place = std::upper_bound(jobs_.begin(), jobs_.end(), batch, is_younger);
+      jobs_.insert(place, Job{&frame, batch, part});
+    }
+  }
+  accepted_ = last;
+}
+
+/*! \brief Whether there is something of its own to do, now or later. */
+bool Worker::HasOwn() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const Job& job) { return job.part == 0; });
+}
+
+/*! \brief Whether a job's next step can be run, or the job be put away; the period of the step. */
+Worker::State Worker::Look(const Job& job, uint64_t* period) const {
+  const Part& part = parts_[job.part];
+  const Progress::View view = ProgressOf(job).Look();
+  if (view.batch != job.batch || view.position == part.instructions->size()) return State::kGone;
+  if (view.taken) return State::kWaits;
+  const Instruction& next = (*part.instructions)[view.position];
+  *period = job.batch + static_cast<uint64_t>(next.stage);
+  if (job.frame->skip.load()) return job.part == 0 ? State::kReady : State::kWaits;
+  for (int step : next.waits_for) {
+    if (job.frame->marks[step].batch.load() != job.batch) return State::kWaits;
+  }
+  return State::kReady;
+}
+
+/*! \brief A job to go on with, if possible one of its own; -1 if there is none. */
+int Worker::FirstReady() const {
+  const int own = FirstReady(true);
+  return own >= 0 || parts_.size() == 1 ? own : FirstReady(false);
+}
+
+/*! \brief Whose next step is ready and of the earliest period (state.h), or who is gone. */
+int Worker::FirstReady(bool own) const {
+  int first = -1;
+  uint64_t earliest = std::numeric_limits<uint64_t>::max();
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const Job& job = jobs_[i];
+    if (job.batch >= earliest) break;  // the younger ones are of no earlier period
+    if ((job.part == 0) != own) continue;
+    uint64_t period = 0;
+    const State state = Look(job, &period);
+    if (state == State::kGone) return static_cast<int>(i);
+    if (state == State::kWaits || period >= earliest) continue;
+    // One who is not at a step is about to take it himself.
+    if (!own && !board_->busy[parts_[job.part].worker].now.load()) continue;
+    earliest = period;
+    first = static_cast<int>(i);
+  }
+  return first;
+}
+
+/*! \brief Wait until there is something to do; false if nothing more will come. */
+bool Worker::AwaitChange() {
+  const bool has_own = HasOwn();
+  if (!has_own) idle_since_ = kNotIdle;
+  if (has_own && std::isnan(idle_since_)) idle_since_ = board_->Now();
+  parker_->Await(has_own ? spin_.in_batch : spin_.between_batches, [this, has_own] {
+    return FirstReady() >= 0 || HasNews() || (!has_own && board_->closing.load());
+  });
+  return has_own || HasNews() || !board_->closing.load();
+}
+
+// ---------------------------------------------------------------------------- one step of a batch
+
+void Worker::RunNext(size_t index) {
+  const Job job = jobs_[index];
+  const Progress::View view = ProgressOf(job).Look();
+  uint64_t period = 0;
+  const State state = Look(job, &period);
+  if (state == State::kGone) jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (state != State::kReady) return;
+  const bool is_skipped = job.frame->skip.load();
+  if (!is_skipped) MaybeFail(FaultKind::kWorker);
+  if (!ProgressOf(job).Take(job.batch, view.position)) return;  // somebody was quicker
+  held_ = Held{job, view.position};
+  if (is_skipped) return Leave();
+  RunHeld();
+}
+
+/*! \brief Run the step at hand and tell everybody. */
+void Worker::RunHeld() {
+  if (!TryStep()) return Leave();
+  const Job job = held_->job;
+  const Part& part = parts_[job.part];
+  // A step that was cut short has not made what others would read.
+  const bool is_whole = !job.frame->skip.load();
+  if (is_whole) Announce();
+  if (is_whole) Release();
+  if (++held_->position == part.instructions->size() || !is_whole) return Leave();
+  ProgressOf(job).Put(job.batch, held_->position);
+  held_.reset();
+  if (job.part != 0) board_->parkers[part.worker].Unpark();  // the next step is its own again
+}
+
+/*! \brief Run the step at hand; false if it failed or its batch is late, with everybody told. */
+bool Worker::TryStep() {
+  const Job job = held_->job;
+  const int number = At(*held_).step;
+  Span& span = job.frame->record.spans[number];
+  const Clock::time_point now = Clock::now();
+  if (job.frame->deadline && now >= *job.frame->deadline) {
+    desk_->Expire(job.frame);
+    return false;
+  }
+  span.start = std::chrono::duration<double>(now - board_->epoch).count();
+  span.waited = std::isnan(idle_since_) ? 0.0 : span.start - idle_since_;
+  span.worker = index_;
+  idle_since_ = kNotIdle;
+  board_->busy[index_].now.store(true);
+  CallForHelp();
+  bool succeeded = true;
+  try {
+    ReserveBuffers(&parts_[job.part], board_->buffers_wanted.load(std::memory_order_relaxed));
+    RunStep();
+  } catch (const std::exception& error) {
+    made_.clear();
+    desk_->Fail(job.frame, StepError{number, Described(error)});
+    succeeded = false;
+  }
+  board_->busy[index_].now.store(false);
+  span.end = board_->Now();
+  return succeeded;
+}
+
+/*! \brief Wake those that are alike, if there is a step that they could take meanwhile. */
+void Worker::CallForHelp() {
+  if (parts_.size() == 1 || FirstReady(true) < 0) return;
+  for (size_t part = 1; part < parts_.size(); ++part) {
+    board_->parkers[parts_[part].worker].Unpark();
+  }
+}
+
+/*! \brief Mark the step at hand as ended and wake whoever waits for it. */
+void Worker::Announce() {
+  const Instruction& instruction = At(*held_);
+  if (instruction.wakes.empty()) return;  // nobody looks at it
+  held_->job.frame->marks[instruction.step].batch.store(held_->job.batch);
+  for (int worker : instruction.wakes) board_->parkers[worker].Unpark();
+}
+
+/*! \brief Empty the slots of which the step at hand was the last reader. */
+void Worker::Release() {
+  for (int slot : At(*held_).reads) {
+    Slot& place = held_->job.frame->slots[slot];
+    // acq_rel: the others' reading happened before the last one's emptying.
+    if (place.readers_left.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    if (!program_.slots[slot].is_output) place.tensor.reset();
+  }
+}
+
+/*! \brief Be through with the part at hand; the steps that are left are skipped. */
+void Worker::Leave() {
+  const auto [job, next] = *held_;
+  const std::vector<Instruction>& instructions = *parts_[job.part].instructions;
+  Record& record = job.frame->record;
+  for (size_t position = next; position < instructions.size(); ++position) {
+    const int step = instructions[position].step;
+    record.spans[step] = Span{kNotIdle, kNotIdle, kNotIdle, -1};
+    for (size_t i = program_.first_call[step]; i < program_.first_call[step + 1]; ++i) {
+      record.kernel_times[i] = kNotIdle;
+    }
+  }
+  held_.reset();
+  ProgressOf(job).Put(job.batch, instructions.size());
+  // Its owner sleeps while others have its steps; where nothing more comes, nothing else wakes it.
+  if (job.part != 0) board_->parkers[parts_[job.part].worker].Unpark();
+  if (job.frame->parts_left.fetch_sub(1) == 1) desk_->Finish(job.frame);
+}
+
+/*! \brief Let the thread end, with all batches told and left. */
+void Worker::Die(const std::string& cause) {
+  const std::string message = "worker '" + self_.name + "' died: " + cause;
+  desk_->FailAll(message);
+  board_->busy[index_].now.store(false);
+  if (held_) Leave();
+  Accept();
+  for (const Job& job : jobs_) {
+    if (job.part == 0) Abandon(job);
+  }
+  jobs_.clear();
+  desk_->Bury(index_);
+}
+
+/*! \brief Leave a part of one's own, after whoever may be at a step of it. */
+void Worker::Abandon(const Job& job) {
+  for (;; std::this_thread::yield()) {
+    const Progress::View view = ProgressOf(job).Look();
+    if (view.batch != job.batch) return;
+    if (view.position == parts_[job.part].instructions->size()) return;
+    if (view.taken || !ProgressOf(job).Take(job.batch, view.position)) continue;
+    held_ = Held{job, view.position};
+    return Leave();
+  }
+}
+
+}  // namespace tvm_hetero

@@ -1,0 +1,28 @@
+/*!
+ * \file support/parse_json.h
+ * \brief JSON from files that may come from anywhere.
+ */
+#ifndef TVM_HETERO_SUPPORT_PARSE_JSON_H_
+#define TVM_HETERO_SUPPORT_PARSE_JSON_H_
+
+#include <tvm/ffi/extra/json.h>
+
+#include <string>
+
+namespace tvm_hetero {
+
+namespace ffi = tvm::ffi;
+
+/*!
+ * \brief Parse a text; `document` is what messages begin with.
+ *
+ * tvm-ffi's parser calls itself for each level, so a megabyte of "[" would end the process: what is
+ * nested deeper than any document of ours is refused before.
+ */
+ffi::Any ParseJson(const std::string& text, const std::string& document);
+
+/*! \brief All of a file; throws ValueError naming it. */
+std::string ReadText(const std::string& path);
+
+}  // namespace tvm_hetero
+#endif  // TVM_HETERO_SUPPORT_PARSE_JSON_H_

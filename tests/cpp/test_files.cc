@@ -1,0 +1,174 @@
+// Files that may come from anywhere: what is damaged is refused, whatever the damage.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <string>
+
+#include <tvm_hetero/npy.h>
+#include <tvm_hetero/safetensors.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "sample.h"
+#include "support/parse_json.h"
+
+namespace tvm_hetero::tests {
+namespace {
+
+/*! \brief A file that goes when the test ends. */
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    int descriptor = mkstemp(path_);
+    CHECK(descriptor >= 0);
+    close(descriptor);
+  }
+  ~TemporaryFile() { std::remove(path_); }
+  std::string path() const { return path_; }
+  void Write(const std::string& bytes) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+ private:
+  char path_[32] = "/tmp/tvm_hetero_test_XXXXXX";
+};
+
+std::string WithLength(const std::string& header, const std::string& data) {
+  std::string length(8, '\0');
+  for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+  return length + header + data;
+}
+
+/*! \brief Two tensors: "a", float32 [2, 3], and "b", int8 [4]. */
+std::string GoodWeights() {
+  std::string header =
+      R"({"__metadata__": {"by": "us"}, "a": {"dtype": "F32", "shape": [2, 3], )"
+      R"("data_offsets": [0, 24]}, "b": {"dtype": "I8", "shape": [4], "data_offsets": [24, 28]}})";
+  std::string data(28, '\0');
+  data[27] = 42;
+  return WithLength(header, data);
+}
+
+/*! \brief What reading all of a file says: "" if nothing is wrong. */
+std::string Complaint(const TemporaryFile& file, const std::string& bytes) {
+  file.Write(bytes);
+  try {
+    SafetensorsFile weights(file.path());
+    for (const auto& [name, stored] : weights.tensors()) weights.Read(name);
+    return "";
+  } catch (const ffi::Error& error) {
+    CHECK(error.kind() == "ValueError");
+    return error.what();
+  }
+}
+
+TEST(WeightsAreRead) {
+  TemporaryFile file;
+  CHECK(Complaint(file, GoodWeights()) == "");
+  SafetensorsFile weights(file.path());
+  CHECK(weights.tensors().size() == 2);
+  ffi::Tensor b = weights.Read("b", DLDevice{kDLCPU, 1});
+  CHECK(static_cast<const char*>(b.data_ptr())[3] == 42);
+  CHECK(b.device().device_id == 1);
+  CHECK(weights.Read("a").IsAligned(64));
+  CHECK_CONTAINS(Thrown([&] { weights.Read("c"); }), "there is no tensor 'c'");
+  CHECK(Complaint(file, WithLength("{}", "")) == "");
+}
+
+TEST(AFileThatIsNotThere) {
+  CHECK_CONTAINS(Thrown([] { SafetensorsFile("/nowhere/at/all"); }), "cannot be opened");
+  CHECK_CONTAINS(Thrown([] { SafetensorsFile("/tmp"); }), "cannot be opened");
+}
+
+struct BadHeader {
+  const char* header;
+  const char* complaint;
+};
+
+TEST(BadHeadersAreRefused) {
+  const BadHeader cases[] = {
+      {"[]", "no JSON object"},
+      {"{\"a\": 3}", "expected an object"},
+      {"{\"a\": ", "not a JSON document"},
+      {R"({"a": {"dtype": "F32", "shape": [1]}})", "data_offsets is missing"},
+      {R"({"a": {"dtype": "F7", "shape": [1], "data_offsets": [0, 4]}})", "\"F7\""},
+      {R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}})", "expected 8"},
+      {R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}})", "not a range"},
+      {R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}})", "not a range"},
+      {R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]}})", "not a range"},
+      {R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0]}})", "not a range"},
+      {R"({"a": {"dtype": "F32", "shape": [-1, -1], "data_offsets": [0, 4]}})", "negative"},
+      {R"({"a": {"dtype": "F32", "shape": [4611686018427387904, 4], "data_offsets": [0, 0]}})",
+       "counted"},
+      {R"({"a": {"dtype": "F32", "shape": [0, 4611686018427387904], "data_offsets": [0, 0]}})",
+       "counted"},
+      {R"({"a": {"dtype": "I8", "shape": [2], "data_offsets": [0, 2]}})", "gaps"},
+      {R"({"a": {"dtype": "I8", "shape": [2], "data_offsets": [2, 4]}})", "gaps"},
+      {R"({"a": {"dtype": "I8", "shape": [3], "data_offsets": [0, 3]},
+           "b": {"dtype": "I8", "shape": [2], "data_offsets": [2, 4]}})",
+       "overlap"},
+      {R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], "more": 1}})",
+       "unknown key"},
+  };
+  TemporaryFile file;
+  for (const BadHeader& bad : cases) {
+    CHECK_CONTAINS(Complaint(file, WithLength(bad.header, "1234")), bad.complaint);
+  }
+  CHECK_CONTAINS(Complaint(file, std::string(8, '\xff') + "{}"), "expected at most 2");
+  CHECK_CONTAINS(Complaint(file, WithLength(std::string(1000000, '['), "")), "levels deep");
+}
+
+TEST(EveryTruncationIsRefused) {
+  TemporaryFile file;
+  std::string good = GoodWeights();
+  for (size_t length = 0; length < good.size(); ++length) {
+    CHECK(Complaint(file, good.substr(0, length)) != "");
+  }
+  CHECK(Complaint(file, good + "x") != "");
+}
+
+TEST(FlippedBytesNeverCrash) {
+  TemporaryFile file;
+  std::mt19937 random(1);
+  for (int round = 0; round < 500; ++round) {
+    std::string bytes = GoodWeights();
+    for (int i = 0; i < 1 + round % 3; ++i) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    Complaint(file, bytes);  // checks that what is thrown is a ValueError
+  }
+}
+
+TEST(ArraysGoToFilesAndBack) {
+  TemporaryFile file;
+  WriteNpy(file.path(), Filled(3));
+  ffi::Tensor back = ReadNpy(file.path());
+  CHECK(back.numel() == kFloats);
+  CHECK(static_cast<const float*>(back.data_ptr())[15] == 3);
+  std::string good = ReadText(file.path());
+  CHECK(good.size() % 64 == 0);
+  for (size_t length = 0; length < good.size(); length += 7) {
+    file.Write(good.substr(0, length));
+    CHECK_CONTAINS(Thrown([&] { ReadNpy(file.path()); }), file.path());
+  }
+  std::mt19937 random(2);
+  for (int round = 0; round < 200; ++round) {
+    std::string bytes = good;
+    bytes[random() % 128] = static_cast<char>(random());
+    file.Write(bytes);
+    try {
+      ReadNpy(file.path());
+    } catch (const ffi::Error& error) {
+      CHECK(error.kind() == "ValueError");
+    }
+  }
+}
+
+TEST(NestingIsNotCountedWithinStrings) {
+  CHECK(ParseJson("\"" + std::string(1000, '[') + "\\\"[\"", "x").as<ffi::String>().has_value());
+  CHECK_CONTAINS(Thrown([] { ParseJson(std::string(65, '['), "x"); }), "levels deep");
+}
+
+}  // namespace
+}  // namespace tvm_hetero::tests
