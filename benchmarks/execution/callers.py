@@ -28,8 +28,7 @@ COUNTS = ("done", "cancelled", "late")
 # A request that takes longer than this is lost, seconds.
 _LOST = 60.0
 # An output's pool keeps 16 buffers at least (src/memory/buffer_pool.h): more than are ever held at
-# once
-# where six callers have a request each and two a map.
+# once where six callers have a request each and two a map.
 _MAPPED, _MAPS = 4, threading.BoundedSemaphore(2)
 Outputs = list[np.ndarray[Any, Any]]
 # How long the workers may take to leave what was cancelled last, seconds.

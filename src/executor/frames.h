@@ -25,7 +25,7 @@
 
 #include <vector>
 
-#include "executor/program.h"
+#include "executor/slot_use.h"
 
 namespace tvm_hetero {
 

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "executor/slot_use.h"
+
 namespace tvm_hetero {
 
 /*! \brief One step, as the worker sees it that runs it. */
@@ -19,15 +21,6 @@ struct Instruction {
   std::vector<int> waits_for;  //!< steps of other workers that must have ended
   std::vector<int> wakes;      //!< workers that may run a step which waits for this one
   std::vector<int> reads;      //!< the in-slots made by steps, each once: to be released after it
-};
-
-/*! \brief How a slot is filled and for how long it stays so. */
-struct SlotUse {
-  bool made_by_step{false};
-  bool is_constant{false};
-  bool is_state{false};
-  bool is_output{false};
-  int readers{0};  //!< steps that read it, each counted once
 };
 
 /*! \brief Each worker's instructions, in its order. */

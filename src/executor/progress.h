@@ -6,6 +6,7 @@
  * batch, the position of the next step, and whether it is taken. Numbers of batches only grow, and
  * positions do within a batch, so a word never comes again: who has looked at it and finds it
  * unchanged takes what he looked at, though the frame may have served other batches for a while.
+ * Positions have 20 bits of it (kMostSteps), so batches must be fewer than 2^43.
  */
 #ifndef TVM_HETERO_EXECUTOR_PROGRESS_H_
 #define TVM_HETERO_EXECUTOR_PROGRESS_H_
@@ -14,10 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace tvm_hetero {
+#include "plan/limits.h"
 
-/*! \brief Steps of a plan must be fewer (CheckPlan). Batches must be fewer than 2^43. */
-constexpr size_t kMostSteps = size_t{1} << 20;
+namespace tvm_hetero {
 
 /*! \brief The progress of one part in one frame. Its own cache line: others belong to others. */
 class alignas(64) Progress {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "executor/frames.h"
+#include "executor/thread_setup.h"
 #include "executor/worker_errors.h"
 #include "support/device_name.h"
 #include "support/faults.h"

@@ -1,6 +1,6 @@
 /*!
  * \file memory/device_api.h
- * \brief What the executor needs of a device: memory, copies, a stream, a thread's setting.
+ * \brief What the executor needs of a device: memory, copies, a stream.
  *
  * On a CPU it does this itself. Everything else goes through TVM's runtime functions, looked up by
  * name when they are needed, so that the library is linked with tvm-ffi alone.
@@ -11,9 +11,8 @@
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
 
+#include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 namespace tvm_hetero {
 
@@ -69,21 +68,6 @@ class DeviceStream {
   int64_t stream_{0};
   std::optional<ffi::Function> synchronize_;
 };
-
-/*! \brief Name the calling thread, for debuggers and `top -H`. */
-void NameThread(const std::string& name);
-
-/*! \brief Pin the calling thread; throws RuntimeError where one of the cores is not there. */
-void PinThread(const std::vector<int>& cores);
-
-/*! \brief The cores that the calling thread may run on. */
-std::vector<int> AllowedCores();
-
-/*!
- * \brief Give the calling thread a TVM thread pool of its own, on `cores`.
- * \return false if TVM's runtime is not loaded (yet).
- */
-bool ConfigureThreadPool(const std::vector<int>& cores);
 
 }  // namespace tvm_hetero
 #endif  // TVM_HETERO_MEMORY_DEVICE_API_H_

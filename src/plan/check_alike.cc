@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "executor/progress.h"
+#include "plan/limits.h"
 #include "plan/plan_text.h"
 #include "support/device_name.h"
 
