@@ -24,7 +24,7 @@
 
 namespace tvm_hetero {
 
-struct Board;
+struct ExecutorState;
 struct Program;
 struct Request;
 class RequestDesk;
@@ -155,7 +155,7 @@ class TVM_HETERO_API Executor {
 
   const Plan plan_;
   std::unique_ptr<const Program> program_;
-  std::unique_ptr<Board> board_;
+  std::unique_ptr<ExecutorState> state_;
   std::unique_ptr<RequestDesk> desk_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::mutex joining_;

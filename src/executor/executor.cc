@@ -85,15 +85,15 @@ TimeLimit Deadline(double seconds) { return seconds <= 0 ? std::nullopt : In(sec
 Executor::Executor(Plan plan)
     : plan_(std::move(plan)),
       program_(std::make_unique<Program>(MakeProgram(plan_))),
-      board_(std::make_unique<Board>(plan_, *program_)),
+      state_(std::make_unique<ExecutorState>(plan_, *program_)),
       inputs_(plan_.inputs.size()),
       process_(getpid()) {
   for (const DevicePlan& device : plan_.devices) RequireRuntime(device.device);
-  desk_ = std::make_unique<RequestDesk>(plan_, *program_, board_.get(),
+  desk_ = std::make_unique<RequestDesk>(plan_, *program_, state_.get(),
                                         [this](int worker) { workers_[worker]->Restart(); });
   for (size_t i = 0; i < plan_.workers.size(); ++i) {
     workers_.push_back(std::make_unique<Worker>(plan_, *program_, static_cast<int>(i),
-                                                board_.get(), desk_.get()));
+                                                state_.get(), desk_.get()));
   }
   try {
     for (size_t i = 0; i < workers_.size(); ++i) {
@@ -180,7 +180,7 @@ void Executor::SetConstant(int64_t index, const ffi::Tensor& tensor) {
   const std::optional<TensorPlan>& type = plan_.slots[constant.slot].type;
   if (type) CheckType(tensor, type->dtype, type->shape, what);
   ffi::Any value(tensor);
-  desk_->WhenIdle([&] { std::swap(board_->constants[constant.slot], value); });
+  desk_->WhenIdle([&] { std::swap(state_->constants[constant.slot], value); });
 }
 
 void Executor::CheckReady() const {
@@ -198,7 +198,7 @@ void Executor::CheckReady() const {
                                 << plan_.workers[plan_.steps[step].worker].name << "' first";
   }
   for (const ConstantPlan& constant : plan_.constants) {
-    if (board_->constants[constant.slot] != nullptr) continue;
+    if (state_->constants[constant.slot] != nullptr) continue;
     missing += (missing.empty() ? "'" : ", '") + constant.name + "'";
   }
   if (!missing.empty()) TVM_FFI_THROW(RuntimeError) << "constants not set: " << missing;

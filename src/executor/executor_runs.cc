@@ -147,7 +147,7 @@ std::vector<double> Executor::RunStream(int64_t count) {
   CheckReady();
   CheckInputsSet();
   std::vector<double> ends;
-  const double start = board_->Now();
+  const double start = state_->Now();
   desk_->RecordOnly(desk_->last_batch() + 1 + static_cast<uint64_t>(count) / 2);
   try {
     Flight flight(desk_.get());
@@ -222,9 +222,9 @@ std::vector<double> Executor::KernelTimes() const {
   return record.kernel_times;
 }
 
-void Executor::ProfileKernels(bool on) { board_->profile_kernels.store(on); }
+void Executor::ProfileKernels(bool on) { state_->profile_kernels.store(on); }
 
-void Executor::CheckNumerics(bool on) { board_->check_numerics.store(on); }
+void Executor::CheckNumerics(bool on) { state_->check_numerics.store(on); }
 
 std::vector<int64_t> Executor::Stages() const {
   return {program_->stages.begin(), program_->stages.end()};
@@ -232,7 +232,7 @@ std::vector<int64_t> Executor::Stages() const {
 
 int64_t Executor::Frames() const { return program_->frames; }
 
-int64_t Executor::Allocations() const { return board_->allocated.load(); }
+int64_t Executor::Allocations() const { return state_->allocated.load(); }
 
 std::vector<int64_t> Executor::FilledSlots() const {
   Exclusive exclusive(this);

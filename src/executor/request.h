@@ -45,7 +45,7 @@ struct Request {
   int64_t id{0};                        //!< 0: not in the desk's list
   Frame* frame{nullptr};                //!< null before it has begun, and when all have left it
   bool done{false};
-  double end{0.0};                      //!< when it was done, s since Board::epoch
+  double end{0.0};                      //!< when it was done, s since ExecutorState::epoch
   ffi::Array<ffi::Tensor> outputs;      //!< when done, unless it failed
   std::optional<std::string> failure;   //!< when done: what went wrong, its kind first
   std::condition_variable changed;      //!< `done` or `frame` has

@@ -83,11 +83,11 @@ void RequestDesk::RequireOpen() const {
 
 // ---------------------------------------------------------------------------- coming in
 
-RequestDesk::RequestDesk(const Plan& plan, const Program& program, Board* board,
+RequestDesk::RequestDesk(const Plan& plan, const Program& program, ExecutorState* state,
                          std::function<void(int)> restart)
-    : plan_(plan), program_(program), board_(board), restart_(std::move(restart)) {
-  for (Frame& frame : board->frames) free_.push_back(&frame);
-  last_record_ = board->frames.front().record;
+    : plan_(plan), program_(program), state_(state), restart_(std::move(restart)) {
+  for (Frame& frame : state->frames) free_.push_back(&frame);
+  last_record_ = state->frames.front().record;
 }
 
 RequestPtr RequestDesk::Submit(RequestPtr request, TimeLimit room, bool listed) {
@@ -101,7 +101,7 @@ RequestPtr RequestDesk::Submit(RequestPtr request, TimeLimit room, bool listed) 
     CallNext();
   }
   if (without_steps) Finish(frame);
-  board_->UnparkWorkers();
+  state_->UnparkWorkers();
   return request;
 }
 
@@ -117,27 +117,27 @@ void RequestDesk::Admit(const RequestPtr& request, bool listed) {
   }
   Frame* frame = free_.back();
   free_.pop_back();
-  const uint64_t batch = board_->announced.load() + 1;
+  const uint64_t batch = state_->announced.load() + 1;
   frame->batch = batch;
   frame->deadline = request->deadline;
   frame->error.reset();
   frame->skip.store(false);
   frame->parts_left.store(program_.busy_workers);
-  frame->record.has_kernel_times = board_->profile_kernels.load();
+  frame->record.has_kernel_times = state_->profile_kernels.load();
   for (size_t i = 0; i < request->inputs.size(); ++i) {
     frame->slots[plan_.inputs[i].slot].tensor = request->inputs[i];
   }
   frame->request = request;
   request->frame = frame;
-  if (free_.size() + 2 == board_->frames.size()) {  // two are in flight: a stream may have begun
-    board_->buffers_wanted.store(static_cast<int>(board_->frames.size()));
+  if (free_.size() + 2 == state_->frames.size()) {  // two are in flight: a stream may have begun
+    state_->buffers_wanted.store(static_cast<int>(state_->frames.size()));
   }
   if (request->notify && request->deadline) {
     ++deadlines_seen_;
     done_changed_.notify_one();
   }
   for (Progress& part : frame->parts) part.Put(batch, 0);  // from here on it is the workers'
-  board_->announced.store(batch);
+  state_->announced.store(batch);
 }
 
 // ---------------------------------------------------------------------------- how it ends
@@ -145,7 +145,7 @@ void RequestDesk::Admit(const RequestPtr& request, bool listed) {
 /*! \brief Note the end; whoever waits is still to be told. */
 void RequestDesk::Complete(Request* request, std::optional<std::string> failure) {
   request->failure = std::move(failure);
-  request->end = board_->Now();
+  request->end = state_->Now();
   request->done = true;
   if (request->notify && request->id != 0) done_.push_back(request->id);
 }
@@ -164,7 +164,7 @@ bool RequestDesk::Cancel(const RequestPtr& request) {
     if (request->done) return false;
     Abort(request.get(), "cancelled: the request was cancelled");
   }
-  board_->UnparkWorkers();
+  state_->UnparkWorkers();
   return true;
 }
 
@@ -179,21 +179,21 @@ void RequestDesk::Expire(Frame* frame) {
     Lock lock(mutex_);
     ExpireIfLate(frame->request.get());
   }
-  board_->UnparkWorkers();
+  state_->UnparkWorkers();
 }
 
 void RequestDesk::Close() {
   {
     Lock lock(mutex_);
     closed_ = true;
-    board_->closing.store(true);
-    for (Frame& frame : board_->frames) {
+    state_->closing.store(true);
+    for (Frame& frame : state_->frames) {
       if (frame.request && !frame.request->done) Abort(frame.request.get(), kClosed);
     }
     CallNext();
     done_changed_.notify_all();
   }
-  board_->UnparkWorkers();
+  state_->UnparkWorkers();
 }
 
 bool RequestDesk::closed() const {
@@ -207,20 +207,20 @@ void RequestDesk::Fail(Frame* frame, StepError error) {
     if (!frame->error || error.step < frame->error->step) frame->error = std::move(error);
     frame->skip.store(true);
   }
-  board_->UnparkWorkers();
+  state_->UnparkWorkers();
 }
 
 void RequestDesk::FailAll(const std::string& message) {
   {
     Lock lock(mutex_);
     ++dying_;
-    for (Frame& frame : board_->frames) {
+    for (Frame& frame : state_->frames) {
       if (!frame.request) continue;
       frame.error = StepError{-1, message};
       frame.skip.store(true);
     }
   }
-  board_->UnparkWorkers();
+  state_->UnparkWorkers();
 }
 
 void RequestDesk::Bury(int worker) {
@@ -245,7 +245,7 @@ void RequestDesk::Finish(Frame* frame) {
   std::optional<std::string> failure;
   if (!frame->skip.load()) {
     try {
-      outputs = CollectOutputs(plan_, *board_, *frame);
+      outputs = CollectOutputs(plan_, *state_, *frame);
     } catch (const ffi::Error& error) {
       failure = error.message();
     } catch (const std::exception& error) {

@@ -37,7 +37,7 @@ using RequestPtr = std::shared_ptr<Request>;
 class RequestDesk {
  public:
   /*! \param restart Starts a worker again whose thread has ended; called with the lock held. */
-  RequestDesk(const Plan& plan, const Program& program, Board* board,
+  RequestDesk(const Plan& plan, const Program& program, ExecutorState* state,
               std::function<void(int worker)> restart);
 
   // ---- for those who have something to be run; all may be interrupted (EnvErrorAlreadySet)
@@ -73,7 +73,7 @@ class RequestDesk {
   /*! \brief What was measured of the last batch that has ended (of `only`, if it is not 0). */
   Record LastRecord() const;
   void RecordOnly(uint64_t batch);
-  uint64_t last_batch() const { return board_->announced.load(); }
+  uint64_t last_batch() const { return state_->announced.load(); }
   /*! \brief Slots made by steps that hold a tensor though no batch is in their frame. */
   std::vector<bool> LeakedSlots() const;
 
@@ -118,7 +118,7 @@ class RequestDesk {
 
   const Plan& plan_;
   const Program& program_;
-  Board* board_;
+  ExecutorState* state_;
   const std::function<void(int)> restart_;
 
   mutable std::mutex mutex_;

@@ -29,10 +29,11 @@ ffi::Tensor InShape(const ffi::Tensor& tensor, const std::vector<int64_t>& shape
 
 }  // namespace
 
-ffi::Array<ffi::Tensor> CollectOutputs(const Plan& plan, const Board& board, const Frame& frame) {
+ffi::Array<ffi::Tensor> CollectOutputs(const Plan& plan, const ExecutorState& state,
+                                       const Frame& frame) {
   ffi::Array<ffi::Tensor> outputs;
   for (const OutputPlan& output : plan.outputs) {
-    const ffi::Any& constant = board.constants[output.slot];
+    const ffi::Any& constant = state.constants[output.slot];
     const ffi::Any& held = constant != nullptr ? constant : frame.slots[output.slot].tensor;
     auto tensor = held.cast<ffi::Tensor>();
     outputs.push_back(output.shape ? InShape(tensor, *output.shape, output.name) : tensor);

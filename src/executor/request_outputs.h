@@ -13,7 +13,8 @@
 namespace tvm_hetero {
 
 /*! \brief The tensors of a plan's outputs in the shapes that the plan gives them, without a copy. */
-ffi::Array<ffi::Tensor> CollectOutputs(const Plan& plan, const Board& board, const Frame& frame);
+ffi::Array<ffi::Tensor> CollectOutputs(const Plan& plan, const ExecutorState& state,
+                                       const Frame& frame);
 
 }  // namespace tvm_hetero
 #endif  // TVM_HETERO_EXECUTOR_REQUEST_OUTPUTS_H_

@@ -14,7 +14,7 @@ bool RequestDesk::Wait(const RequestPtr& request, TimeLimit limit) {
                     [&] { return request->done; });
   if (done || !ExpireIfLate(request.get())) return done;
   lock.unlock();
-  board_->UnparkWorkers();
+  state_->UnparkWorkers();
   return true;
 }
 
@@ -26,7 +26,7 @@ void RequestDesk::Drain(const RequestPtr& request) {
 
 TimeLimit RequestDesk::EarliestDeadline() const {
   TimeLimit earliest;
-  for (const Frame& frame : board_->frames) {
+  for (const Frame& frame : state_->frames) {
     if (!frame.request || frame.request->done || !frame.request->notify) continue;
     earliest = Earlier(earliest, frame.request->deadline);
   }
@@ -54,11 +54,11 @@ int64_t RequestDesk::NextDone(TimeLimit limit) {
               [&] { return !done_.empty() || closed_ || deadlines_seen_ != seen; });
     if (changed) continue;
     if (HasPassed(limit)) return 0;
-    for (Frame& frame : board_->frames) {
+    for (Frame& frame : state_->frames) {
       if (frame.request && frame.request->notify) ExpireIfLate(frame.request.get());
     }
     lock.unlock();
-    board_->UnparkWorkers();
+    state_->UnparkWorkers();
     lock.lock();
   }
 }
@@ -89,9 +89,9 @@ RequestPtr RequestDesk::Remove(int64_t id, bool must_be_done) {
 
 void RequestDesk::WhenIdle(const std::function<void()>& change) {
   Lock lock(mutex_);
-  if (free_.size() != board_->frames.size()) {
+  if (free_.size() != state_->frames.size()) {
     TVM_FFI_THROW(RuntimeError) << "the executor is in use: "
-                                << board_->frames.size() - free_.size()
+                                << state_->frames.size() - free_.size()
                                 << " requests are in flight. Wait for them";
   }
   change();

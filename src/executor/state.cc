@@ -16,7 +16,7 @@ Frame::Frame(const Plan& plan, const Program& program)
       record{std::vector<Span>(plan.steps.size(), Span{kUnknown, kUnknown, kUnknown, -1}),
              std::vector<double>(program.first_call.back(), kUnknown), false} {}
 
-Board::Board(const Plan& plan, const Program& program)
+ExecutorState::ExecutorState(const Plan& plan, const Program& program)
     : constants(plan.slots.size()),
       parkers(plan.workers.size()),
       busy(plan.workers.size()),

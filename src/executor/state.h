@@ -78,7 +78,7 @@ struct alignas(64) Mark {
   std::atomic<uint64_t> batch{0};
 };
 
-/*! \brief When a step ran, in seconds since Board::epoch; NaN where it was skipped. */
+/*! \brief When a step ran, in seconds since ExecutorState::epoch; NaN where it was skipped. */
 struct Span {
   double start;
   double end;
@@ -114,8 +114,9 @@ struct alignas(64) Busy {
   std::atomic<bool> now{false};
 };
 
-struct Board {
-  Board(const Plan& plan, const Program& program);
+/*! \brief What all workers of an executor, its desk and its callers share. */
+struct ExecutorState {
+  ExecutorState(const Plan& plan, const Program& program);
 
   void UnparkWorkers() {
     for (Parker& parker : parkers) parker.Unpark();

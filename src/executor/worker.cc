@@ -22,24 +22,24 @@ bool HasThreadPool() { return ffi::Function::GetGlobal("runtime.config_threadpoo
 
 }  // namespace
 
-Worker::Worker(const Plan& plan, const Program& program, int index, Board* board,
+Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorState* state,
                RequestDesk* desk)
     : plan_(plan),
       self_(plan.workers[index]),
       index_(index),
       program_(program),
-      board_(board),
+      state_(state),
       desk_(desk),
-      parker_(&board->parkers[index]),
+      parker_(&state->parkers[index]),
       idle_since_(kNotIdle) {
   for (int worker : plan.PartsOf(index)) AddPart(worker);
-  jobs_.reserve(board->frames.size() * parts_.size());
+  jobs_.reserve(state->frames.size() * parts_.size());
 }
 
 /*! \brief Get ready for the steps of a worker. */
 void Worker::AddPart(int worker) {
   const std::vector<Instruction>& instructions = program_.workers[worker];
-  Part part{worker, &instructions, {}, {}, std::vector<uint64_t>(board_->frames.size()), 0};
+  Part part{worker, &instructions, {}, {}, std::vector<uint64_t>(state_->frames.size()), 0};
   part.functions.resize(instructions.size());
   part.kernels.resize(instructions.size());
   for (size_t position = 0; position < instructions.size(); ++position) {
@@ -140,10 +140,10 @@ void Worker::ReserveBuffers(Part* part, int count) {
   for (const Instruction& instruction : *part->instructions) {
     for (int slot : plan_.steps[instruction.step].outs) {
       const std::optional<TensorPlan>& type = plan_.slots[slot].type;
-      if (board_->pools[slot] == nullptr || !type) continue;
+      if (state_->pools[slot] == nullptr || !type) continue;
       int held = program_.slots[slot].is_output ? kHeldOutputs : 0;
       ffi::ShapeView shape(type->shape.data(), type->shape.size());
-      board_->pools[slot]->Reserve(count + held, shape, type->dtype, plan_.DeviceOfSlot(slot));
+      state_->pools[slot]->Reserve(count + held, shape, type->dtype, plan_.DeviceOfSlot(slot));
     }
   }
   part->buffers_reserved = count;
@@ -190,11 +190,11 @@ void Worker::Work() {
 
 /*! \brief Take the batches that have begun into the list. */
 void Worker::Accept() {
-  const uint64_t last = board_->announced.load();
+  const uint64_t last = state_->announced.load();
   for (size_t part = 0; part < parts_.size(); ++part) {
     if (parts_[part].instructions->empty()) continue;
-    for (size_t i = 0; i < board_->frames.size(); ++i) {
-      Frame& frame = board_->frames[i];
+    for (size_t i = 0; i < state_->frames.size(); ++i) {
+      Frame& frame = state_->frames[i];
       const uint64_t batch = frame.parts[parts_[part].worker].Look().batch;
       if (batch == parts_[part].seen[i]) continue;
       parts_[part].seen[i] = batch;
@@ -212,18 +212,19 @@ bool Worker::HasOwn() const {
 }
 
 /*! \brief Whether a job's next step can be run, or the job be put away; the period of the step. */
-Worker::State Worker::Look(const Job& job, uint64_t* period) const {
+Worker::Readiness Worker::Look(const Job& job, uint64_t* period) const {
   const Part& part = parts_[job.part];
   const Progress::View view = ProgressOf(job).Look();
-  if (view.batch != job.batch || view.position == part.instructions->size()) return State::kGone;
-  if (view.taken) return State::kWaits;
+  const bool is_over = view.position == part.instructions->size();
+  if (view.batch != job.batch || is_over) return Readiness::kGone;
+  if (view.taken) return Readiness::kWaits;
   const Instruction& next = (*part.instructions)[view.position];
   *period = job.batch + static_cast<uint64_t>(next.stage);
-  if (job.frame->skip.load()) return job.part == 0 ? State::kReady : State::kWaits;
+  if (job.frame->skip.load()) return job.part == 0 ? Readiness::kReady : Readiness::kWaits;
   for (int step : next.waits_for) {
-    if (job.frame->marks[step].batch.load() != job.batch) return State::kWaits;
+    if (job.frame->marks[step].batch.load() != job.batch) return Readiness::kWaits;
   }
-  return State::kReady;
+  return Readiness::kReady;
 }
 
 /*! \brief A job to go on with, if possible one of its own; -1 if there is none. */
@@ -241,11 +242,11 @@ int Worker::FirstReady(bool own) const {
     if (job.batch >= earliest) break;  // the younger ones are of no earlier period
     if ((job.part == 0) != own) continue;
     uint64_t period = 0;
-    const State state = Look(job, &period);
-    if (state == State::kGone) return static_cast<int>(i);
-    if (state == State::kWaits || period >= earliest) continue;
+    const Readiness readiness = Look(job, &period);
+    if (readiness == Readiness::kGone) return static_cast<int>(i);
+    if (readiness == Readiness::kWaits || period >= earliest) continue;
     // One who is not at a step is about to take it himself.
-    if (!own && !board_->busy[parts_[job.part].worker].now.load()) continue;
+    if (!own && !state_->busy[parts_[job.part].worker].now.load()) continue;
     earliest = period;
     first = static_cast<int>(i);
   }
@@ -256,11 +257,11 @@ int Worker::FirstReady(bool own) const {
 bool Worker::AwaitChange() {
   const bool has_own = HasOwn();
   if (!has_own) idle_since_ = kNotIdle;
-  if (has_own && std::isnan(idle_since_)) idle_since_ = board_->Now();
+  if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
   parker_->Await(has_own ? spin_.in_batch : spin_.between_batches, [this, has_own] {
-    return FirstReady() >= 0 || HasNews() || (!has_own && board_->closing.load());
+    return FirstReady() >= 0 || HasNews() || (!has_own && state_->closing.load());
   });
-  return has_own || HasNews() || !board_->closing.load();
+  return has_own || HasNews() || !state_->closing.load();
 }
 
 // ---------------------------------------------------------------------------- one step of a batch
@@ -269,9 +270,11 @@ void Worker::RunNext(size_t index) {
   const Job job = jobs_[index];
   const Progress::View view = ProgressOf(job).Look();
   uint64_t period = 0;
-  const State state = Look(job, &period);
-  if (state == State::kGone) jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(index));
-  if (state != State::kReady) return;
+  const Readiness readiness = Look(job, &period);
+  if (readiness == Readiness::kGone) {
+    jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+  if (readiness != Readiness::kReady) return;
   const bool is_skipped = job.frame->skip.load();
   if (!is_skipped) MaybeFail(FaultKind::kWorker);
   if (!ProgressOf(job).Take(job.batch, view.position)) return;  // somebody was quicker
@@ -292,7 +295,7 @@ void Worker::RunHeld() {
   if (++held_->position == part.instructions->size() || !is_whole) return Leave();
   ProgressOf(job).Put(job.batch, held_->position);
   held_.reset();
-  if (job.part != 0) board_->parkers[part.worker].Unpark();  // the next step is its own again
+  if (job.part != 0) state_->parkers[part.worker].Unpark();  // the next step is its own again
 }
 
 /*! \brief Run the step at hand; false if it failed or its batch is late, with everybody told. */
@@ -305,23 +308,23 @@ bool Worker::TryStep() {
     desk_->Expire(job.frame);
     return false;
   }
-  span.start = std::chrono::duration<double>(now - board_->epoch).count();
+  span.start = std::chrono::duration<double>(now - state_->epoch).count();
   span.waited = std::isnan(idle_since_) ? 0.0 : span.start - idle_since_;
   span.worker = index_;
   idle_since_ = kNotIdle;
-  board_->busy[index_].now.store(true);
+  state_->busy[index_].now.store(true);
   CallForHelp();
   bool succeeded = true;
   try {
-    ReserveBuffers(&parts_[job.part], board_->buffers_wanted.load(std::memory_order_relaxed));
+    ReserveBuffers(&parts_[job.part], state_->buffers_wanted.load(std::memory_order_relaxed));
     RunStep();
   } catch (const std::exception& error) {
     made_.clear();
     desk_->Fail(job.frame, StepError{number, Described(error)});
     succeeded = false;
   }
-  board_->busy[index_].now.store(false);
-  span.end = board_->Now();
+  state_->busy[index_].now.store(false);
+  span.end = state_->Now();
   return succeeded;
 }
 
@@ -329,7 +332,7 @@ bool Worker::TryStep() {
 void Worker::CallForHelp() {
   if (parts_.size() == 1 || FirstReady(true) < 0) return;
   for (size_t part = 1; part < parts_.size(); ++part) {
-    board_->parkers[parts_[part].worker].Unpark();
+    state_->parkers[parts_[part].worker].Unpark();
   }
 }
 
@@ -338,7 +341,7 @@ void Worker::Announce() {
   const Instruction& instruction = At(*held_);
   if (instruction.wakes.empty()) return;  // nobody looks at it
   held_->job.frame->marks[instruction.step].batch.store(held_->job.batch);
-  for (int worker : instruction.wakes) board_->parkers[worker].Unpark();
+  for (int worker : instruction.wakes) state_->parkers[worker].Unpark();
 }
 
 /*! \brief Empty the slots of which the step at hand was the last reader. */
@@ -366,7 +369,7 @@ void Worker::Leave() {
   held_.reset();
   ProgressOf(job).Put(job.batch, instructions.size());
   // Its owner sleeps while others have its steps; where nothing more comes, nothing else wakes it.
-  if (job.part != 0) board_->parkers[parts_[job.part].worker].Unpark();
+  if (job.part != 0) state_->parkers[parts_[job.part].worker].Unpark();
   if (job.frame->parts_left.fetch_sub(1) == 1) desk_->Finish(job.frame);
 }
 
@@ -374,7 +377,7 @@ void Worker::Leave() {
 void Worker::Die(const std::string& cause) {
   const std::string message = "worker '" + self_.name + "' died: " + cause;
   desk_->FailAll(message);
-  board_->busy[index_].now.store(false);
+  state_->busy[index_].now.store(false);
   if (held_) Leave();
   Accept();
   for (const Job& job : jobs_) {

@@ -38,7 +38,8 @@ struct Spin {
 class Worker {
  public:
   /*! \brief All that is pointed to must outlive the worker. */
-  Worker(const Plan& plan, const Program& program, int index, Board* board, RequestDesk* desk);
+  Worker(const Plan& plan, const Program& program, int index, ExecutorState* state,
+         RequestDesk* desk);
 
   /*!
    * \brief Start the thread and wait until it is set up; throws what went wrong there.
@@ -47,7 +48,7 @@ class Worker {
   void Start(Spin spin);
   /*! \brief Start a thread again in the place of one that has ended. */
   void Restart();
-  /*! \brief Wait for the thread's end; `Board::closing` must have been set. */
+  /*! \brief Wait for the thread's end; `ExecutorState::closing` must have been set. */
   void Join();
   bool IsThisThread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
@@ -82,7 +83,7 @@ class Worker {
     size_t position;
   };
   /*! \brief What a job has to offer. */
-  enum class State { kWaits, kReady, kGone };
+  enum class Readiness { kWaits, kReady, kGone };
 
   // The thread and its surroundings.
   void ThreadMain(std::promise<void> ready);
@@ -95,9 +96,9 @@ class Worker {
   void Die(const std::string& cause);
   // What to do next.
   void Accept();
-  bool HasNews() const { return board_->announced.load() != accepted_; }
+  bool HasNews() const { return state_->announced.load() != accepted_; }
   bool HasOwn() const;
-  State Look(const Job& job, uint64_t* period) const;
+  Readiness Look(const Job& job, uint64_t* period) const;
   int FirstReady() const;
   int FirstReady(bool own) const;
   bool AwaitChange();
@@ -127,7 +128,7 @@ class Worker {
   const WorkerPlan& self_;
   const int index_;
   const Program& program_;
-  Board* board_;
+  ExecutorState* state_;
   RequestDesk* desk_;
   Parker* parker_;
   Spin spin_;

@@ -56,7 +56,7 @@ void Worker::RunKernels(const StepPlan& step, Frame* frame) {
   for (int slot : step.outs) {
     const TensorPlan& type = *plan_.slots[slot].type;
     ffi::ShapeView shape(type.shape.data(), type.shape.size());
-    made_.push_back(board_->pools[slot]->Take(shape, type.dtype, plan_.DeviceOfSlot(slot)));
+    made_.push_back(state_->pools[slot]->Take(shape, type.dtype, plan_.DeviceOfSlot(slot)));
     outs_.push_back(static_cast<const ffi::TensorObj*>(made_.back().GetDLTensorPtr()));
   }
   KernelStep::Context context;
@@ -64,7 +64,7 @@ void Worker::RunKernels(const StepPlan& step, Frame* frame) {
   context.outs = outs_.data();
   context.scratch = scratch_.defined() ? static_cast<char*>(scratch_.data_ptr()) : nullptr;
   context.skip = &frame->skip;
-  context.check_numerics = board_->check_numerics.load(std::memory_order_relaxed);
+  context.check_numerics = state_->check_numerics.load(std::memory_order_relaxed);
   Record& record = frame->record;
   const int number = At(*held_).step;
   context.times = record.has_kernel_times
@@ -108,14 +108,14 @@ void Worker::Copy(const StepPlan& step, Frame* frame) {
   const int slot = step.outs[0];
   auto from = In(*frame, step.ins[0]).cast<ffi::Tensor>();
   DLDevice device = plan_.devices[step.to_device].device;
-  ffi::Tensor to = board_->pools[slot]->Take(from.shape(), from.dtype(), device);
+  ffi::Tensor to = state_->pools[slot]->Take(from.shape(), from.dtype(), device);
   CopyTensor(from, to);
   Fill(frame, slot, ffi::Any(std::move(to)));
 }
 
 /*! \brief The tensor in a slot that a step reads; constants are the same for all batches. */
 const ffi::Any& Worker::In(const Frame& frame, int slot) const {
-  return program_.slots[slot].is_constant ? board_->constants[slot] : frame.slots[slot].tensor;
+  return program_.slots[slot].is_constant ? state_->constants[slot] : frame.slots[slot].tensor;
 }
 
 void Worker::FillFromCall(Frame* frame, int slot, ffi::Any tensor) {
