@@ -21,7 +21,9 @@ from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 
 if TYPE_CHECKING:
+    import numpy as np
     import tvm
+    from tvm import relax
 
 INPUT_NAMES = "hetero_input_names"
 OUTPUT_NAMES = "hetero_output_names"
@@ -105,12 +107,11 @@ def _import_graph(graph: Graph) -> tvm.ir.IRModule:
     Its public function would serialize the model for a check that we have made: 4 of 14
     seconds for vgg19, and impossible above 2 GiB.  (`_nodes` is private: TVM is pinned.)
     """
-    from tvm import relax
     from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
     importer = ONNXGraphImporter({}, None, sanitize=False)
     renamed = _identifiers(graph)
-    importer._nodes.update({k: relax.const(graph.array(k)) for k in graph.constants})
+    importer._nodes.update({k: _constant(graph.array(k)) for k in graph.constants})
     body = onnx.GraphProto(name="main")
     body.node.extend(graph.nodes)
     body.input.extend(graph.inputs)
@@ -120,6 +121,18 @@ def _import_graph(graph: Graph) -> tvm.ir.IRModule:
     for node in body.node:
         node.input[:] = [renamed.get(name, name) for name in node.input]
     return importer.from_onnx(body, graph.opset)
+
+
+def _constant(array: np.ndarray) -> relax.Constant:
+    """Return a constant of the array's own type.
+
+    Of a NumPy array `relax.const` would make int32 of int64 and float32 of float64: the end of
+    ``x[:, 1:]``, which exporters write as the largest int64, became -1.
+    """
+    from tvm import relax
+    from tvm.runtime import tensor
+
+    return relax.const(tensor(array))
 
 
 def _identifiers(graph: Graph) -> dict[str, str]:
