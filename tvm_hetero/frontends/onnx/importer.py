@@ -19,6 +19,7 @@ from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.names import identifier, printable
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
+from tvm_hetero.frontends.onnx.verify_types import verify_types
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +81,7 @@ def _import(graph: Graph) -> tvm.ir.IRModule:
     """Return the Relax module of a simplified model."""
     try:
         with _quiet():
-            module = _import_graph(graph)
+            module, values = _import_graph(graph)
     except Exception as error:
         lines = [line.strip(" .") for line in str(error).splitlines() if line.strip(" .")]
         reason = printable(lines[-1] if lines else "no reason given", 300)
@@ -89,6 +90,7 @@ def _import(graph: Graph) -> tvm.ir.IRModule:
             "All its operators are known, so one has an attribute or operand that TVM does not "
             "take; export the model with another opset."
         ) from error
+    verify_types(graph, values)
     _refuse_dynamic(module)
     return module
 
@@ -101,8 +103,10 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _import_graph(graph: Graph) -> tvm.ir.IRModule:
+def _import_graph(graph: Graph) -> tuple[tvm.ir.IRModule, dict[str, relax.Expr]]:
     """Run TVM's importer on the nodes, with the constants handed over beside them.
+
+    Returns the module and what became of each value, by its name in the model.
 
     Its public function would serialize the model for a check that we have made: 4 of 14
     seconds for vgg19, and impossible above 2 GiB.  (`_nodes` is private: TVM is pinned.)
@@ -120,7 +124,7 @@ def _import_graph(graph: Graph) -> tvm.ir.IRModule:
         value.name = renamed.get(value.name, value.name)
     for node in body.node:
         node.input[:] = [renamed.get(name, name) for name in node.input]
-    return importer.from_onnx(body, graph.opset)
+    return importer.from_onnx(body, graph.opset), importer._nodes
 
 
 def _constant(array: np.ndarray) -> relax.Constant:
