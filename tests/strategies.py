@@ -191,11 +191,11 @@ def problems(
 
 @st.composite
 def _costs(draw: st.DrawFn, elements: int, exact: bool) -> Cost:
-    """Mostly one number; for batches sometimes a table with an economy of scale."""
+    """Mostly one number; for batches sometimes a table with an economy of scale, or that falls."""
     one = draw(seconds(exact))
     if elements == 1 or draw(st.booleans()):
         return Cost(((1, one),))
-    return Cost(((1, one), (2, one * draw(st.sampled_from([1.0, 1.5, 2.0])))))
+    return Cost(((1, one), (2, one * draw(st.sampled_from([0.75, 1.0, 1.5, 2.0])))))
 
 
 @st.composite

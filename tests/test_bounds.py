@@ -11,7 +11,7 @@ from tests.strategies import problems
 from tvm_hetero.bounds import critical_path, load_bound, lower_bound
 from tvm_hetero.graph import Task, TaskGraph
 from tvm_hetero.instance import Instance
-from tvm_hetero.problem import KINDS, Cost, Objective, Problem
+from tvm_hetero.problem import KINDS, Cost, Kind, Objective, Problem
 from tvm_hetero.solvers import solve
 
 
@@ -70,6 +70,29 @@ def test_batches_use_the_best_rate_of_the_table() -> None:
     problem = Problem(graph, cost, processors(1), Objective("latency", 8))
     # 4 elements take 2 s, beyond that a third of a second each: 8 at once take 2 + 4/3.
     assert lower_bound(problem) == pytest.approx(2.0 + 4.0 / 3.0)
+
+
+def falling_table(kind: Kind, batch: int) -> Problem:
+    """One task; on ``p2`` 4 elements are quicker than 3, and going on so 9 would be free."""
+    rows = {"p1": Cost(((1, 3.0), (4, 9.0))), "p2": Cost(((3, 3.0), (4, 2.5)))}
+    graph = TaskGraph([Task("a")], [])
+    return Problem(graph, {"a": rows}, processors(2), Objective(kind, batch))
+
+
+def test_a_table_that_falls_makes_no_batch_free() -> None:
+    # 8 elements on p2 (5 s) beside one on p1 (3 s), or 7 beside 2 (5 s).  It was 0 s, "optimal".
+    schedule = solve(falling_table("latency", 9))
+    assert schedule.value == pytest.approx(5.0)
+    assert 0 < schedule.lower_bound <= schedule.value
+
+
+@pytest.mark.parametrize("kind", ["latency", "throughput"])
+@pytest.mark.parametrize("batch", [3, 4, 5, 6])
+def test_not_above_the_optimum_of_a_table_that_falls(kind: Kind, batch: int) -> None:
+    problem = falling_table(kind, batch)
+    optimum = brute_force(problem)
+    assert 0 < lower_bound(problem) <= optimum * (1 + 1e-9)
+    assert solve(problem).value == pytest.approx(optimum)
 
 
 def test_within_the_optimum_of_the_paper_example() -> None:

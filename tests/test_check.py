@@ -515,3 +515,28 @@ def test_best_pipelines_pass_the_judge(given_: Problem) -> None:
     found = optimal_schedule(given_)
     assert found is not None
     assert check_schedule(given_, found) == []
+
+
+@given(
+    st.dictionaries(st.integers(1, 9), st.floats(1e-3, 100), min_size=1, max_size=4),
+    st.integers(1, 30),
+)
+def test_the_judge_reads_cost_tables_as_solvers_do(table: dict[int, float], batch: int) -> None:
+    # It has an interpolation of its own, so that one alone cannot be wrong unseen.
+    cost = Cost(tuple(sorted(table.items())))
+    graph, platform = TaskGraph([Task("x")], []), Platform((Device("a"),))
+    given_ = Problem(graph, {"x": {"a": cost}}, platform, Objective(batch=batch))
+    seconds = given_.seconds("x", "a", batch)
+    whole = Execution("x", "a", tuple(range(batch)), 0.0, seconds)
+    assert check_schedule(given_, stated(given_, Timed((whole,), ()))) == []
+    longer = stated(given_, Timed((replace(whole, end=1.01 * seconds),), ()))
+    assert any("instead of" in text for text in found(given_, longer))
+
+
+def test_the_judge_refuses_a_batch_that_a_falling_table_would_make_free() -> None:
+    cost = Cost(((3, 3.0), (4, 2.5)))
+    graph, platform = TaskGraph([Task("x")], []), Platform((Device("a"),))
+    given_ = Problem(graph, {"x": {"a": cost}}, platform, Objective(batch=9))
+    free = Execution("x", "a", tuple(range(9)), 0.0, 0.0)
+    [violation] = check_schedule(given_, stated(given_, Timed((free,), ())))
+    assert violation.rule == 1 and violation.amount == pytest.approx(5.625)

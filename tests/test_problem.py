@@ -29,8 +29,24 @@ def test_a_table_is_linear_between_and_beyond_its_points() -> None:
     assert [cost.seconds(n) for n in (1, 2, 3, 4, 6, 8, 10)] == [2.0, 4.0, 4.5, 5.0, 7.0, 9.0, 11.0]
 
 
-def test_a_falling_table_does_not_fall_below_0() -> None:
-    assert Cost(((1, 3.0), (2, 1.0))).seconds(9) == 0.0
+def test_beyond_a_falling_table_each_element_takes_the_last_time_an_element() -> None:
+    cost = Cost(((3, 3.0), (4, 2.5)))
+    assert [cost.seconds(n) for n in (3, 4, 8, 400)] == [3.0, 2.5, 5.0, 250.0]
+
+
+def test_beyond_a_flat_table_there_is_nothing_to_add() -> None:
+    assert Cost(((1, 3.0), (2, 3.0))).seconds(9) == 3.0
+
+
+@given(st.dictionaries(st.integers(1, 20), st.floats(1e-9, 100), min_size=1, max_size=5))
+def test_no_batch_is_free_and_beyond_the_table_none_is_quicker_than_a_smaller_one(
+    table: dict[int, float],
+) -> None:
+    cost = Cost(tuple(sorted(table.items())))
+    last = max(table)
+    assert all(cost.seconds(n) > 0 for n in (*range(1, last + 2), 10**3, 10**6))
+    later = [cost.seconds(n) for n in sorted({last, last + 1, last + 2, 2 * last, 10**3, 10**6})]
+    assert later == sorted(later)
 
 
 @given(
@@ -40,7 +56,6 @@ def test_a_falling_table_does_not_fall_below_0() -> None:
 def test_costs_pass_through_their_points(table: dict[int, float], elements: int) -> None:
     cost = Cost(tuple(sorted(table.items())))
     assert all(cost.seconds(n) == seconds for n, seconds in table.items())
-    assert cost.seconds(elements) >= 0
     if elements <= max(table):
         assert cost.seconds(elements) <= max(table.values())
 

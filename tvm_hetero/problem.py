@@ -34,8 +34,10 @@ class Cost:
     """Time of one execution as a function of the number of batch elements in it.
 
     `points` are (elements, seconds) with rising elements. Between two points the time is linear,
-    before the first it is linear from (0, 0), beyond the last it goes on with the last slope.
-    A plain number c is ``Cost(((1, c),))``, which makes n elements take n * c.
+    before the first it is linear from (0, 0), beyond the last it goes on with the last slope. A
+    table whose last slope falls (kernels of some sizes only, or noise) says nothing of larger
+    batches, which then take the last point's time an element: going on with that slope would
+    make them free. A plain number c is ``Cost(((1, c),))``, which makes n elements take n * c.
 
     `implementation` says which way of computing the task takes that long; nothing here hangs on
     it, and whoever builds the task must build that one.
@@ -50,15 +52,20 @@ class Cost:
     sizes: tuple[int, ...] = (1,)
 
     def seconds(self, elements: int) -> float:
-        """Seconds that one execution of `elements` >= 1 elements takes (never below 0)."""
+        """Seconds that one execution of `elements` >= 1 elements takes.
+
+        Positive if all points are, and beyond the last of them never below it.
+        """
         points = self.points
-        i = bisect_left(points, elements, key=lambda point: point[0])
-        if i < len(points) and points[i][0] == elements:
-            return points[i][1]
-        i = min(i, len(points) - 1)
+        found = bisect_left(points, elements, key=lambda point: point[0])
+        if found < len(points) and points[found][0] == elements:
+            return points[found][1]
+        i = min(found, len(points) - 1)
         n0, s0 = points[i - 1] if i > 0 else (0, 0.0)
         n1, s1 = points[i]
-        return max(0.0, s1 + (s1 - s0) / (n1 - n0) * (elements - n1))
+        if found == len(points) and s1 < s0:
+            n0, s0 = 0, 0.0
+        return s1 + (s1 - s0) / (n1 - n0) * (elements - n1)
 
     def calls_of(self, elements: int) -> tuple[int, ...]:
         """How many elements each call of a kernel computes in an execution of `elements`."""

@@ -15,6 +15,9 @@ How the rules are read where they could be read in two ways:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from tvm_hetero.case import Case, moment, name
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.objective import Resource, occupied
@@ -28,7 +31,8 @@ _Key = tuple[str, int, str, str]
 def judge_durations(case: Case) -> None:
     """Rules 1 and 3: an execution takes what its task costs there, a hop what its link says."""
     for e in case.executions:
-        _judge_duration(case, 1, e, case.problem.seconds(e.task, e.device, len(e.elements)))
+        points = case.problem.costs[e.task][e.device].points
+        _judge_duration(case, 1, e, _seconds(points, len(e.elements)))
     for copy, link, made_by in case.hops:
         _judge_duration(case, 3, copy, link.seconds(case.nbytes(copy.tensor, made_by)))
 
@@ -38,6 +42,16 @@ def _judge_duration(case: Case, rule: int, activity: Execution | Copy, expected:
     if not abs(taken - expected) <= case.tolerance:
         text = f"takes {format_seconds(taken)} instead of {format_seconds(expected)}"
         case.report.add(rule, f"{name(activity)}: {text}", abs(taken - expected))
+
+
+def _seconds(points: Sequence[tuple[int, float]], elements: int) -> float:
+    """What a cost table says of `elements` at once, read anew: solvers take `Cost.seconds`."""
+    for (n0, s0), (n1, s1) in pairwise([(0, 0.0), *points]):
+        if elements <= n1:
+            share = (elements - n0) / (n1 - n0)
+            return (1 - share) * s0 + share * s1
+    # Beyond the table: a last slope that falls gives way to the last time an element.
+    return s1 * elements / n1 if s1 < s0 else s1 + (s1 - s0) * (elements - n1) / (n1 - n0)
 
 
 def judge_colors(case: Case) -> None:

@@ -19,9 +19,12 @@ from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.names import identifier, printable
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
+from tvm_hetero.frontends.onnx.verify_types import verify_types
 
 if TYPE_CHECKING:
+    import numpy as np
     import tvm
+    from tvm import relax
 
 INPUT_NAMES = "hetero_input_names"
 OUTPUT_NAMES = "hetero_output_names"
@@ -78,7 +81,7 @@ def _import(graph: Graph) -> tvm.ir.IRModule:
     """Return the Relax module of a simplified model."""
     try:
         with _quiet():
-            module = _import_graph(graph)
+            module, values = _import_graph(graph)
     except Exception as error:
         lines = [line.strip(" .") for line in str(error).splitlines() if line.strip(" .")]
         reason = printable(lines[-1] if lines else "no reason given", 300)
@@ -87,6 +90,7 @@ def _import(graph: Graph) -> tvm.ir.IRModule:
             "All its operators are known, so one has an attribute or operand that TVM does not "
             "take; export the model with another opset."
         ) from error
+    verify_types(graph, values)
     _refuse_dynamic(module)
     return module
 
@@ -99,18 +103,19 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _import_graph(graph: Graph) -> tvm.ir.IRModule:
+def _import_graph(graph: Graph) -> tuple[tvm.ir.IRModule, dict[str, relax.Expr]]:
     """Run TVM's importer on the nodes, with the constants handed over beside them.
+
+    Returns the module and what became of each value, by its name in the model.
 
     Its public function would serialize the model for a check that we have made: 4 of 14
     seconds for vgg19, and impossible above 2 GiB.  (`_nodes` is private: TVM is pinned.)
     """
-    from tvm import relax
     from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
     importer = ONNXGraphImporter({}, None, sanitize=False)
     renamed = _identifiers(graph)
-    importer._nodes.update({k: relax.const(graph.array(k)) for k in graph.constants})
+    importer._nodes.update({k: _constant(graph.array(k)) for k in graph.constants})
     body = onnx.GraphProto(name="main")
     body.node.extend(graph.nodes)
     body.input.extend(graph.inputs)
@@ -119,7 +124,19 @@ def _import_graph(graph: Graph) -> tvm.ir.IRModule:
         value.name = renamed.get(value.name, value.name)
     for node in body.node:
         node.input[:] = [renamed.get(name, name) for name in node.input]
-    return importer.from_onnx(body, graph.opset)
+    return importer.from_onnx(body, graph.opset), importer._nodes
+
+
+def _constant(array: np.ndarray) -> relax.Constant:
+    """Return a constant of the array's own type.
+
+    Of a NumPy array `relax.const` would make int32 of int64 and float32 of float64: the end of
+    ``x[:, 1:]``, which exporters write as the largest int64, became -1.
+    """
+    from tvm import relax
+    from tvm.runtime import tensor
+
+    return relax.const(tensor(array))
 
 
 def _identifiers(graph: Graph) -> dict[str, str]:

@@ -9,7 +9,8 @@ The order matters: what is cheap and needs no allocation comes first.
 4. its data: as much as the shapes say (``tensors``);
 5. input shapes: all static (``shapes``);
 6. operators: all known to TVM (``operators``);
-7. onnx's own checker and shape inference, on the structure without the weights.
+7. onnx's own checker and shape inference, on the structure without the weights; outputs that are
+   declared to be something else than what the nodes make (``verify_types``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tvm_hetero.frontends.onnx.operators import check_operators
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.structure import check_structure
 from tvm_hetero.frontends.onnx.tensors import check_data, check_sizes, element_count
+from tvm_hetero.frontends.onnx.verify_types import verify_declared
 
 
 def load_model(
@@ -149,9 +151,12 @@ def _check_with_onnx(model: onnx.ModelProto, limits: Limits) -> None:
     try:
         graph = Graph(model)
         _check(graph.skeleton())
+        verify_declared(graph)
         inferred = graph.inferred(strict=True)
         found = [*inferred.graph.value_info, *inferred.graph.output]
         _state_outputs(model, inferred)
+    except ModelError:
+        raise
     except Exception as error:
         raise ModelError(
             f"onnx finds the model invalid: {printable(' '.join(str(error).split()), 400)} "
