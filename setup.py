@@ -18,6 +18,8 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 
+HOME = "https://github.com/tvm-hetero/tvm_hetero"
+
 TVM_FFI = "apache-tvm-ffi>=0.1.14.post0,<0.1.15"  # 0.1.15 crashes TVM 0.27 in save_json
 
 REQUIRES = [
@@ -48,6 +50,22 @@ EXTRAS = {
     ],
     "build": ["cmake>=3.18", "ninja", "setuptools>=65", "setuptools-scm>=8", "wheel", TVM_FFI],
 }
+
+# The Pythons here are those of .github/workflows/ci.yml (tests/test_packaging.py).
+CLASSIFIERS = [
+    "Development Status :: 4 - Beta",
+    "Intended Audience :: Developers",
+    "Intended Audience :: Science/Research",
+    "License :: OSI Approved :: Apache Software License",
+    "Operating System :: POSIX :: Linux",
+    "Programming Language :: C++",
+    "Programming Language :: Python :: 3.11",
+    "Programming Language :: Python :: 3.12",
+    "Programming Language :: Python :: 3.13",
+    "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    "Topic :: Software Development :: Compilers",
+    "Typing :: Typed",
+]
 
 UNKNOWN = "0+unknown"  # as in tvm_hetero/__init__.py
 
@@ -147,6 +165,21 @@ setup(
     name="tvm_hetero",
     version=version(),
     description="Model partitioning over heterogeneous devices for Apache TVM",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    author="The tvm_hetero authors",
+    url=HOME,
+    project_urls={
+        "Documentation": f"{HOME}/tree/main/docs",
+        "Changelog": f"{HOME}/blob/main/CHANGELOG.md",
+        "Issues": f"{HOME}/issues",
+    },
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    classifiers=CLASSIFIERS,
+    keywords=[
+        "scheduling", "model partitioning", "heterogeneous computing", "TVM", "inference", "MILP",
+    ],
     python_requires=">=3.11",
     # tvm_hetero/passes, cost_models, platforms and include are links to the folders beside it.
     packages=find_packages(include=["tvm_hetero", "tvm_hetero.*"]),
