@@ -9,7 +9,7 @@ SOURCES := $(wildcard src/*.cc src/*.h src/search/*.cc src/search/*.h include/tv
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test setup peers lint types tests fuzz bench clean
+.PHONY: demo test setup peers format lint types tests fuzz bench clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -39,6 +39,10 @@ $(VENV)/.peers: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 		--editable ".[test]"
 	@touch $@
+
+format: peers
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
 
 lint: peers
 	$(BIN)/ruff check .
