@@ -48,7 +48,7 @@ EXTRAS = {
         "cloudpickle", "hypothesis", "mypy", "onnxruntime", "psutil", "pytest", "pytest-xdist",
         "ray>=2.50", "ruff", "torch==2.13.0", "tornado", "transformers>=5", "types-PyYAML",
     ],
-    "build": ["cmake>=3.18", "ninja", "setuptools>=65", "setuptools-scm>=8", "wheel", TVM_FFI],
+    "build": ["cmake>=3.18", "ninja", "setuptools>=77", "setuptools-scm>=8", "wheel", TVM_FFI],
 }
 
 # The Pythons here are those of .github/workflows/ci.yml (tests/test_packaging.py).
@@ -56,7 +56,6 @@ CLASSIFIERS = [
     "Development Status :: 4 - Beta",
     "Intended Audience :: Developers",
     "Intended Audience :: Science/Research",
-    "License :: OSI Approved :: Apache Software License",
     "Operating System :: POSIX :: Linux",
     "Programming Language :: C++",
     "Programming Language :: Python :: 3.11",
@@ -174,7 +173,7 @@ setup(
         "Changelog": f"{HOME}/blob/main/CHANGELOG.md",
         "Issues": f"{HOME}/issues",
     },
-    license="Apache-2.0",
+    license_expression="Apache-2.0",
     license_files=["LICENSE"],
     classifiers=CLASSIFIERS,
     keywords=[

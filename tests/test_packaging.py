@@ -171,7 +171,7 @@ def test_ci_runs_the_readmes_two_commands_on_each_python() -> None:
 
 def test_the_metadata_tell_license_home_and_readme(tree: Path, tmp_path: Path) -> None:
     made = metadata(tree, tmp_path)
-    assert made["License"] == "Apache-2.0"
+    assert made["License-Expression"] == "Apache-2.0"
     assert made.get_all("License-File") == ["LICENSE"]
     assert made["Description-Content-Type"] == "text/markdown"
     assert str(made.get_payload()).startswith("# tvm_hetero")
