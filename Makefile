@@ -9,7 +9,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test setup peers lint types tests fuzz bench clean
+.PHONY: demo test setup peers format lint types tests fuzz bench clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -28,7 +28,7 @@ $(VENV)/.ready: setup.py pyproject.toml $(SOURCES)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ echo "no virtual environment could be made: apt-get install python3-venv" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		setuptools wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
+		setuptools setuptools-scm wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 		--editable ".[onnxruntime]"
 	@touch $@
@@ -39,6 +39,10 @@ $(VENV)/.peers: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 		--editable ".[test]"
 	@touch $@
+
+format: peers
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
 
 lint: peers
 	$(BIN)/ruff check .

@@ -7,7 +7,6 @@ quick the second time (objects stay in ``build/``). ``pip wheel .`` puts them in
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,8 +14,11 @@ from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
+
+HOME = "https://github.com/tvm-hetero/tvm_hetero"
 
 TVM_FFI = "apache-tvm-ffi>=0.1.14.post0,<0.1.15"  # 0.1.15 crashes TVM 0.27 in save_json
 
@@ -46,23 +48,65 @@ EXTRAS = {
         "cloudpickle", "hypothesis", "mypy", "onnxruntime", "psutil", "pytest", "pytest-xdist",
         "ray>=2.50", "ruff", "torch==2.13.0", "tornado", "transformers>=5", "types-PyYAML",
     ],
-    "build": ["cmake>=3.18", "ninja", "setuptools>=65", "wheel", TVM_FFI],
+    "build": ["cmake>=3.18", "ninja", "setuptools>=77", "setuptools-scm>=8", "wheel", TVM_FFI],
 }
+
+# The Pythons here are those of .github/workflows/ci.yml (tests/test_packaging.py).
+CLASSIFIERS = [
+    "Development Status :: 4 - Beta",
+    "Intended Audience :: Developers",
+    "Intended Audience :: Science/Research",
+    "Operating System :: POSIX :: Linux",
+    "Programming Language :: C++",
+    "Programming Language :: Python :: 3.11",
+    "Programming Language :: Python :: 3.12",
+    "Programming Language :: Python :: 3.13",
+    "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    "Topic :: Software Development :: Compilers",
+    "Typing :: Typed",
+]
+
+UNKNOWN = "0+unknown"  # as in tvm_hetero/__init__.py
 
 
 def version() -> str:
-    """Read the version from the package without importing it (or its dependencies)."""
-    text = (ROOT / "tvm_hetero" / "__init__.py").read_text(encoding="utf-8")
-    found = re.search(r'^__version__(?:: str)? = "([^"]+)"', text, re.MULTILINE)
-    if found is None:
-        raise SystemExit('tvm_hetero/__init__.py has no line __version__ = "..."')
-    return found.group(1)
+    """Take the version from git's tags; without git, from where an sdist or a zip file keeps it.
+
+    A tree that knows nothing of itself (a copy without .git, or where git is not installed) has the
+    version that the package has before it is installed.
+    """
+    try:
+        from setuptools_scm import get_version
+    except ImportError:
+        raise SystemExit(
+            "setuptools-scm is not there: pip install setuptools-scm, and try again"
+        ) from None
+    try:
+        return get_version(root=str(ROOT))
+    except LookupError:
+        return UNKNOWN
 
 
 def tool(name: str) -> str | None:
     """Find a program on the PATH or beside this Python, where pip puts those of a venv."""
     path = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent)])
     return shutil.which(name, path=path)
+
+
+class BuildPy(build_py):
+    """Write the version into the package, where `tvm_hetero.__version__` reads it without metadata.
+
+    Only here: what merely asks for names (``setup.py egg_info``) leaves the sources alone.
+    """
+
+    def run(self) -> None:
+        """Write into the sources of an editable install, else into what becomes the wheel."""
+        super().run()
+        folder = ROOT if self.editable_mode else Path(self.build_lib)
+        path = folder / "tvm_hetero" / "_version.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # it may be a hard link to a file of the sources
+        path.write_text(f"version = {self.distribution.get_version()!r}\n", encoding="utf-8")
 
 
 class CMakeBuild(build_ext):
@@ -120,6 +164,21 @@ setup(
     name="tvm_hetero",
     version=version(),
     description="Model partitioning over heterogeneous devices for Apache TVM",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    author="The tvm_hetero authors",
+    url=HOME,
+    project_urls={
+        "Documentation": f"{HOME}/tree/main/docs",
+        "Changelog": f"{HOME}/blob/main/CHANGELOG.md",
+        "Issues": f"{HOME}/issues",
+    },
+    license_expression="Apache-2.0",
+    license_files=["LICENSE"],
+    classifiers=CLASSIFIERS,
+    keywords=[
+        "scheduling", "model partitioning", "heterogeneous computing", "TVM", "inference", "MILP",
+    ],
     python_requires=">=3.11",
     # tvm_hetero/passes, cost_models, platforms and include are links to the folders beside it.
     packages=find_packages(include=["tvm_hetero", "tvm_hetero.*"]),
@@ -130,7 +189,7 @@ setup(
         ]
     },
     ext_modules=[Extension("tvm_hetero.runtime._lib.libtvm_hetero_runtime", sources=[])],
-    cmdclass={"build_ext": CMakeBuild},
+    cmdclass={"build_ext": CMakeBuild, "build_py": BuildPy},
     install_requires=REQUIRES,
     extras_require=EXTRAS,
     entry_points={"console_scripts": ["tvm-hetero = tvm_hetero.cli.main:main"]},

@@ -9,7 +9,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+try:
+    from tvm_hetero._version import version as _installed  # written by setup.py
+except ImportError:  # sources that nobody has installed
+    _installed = "0+unknown"
+__version__: str = _installed
 
 # Public name -> module that holds it. Looked up on first use (PEP 562): importing TVM takes a
 # second, and a researcher with a problem.json needs none of it.

@@ -173,6 +173,12 @@ def test_another_version_is_refused(copied, package):
         th.load(copied)
 
 
+def test_an_artifact_is_refused_after_an_edit_of_the_sources(saved, monkeypatch):
+    monkeypatch.setattr(artifact, "code_version", lambda: "unreleased+src.0123456789ab")
+    with pytest.raises(ArtifactError, match=r"\+src\.\w+, here is unreleased\+src\.0123456789ab;"):
+        th.load(saved)
+
+
 def test_code_that_this_cpu_cannot_run_is_refused(saved, monkeypatch):
     old = Processor("GenuineIntel", 6, flags=frozenset({"fpu", "sse2"}))
     monkeypatch.setattr(loading, "read_processor", lambda: old)

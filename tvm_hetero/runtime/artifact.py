@@ -33,8 +33,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from tvm_hetero import __version__
 from tvm_hetero.choices import Choice, choices_to_dict, load_choices
+from tvm_hetero.code_version import code_version
 from tvm_hetero.documents import check_keys, read_document, write_atomic
 from tvm_hetero.errors import ArtifactError, FormatError, HeteroError, UsageError
 from tvm_hetero.passes.elements import plain_task
@@ -53,7 +53,7 @@ MODULE = "module.json"
 def versions() -> dict[str, str]:
     """What an artifact must match to be loaded: the format of libraries and plans hangs on it."""
     return {
-        "tvm_hetero": __version__,
+        "tvm_hetero": code_version(),
         "apache-tvm": metadata.version("apache-tvm"),
         "apache-tvm-ffi": metadata.version("apache-tvm-ffi"),
     }
@@ -241,7 +241,7 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
         if manifest.get("format") != FORMAT:
             raise ArtifactError(
                 f"{path}: is an artifact of format {manifest.get('format')!r}, this is a "
-                f"tvm_hetero {__version__} that reads {FORMAT!r}; build it again"
+                f"tvm_hetero {code_version()} that reads {FORMAT!r}; build it again"
             )
         check_keys(manifest, str(path), keys, ["decision"])
         _check_shape(manifest)
