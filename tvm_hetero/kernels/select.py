@@ -34,6 +34,7 @@ from .implementations import (
     trace_of,
     without_implementation,
 )
+from .index_checks import with_checks
 from .math import expand
 from .product_amx import by_tiles
 from .product_pairs import in_pairs
@@ -77,9 +78,15 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """
     if func.attrs is not None and func.attrs.get(SCHEDULED):
         return func
-    guards = guards_of(func) if str(target.kind.name) == "llvm" else None
-    done = _schedule(func, target)
-    return done if guards is None else guarded(done, guards)
+    if str(target.kind.name) != "llvm":
+        return _schedule(func, target)
+    guards = guards_of(func)
+
+    def schedule(func: tirx.PrimFunc) -> tirx.PrimFunc:
+        done = _schedule(func, target)
+        return done if guards is None else guarded(done, guards)
+
+    return with_checks(func, schedule)
 
 
 def _schedule(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
