@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
-from . import arithmetic
+from . import arithmetic, gather, scatter
 from .conv2d import packed_conv2d
 from .lrn import channel_window
 from .matmul import matmul
@@ -90,6 +90,15 @@ def _softmax(call: relax.Call, use: Legalization) -> relax.Expr | None:
     return softmax(use.builder, call)
 
 
+def _indexed(
+    kernel: Callable[[relax.BlockBuilder, relax.Call, Any], relax.Expr | None],
+) -> Rule:
+    def rule(call: relax.Call, use: Legalization) -> relax.Expr | None:
+        return kernel(use.builder, use.builder.normalize(call), use.known)
+
+    return rule
+
+
 RULES: dict[str, Rule] = {
     "relax.nn.conv2d": _conv2d,
     "relax.nn.conv1d": _conv2d,
@@ -103,4 +112,9 @@ RULES: dict[str, Rule] = {
     "relax.nn.avg_pool3d": _avg_pool3d,
     "relax.nn.softmax": _softmax,
     "relax.nn.log_softmax": _softmax,
+    "relax.take": _indexed(gather.take),
+    "relax.gather_elements": _indexed(gather.gather_elements),
+    "relax.gather_nd": _indexed(gather.gather_nd),
+    "relax.scatter_elements": _indexed(scatter.scatter_elements),
+    "relax.scatter_nd": _indexed(scatter.scatter_nd),
 }
