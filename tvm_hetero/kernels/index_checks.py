@@ -38,6 +38,8 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.sym import Analyzer
 
+from tvm_hetero.errors import ModelError
+
 from .attention import attention_of
 from .batched import statements_of, with_root
 from .implementations import DEFAULT, RULE_ATTR
@@ -103,15 +105,41 @@ def _is_for_cpu(target: Any) -> bool:
 
 
 def in_place(func: tirx.PrimFunc, accesses: Sequence[Access]) -> tirx.PrimFunc:
-    """A kernel, not scheduled, with the checks right before the accesses."""
+    """A kernel, not scheduled, with the checks right before the accesses.
+
+    Raises
+    ------
+    ModelError
+        If there is no such place, as where a loop ends by what is looked up.
+    """
+    met: list[Access] = []
 
     def checked(node: tirx.Stmt) -> tirx.Stmt:
-        own = [a for a in accesses if a.statement.same_as(node)]
+        own = [a for a in accesses if _is_at(a, node)]
+        met.extend(own)
         checks = [_guarded(a, _check(a)) for a in own]
         return tirx.SeqStmt([*checks, node]) if checks else node
 
-    kinds = (tirx.BufferStore, tirx.Evaluate)
-    return func.with_body(tvm_ffi.structural_map(func.body, (kinds, checked), order="pre"))
+    kinds = (tirx.BufferStore, tirx.Evaluate, tirx.For, tirx.IfThenElse)
+    body = tvm_ffi.structural_map(func.body, (kinds, checked))
+    missed = [access for access in accesses if access not in met]
+    if missed:
+        raise ModelError(
+            f"a kernel reads {_name(missed[0].tensor)} at places that data tell, in a statement "
+            f"before which they cannot be checked: {type(missed[0].statement).__name__}"
+        )
+    return func.with_body(body)
+
+
+def _is_at(access: Access, node: tirx.Stmt) -> bool:
+    """Whether an access happens as a statement begins; its body may have changed meanwhile."""
+    statement = access.statement
+    if isinstance(node, tirx.For):
+        return isinstance(statement, tirx.For) and statement.loop_var.same_as(node.loop_var)
+    if isinstance(node, tirx.IfThenElse):
+        same = isinstance(statement, tirx.IfThenElse)
+        return same and statement.condition.same_as(node.condition)
+    return bool(statement.same_as(node))
 
 
 def _register() -> None:

@@ -31,7 +31,7 @@ _CHOICE = "if_then_else"
 _LARGEST = 500
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Access:
     """A place that data tell.
 
