@@ -55,7 +55,7 @@ def given_indices(
 
 def from_the_end(index: Any, length: int) -> Any:
     """The place that an index means."""
-    wide = tirx.Cast("int64", index)
+    wide = index if str(index.ty.dtype) == "int64" else tirx.Cast("int64", index)
     return tirx.Select(wide < 0, wide + length, wide)
 
 

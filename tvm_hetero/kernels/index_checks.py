@@ -107,6 +107,8 @@ def _is_for_cpu(target: Any) -> bool:
 def in_place(func: tirx.PrimFunc, accesses: Sequence[Access]) -> tirx.PrimFunc:
     """A kernel, not scheduled, with the checks right before the accesses.
 
+    All its loops are serial: TVM's parallel loops, where they have one thread, lose an error.
+
     Raises
     ------
     ModelError
@@ -118,6 +120,7 @@ def in_place(func: tirx.PrimFunc, accesses: Sequence[Access]) -> tirx.PrimFunc:
         own = [a for a in accesses if _is_at(a, node)]
         met.extend(own)
         checks = [_guarded(a, _check(a)) for a in own]
+        node = _serial(node) if isinstance(node, tirx.For) else node
         return tirx.SeqStmt([*checks, node]) if checks else node
 
     kinds = (tirx.BufferStore, tirx.Evaluate, tirx.For, tirx.IfThenElse)
@@ -129,6 +132,12 @@ def in_place(func: tirx.PrimFunc, accesses: Sequence[Access]) -> tirx.PrimFunc:
             f"before which they cannot be checked: {type(missed[0].statement).__name__}"
         )
     return func.with_body(body)
+
+
+def _serial(node: tirx.For) -> tirx.For:
+    if node.kind != tirx.ForKind.PARALLEL:
+        return node
+    return tirx.For(node.loop_var, node.min, node.extent, tirx.ForKind.SERIAL, node.body)
 
 
 def _is_at(access: Access, node: tirx.Stmt) -> bool:
@@ -206,14 +215,14 @@ def _guarded(access: Access, body: tirx.Stmt) -> tirx.Stmt:
 
 
 def _outside(access: Access) -> Expr:
-    index = tirx.Cast(_WIDE, access.index)
+    index = _wide(access.index)
     return tirx.any(index < _number(0), index >= _number(access.length))
 
 
 def _check(access: Access) -> tirx.Stmt:
     given = _given(access)
     least = -access.length if _counts_from_the_end(access, given) else 0
-    numbers = [access.axis, tirx.Cast(_WIDE, given), least, access.length]
+    numbers = [access.axis, _wide(given), least, access.length]
     arguments = [_number(n) if isinstance(n, int) else n for n in numbers]
     call = tirx.call_packed(ERROR, tvm.ir.StringImm(_name(access.tensor)), *arguments)
     return when(_outside(access), tirx.Evaluate(call))
@@ -249,6 +258,10 @@ def _counts_from_the_end(access: Access, given: Expr) -> bool:
     kinds = type(given)
     place = Analyzer().simplify(tvm_ffi.structural_map(access.index, (kinds, put)))
     return isinstance(place, tirx.IntImm) and int(place) == 0
+
+
+def _wide(value: Expr) -> Expr:
+    return value if str(value.ty.dtype) == _WIDE else tirx.Cast(_WIDE, value)
 
 
 def _number(value: int) -> Expr:

@@ -303,7 +303,7 @@ class _Finder:
         parameters = set(self.func.params)
         kept = all(ld.source in parameters and ld.source not in self.stores for ld in loads)
         loops = {var for var, _ in context.loops}
-        others = _variables(exprs) - loops - parameters
+        others = _variables(exprs) - loops
         return kept and not others and not context.uncertain
 
 
@@ -322,9 +322,10 @@ def _inside(place: Expr, length: int, context: _Context) -> bool:
     with ExitStack() as stack:
         for condition in (*context.conditions, *context.facts):
             stack.enter_context(analyzer.constraint_scope(condition))
-        last = tirx.const(length, str(place.ty.dtype)) if _holds(place, length) else None
-        above = last is None or analyzer.can_prove(place < last)
-        return bool(above and analyzer.can_prove(place >= tirx.const(0, str(place.ty.dtype))))
+        kind = str(place.ty.dtype)
+        below = not _holds(place, length) or analyzer.can_prove(place < tirx.const(length, kind))
+        positive = kind.startswith("uint") or analyzer.can_prove(place >= tirx.const(0, kind))
+        return bool(below and positive)
 
 
 def _holds(place: Expr, length: int) -> bool:
@@ -342,10 +343,16 @@ def _range(var: tirx.Var, extent: int) -> Any:
 
 
 def _variables(exprs: Sequence[Expr]) -> set[tirx.Var]:
-    found: list[tirx.Var] = []
+    """Variables in expressions, but for tensors (whose types may name variables of their own)."""
+    found: set[tirx.Var] = set()
+
+    def load(node: TensorLoad) -> WalkResult:
+        found.update(_variables(list(node.indices)))
+        return WalkResult.SKIP
+
     for expr in exprs:
-        tvm_ffi.structural_walk(expr, (tirx.Var, found.append))
-    return set(found)
+        tvm_ffi.structural_walk(expr, [(TensorLoad, load), (tirx.Var, found.add)], order="pre")
+    return found
 
 
 def _is_plain(indices: Sequence[Expr], buffer: tirx.Var) -> bool:
