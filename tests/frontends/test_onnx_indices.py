@@ -1,4 +1,4 @@
-"""Indices of ONNX models: counted from the end, and out of bounds an error, never foreign memory."""
+"""Indices of ONNX models: from the end, and out of bounds an error, never foreign memory."""
 
 from __future__ import annotations
 
@@ -63,7 +63,12 @@ def model(case: str, dtype: str = "int64") -> onnx.ModelProto:
 
 
 # The operators of coordinates take none of 32 bits.
-TYPED = [(case, d) for case, row in CASES.items() for d in KINDS if d == "int64" or "ND" not in row[0]]
+TYPED = [
+    (case, dtype)
+    for case, (op, *_) in CASES.items()
+    for dtype in KINDS
+    if dtype == "int64" or "ND" not in op
+]
 
 
 def executor(source: onnx.ModelProto) -> Executor:

@@ -12,11 +12,12 @@ import tvm_ffi
 from tvm import relax, te, tirx, topi
 from tvm.script import tirx as T
 
-from tests.kernels.helpers import AVX2, SSE, TWO_CORES, kernels, scheduled
+from tests.kernels.helpers import AVX2, CUDA, SSE, TWO_CORES, kernels, scheduled
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.batched import batched
 from tvm_hetero.kernels.compilation import PIPELINE, build
 from tvm_hetero.kernels.index_checks import CHECKED, ERROR
+from tvm_hetero.kernels.index_masks import masked
 from tvm_hetero.kernels.indirect_accesses import indirect_accesses
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.updates import update_rows
@@ -147,7 +148,8 @@ def test_kernels_of_several_operators_refuse_what_is_out_of_bounds(
     call(made, TABLE, index, found, target=target)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     for wrong in (5, 10**9, 2**62):
-        with pytest.raises(IndexError, match=rf"index {wrong} is out of bounds for axis 0 of size 5"):
+        message = f"index {wrong} is out of bounds for axis 0 of size 5"
+        with pytest.raises(IndexError, match=message):
             call(made, TABLE, np.array([wrong] * 3), found, target=target)
 
 
@@ -210,3 +212,25 @@ def test_where_a_search_ends_is_checked_in_its_loop() -> None:
     assert ERROR in made.script() and "T.parallel" not in made.script()  # which loses errors
     call(made, borders, values, out)
     np.testing.assert_array_equal(out, np.searchsorted(borders, values))
+
+
+def test_a_gpu_reads_nan_for_what_is_out_of_bounds() -> None:
+    func = kernel([((5, 4), FLOAT), ((3,), INT)], rows)
+    out = np.zeros((3, 4), FLOAT)
+    assert indirect_accesses(masked(func)) == []  # as conditions, on any device
+    call(masked(func), TABLE, np.array([4, 5, -(2**40)]), out)
+    np.testing.assert_array_equal(out, [TABLE[4], [np.nan] * 4, [np.nan] * 4])
+    assert tvm_ffi.structural_equal(masked(masked(func)), masked(func))
+    assert "nan" in schedule_kernel(func, CUDA).script()
+
+
+def test_a_gpu_writes_nothing_out_of_bounds() -> None:
+    def put(data: te.Tensor, index: te.Tensor, updates: te.Tensor) -> te.Tensor:
+        return topi.scatter_elements(data, index, updates, axis=0)
+
+    func = masked(kernel([((5, 4), FLOAT), ((1, 4), INT), ((1, 4), FLOAT)], put))
+    out = np.zeros((5, 4), FLOAT)
+    call(func, TABLE, np.array([[0, 10**9, -6, -1]]), np.full((1, 4), -1, FLOAT), out)
+    expected = TABLE.copy()
+    expected[0, 0] = expected[4, 3] = -1
+    np.testing.assert_array_equal(out, expected)

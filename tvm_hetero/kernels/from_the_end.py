@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tvm import relax, tirx
 
+from .statements import wide
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 def given_indices(
     builder: relax.BlockBuilder, known: Known, indices: relax.Expr, lengths: Sequence[int]
 ) -> relax.Expr | None:
-    """What ``indices`` were before those below 0 were counted from the end, None if that is unknown.
+    """What ``indices`` were before those below 0 were counted from the end.
 
     Parameters
     ----------
@@ -36,6 +38,11 @@ def given_indices(
         Of a gather or scatter.
     lengths
         What each coordinate is counted in: one length, or one for each coordinate of the last axis.
+
+    Returns
+    -------
+    relax.Expr or None
+        None where nobody has counted them.
     """
     chosen = _call(builder, indices, "relax.where")
     if chosen is None:
@@ -55,8 +62,8 @@ def given_indices(
 
 def from_the_end(index: Any, length: int) -> Any:
     """The place that an index means."""
-    wide = index if str(index.ty.dtype) == "int64" else tirx.Cast("int64", index)
-    return tirx.Select(wide < 0, wide + length, wide)
+    place = wide(index)
+    return tirx.Select(place < 0, place + length, place)
 
 
 def _call(builder: relax.BlockBuilder, expr: relax.Expr, name: str) -> relax.Call | None:

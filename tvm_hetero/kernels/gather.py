@@ -34,7 +34,7 @@ def take(builder: relax.BlockBuilder, call: relax.Call, known: Known) -> relax.E
         rank = len(index.shape)
 
         def value(*at: Any) -> Any:
-            place = from_the_end(index[at[axis : axis + rank]], extents[axis])
+            place = from_the_end(index(*at[axis : axis + rank]), extents[axis])
             return data[(*at[:axis], place, *at[axis + rank :])]
 
         shape = (*data.shape[:axis], *index.shape, *data.shape[axis + 1 :])
@@ -54,7 +54,7 @@ def gather_elements(
 
     def compute(data: te.Tensor, index: te.Tensor) -> te.Tensor:
         def value(*at: Any) -> Any:
-            place = from_the_end(index[at], extents[axis])
+            place = from_the_end(index(*at), extents[axis])
             return data[(*at[:axis], place, *at[axis + 1 :])]
 
         return te.compute(index.shape, value, name="gather_elements")
@@ -74,7 +74,7 @@ def gather_nd(builder: relax.BlockBuilder, call: relax.Call, known: Known) -> re
         rank = len(index.shape) - 1
 
         def value(*at: Any) -> Any:
-            places = [from_the_end(index[(*at[:rank], c)], n) for c, n in enumerate(lengths)]
+            places = [from_the_end(index(*at[:rank], c), n) for c, n in enumerate(lengths)]
             return data[(*at[:batch], *places, *at[rank:])]
 
         shape = (*index.shape[:-1], *data.shape[batch + count :])

@@ -25,7 +25,7 @@ Answer
 The function that the call names is in the executor's library (``src/index_error.cc``); processes
 without it have the one below. Where there is neither, the call itself is an error.
 
-For CPUs alone: what indices of a GPU are, its host cannot see.
+For CPUs alone: what indices of a GPU are, its host cannot see (`index_masks`).
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from .attention import attention_of
 from .batched import statements_of, with_root
 from .implementations import DEFAULT, RULE_ATTR
 from .indirect_accesses import Access, indirect_accesses, loads_in, replaced
-from .statements import load, loop, sequence, store, tensor, when
+from .nests import INDEX
+from .statements import load, loop, sequence, store, tensor, when, whole, wide
 
 if TYPE_CHECKING:
     Expr = Any
 
 ERROR = "tvm_hetero.index_error"
 CHECKED, SCHEDULED = "tvm_hetero.indices_checked", "tirx.is_scheduled"
-_WIDE = "int64"
 
 
 def index_error(tensor: str, axis: int, index: int, least: int, length: int) -> None:
@@ -187,11 +187,12 @@ def _ahead(access: Access, params: dict[tirx.Var, tirx.Var]) -> tirx.Stmt:
     if not access.loops:
         return _block("check_index", _guarded(access, _check(access)))
     bad = tensor("bad", [1], "int32", "local")
+    found = load(bad, 0) != tirx.const(0, "int32")
     note = store(bad, [0], tirx.bitwise_or(load(bad, 0), tirx.Cast("int32", _outside(access))))
     body = [
         store(bad, [0], tirx.const(0, "int32")),
         _around(access, _guarded(access, note)),
-        when(load(bad, 0) != tirx.const(0, "int32"), _around(access, _guarded(access, _check(access)))),
+        when(found, _around(access, _guarded(access, _check(access)))),
     ]
     return _block("check_indices", sequence(body), [bad])
 
@@ -202,7 +203,7 @@ def _around(access: Access, body: tirx.Stmt) -> tirx.Stmt:
         kind, inner = str(var.ty.dtype), body
 
         def one(i: Expr, var: tirx.Var = var, kind: str = kind, inner: tirx.Stmt = inner) -> Any:
-            return replaced(inner, {var: i if kind == _WIDE else tirx.Cast(kind, i)})
+            return replaced(inner, {var: i if kind == INDEX else tirx.Cast(kind, i)})
 
         body = loop(var.name, extent, one)
     return body
@@ -215,15 +216,15 @@ def _guarded(access: Access, body: tirx.Stmt) -> tirx.Stmt:
 
 
 def _outside(access: Access) -> Expr:
-    index = _wide(access.index)
-    return tirx.any(index < _number(0), index >= _number(access.length))
+    index = wide(access.index)
+    return tirx.any(index < whole(0), index >= whole(access.length))
 
 
 def _check(access: Access) -> tirx.Stmt:
     given = _given(access)
     least = -access.length if _counts_from_the_end(access, given) else 0
-    numbers = [access.axis, _wide(given), least, access.length]
-    arguments = [_number(n) if isinstance(n, int) else n for n in numbers]
+    numbers = [access.axis, wide(given), least, access.length]
+    arguments = [whole(n) if isinstance(n, int) else n for n in numbers]
     call = tirx.call_packed(ERROR, tvm.ir.StringImm(_name(access.tensor)), *arguments)
     return when(_outside(access), tirx.Evaluate(call))
 
@@ -258,14 +259,6 @@ def _counts_from_the_end(access: Access, given: Expr) -> bool:
     kinds = type(given)
     place = Analyzer().simplify(tvm_ffi.structural_map(access.index, (kinds, put)))
     return isinstance(place, tirx.IntImm) and int(place) == 0
-
-
-def _wide(value: Expr) -> Expr:
-    return value if str(value.ty.dtype) == _WIDE else tirx.Cast(_WIDE, value)
-
-
-def _number(value: int) -> Expr:
-    return tirx.const(value, _WIDE)
 
 
 def _name(buffer: tirx.Var) -> str:

@@ -309,8 +309,8 @@ class _Finder:
 
 def _extent(loop: tirx.For) -> Expr:
     """The extent of a loop that begins at 0."""
-    first = loop.min
-    return loop.extent if isinstance(first, tirx.IntImm) and int(first) == 0 else first + loop.extent
+    at_zero = isinstance(loop.min, tirx.IntImm) and int(loop.min) == 0
+    return loop.extent if at_zero else loop.min + loop.extent
 
 
 def _inside(place: Expr, length: int, context: _Context) -> bool:

@@ -19,7 +19,7 @@ from tvm import relax, tirx
 
 from .from_the_end import from_the_end, given_indices
 from .gather import static_shape
-from .statements import function, load, loop, store, tensor
+from .statements import function, load, loop, store, tensor, wide
 
 if TYPE_CHECKING:
     from .from_the_end import Known
@@ -63,7 +63,7 @@ def scatter_nd(builder: relax.BlockBuilder, call: relax.Call, known: Known) -> r
         places = [load(index, *at[:rank], c) for c in range(len(lengths))]
         if given is not None:
             places = [from_the_end(p, n) for p, n in zip(places, lengths, strict=True)]
-        return [*(tirx.Cast("int64", p) for p in places), *at[rank:]]
+        return [*(wide(p) for p in places), *at[rank:]]
 
     return _scatter(builder, call, call.args[1] if given is None else given, place)
 
@@ -76,14 +76,14 @@ def _scatter(
 ) -> relax.Expr | None:
     """A scatter that writes where ``place`` says for each of the updates."""
     data, _, updates = call.args
-    shapes = [static_shape(expr) for expr in (data, indices, updates)]
+    shapes = [shape for e in (data, indices, updates) if (shape := static_shape(e)) is not None]
     reduction, dtype = str(call.attrs.reduction), str(data.ty.dtype)
     joined = _REDUCTIONS.get(reduction)
-    if joined is None or None in shapes or (dtype == "bool" and reduction != "update"):
+    if joined is None or len(shapes) < 3 or (dtype == "bool" and reduction != "update"):
         return None
     kinds = [str(expr.ty.dtype) for expr in (data, indices, updates)]
     names = ("data", "index", "updates")
-    args = [tensor(*row) for row in zip(names, shapes, kinds, strict=True)]
+    args = [tensor(n, shape, k) for n, shape, k in zip(names, shapes, kinds, strict=True)]
     out = tensor("out", shapes[0], dtype)
 
     def write(at: At) -> tirx.Stmt:
