@@ -18,12 +18,12 @@ from tvm import relax, te, tirx
 from .from_the_end import from_the_end, given_indices
 
 if TYPE_CHECKING:
-    from .from_the_end import Known
+    from .legalize import Legalization
 
     Compute = Callable[[te.Tensor, te.Tensor], te.Tensor]
 
 
-def take(builder: relax.BlockBuilder, call: relax.Call, known: Known) -> relax.Expr | None:
+def take(call: relax.Call, use: Legalization) -> relax.Expr | None:
     """``relax.take`` along an axis; None where the indices are not counted from the end."""
     extents = static_shape(call.args[0])
     if extents is None or call.attrs.mode != "fast" or call.attrs.axis is None:
@@ -40,12 +40,10 @@ def take(builder: relax.BlockBuilder, call: relax.Call, known: Known) -> relax.E
         shape = (*data.shape[:axis], *index.shape, *data.shape[axis + 1 :])
         return te.compute(shape, value, name="take")
 
-    return _gather(builder, call, known, [extents[axis]], compute)
+    return _gather(call, use, [extents[axis]], compute)
 
 
-def gather_elements(
-    builder: relax.BlockBuilder, call: relax.Call, known: Known
-) -> relax.Expr | None:
+def gather_elements(call: relax.Call, use: Legalization) -> relax.Expr | None:
     """``relax.gather_elements``; None where the indices are not counted from the end."""
     extents = static_shape(call.args[0])
     if extents is None:
@@ -59,10 +57,10 @@ def gather_elements(
 
         return te.compute(index.shape, value, name="gather_elements")
 
-    return _gather(builder, call, known, [extents[axis]], compute)
+    return _gather(call, use, [extents[axis]], compute)
 
 
-def gather_nd(builder: relax.BlockBuilder, call: relax.Call, known: Known) -> relax.Expr | None:
+def gather_nd(call: relax.Call, use: Legalization) -> relax.Expr | None:
     """``relax.gather_nd``; None where the indices are not counted from the end."""
     extents, index_extents = static_shape(call.args[0]), static_shape(call.args[1])
     if extents is None or not index_extents:
@@ -80,7 +78,7 @@ def gather_nd(builder: relax.BlockBuilder, call: relax.Call, known: Known) -> re
         shape = (*index.shape[:-1], *data.shape[batch + count :])
         return te.compute(shape, value, name="gather_nd")
 
-    return _gather(builder, call, known, lengths, compute)
+    return _gather(call, use, lengths, compute)
 
 
 def static_shape(expr: relax.Expr) -> list[int] | None:
@@ -92,14 +90,11 @@ def static_shape(expr: relax.Expr) -> list[int] | None:
 
 
 def _gather(
-    builder: relax.BlockBuilder,
-    call: relax.Call,
-    known: Known,
-    lengths: Sequence[int],
-    compute: Compute,
+    call: relax.Call, use: Legalization, lengths: Sequence[int], compute: Compute
 ) -> relax.Expr | None:
-    given = given_indices(builder, known, call.args[1], lengths)
+    given = given_indices(use.builder, use.known, call.args[1], lengths)
     if given is None or static_shape(given) is None:
         return None
     name = call.op.name.rsplit(".", 1)[-1]
-    return builder.call_te(compute, call.args[0], given, primfunc_name_hint=name)
+    data = use.emitted(call.args[0])
+    return use.builder.call_te(compute, data, use.emitted(given), primfunc_name_hint=name)

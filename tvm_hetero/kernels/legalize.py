@@ -40,12 +40,15 @@ class Legalization:
         Vector units of the targets, widest first (`packing.packing_units`).
     plain_sums
         Whether convolutions are to be summed up as they are written.
+    emitted
+        An argument as a kernel may read it: constants that were computed are only names so far.
     """
 
     builder: relax.BlockBuilder
     known: Callable[[Any], NDArray[Any] | None]
     units: Sequence[VectorUnit]
     plain_sums: bool = False
+    emitted: Callable[[relax.Expr], relax.Expr] = lambda expr: expr
 
 
 Rule = Callable[[relax.Call, Legalization], "relax.Expr | None"]
@@ -90,13 +93,8 @@ def _softmax(call: relax.Call, use: Legalization) -> relax.Expr | None:
     return softmax(use.builder, call)
 
 
-def _indexed(
-    kernel: Callable[[relax.BlockBuilder, relax.Call, Any], relax.Expr | None],
-) -> Rule:
-    def rule(call: relax.Call, use: Legalization) -> relax.Expr | None:
-        return kernel(use.builder, use.builder.normalize(call), use.known)
-
-    return rule
+def _indexed(kernel: Callable[[relax.Call, Legalization], relax.Expr | None]) -> Rule:
+    return lambda call, use: kernel(use.builder.normalize(call), use)
 
 
 RULES: dict[str, Rule] = {

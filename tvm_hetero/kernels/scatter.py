@@ -22,7 +22,7 @@ from .gather import static_shape
 from .statements import function, load, loop, store, tensor, wide
 
 if TYPE_CHECKING:
-    from .from_the_end import Known
+    from .legalize import Legalization
 
     Expr = Any
     At = Sequence[Expr]
@@ -36,9 +36,7 @@ _REDUCTIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
 }
 
 
-def scatter_elements(
-    builder: relax.BlockBuilder, call: relax.Call, _known: Known
-) -> relax.Expr | None:
+def scatter_elements(call: relax.Call, use: Legalization) -> relax.Expr | None:
     """``relax.scatter_elements``; None for a mean. Indices below 0 are counted from the end."""
     extents = static_shape(call.args[0])
     if extents is None:
@@ -48,16 +46,16 @@ def scatter_elements(
     def place(index: tirx.Var, at: At) -> list[Expr]:
         return [*at[:axis], from_the_end(load(index, *at), extents[axis]), *at[axis + 1 :]]
 
-    return _scatter(builder, call, call.args[1], place)
+    return _scatter(call, use, call.args[1], place)
 
 
-def scatter_nd(builder: relax.BlockBuilder, call: relax.Call, known: Known) -> relax.Expr | None:
+def scatter_nd(call: relax.Call, use: Legalization) -> relax.Expr | None:
     """``relax.scatter_nd``; None for what is not supported."""
     extents, index_extents = static_shape(call.args[0]), static_shape(call.args[1])
     if extents is None or not index_extents:
         return None
     rank, lengths = len(index_extents) - 1, extents[: index_extents[-1]]
-    given = given_indices(builder, known, call.args[1], lengths)
+    given = given_indices(use.builder, use.known, call.args[1], lengths)
 
     def place(index: tirx.Var, at: At) -> list[Expr]:
         places = [load(index, *at[:rank], c) for c in range(len(lengths))]
@@ -65,17 +63,17 @@ def scatter_nd(builder: relax.BlockBuilder, call: relax.Call, known: Known) -> r
             places = [from_the_end(p, n) for p, n in zip(places, lengths, strict=True)]
         return [*(wide(p) for p in places), *at[rank:]]
 
-    return _scatter(builder, call, call.args[1] if given is None else given, place)
+    return _scatter(call, use, call.args[1] if given is None else given, place)
 
 
 def _scatter(
-    builder: relax.BlockBuilder,
     call: relax.Call,
+    use: Legalization,
     indices: relax.Expr,
     place: Callable[[tirx.Var, At], list[Expr]],
 ) -> relax.Expr | None:
     """A scatter that writes where ``place`` says for each of the updates."""
-    data, _, updates = call.args
+    data, indices, updates = (use.emitted(e) for e in (call.args[0], indices, call.args[2]))
     shapes = [shape for e in (data, indices, updates) if (shape := static_shape(e)) is not None]
     reduction, dtype = str(call.attrs.reduction), str(data.ty.dtype)
     joined = _REDUCTIONS.get(reduction)
@@ -96,7 +94,7 @@ def _scatter(
     ]
     name = call.op.name.rsplit(".", 1)[-1]
     func = function([*args, out], body, name, [out], attrs={"op_pattern": 8})
-    variable = builder.add_func(func, name)
+    variable = use.builder.add_func(func, name)
     return relax.call_tir(variable, [data, indices, updates], relax.TensorType(shapes[0], dtype))
 
 
