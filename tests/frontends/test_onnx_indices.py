@@ -166,3 +166,24 @@ def test_a_stream_and_a_future_raise_it_too() -> None:
         with pytest.raises(RunError, match="index 5 is out of bounds"):
             list(ex.map([{"i": right}, {"i": wrong}]))
         assert ex.run({"i": right})[0].numpy().shape == (1, 3, 4)
+
+
+def test_tables_and_updates_that_are_computed_from_constants() -> None:
+    nodes = [
+        helper.make_node("Transpose", ["t"], ["turned"]),
+        helper.make_node("Gather", ["turned", "i"], ["g"]),
+        helper.make_node("Unsqueeze", ["i", "one"], ["places"]),
+        helper.make_node("Neg", ["t2"], ["updates"]),
+        helper.make_node("ScatterND", ["turned", "places", "updates"], ["s"]),
+        helper.make_node("Concat", ["g", "s"], ["y"], axis=0),
+    ]
+    constants = {"t": DATA, "one": np.array([1])}
+    constants["t2"] = np.arange(10, dtype=np.float32).reshape(2, 5)
+    source = make(nodes, {"i": [2]}, ["y"], constants, opset=18)
+    source.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    with executor(source) as ex:
+        for index in ([0, 3], [-1, 1], [-4, 2]):
+            (expected,) = run(source, {"i": np.array(index)})
+            np.testing.assert_array_equal(ex.run({"i": np.array(index)})[0].numpy(), expected)
+        with pytest.raises(RunError, match="index 4 is out of bounds for axis 0 of size 4"):
+            ex.run({"i": np.array([0, 4])})
