@@ -13,15 +13,15 @@ at before the kernel begins, whatever becomes of the intermediate value when it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir.expr import Call, TensorLoad
-from tvm.sym import Analyzer
 from tvm_ffi import WalkResult
+
+from .in_bounds import in_bounds
 
 if TYPE_CHECKING:
     Expr = Any
@@ -276,7 +276,8 @@ class _Finder:
             length = tensor.ty.shape[axis]
             if not _told(place) or not isinstance(length, tirx.IntImm):
                 continue
-            if not _inside(place, int(length), context):
+            given = (*context.conditions, *context.facts)
+            if not in_bounds(place, int(length), context.loops, given):
                 self._add(tensor, axis, index, place, context)
 
     def _add(
@@ -311,35 +312,6 @@ def _extent(loop: tirx.For) -> Expr:
     """The extent of a loop that begins at 0."""
     at_zero = isinstance(loop.min, tirx.IntImm) and int(loop.min) == 0
     return loop.extent if at_zero else loop.min + loop.extent
-
-
-def _inside(place: Expr, length: int, context: _Context) -> bool:
-    """Whether an index is in range for any data."""
-    analyzer = Analyzer()
-    for var, extent in context.loops:
-        if extent > 1:
-            analyzer.bind(var, _range(var, extent))
-    with ExitStack() as stack:
-        for condition in (*context.conditions, *context.facts):
-            stack.enter_context(analyzer.constraint_scope(condition))
-        kind = str(place.ty.dtype)
-        below = not _holds(place, length) or analyzer.can_prove(place < tirx.const(length, kind))
-        positive = kind.startswith("uint") or analyzer.can_prove(place >= tirx.const(0, kind))
-        return bool(below and positive)
-
-
-def _holds(place: Expr, length: int) -> bool:
-    """Whether the length is a number of the index's type; else no index is as large."""
-    kind = tvm_ffi.dtype(str(place.ty.dtype))
-    signed = str(place.ty.dtype).startswith("int")
-    return length < 2 ** (kind.bits - int(signed))
-
-
-def _range(var: tirx.Var, extent: int) -> Any:
-    import tvm
-
-    kind = str(var.ty.dtype)
-    return tvm.ir.Range.from_min_extent(tirx.const(0, kind), tirx.const(extent, kind))
 
 
 def _variables(exprs: Sequence[Expr]) -> set[tirx.Var]:
