@@ -66,8 +66,8 @@ def sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
     """Data to run a kernel on: the same for the same arguments.
 
     Floats are between 0.1 and 1: zeros would hide denormals and let hardware cut corners, and
-    negative ones have no logarithm. Integers are 0, since most are indices and kernels do not
-    check their bounds; truth values are random.
+    negative ones have no logarithm. Integers are 0, since most are indices, and kernels refuse
+    those out of bounds; truth values are random.
     """
     generator = np.random.default_rng(seed)
     if dtype == "bool":

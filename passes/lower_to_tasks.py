@@ -173,12 +173,17 @@ class _Prepare(PyExprMutator):  # type: ignore[misc]
             self.emitted[var] = relax.const(tvm.runtime.tensor(value))
         return self.emitted[var]
 
+    def as_emitted(self, expr: relax.Expr) -> relax.Expr:
+        """A folded variable as a constant, any other argument as it is."""
+        folded = isinstance(expr, relax.Var) and expr in self.folded
+        return self.visit_expr(expr) if folded else expr
+
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         """Try our own rules; TVM's legalisation takes what is left."""
         rule = RULES.get(getattr(call.op, "name", ""))
         if rule is None:
             return super().visit_call_(call)
-        use = Legalization(self.builder_, self.known, self.units, self.plain_sums)
+        use = Legalization(self.builder_, self.known, self.units, self.plain_sums, self.as_emitted)
         result = rule(self._with_rewritten(call), use)
         return super().visit_call_(call) if result is None else result
 

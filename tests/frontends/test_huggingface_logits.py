@@ -65,8 +65,11 @@ def test_chunks_and_then_steps_give_the_same(family, shards, tmp_path):
     if family == "gpt2":
         # Whatever the numbers are, nothing is read or written beyond the tables and caches.
         last = step([95], 10)
-        np.testing.assert_array_equal(step([2**31 - 1], 2**31 - 1), last)
-        np.testing.assert_array_equal(step([-(2**31)], -5), step([0], 0))
+        np.testing.assert_array_equal(step([95], 2**31 - 1), last)
+        np.testing.assert_array_equal(step([0], -5), step([0], 0))
+        for token in (96, 2**31 - 1, -1, -(2**31)):
+            with pytest.raises(IndexError, match=f"index {token} is out of bounds for axis 0"):
+                step([token], 0)
         assert np.isfinite(last).all()
 
 

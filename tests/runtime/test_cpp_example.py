@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.frontends.test_onnx_indices import model
 from tests.models import (
     branchy,
     branchy_inputs,
@@ -24,6 +25,7 @@ from tests.models import (
     unit_problem,
 )
 from tests.runtime.cpp_build import ROOT, cmake_build
+from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.runtime.compile import build
 from tvm_hetero.runtime.executable import Executable
@@ -97,6 +99,17 @@ def test_batches_in_both_forms(program, join: Callable, tmp_path):
     elements = [branchy_inputs(seed) for seed in range(BATCH)]
     inputs = [join(parts) for parts in zip(*elements, strict=True)]
     check_equal(program, batches(), "partition", inputs, tmp_path)
+
+
+def test_an_index_out_of_bounds_is_an_error_without_python_too(program, tmp_path):
+    source = model("rows")
+    module = lowered(from_onnx(source), two_cpus())
+    problem = unit_problem(module, two_cpus())
+    build(annotate_devices(module, problem, random_schedule(problem, 0))).save(tmp_path / "net")
+    np.save(tmp_path / "i.npy", np.array([[0, -6, 1]]))
+    done = call(program, tmp_path / "net", "--input", f"i={tmp_path / 'i.npy'}")
+    assert done.returncode != 0
+    assert "index -6 is out of bounds for axis 0 of size 5 of" in done.stderr
 
 
 @pytest.fixture(scope="module")

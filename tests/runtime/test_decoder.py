@@ -119,6 +119,22 @@ def test_logits_are_those_of_transformers(folders, wide):
         np.testing.assert_allclose(logits[2], expected[p], atol=1e-4)
 
 
+def test_a_token_beyond_the_vocabulary_is_an_error_of_the_executor_too(folders, wide):
+    """`Decoder` refuses it before; who runs the executor itself meets the kernel's check."""
+    with torch.no_grad():
+        expected = reference(folders / "gpt2")(torch.tensor([[5]])).logits[0, 0].numpy()
+    position = np.zeros(3, np.int32)
+
+    def step(*tokens: int):
+        given = {"token": np.array(tokens, np.int32), "position": position}
+        return wide.steps.run(given, state=wide.steps.new_state())[0].numpy()
+
+    for token in (96, -1, 2**31 - 1):
+        with pytest.raises(RunError, match=f"index {token} is out of bounds for axis 0 of size 96"):
+            step(5, token, 0)
+    np.testing.assert_allclose(step(5, 0, 95)[0], expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("cache", ["bfloat16", "float16"])
 def test_caches_of_sixteen_bits(cache, folders, built):
     """They are half as large, in both plans, and what they round is seen by the logits."""

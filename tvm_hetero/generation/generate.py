@@ -174,7 +174,7 @@ class Generates:
             raise RunError("the decoder is closed: make a new one")
 
     def check_rows(self: Any, tokens: Sequence[int], positions: Sequence[int]) -> None:
-        """Refuse what is out of range: kernels clamp it, which would be a silent wrong answer.
+        """Refuse what is out of range: kernels clamp a row, which would be a silent wrong answer.
 
         Raises
         ------

@@ -39,6 +39,9 @@
     product_amx          by tile registers              product_amx_tile  sums, constants in turn
     attention_amx        scores and values by them      amx               Intel's tile registers
     llvm_functions       what LLVM can be told and TVM cannot: ordered loads, pairs of bfloat16
+    gather, scatter     which count from the end        from_the_end      how ONNX asks for that
+    index_checks        indices out of bounds are errors   index_masks    on GPUs: masked
+    indirect_accesses   what is read or written where data tell    in_bounds   if that is no matter
     math        exp, erf ... without library calls      parallel  loops shared among cores
     blocks      what a kernel's blocks read and write
     winograd    convolutions of 3x3 windows with a quarter of the products

@@ -39,6 +39,7 @@ from tvm.s_tir.pipeline import default_s_tir_pipeline
 from tvm.target import Target
 from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
+from tvm_hetero.kernels.index_checks import checked_alone
 from tvm_hetero.tile_permission import ask_for_tiles
 
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
@@ -75,6 +76,7 @@ def _lower(passes: tvm.transform.Pass) -> tvm.transform.Pass:
 
     @tvm.transform.module_pass(opt_level=0, name="LowerKernels")
     def lower(mod: tvm.IRModule, context: tvm.transform.PassContext) -> tvm.IRModule:
+        mod = _with_checks(mod)
         written = {gv: f for gv, f in mod.functions_items() if _is_written_out(f)}
         if not written:
             return passes(mod)
@@ -85,6 +87,14 @@ def _lower(passes: tvm.transform.Pass) -> tvm.transform.Pass:
         return done
 
     return lower
+
+
+def _with_checks(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module, of whose kernels those that nobody has scheduled look at their indices too."""
+    checked = tvm.IRModule({}, attrs=mod.attrs, global_infos=mod.global_infos)
+    for gv, func in mod.functions_items():
+        checked[gv] = checked_alone(func) if isinstance(func, tirx.PrimFunc) else func
+    return checked
 
 
 def _is_written_out(func: Any) -> bool:

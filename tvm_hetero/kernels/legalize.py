@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
-from . import arithmetic
+from . import arithmetic, gather, scatter
 from .conv2d import packed_conv2d
 from .lrn import channel_window
 from .matmul import matmul
@@ -40,12 +40,15 @@ class Legalization:
         Vector units of the targets, widest first (`packing.packing_units`).
     plain_sums
         Whether convolutions are to be summed up as they are written.
+    emitted
+        An argument as a kernel may read it: constants that were computed are only names so far.
     """
 
     builder: relax.BlockBuilder
     known: Callable[[Any], NDArray[Any] | None]
     units: Sequence[VectorUnit]
     plain_sums: bool = False
+    emitted: Callable[[relax.Expr], relax.Expr] = lambda expr: expr
 
 
 Rule = Callable[[relax.Call, Legalization], "relax.Expr | None"]
@@ -90,6 +93,10 @@ def _softmax(call: relax.Call, use: Legalization) -> relax.Expr | None:
     return softmax(use.builder, call)
 
 
+def _indexed(kernel: Callable[[relax.Call, Legalization], relax.Expr | None]) -> Rule:
+    return lambda call, use: kernel(use.builder.normalize(call), use)
+
+
 RULES: dict[str, Rule] = {
     "relax.nn.conv2d": _conv2d,
     "relax.nn.conv1d": _conv2d,
@@ -103,4 +110,9 @@ RULES: dict[str, Rule] = {
     "relax.nn.avg_pool3d": _avg_pool3d,
     "relax.nn.softmax": _softmax,
     "relax.nn.log_softmax": _softmax,
+    "relax.take": _indexed(gather.take),
+    "relax.gather_elements": _indexed(gather.gather_elements),
+    "relax.gather_nd": _indexed(gather.gather_nd),
+    "relax.scatter_elements": _indexed(scatter.scatter_elements),
+    "relax.scatter_nd": _indexed(scatter.scatter_nd),
 }

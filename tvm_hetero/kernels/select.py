@@ -34,6 +34,8 @@ from .implementations import (
     trace_of,
     without_implementation,
 )
+from .index_checks import with_checks
+from .index_masks import masked
 from .math import expand
 from .product_amx import by_tiles
 from .product_pairs import in_pairs
@@ -57,9 +59,10 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """The kernel, scheduled for ``target``.
 
     Pure and deterministic: the same function and target give structurally the same schedule.
-    Never fails: where no rule fits, the generic treatment; where that fails too, the function
-    as it came. A function that is scheduled already comes back as it is. One that says how it
-    is to be computed (`implementations`) is scheduled so.
+    Where no rule fits, the generic treatment; where that fails too, the function as it came. What
+    it reads and writes stays within bounds, whatever its indices are (`index_checks`). A function
+    that is scheduled already comes back as it is. One that says how it is to be computed
+    (`implementations`) is scheduled so.
 
     Parameters
     ----------
@@ -74,12 +77,23 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     tirx.PrimFunc
         The scheduled function, marked ``tirx.is_scheduled`` and with the rule's name as
         ``tvm_hetero.rule`` (`rule_of`).
+
+    Raises
+    ------
+    ModelError
+        If it reads or writes where no check of its indices can stand.
     """
     if func.attrs is not None and func.attrs.get(SCHEDULED):
         return func
-    guards = guards_of(func) if str(target.kind.name) == "llvm" else None
-    done = _schedule(func, target)
-    return done if guards is None else guarded(done, guards)
+    if str(target.kind.name) != "llvm":
+        return _schedule(masked(func), target)
+    guards = guards_of(func)
+
+    def schedule(func: tirx.PrimFunc) -> tirx.PrimFunc:
+        done = _schedule(func, target)
+        return done if guards is None else guarded(done, guards)
+
+    return with_checks(func, schedule)
 
 
 def _schedule(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:

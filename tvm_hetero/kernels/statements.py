@@ -96,6 +96,11 @@ def whole(value: int) -> Expr:
     return tirx.const(value, INDEX)
 
 
+def wide(value: Expr) -> Expr:
+    """A whole number of any type, as an index."""
+    return value if str(value.ty.dtype) == INDEX else tirx.Cast(INDEX, value)
+
+
 def function(
     params: Sequence[tirx.Var],
     body: Body,

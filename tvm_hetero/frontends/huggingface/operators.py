@@ -8,8 +8,9 @@
     choose        to which experts a token is given, and with which weight
     gated         a value times an expert's weight, or 0 where the token is not given to it
 
-As TVM's own operators a norm would be several kernels, and a gather would read where the model's
-inputs say. Here indices are clamped to the table that they are for: nothing reads beyond it.
+As TVM's own operators a norm would be several kernels. Rows and positions are clamped to the table
+that they are for, since those of a padded chunk may be beyond it; a token that is beyond its table
+is an error when the kernel runs (`tvm_hetero.kernels.index_checks`).
 
 `total`, `embed`, `pick` and `choose` are opaque: they are tasks of their own and are not fused into
 a neighbour, which would then have to wait for all that they read. `gated` is marked, so that a
@@ -38,9 +39,9 @@ def embed(
 
     def compute(token: te.Tensor, position: te.Tensor, *tables: te.Tensor) -> te.Tensor:
         def value(i: Any, j: Any) -> Any:
-            found = _float(tables[0], token[i], j)
+            found = _float(tables[0], token(i), j)
             for table in tables[1:]:
-                found = found + _float(table, position[0] + i, j)
+                found = found + _float(table, _clamped(position[0] + i, table), j)
             return found
 
         return te.compute((token.shape[0], tables[0].shape[1]), value, name="embed")
@@ -199,7 +200,7 @@ def _clamped(index: Any, table: te.Tensor) -> Any:
 
 def _float(table: te.Tensor, index: Any, j: Any) -> Any:
     """A number of a row of a table, as float32."""
-    value = table(_clamped(index, table), j)
+    value = table(index, j)
     return value if str(table.dtype) == "float32" else value.astype("float32")
 
 
