@@ -1,13 +1,13 @@
 """Whether the program does the same before and after: what it makes, byte for byte.
 
     python -m benchmarks.replay --write FILE [--small] [--texts DIR]
-    python -m benchmarks.replay --compare FILE [--small] [--texts DIR]
+    python -m benchmarks.replay --compare FILE [--small] [--texts DIR] [--only WORD]
 
 A refactoring is proven by equal output. This writes down what the package makes of fixed inputs,
 each text by a name, as SHA-256 (JSON, sorted). ``--compare`` makes everything again, prints each
 name whose text is another one (or is missing, or new), and exits with 1 if there is any.
 ``--texts DIR`` writes the texts themselves as files, so that two runs can be looked at with
-``diff -r``.
+``diff -r``; ``--only WORD`` takes networks and models with that word in their names alone.
 
 ================================  ==============================================================
 name                              text
@@ -68,11 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Before minutes of work, not after.
     before = None if args.compare is None else read(args.compare)
     began = time.monotonic()
-    after = replay(small=args.small, texts=args.texts)
+    after = replay(small=args.small, only=args.only, texts=args.texts)
     print(f"{len(after)} texts in {time.monotonic() - began:.0f} s")
     if args.write is not None:
         write(args.write, after)
-    return 0 if before is None else report(before, after)
+    if before is None:
+        return 0
+    return report({name: row for name, row in before.items() if args.only in _of(name)}, after)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -81,16 +83,23 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--write", type=Path, metavar="FILE", help="write SHA-256 by name")
     what.add_argument("--compare", type=Path, metavar="FILE", help="print what differs from it")
     parser.add_argument("--small", action="store_true", help="what is the same on every machine")
+    parser.add_argument("--only", default="", metavar="WORD", help="networks and models with it")
     parser.add_argument("--texts", type=Path, metavar="DIR", help="write the texts, too")
     return parser
 
 
-def replay(*, small: bool, texts: Path | None = None) -> dict[str, str]:
+def _of(name: str) -> str:
+    """The network or model that a text is of."""
+    return name.split("/")[1]
+
+
+def replay(*, small: bool, only: str = "", texts: Path | None = None) -> dict[str, str]:
     """Make everything: SHA-256 by name, sorted.
 
     Parameters
     ----------
     small : only what is the same on every machine, in this process.
+    only : a part of the names of networks and models that are wanted.
     texts : a folder for the texts themselves.
 
     Raises
@@ -99,14 +108,26 @@ def replay(*, small: bool, texts: Path | None = None) -> dict[str, str]:
         If two texts have one name.
     """
     found: dict[str, str] = {}
-    work = [partial(digests, job, texts) for job in jobs.all_jobs(small=small)]
+    wanted = [job for job in jobs.all_jobs(small=small) if only in jobs.name_of(job)]
+    work = [partial(digests, job, texts) for job in wanted]
     with _own_settings():
         for made in map(_call, work) if small else _in_processes(work):
-            twice = sorted(found.keys() & made.keys())
-            if twice:
-                raise ValueError(f"two texts are named {twice[0]!r}: one would hide the other")
-            found |= made
+            add(found, made)
     return dict(sorted(found.items()))
+
+
+def add(found: dict[str, str], made: Mapping[str, str]) -> None:
+    """Add what was made to what was found.
+
+    Raises
+    ------
+    ValueError
+        If two texts have one name.
+    """
+    twice = sorted(found.keys() & made.keys())
+    if twice:
+        raise ValueError(f"two texts are named {twice[0]!r}: one would hide the other")
+    found |= made
 
 
 def digests(job: Job, folder: Path | None) -> dict[str, str]:
@@ -115,10 +136,8 @@ def digests(job: Job, folder: Path | None) -> dict[str, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of solvers that fail: the answers say so, too
         for name, text in job():
-            if name in found:
-                raise ValueError(f"two texts are named {name!r}: one would hide the other")
             data = text.encode()
-            found[name] = hashlib.sha256(data).hexdigest()
+            add(found, {name: hashlib.sha256(data).hexdigest()})
             if folder is not None:
                 path = folder / f"{name}.txt"
                 path.parent.mkdir(parents=True, exist_ok=True)

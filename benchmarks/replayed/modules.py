@@ -54,7 +54,8 @@ def of_model(
     targets : what its kernels are scheduled for.
     weights : whether hashes of its constants are among the texts. Those that were computed hang
         on the machine's vector registers.
-    variants : whether kernels for several elements and plain sums are scheduled, too.
+    variants : whether kernels for several elements and plain sums are scheduled, too, for the
+        first target.
     """
     module = make()
     yield f"imported/{name}", _text(module)
@@ -71,7 +72,9 @@ def of_model(
     for kernel in extract_tasks(lowered).kernels:
         for target in own:
             where = f"kernel/{name}/{_target_name(target)}/{kernel.name}"
-            yield from _kernels(where, kernel, target, variants)
+            yield where, str(schedule_kernel(kernel.func, target).script(show_meta=True))
+            if variants and target == own[0]:
+                yield from _variants(where, kernel, target)
 
 
 def of_build(name: str, make: Maker, placement: Placement) -> Texts:
@@ -123,19 +126,13 @@ def _target_name(target: Target) -> str:
     return name if count == 1 else f"{name}-x{count}"
 
 
-def _kernels(where: str, kernel: Kernel, target: Target, variants: bool) -> Texts:
-    """The scheduled kernel; for several elements; without Winograd's tiles."""
-    yield where, _scheduled(lambda: kernel.func, target)
-    if variants and target.kind.name == "llvm":
-        yield (
-            f"{where}-x{_AT_ONCE}",
-            _scheduled(partial(batched, kernel.func, _AT_ONCE, kernel.constants), target),
-        )
-        if "conv2d" in kernel.name:
-            yield (
-                f"{where}-{DIRECT}",
-                _scheduled(partial(with_implementation, kernel.func, DIRECT), target),
-            )
+def _variants(where: str, kernel: Kernel, target: Target) -> Texts:
+    """The kernel for several elements, and without Winograd's tiles."""
+    several = partial(batched, kernel.func, _AT_ONCE, kernel.constants)
+    yield f"{where}-x{_AT_ONCE}", _scheduled(several, target)
+    if "conv2d" in kernel.name:
+        plain = partial(with_implementation, kernel.func, DIRECT)
+        yield f"{where}-{DIRECT}", _scheduled(plain, target)
 
 
 def _scheduled(make: Callable[[], tvm.tirx.PrimFunc], target: Target) -> str:
