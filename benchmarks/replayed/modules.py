@@ -72,7 +72,7 @@ def of_model(
     for kernel in extract_tasks(lowered).kernels:
         for target in own:
             where = f"kernel/{name}/{_target_name(target)}/{kernel.name}"
-            yield where, str(schedule_kernel(kernel.func, target).script(show_meta=True))
+            yield where, _kernel_text(kernel.func, target)
             if variants and target == own[0]:
                 yield from _variants(where, kernel, target)
 
@@ -141,4 +141,12 @@ def _scheduled(make: Callable[[], tvm.tirx.PrimFunc], target: Target) -> str:
         func = make()
     except ValueError as error:
         return f"ValueError: {error}\n"
-    return str(schedule_kernel(func, target).script(show_meta=True))
+    return _kernel_text(func, target)
+
+
+def _kernel_text(func: tvm.tirx.PrimFunc, target: Target) -> str:
+    """The scheduled kernel, with what TVM's printer sets apart (code for LLVM), but TVM's version
+    there.
+    """
+    text = str(schedule_kernel(func, target).script(show_meta=True))
+    return text.replace(tvm.__version__, "VERSION")
