@@ -47,7 +47,7 @@ def of_zoo(
     """The bounds of a network's problems and what each solver answers."""
     for platform in platforms:
         for objective in objectives:
-            where = f"{network}/{platform}/{objective.kind}-{objective.batch}"
+            where = f"{network}/{platform}/{_goal(objective)}"
             try:
                 problem = zoo.problem(network, platform, objective)
             except HeteroError as error:
@@ -56,6 +56,11 @@ def of_zoo(
             yield f"bound/{where}", _bounds(problem, effort)
             for solver in solvers:
                 yield f"schedule/{where}/{solver}", _answer(problem, solver, effort)
+
+
+def _goal(objective: Objective) -> str:
+    goal = f"{objective.kind}-{objective.batch}"
+    return goal + ("-contiguous" if objective.contiguous else "")
 
 
 def _bounds(problem: Problem, effort: Effort) -> str:
