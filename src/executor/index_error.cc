@@ -1,5 +1,5 @@
 /*!
- * \file index_error.cc
+ * \file executor/index_error.cc
  * \brief What kernels call when data tell them a place outside of a tensor.
  *
  * The compiler (tvm_hetero/kernels/index_checks.py) writes these calls; a process that compiles has
