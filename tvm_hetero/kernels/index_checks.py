@@ -22,8 +22,8 @@ Answer
     Where an index is computed in the kernel by more than such a loop can say, the check stands
     right before the access, and the kernel is not scheduled (`in_place`).
 
-The function that the call names is in the executor's library (``src/executor/index_error.cc``); processes
-without it have the one below. Where there is neither, the call itself is an error.
+The function that the call names is in the executor's library (``src/executor/index_error.cc``);
+processes without it have the one below. Where there is neither, the call itself is an error.
 
 For CPUs alone: what indices of a GPU are, its host cannot see (`index_masks`).
 """
