@@ -13,7 +13,7 @@ inputs say. Here indices are clamped to the table that they are for: nothing rea
 
 `total`, `embed`, `pick` and `choose` are opaque: they are tasks of their own and are not fused into
 a neighbour, which would then have to wait for all that they read. `gated` is marked, so that a
-kernel which ends in it can be skipped where all weights are 0 (`tvm_hetero.kernels.guard`).
+kernel which ends in it can be skipped where all weights are 0 (`tvm_hetero.kernels.tir.zero_skip`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from tvm import relax, te, tirx
 
-from tvm_hetero.kernels.guard import guard
+from tvm_hetero.kernels.tir.zero_skip import guard
 
 _ELEMENTWISE, _OUTPUT_FUSABLE, _OPAQUE = 0, 4, 8
 
