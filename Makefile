@@ -57,7 +57,7 @@ tests: peers
 
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it.
 fuzz: peers
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q tests/bounds tests/solvers tests/kernels $(wildcard tests/test_*.py)
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
 
 bench: peers
 	$(BIN)/python -m benchmarks.kernels

@@ -1,6 +1,6 @@
 """Build and describe the package: Python as it stands, and two C++ libraries made by CMake.
 
-``pip install -e . --no-build-isolation`` puts the libraries into ``tvm_hetero/runtime/_lib`` and is
+``pip install -e . --no-build-isolation`` puts the libraries into ``tvm_hetero/_lib`` and is
 quick the second time (objects stay in ``build/``). ``pip wheel .`` puts them into the wheel.
 """
 
@@ -184,11 +184,11 @@ setup(
     packages=find_packages(include=["tvm_hetero", "tvm_hetero.*"]),
     package_data={
         "tvm_hetero": [
-            "py.typed", "platforms/*.yaml", "report/*.html", "report/*.js", "zoo/data/*.json",
+            "py.typed", "platforms/*.yaml", "zoo/data/*.json",
             "include/tvm_hetero/*.h",
         ]
     },
-    ext_modules=[Extension("tvm_hetero.runtime._lib.libtvm_hetero_runtime", sources=[])],
+    ext_modules=[Extension("tvm_hetero._lib.libtvm_hetero_runtime", sources=[])],
     cmdclass={"build_ext": CMakeBuild, "build_py": BuildPy},
     install_requires=REQUIRES,
     extras_require=EXTRAS,

@@ -7,7 +7,7 @@ Convolutions of the light models whose data do not fit half of a second-level ca
 thread CPU time, the least of readings in turns. Each variant has what those before it have:
 
     tvm         kernels compiled by TVM's own pipeline: sums in a workspace
-    registers   sums on the stack (`tvm_hetero/kernels/compilation.py`)
+    registers   sums on the stack (`tvm_hetero/kernels/cpu/compilation.py`)
     ahead       data of channels to come are asked for (`prefetch_channels.py`)
     pages       workspaces are ours (src/memory/workspace.h)
     ort         ONNX Runtime, for comparison
@@ -46,14 +46,15 @@ from benchmarks.kernel_cases.contest import (
     scheduled,
 )
 from benchmarks.scheduling.runner import geometric_mean
+from tvm_hetero.executor.native import load_library
+from tvm_hetero.executor.tensors import lasting
 from tvm_hetero.frontends.onnx import from_onnx
-from tvm_hetero.kernels import packed, schedule_kernel
-from tvm_hetero.kernels.compilation import PIPELINE
-from tvm_hetero.kernels.facts import vector_unit
+from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.convolution import packed
+from tvm_hetero.kernels.cpu.compilation import PIPELINE
+from tvm_hetero.kernels.cpu.target import own_mcpu
+from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
-from tvm_hetero.runtime.native import load_library
-from tvm_hetero.runtime.tensors import lasting
-from tvm_hetero.targets import own_mcpu
 
 VARIANTS = ("tvm", "registers", "ahead", "pages")
 _SECONDS, _SMALL_SECONDS = 0.1, 0.002

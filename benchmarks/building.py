@@ -25,11 +25,11 @@ from benchmarks.execution.arguments import RESULTS
 from benchmarks.execution.cases import TINY, make_model
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.frontends.onnx import from_onnx, light_models
-from tvm_hetero.machine import available_cores
-from tvm_hetero.partition import partition
+from tvm_hetero.kernels.cpu.target import own_mcpu
+from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform import Device, Link, Platform
+from tvm_hetero.platform.host import available_cores
 from tvm_hetero.problem import Objective
-from tvm_hetero.targets import own_mcpu
 
 _TURNS = 3
 _PLAIN = "x86-64-v2"

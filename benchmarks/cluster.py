@@ -37,7 +37,7 @@ from benchmarks.performance import write_page
 from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.survey import measure_network
-from tvm_hetero.discovery import detect_platform
+from tvm_hetero.platform.discovery import detect_platform
 
 SIZES = [64, 24 * 2**10, 80 * 2**10, 2**20]
 GENERATIONS, KILLS = 50, 20

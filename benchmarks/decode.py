@@ -40,8 +40,8 @@ from benchmarks.execution.arguments import RESULTS, ROOT
 from benchmarks.execution.cases import one_device
 from benchmarks.execution.unrest import ATTEMPTS, calmest
 from benchmarks.performance import write_page
-from tvm_hetero.cli.neighbours import Neighbours
-from tvm_hetero.runtime.decoder_build import WEIGHTS, DecoderOptions
+from tvm_hetero.cli.shared.background_load import Neighbours
+from tvm_hetero.decoders.build import WEIGHTS, DecoderOptions
 
 BATCHES = (1, 8)
 # Rows of the caches, tokens of a prompt and of a chunk, tokens that are generated, turns.

@@ -23,10 +23,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tvm_hetero import zoo
-from tvm_hetero.documents import write_atomic
-from tvm_hetero.instance import Instance
-from tvm_hetero.machine import read_processor
-from tvm_hetero.solvers.native import NativeSearch
+from tvm_hetero.platform.host import read_processor
+from tvm_hetero.solvers.native.library import NativeSearch
+from tvm_hetero.util.documents import write_atomic
+from tvm_hetero.views.instance import Instance
 
 RESULTS = Path(__file__).with_name("results") / "decoder.json"
 TASKS = (58, 798, 4998)

@@ -41,10 +41,10 @@ from benchmarks.execution.contenders import (
     stream_rate,
 )
 from benchmarks.execution.pinned import PinnedProcesses
-from tvm_hetero.cli.measure import OnnxRuntime
-from tvm_hetero.cost_models.links import measure_links
+from tvm_hetero.artifact.executable import PARTITION, Executable
+from tvm_hetero.cli.shared.measure import OnnxRuntime
+from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.problem import Objective
-from tvm_hetero.runtime.executable import PARTITION, Executable
 
 BATCH, CORES = 8, (0, 1)
 SIDES = ("plan", "apart", "ort_process_batches")

@@ -11,8 +11,8 @@ from typing import Any
 import onnxruntime
 import tvm
 
-from tvm_hetero.documents import write_atomic
-from tvm_hetero.machine import read_processor
+from tvm_hetero.platform.host import read_processor
+from tvm_hetero.util.documents import write_atomic
 
 
 def write_document(path: Path, what: str, rows: Iterable[Mapping[str, Any]], **head: Any) -> None:

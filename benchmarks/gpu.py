@@ -24,17 +24,17 @@ import onnxruntime
 
 import tvm_hetero as th
 from tvm_hetero import relay
-from tvm_hetero.cost_models.links import measure_links
-from tvm_hetero.discovery import detect_platform
-from tvm_hetero.documents import write_atomic
+from tvm_hetero.cost_models.links.measure import measure_links
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
-from tvm_hetero.partition import Partition, partition
 from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.platform import Platform
-from tvm_hetero.report.intervals import COPY, Interval, overlap_seconds
-from tvm_hetero.runtime.executor import Executor
-from tvm_hetero.schedule import Schedule
-from tvm_hetero.simulate import simulate
+from tvm_hetero.platform.discovery import detect_platform
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.problem.simulate import simulate
+from tvm_hetero.report.schedule.intervals import COPY, Interval, overlap_seconds
+from tvm_hetero.util.documents import write_atomic
 
 RESULTS = Path(__file__).with_name("results") / "gpu.json"
 RUNS = 30

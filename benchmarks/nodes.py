@@ -27,17 +27,17 @@ from rich.console import Console
 from rich.table import Table
 
 from tvm_hetero import zoo
-from tvm_hetero.documents import write_atomic
 from tvm_hetero.errors import SolverError
-from tvm_hetero.instance import Instance
 from tvm_hetero.problem import Kind, Objective, Problem
-from tvm_hetero.schedule import Schedule
-from tvm_hetero.solvers import cpsat_throughput
-from tvm_hetero.solvers.cpsat_batch import solve_whole
-from tvm_hetero.solvers.cpsat_run import Budget
-from tvm_hetero.solvers.options import SYMMETRIES, Options
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.options import SYMMETRIES, Options
+from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
+from tvm_hetero.solvers.cpsat.batch import solve_whole
 from tvm_hetero.solvers.registry import solve
-from tvm_hetero.units import format_seconds
+from tvm_hetero.util.documents import write_atomic
+from tvm_hetero.util.units import format_seconds
+from tvm_hetero.views.instance import Instance
 
 RESULTS = Path(__file__).with_name("results") / "nodes.json"
 Row = dict[str, Any]

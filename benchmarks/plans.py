@@ -26,9 +26,9 @@ from tvm_hetero.planning.requests import parse_lengths, poisson
 from tvm_hetero.planning.service import play
 from tvm_hetero.planning.services import service_of
 from tvm_hetero.planning.symmetry_counts import symmetry_counts
-from tvm_hetero.report.service import service_dict
+from tvm_hetero.report.planning.service import service_dict
 from tvm_hetero.solvers import Options
-from tvm_hetero.units import format_seconds
+from tvm_hetero.util.units import format_seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "plans.json"

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.execution.page import RIVALS, error, over_rivals, over_single
 from benchmarks.performance import write_page
-from tvm_hetero.documents import write_atomic
+from tvm_hetero.util.documents import write_atomic
 
 ROOT = Path(__file__).resolve().parent.parent
 README, RESULTS = ROOT / "README.md", ROOT / "benchmarks" / "results"

@@ -29,8 +29,9 @@ cache of measured costs is an empty one. No text has a path, a version, or the t
 
 The whole takes minutes on two cores, and its floats are those of the machine: compare runs of one
 machine. ``--small`` takes half a minute and has in it only what is the same on every machine;
-`tests/test_replay.py` compares it with ``tests/data/replay.json``. Where a change of what is made
-is meant, look at the texts of both sides, then write that file anew, and say in the commit why:
+`tests/benchmarks/test_replay.py` compares it with ``tests/data/replay.json``. Where a change of
+what is made is meant, look at the texts of both sides, then write that file anew, and say in the
+commit why:
 
     python -m benchmarks.replay --small --texts before      (on the commit before)
     python -m benchmarks.replay --small --texts after       (and diff -r before after)

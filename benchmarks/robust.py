@@ -25,11 +25,12 @@ from rich.table import Table
 
 from tvm_hetero import zoo
 from tvm_hetero.bounds import lower_bound
-from tvm_hetero.documents import write_atomic
 from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Robustness, Schedule
-from tvm_hetero.solvers import Options, robust, solve
-from tvm_hetero.solvers.robust_search import GOALS
+from tvm_hetero.problem.schedule import Robustness, Schedule
+from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers.robust import solver as robust
+from tvm_hetero.solvers.robust.local_search import GOALS
+from tvm_hetero.util.documents import write_atomic
 
 RESULTS = Path(__file__).with_name("results") / "robust.json"
 Row = dict[str, Any]

@@ -39,9 +39,9 @@ from benchmarks.execution.contenders import build_plan
 from benchmarks.execution.page import GROWTH, LEFT_BLOCKS, LEFT_BYTES
 from benchmarks.execution.usage import in_use, resident_bytes, start_exactly, thread_count
 from benchmarks.performance import write_page
+from tvm_hetero.artifact.executable import PARTITION
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem import Objective
-from tvm_hetero.runtime.executable import PARTITION
-from tvm_hetero.runtime.executor import Executor
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "soak.json"

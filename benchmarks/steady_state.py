@@ -18,7 +18,7 @@ Each light model with random weights, in one process and in turns, in rounds:
   second summed over the window in which both work; ``ort_process_batches``: the same with half a
   batch at once in each.
 
-A figure is the median of the rounds, of a stream's steady state (`tvm_hetero.runtime.stream`).
+A figure is the median of the rounds, of a stream's steady state (`tvm_hetero.executor.streaming`).
 The goal: the plan does 1.9 times what one device does. What two whole networks on two cores cannot
 reach since they share cache and memory, no plan can; ``copies`` shows how much that is.
 """
@@ -54,11 +54,11 @@ from benchmarks.execution.copies import copies_rate, on_core
 from benchmarks.execution.mode import Mode, in_one_mode
 from benchmarks.execution.pinned import PinnedProcesses
 from benchmarks.scheduling.runner import geometric_mean
-from tvm_hetero.cli.measure import OnnxRuntime
+from tvm_hetero.artifact.executable import PARTITION, SINGLE
+from tvm_hetero.cli.shared.measure import OnnxRuntime
 from tvm_hetero.frontends.onnx import light_models
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
-from tvm_hetero.runtime.executable import PARTITION, SINGLE
 
 BATCH, CORES = 8, (0, 1)
 _SMALL_BATCH = 4

@@ -9,7 +9,7 @@ take them or not, of one image, on one thread: thread CPU time, the least of rea
     share      tiles / plain, as the rule estimates it (it takes tiles below 1) and as measured
     errors     against ONNX Runtime: the largest difference over the results' standard deviation
     compiled   seconds for the kernel's machine code; `all passes`: by tiles, without leaving any of
-               TVM's passes out (`tvm_hetero/kernels/compilation.py`)
+               TVM's passes out (`tvm_hetero/kernels/cpu/compilation.py`)
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from benchmarks.kernel_cases.contest import Session, caller, in_turns, machine, 
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.compilation import WRITTEN_OUT, build
-from tvm_hetero.kernels.facts import vector_unit
-from tvm_hetero.kernels.implementations import DIRECT, with_implementation
+from tvm_hetero.kernels.convolution.winograd.kernel import share_of_plain, winograd
+from tvm_hetero.kernels.cpu.compilation import WRITTEN_OUT, build
+from tvm_hetero.kernels.cpu.target import own_mcpu
+from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.kernels.select import SCHEDULED
-from tvm_hetero.kernels.winograd import share_of_plain, winograd
+from tvm_hetero.kernels.tir.implementation_attr import DIRECT, with_implementation
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
-from tvm_hetero.targets import own_mcpu
 
 _SECONDS, _SMALL_SECONDS = 0.1, 0.002
 _SMALL = ("64x13x13 to 256 3x3", "256x12x12 to 384 3x3")

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from tvm_hetero import relay
 from tvm_hetero.frontends.onnx import light_models
-from tvm_hetero.graph import Task, TaskGraph
-from tvm_hetero.passes.dataflow import LoweredMain, tensor_bytes
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.io_tasks import INPUT_OP, OUTPUT_OP, add_io_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
-from tvm_hetero.zoo.stored import FOLDER, store
-from tvm_hetero.zoo.work import Kind, Work, WorkGraph
+from tvm_hetero.passes.lowered_main import LoweredMain, tensor_bytes
+from tvm_hetero.problem.graph import Task, TaskGraph
+from tvm_hetero.zoo.files import FOLDER, store
+from tvm_hetero.zoo.work_graph import Kind, Work, WorkGraph
 
 
 def main(argv: Sequence[str] | None = None) -> list[WorkGraph]:

@@ -1,7 +1,7 @@
 """Roofline costs from a platform's figures: what a device that is not here would take.
 
-The formula, and what it leaves out, is in `tvm_hetero.roofline`; every kernel is taken to reach
-the peak.
+The formula, and what it leaves out, is in `tvm_hetero.platform.roofline`; every kernel is taken to
+reach the peak.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
-from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Cost
-from tvm_hetero.roofline import computes, roofline
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.platform.roofline import computes, roofline
+from tvm_hetero.problem.model import Cost
 
 
 class AnalyticalCosts:

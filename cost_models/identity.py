@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.store import KernelKey, Place
-from tvm_hetero.machine import available_cores, read_processor
-from tvm_hetero.platform import Device, Platform
-from tvm_hetero.targets import CPU, device_target, dl_device
+from tvm_hetero.kernels.cpu.target import CPU, device_target, dl_device
+from tvm_hetero.platform.host import available_cores, read_processor
+from tvm_hetero.platform.model import Device, Platform
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -26,7 +26,7 @@ def kernel_key(func: PrimFunc, cold: Iterable[int] = ()) -> KernelKey:
     """
     import tvm_ffi
 
-    from tvm_hetero.kernels.implementations import without_implementation
+    from tvm_hetero.kernels.tir.implementation_attr import without_implementation
 
     bare = without_implementation(func.without_attr("global_symbol"))
     text = f"# cold: {sorted(cold)}\n{bare.script(show_meta=True)}"

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tvm_hetero.choices import Choice
 from tvm_hetero.cost_models.protocol import Costs, Kernel
-from tvm_hetero.platform import Device
-from tvm_hetero.problem import Cost
+from tvm_hetero.platform.model import Device
+from tvm_hetero.problem.implementation_choice import Choice
+from tvm_hetero.problem.model import Cost
 
 
 @dataclass

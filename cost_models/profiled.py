@@ -7,7 +7,7 @@ result is stored at once (`tvm_hetero.cost_models.store`) and never measured aga
 
 What is measured is meant to be what the kernel takes inside a whole network, so that contests are
 about that, and so that costs are near it where the network itself cannot be run; where it can,
-`tvm_hetero.cost_models.in_place` measures it afterwards. There its inputs
+`tvm_hetero.cost_models.in_network.costs` measures it afterwards. There its inputs
 have just been written and its weights were last read one inference ago, with all the others read
 since. So before each repeat the weights (`Kernel.constants`) are thrown out of the CPU's caches,
 and the other arguments stay where the last repeat left them. Sums over the tasks of a network,
@@ -20,11 +20,12 @@ and the network itself, in ms on one Zen 5 core (32 MB of last-level cache):
 
 A GPU's caches are left alone.
 
-Then the other ways to compute a kernel (`tvm_hetero.cost_models.candidates`) are measured in turns
-with the rule's (`tvm_hetero.cost_models.contest`). A kernel's cost is that of the fastest one that
-computes the right thing; which one it is goes with it (`tvm_hetero.choices`). A candidate that
-crashes costs the rule nothing, and where the rule's own schedule cannot be run, TVM's default loop
-nest takes its place, however slow.
+Then the other ways to compute a kernel (`tvm_hetero.cost_models.kernels_alone.candidates`) are
+measured in turns
+with the rule's (`tvm_hetero.cost_models.kernels_alone.choose_implementation`). A kernel's cost is
+that of the fastest one that computes the right thing; which one it is goes with it
+(`tvm_hetero.problem.implementation_choice`). A candidate that crashes costs the rule nothing, and
+where the rule's own schedule cannot be run, TVM's default loop nest takes its place, however slow.
 
 A kernel is its scheduled function, compared in full. The same function on another device is
 another measurement even where target and CPU are equal, since cores of one CPU may differ: big
@@ -32,23 +33,23 @@ and little ones, or one whose sibling is busy.
 
 Devices of other nodes of the platform are measured here, as if this machine were they; for nodes
 that are unlike, use a table. A board that is reached by RPC is measured where it is
-(`tvm_hetero.cost_models.boards`).
+(`tvm_hetero.cost_models.rpc_devices`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tvm_hetero.cost_models.boards import measure_board
-from tvm_hetero.cost_models.candidates import Schedule
-from tvm_hetero.cost_models.effort import Effort
+from tvm_hetero.compiler.linking import linker_of
+from tvm_hetero.cost_models.kernels_alone.candidates import Schedule
+from tvm_hetero.cost_models.kernels_alone.profile_run import TargetRun
+from tvm_hetero.cost_models.kernels_alone.sampling import Effort
 from tvm_hetero.cost_models.profile import Profile
-from tvm_hetero.cost_models.profile_run import TargetRun
 from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
+from tvm_hetero.cost_models.rpc_devices import measure_board
 from tvm_hetero.cost_models.store import CostStore
-from tvm_hetero.platform import Device, Platform
-from tvm_hetero.runtime.linking import linker_of
-from tvm_hetero.targets import device_target, require_present
+from tvm_hetero.kernels.cpu.target import device_target, require_present
+from tvm_hetero.platform.model import Device, Platform
 
 
 class ProfiledCosts:
@@ -66,8 +67,8 @@ class ProfiledCosts:
         (by default `tvm_hetero.kernels.schedule_kernel`).
 
         With `in_place`, who asks for the costs of a whole module goes on to measure them there
-        (`tvm_hetero.cost_models.in_place`), `again` though the store has them; `costs` are those of
-        kernels alone.
+        (`tvm_hetero.cost_models.in_network.costs`), `again` though the store has them; `costs` are
+        those of kernels alone.
         """
         self.store = store if store is not None else CostStore()
         self.effort = effort

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tvm_hetero.errors import ProfileError
-from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Cost
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.model import Cost
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tvm_hetero.cost_models.protocol import CostModel
-from tvm_hetero.documents import nearest
 from tvm_hetero.errors import UsageError
+from tvm_hetero.util.documents import nearest
 
 NAMES = ("analytical", "profiled", "profiled-alone", "table:PATH")
 

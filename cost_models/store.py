@@ -6,12 +6,13 @@ they are measured, so an interrupted run loses nothing, and SQLite's locks let s
 use the file at once. If two of them measure the same kernel, the smaller time stays, as it
 would within one run (time on a shared machine only errs upwards).
 
-Beside the times stand links, what whole networks take (`tvm_hetero.cost_models.in_place`), and what
+Beside the times stand links, what whole networks take (`tvm_hetero.cost_models.in_network.costs`),
+and what
 `tvm-hetero tune` found: for each kernel, as it is before it is scheduled, the best trace and every
-candidate that was tried (`tvm_hetero.cost_models.tuned`).
+candidate that was tried (`tvm_hetero.cost_models.tuning.tuner`).
 
-The file is ``costs.sqlite`` in the folder of `tvm_hetero.cache.cache_dir`. It is a cache: a
-damaged one is set aside with a warning, and everything is measured again. An older layout is
+The file is ``costs.sqlite`` in the folder of `tvm_hetero.util.cache_dir.cache_dir`. It is a cache:
+a damaged one is set aside with a warning, and everything is measured again. An older layout is
 brought up to date where it stands (`tvm_hetero.cost_models.store_layout`).
 """
 
@@ -29,11 +30,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tvm_hetero.cache import cache_dir
-from tvm_hetero.choices import Timing
 from tvm_hetero.cost_models.store_layout import make_tables
-from tvm_hetero.documents import canonical_json
 from tvm_hetero.errors import ProfileError
+from tvm_hetero.problem.implementation_choice import Timing
+from tvm_hetero.util.cache_dir import cache_dir
+from tvm_hetero.util.documents import canonical_json
 
 # How long one program waits for another's commit, s. A commit takes milliseconds.
 _PATIENCE = 60.0
@@ -211,7 +212,8 @@ class CostStore:
             db.execute("INSERT OR REPLACE INTO links VALUES (?, ?, ?)", (place, latency, bandwidth))
 
     def find_network(self, key: str) -> dict[str, Any] | None:
-        """What was measured of a whole network (see `tvm_hetero.cost_models.in_place`), or None."""
+        """What was measured of a whole network (see `tvm_hetero.cost_models.in_network.costs`), or
+        None."""
         with self._transaction() as db:
             row = db.execute("SELECT seconds FROM networks WHERE key = ?", (key,)).fetchone()
         return None if row is None else dict(json.loads(row[0]))

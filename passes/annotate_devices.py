@@ -28,17 +28,17 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_hetero.documents import canonical_json, parse_document
 from tvm_hetero.errors import PlatformError, UsageError
-from tvm_hetero.passes.dataflow import read_main
-from tvm_hetero.passes.layout import original_layout, plan_layout
-from tvm_hetero.passes.write_main import DEVICE as DEVICE
-from tvm_hetero.passes.write_main import KERNEL as KERNEL
-from tvm_hetero.passes.write_main import MainWriter
-from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Problem
-from tvm_hetero.problem_format import problem_from_dict, problem_to_dict
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.passes.emit_placed_program import DEVICE as DEVICE
+from tvm_hetero.passes.emit_placed_program import KERNEL as KERNEL
+from tvm_hetero.passes.emit_placed_program import MainWriter
+from tvm_hetero.passes.lowered_main import read_main
+from tvm_hetero.passes.placed_program import original_layout, plan_layout
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.format import problem_from_dict, problem_to_dict
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.util.documents import canonical_json, parse_document
 
 PROBLEM = "tvm_hetero.problem"
 SCHEDULE = "tvm_hetero.schedule"

@@ -1,7 +1,7 @@
 """From a lowered module to a task graph: one task a kernel call, one tensor an output.
 
 Views are no tasks: they cost nothing and are made again by whoever reads them. Ids of tasks and
-names of tensors come from `tvm_hetero.passes.dataflow.LoweredMain`.
+names of tensors come from `tvm_hetero.passes.lowered_main.LoweredMain`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import tvm
 
 from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.errors import ModelError
-from tvm_hetero.graph import Edge, Task, TaskGraph
-from tvm_hetero.kernels.gathers import looked_up
-from tvm_hetero.passes.dataflow import INPUT_NAMES as INPUT_NAMES
-from tvm_hetero.passes.dataflow import OUTPUT_NAMES as OUTPUT_NAMES
-from tvm_hetero.passes.dataflow import (
+from tvm_hetero.kernels.tir.gathers import looked_up
+from tvm_hetero.passes.lowered_main import INPUT_NAMES as INPUT_NAMES
+from tvm_hetero.passes.lowered_main import OUTPUT_NAMES as OUTPUT_NAMES
+from tvm_hetero.passes.lowered_main import (
     KernelCall,
     LoweredMain,
     Root,
@@ -26,6 +25,7 @@ from tvm_hetero.passes.dataflow import (
     tensor_bytes,
 )
 from tvm_hetero.passes.states import state_bytes, state_sets, states_of
+from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 
 # Attribute of a kernel: its arithmetic.
 FLOPS = "hetero.flops"

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.batched import batch_of_kernel, shared_of
-from tvm_hetero.kernels.implementations import RULE, implementation_of
+from tvm_hetero.kernels.tir.batched import batch_of_kernel, shared_of
+from tvm_hetero.kernels.tir.implementation_attr import RULE, implementation_of
 from tvm_hetero.passes.annotate_devices import DEVICE, KERNEL, is_annotated, strip_devices
-from tvm_hetero.passes.dataflow import LoweredMain, read_main
 from tvm_hetero.passes.kernel_choices import implemented
-from tvm_hetero.platform import Device
-from tvm_hetero.problem import Cost
+from tvm_hetero.passes.lowered_main import LoweredMain, read_main
+from tvm_hetero.platform.model import Device
+from tvm_hetero.problem.model import Cost
 
 if TYPE_CHECKING:
     import tvm

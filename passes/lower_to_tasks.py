@@ -27,15 +27,15 @@ from tvm.ir import GenericConst
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.constants import array_of, fold
+from tvm_hetero.kernels.constant_folding import array_of, fold
+from tvm_hetero.kernels.convolution.packing import packing_units
 from tvm_hetero.kernels.legalize import RULES, Legalization
-from tvm_hetero.kernels.packing import packing_units
 from tvm_hetero.passes.pins import with_pins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tvm_hetero.kernels.facts import VectorUnit
+    from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
 
 _VIEWS = frozenset({"relax.reshape"})
 
@@ -49,7 +49,8 @@ class LowerToTasks:
     targets
         Every target on which a kernel may run later. None: any CPU, AVX-512 included.
     plain_sums
-        No convolution may be computed by Winograd's tiles (`tvm_hetero.kernels.winograd`).
+        No convolution may be computed by Winograd's tiles
+        (`tvm_hetero.kernels.convolution.winograd.kernel`).
 
     Raises
     ------

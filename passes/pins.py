@@ -23,8 +23,8 @@ from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from tvm_hetero.errors import ModelError, PlatformError
-from tvm_hetero.platform import Platform
-from tvm_hetero.targets import device_target
+from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.platform.model import Platform
 
 # Attributes of `main`: JSON of wishes by variable, and of pins by position of the call. A wish is
 # a DLPack device type and a number among the devices of that type (-1: any of them).
@@ -60,7 +60,7 @@ def with_hints(mod: tvm.IRModule) -> tvm.IRModule:
 
 def with_pins(mod: tvm.IRModule) -> tvm.IRModule:
     """A lowered module without hints; the kernels that make what they were about are pinned."""
-    from tvm_hetero.passes.dataflow import read_main
+    from tvm_hetero.passes.lowered_main import read_main
 
     if not any(is_hint(b.value) for block in mod["main"].body.blocks for b in block.bindings):
         return mod

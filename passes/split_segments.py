@@ -1,7 +1,7 @@
 """From an annotated module to what each device does, step by step.
 
 A *segment* is a run of kernel calls on one device that nothing outside has to interrupt; where
-runs have to be cut is worked out in `tvm_hetero.passes.cutting`. A *copy* moves a tensor between
+runs have to be cut is worked out in `tvm_hetero.passes.form_steps`. A *copy* moves a tensor between
 two memories. Devices in the machine's main memory share it, so of the copies that the module
 writes only those are left that lead into a memory where the tensor is not already.
 
@@ -22,8 +22,13 @@ import tvm
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import problem_and_schedule
-from tvm_hetero.passes.cutting import Item, cut
-from tvm_hetero.passes.dataflow import (
+from tvm_hetero.passes.element_names import plain_task
+from tvm_hetero.passes.emit_views import device_position
+from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
+from tvm_hetero.passes.form_steps import Item, cut
+from tvm_hetero.passes.io_tasks import is_host
+from tvm_hetero.passes.kernel_symbols import kernel_symbol, plain_kernel
+from tvm_hetero.passes.lowered_main import (
     KernelCall,
     LoweredMain,
     Root,
@@ -33,12 +38,7 @@ from tvm_hetero.passes.dataflow import (
     read_main,
     static_shape,
 )
-from tvm_hetero.passes.elements import plain_task
-from tvm_hetero.passes.emit import device_position
-from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
-from tvm_hetero.passes.io_tasks import is_host
-from tvm_hetero.passes.kernel_symbols import kernel_symbol, plain_kernel
-from tvm_hetero.platform import Platform
+from tvm_hetero.platform.model import Platform
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.passes.dataflow import LoweredMain, Root, tensor_bytes
+from tvm_hetero.passes.lowered_main import LoweredMain, Root, tensor_bytes
 
 # Attributes of `main` that a front end sets and every pass keeps.
 STATES = "hetero_states"

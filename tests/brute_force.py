@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Copy, Execution, Schedule
+from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 
 Part = tuple[str, str, tuple[int, ...]]
 

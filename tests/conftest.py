@@ -6,9 +6,13 @@ import gc
 import os
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:  # TVM is not imported before a test needs it
+    from tvm_hetero.artifact.executable import Executable
 
 # No deadline per example: on a shared machine it would fail by chance. And the same examples in
 # every run, since what lands should not depend on luck; `make fuzz` draws new ones, and more.
@@ -30,22 +34,32 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What takes longest begins first, so that no worker of pytest-xdist is left with it at the end.
 _LONG = (
-    "test_cluster.py", "test_light_models.py", "test_execution_benchmarks.py", "test_sanitizers.py",
-    "test_benchmarks.py", "test_profiled.py", "test_contests.py", "test_registry.py",
-    "test_hetero_partition.py", "test_onnx_importer.py", "test_in_place.py", "test_cluster.py",
+    "cluster/test_cluster.py", "tests/test_light_models.py", "benchmarks/test_execution.py",
+    "cpp/test_sanitizers.py", "benchmarks/test_benchmarks.py", "cost_models/test_profiled.py",
+    "kernels_alone/test_choose_implementation.py", "solvers/test_registry.py",
+    "pipeline/test_hetero_partition.py", "onnx/test_importer.py", "in_network/test_costs.py",
 )  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first, all others in their order."""
     places = {name: place for place, name in enumerate(_LONG)}
-    items.sort(key=lambda item: places.get(item.path.name, len(_LONG)))
+    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(_LONG)))
 
 
 def pytest_collection_finish() -> None:
     """Nothing that was imported is garbage: it need not be looked at in every collection."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def executable() -> Executable:
+    """A small model on two devices, built; executables are immutable, so all may share it."""
+    from tests.models import placed
+    from tvm_hetero.compiler.build import build
+
+    return build(placed(1))
 
 
 @pytest.fixture

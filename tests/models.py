@@ -14,16 +14,16 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_hetero.kernels.batched import batched
+from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.kernels.tir.batched import batched
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.passes.dataflow import read_main
 from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES, extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
-from tvm_hetero.schedule import Schedule
-from tvm_hetero.simulate import simulate
-from tvm_hetero.targets import device_target
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.problem.simulate import simulate
 
 NATIVE = {"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1}
 PLAIN = {"kind": "llvm", "mcpu": "x86-64-v2", "num-cores": 1}

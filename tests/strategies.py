@@ -18,9 +18,9 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.platform import Device, Fabric, Link, Platform
 from tvm_hetero.problem import Cost, Kind, Objective, Problem
+from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 
 Step = tuple[str, str, tuple[int, ...]]
 

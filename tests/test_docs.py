@@ -12,11 +12,11 @@ import pytest
 
 from tests.cli.invoke import tvm_hetero
 from tvm_hetero.check import check_schedule
-from tvm_hetero.documents import parse_document
-from tvm_hetero.platform_format import platform_from_dict
+from tvm_hetero.platform.format import platform_from_dict
 from tvm_hetero.problem import Problem
-from tvm_hetero.problem_format import problem_from_dict
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.problem.format import problem_from_dict
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.util.documents import parse_document
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """The nine models of the onnx wheel: imported, placed, run on two unlike devices, and right.
 
 Costs come from the analytical model, so that the plans do not hang on the machine's load; plans
-from measured costs are in `benchmarks/latency.py` and `tests/test_demo.py`.
+from measured costs are in `benchmarks/latency.py` and `tests/test_make_demo.py`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from benchmarks.models import logits_of
 from tests.models import two_cpus
 from tvm_hetero import relay
 from tvm_hetero.check import check_schedule
+from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.analytical import AnalyticalCosts
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
-from tvm_hetero.partition import partition
+from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
-from tvm_hetero.runtime.reference import ReferenceVM
 
 MODELS = light_models()
 # What has no branches or takes long to compile is planned for throughput alone.

@@ -21,9 +21,9 @@ import numpy as np
 import safetensors.numpy
 
 import tvm_hetero as th
-from tvm_hetero.discovery import detect_platform
 from tvm_hetero.generation.generate import Generation
-from tvm_hetero.machine import available_cores
+from tvm_hetero.platform.discovery import detect_platform
+from tvm_hetero.platform.host import available_cores
 
 VOCABULARY, WIDTH, LAYERS, LENGTH = 512, 64, 4, 128
 

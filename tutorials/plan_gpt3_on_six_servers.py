@@ -20,7 +20,7 @@ from tvm_hetero.planning.requests import parse_lengths, poisson
 from tvm_hetero.planning.service import play
 from tvm_hetero.planning.services import service_of
 from tvm_hetero.planning.symmetry_counts import symmetry_counts
-from tvm_hetero.report.service import saturation
+from tvm_hetero.report.planning.service import saturation
 from tvm_hetero.solvers import Options
 
 

@@ -24,8 +24,8 @@ from benchmarks.decoding.model import write_model
 from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.survey import survey
+from tvm_hetero.decoders.build import DecoderOptions, build_decoder
 from tvm_hetero.platform import Fabric
-from tvm_hetero.runtime.decoder_build import DecoderOptions, build_decoder
 
 PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8], [9]]
 TOKENS = 12

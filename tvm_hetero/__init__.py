@@ -22,20 +22,20 @@ _HOME = {
     "Platform": "tvm_hetero.platform",
     "Device": "tvm_hetero.platform",
     "Link": "tvm_hetero.platform",
-    "TaskGraph": "tvm_hetero.graph",
-    "Task": "tvm_hetero.graph",
-    "Edge": "tvm_hetero.graph",
+    "TaskGraph": "tvm_hetero.problem.graph",
+    "Task": "tvm_hetero.problem.graph",
+    "Edge": "tvm_hetero.problem.graph",
     "Problem": "tvm_hetero.problem",
     "Objective": "tvm_hetero.problem",
-    "Schedule": "tvm_hetero.schedule",
+    "Schedule": "tvm_hetero.problem.schedule",
     "solve": "tvm_hetero.solvers",
     "check": "tvm_hetero.check",
-    "build": "tvm_hetero.runtime.compile",
-    "decide": "tvm_hetero.runtime.decide",
-    "load": "tvm_hetero.runtime.load",
-    "Decoder": "tvm_hetero.runtime.decoder",
-    "DecoderOptions": "tvm_hetero.runtime.decoder_build",
-    "build_decoder": "tvm_hetero.runtime.decoder_build",
+    "build": "tvm_hetero.compiler.build",
+    "decide": "tvm_hetero.executor.choose_variant",
+    "load": "tvm_hetero.decoders.load",
+    "Decoder": "tvm_hetero.decoders.decoder",
+    "DecoderOptions": "tvm_hetero.decoders.build",
+    "build_decoder": "tvm_hetero.decoders.build",
     "Sampling": "tvm_hetero.generation.sampling",
     "relay": "tvm_hetero.relay",
     "relax": "tvm_hetero.relax",
@@ -46,15 +46,15 @@ if TYPE_CHECKING:
     from tvm_hetero import check as check
     from tvm_hetero.errors import HeteroError as HeteroError
     from tvm_hetero.generation.sampling import Sampling as Sampling
-    from tvm_hetero.graph import Edge as Edge
-    from tvm_hetero.graph import Task as Task
-    from tvm_hetero.graph import TaskGraph as TaskGraph
-    from tvm_hetero.platform import Device as Device
-    from tvm_hetero.platform import Link as Link
-    from tvm_hetero.platform import Platform as Platform
-    from tvm_hetero.problem import Objective as Objective
-    from tvm_hetero.problem import Problem as Problem
-    from tvm_hetero.schedule import Schedule as Schedule
+    from tvm_hetero.platform.model import Device as Device
+    from tvm_hetero.platform.model import Link as Link
+    from tvm_hetero.platform.model import Platform as Platform
+    from tvm_hetero.problem.graph import Edge as Edge
+    from tvm_hetero.problem.graph import Task as Task
+    from tvm_hetero.problem.graph import TaskGraph as TaskGraph
+    from tvm_hetero.problem.model import Objective as Objective
+    from tvm_hetero.problem.model import Problem as Problem
+    from tvm_hetero.problem.schedule import Schedule as Schedule
     from tvm_hetero.solvers import solve as solve
 
 

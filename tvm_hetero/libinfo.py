@@ -12,9 +12,10 @@ from pathlib import Path
 
 from tvm_hetero.errors import ArtifactError
 
-__all__ = ["find_include_path", "find_libtvm_hetero_runtime"]
+__all__ = ["LIBRARIES", "find_include_path", "find_libtvm_hetero_runtime"]
 
 _PACKAGE = Path(__file__).resolve().parent
+LIBRARIES = _PACKAGE / "_lib"  # where CMake puts our two shared libraries
 
 
 def find_include_path() -> str:
@@ -36,7 +37,7 @@ def find_libtvm_hetero_runtime() -> str:
     ArtifactError
         If it has not been built.
     """
-    return _found(_PACKAGE / "runtime" / "_lib" / "libtvm_hetero_runtime.so")
+    return _found(LIBRARIES / "libtvm_hetero_runtime.so")
 
 
 def _found(path: Path) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import transformers
 
-from tvm_hetero.runtime.decoder import Decoder
+from tvm_hetero.decoders.decoder import Decoder
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ import torch
 import transformers
 
 from benchmarks.execution.cases import one_device, two_devices
-from tvm_hetero.frontends.torch_transformers import cache_name
+from tvm_hetero.decoders.build import DecoderOptions, build_decoder
+from tvm_hetero.decoders.decoder import Decoder
+from tvm_hetero.frontends.torch.transformers import cache_name
 from tvm_hetero.platform import Link, Platform
-from tvm_hetero.runtime.decoder import Decoder
-from tvm_hetero.runtime.decoder_build import DecoderOptions, build_decoder
 
 _TIME_LIMIT = 20.0  # seconds for each solve
 Prompts = Sequence[Sequence[int]]

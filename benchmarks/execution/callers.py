@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.cli.measure import Arrays
+from tvm_hetero.cli.shared.measure import Arrays
 from tvm_hetero.errors import DeadlineError
-from tvm_hetero.runtime.executor import Executor
+from tvm_hetero.executor.executor import Executor
 
 COUNTS = ("done", "cancelled", "late")
 # A request that takes longer than this is lost, seconds.

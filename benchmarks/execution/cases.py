@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.models import logits_of
-from tvm_hetero.discovery import detect_platform
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
-from tvm_hetero.machine import available_cores
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.zoo.wiring import neighbours_of, wires
+from tvm_hetero.platform.discovery import detect_platform
+from tvm_hetero.platform.host import available_cores
+from tvm_hetero.zoo.random_wiring import neighbours_of, wires
 
 SEED = 0
 RANDWIRE = "randwire"

@@ -29,8 +29,8 @@ from benchmarks.execution.empty import (
     nothing,
     tensor,
 )
-from tvm_hetero.runtime import native
-from tvm_hetero.runtime.stream import steady_seconds
+from tvm_hetero.executor import native
+from tvm_hetero.executor.streaming import steady_seconds
 
 _STREAMED = 10  # requests that count in a stream
 

@@ -24,12 +24,12 @@ from benchmarks.execution.contenders import (
 )
 from benchmarks.execution.mode import Mode, in_one_mode
 from benchmarks.execution.unrest import ATTEMPTS, in_a_calm_moment
-from tvm_hetero.cli.measure import OnnxRuntime
-from tvm_hetero.cli.neighbours import Neighbours
+from tvm_hetero.artifact.executable import PARTITION, SINGLE
+from tvm_hetero.cli.shared.background_load import Neighbours
+from tvm_hetero.cli.shared.measure import OnnxRuntime
+from tvm_hetero.executor.interleave import measure_in_turns
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
-from tvm_hetero.runtime.executable import PARTITION, SINGLE
-from tvm_hetero.runtime.turns import measure_in_turns
 
 # Runs of each side take about so long together, and are so many.
 _SECONDS, _LEAST, _MOST = 6.0, 10, 40

@@ -15,16 +15,16 @@ import numpy as np
 import onnx
 
 from benchmarks.execution.cases import SEED
-from tvm_hetero.cli.measure import Arrays, OnnxRuntime, largest_difference
-from tvm_hetero.cli.neighbours import Neighbours
+from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
+from tvm_hetero.cli.shared.background_load import Neighbours
+from tvm_hetero.cli.shared.measure import Arrays, OnnxRuntime, largest_difference
+from tvm_hetero.compiler.build import build
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.interleave import Runner
 from tvm_hetero.frontends.onnx import from_onnx
-from tvm_hetero.partition import Partition, partition
+from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Kind, Objective
-from tvm_hetero.runtime.compile import build
-from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable
-from tvm_hetero.runtime.executor import Executor
-from tvm_hetero.runtime.turns import Runner
 
 # Takes about how many seconds to measure, returns images per second.
 Rate = Callable[[float], float]

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.execution.contenders import LEAST_BATCHES, Rate
-from tvm_hetero.cli.measure import Arrays
-from tvm_hetero.runtime.executable import PARTITION, SINGLE, Executable
-from tvm_hetero.runtime.executor import Executor
+from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
+from tvm_hetero.cli.shared.measure import Arrays
+from tvm_hetero.executor.executor import Executor
 
 
 def on_core(executable: Executable, core: int) -> Executor:

@@ -23,8 +23,8 @@ from tvm import relax
 
 from benchmarks.execution.cases import one_device
 from benchmarks.execution.empty import SHAPE, Figure, chain, figure, tensor
-from tvm_hetero.partition import partition
-from tvm_hetero.runtime.compile import build
+from tvm_hetero.compiler.build import build
+from tvm_hetero.pipeline.partition import partition
 
 # Longer than workers and callers spin, seconds.
 _IDLE = 0.01

@@ -18,9 +18,9 @@ import tvm
 import tvm_ffi
 from tvm import te
 
-from tvm_hetero.machine import available_cores
-from tvm_hetero.report.statistics import quantile
-from tvm_hetero.runtime import native
+from tvm_hetero.executor import native
+from tvm_hetero.platform.host import available_cores
+from tvm_hetero.util.statistics import quantile
 
 SHAPE = (16,)
 KERNEL = "nothing"

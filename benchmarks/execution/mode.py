@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tvm_hetero.cost_models.links import measure_links
+from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.platform import Platform
 

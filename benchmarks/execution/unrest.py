@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
-from tvm_hetero.report.statistics import Statistics
+from tvm_hetero.util.statistics import Statistics
 
 Found = TypeVar("Found")
 

@@ -20,7 +20,7 @@ import tvm
 from numpy.typing import NDArray
 from tvm import relax, s_tir, te, tirx
 
-from tvm_hetero.kernels.packing import pack_conv2d
+from tvm_hetero.kernels.convolution.packing import pack_conv2d
 
 from .convolutions import Convolution
 

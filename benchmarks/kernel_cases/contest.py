@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from tvm import relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
+from tvm_hetero.executor.native import load_library
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.compilation import PIPELINE
+from tvm_hetero.kernels.cpu.compilation import PIPELINE
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
-from tvm_hetero.runtime.native import load_library
 
 from .case import Case
 from .peaks import Peaks

@@ -11,12 +11,12 @@ from typing import Any
 
 import tvm
 
-from tests.decoders import tiny
-from tests.frontends import relay_models
+from tests.frontends.relay import models
+from tests.small_decoders import tiny
 from tvm_hetero import relay
+from tvm_hetero.compiler.build import SOURCE
 from tvm_hetero.frontends.onnx import light_models
 from tvm_hetero.frontends.relay.read import read
-from tvm_hetero.runtime.compile import SOURCE
 
 RELAY = "mlp"
 # In Relay's text form: what the recorded model does not have.
@@ -56,8 +56,8 @@ def _placeless(module: tvm.IRModule) -> tvm.IRModule:
 
 def relay_json() -> tvm.IRModule:
     """The recorded Relay module, from JSON."""
-    path = relay_models.DATA / f"{RELAY}.relay.json"
-    values = relay_models.values(read(path)[0])
+    path = models.DATA / f"{RELAY}.relay.json"
+    values = models.values(read(path)[0])
     params = {name: value for name, value in values.items() if name != "data"}
     return _placeless(relay.frontend.from_json(path, params))
 
@@ -65,7 +65,7 @@ def relay_json() -> tvm.IRModule:
 def relay_text() -> tvm.IRModule:
     """A small convolutional network in Relay's text."""
     params = {
-        name: relay_models.value(name, shape, "float32") for name, shape in _TEXT_SHAPES.items()
+        name: models.value(name, shape, "float32") for name, shape in _TEXT_SHAPES.items()
     }
     return _placeless(relay.frontend.from_text(RELAY_TEXT, params))
 
@@ -73,8 +73,8 @@ def relay_text() -> tvm.IRModule:
 def exported(how: str, tokens: int) -> tvm.IRModule:
     """A decoder of one layer through ``torch.export``."""
     # PyTorch takes seconds to load, and only the whole replay has this.
-    from tests.frontends.test_torch_export import LENGTH, STATES
-    from tests.frontends.test_torch_export import exported as program
+    from tests.frontends.torch.test_export import LENGTH, STATES
+    from tests.frontends.torch.test_export import exported as program
 
     return _placeless(
         relay.frontend.from_exported(program(how, tokens), states=STATES, length=LENGTH)

@@ -16,19 +16,19 @@ import tvm
 from tvm.target import Target
 
 from benchmarks.replayed.places import NamedCosts, Placement
-from tvm_hetero.cost_models.alike import alike_devices
+from tvm_hetero.compiler.build import build
+from tvm_hetero.compiler.plan import make_plan, plan_text
 from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.batched import batched
-from tvm_hetero.kernels.implementations import DIRECT, with_implementation
-from tvm_hetero.partition import Partition, partition
+from tvm_hetero.kernels.tir.batched import batched
+from tvm_hetero.kernels.tir.implementation_attr import DIRECT, with_implementation
 from tvm_hetero.passes.annotate_devices import SCHEDULE
-from tvm_hetero.passes.dataflow import read_main
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.split_segments import constant_names, split_segments
-from tvm_hetero.runtime.compile import build
-from tvm_hetero.runtime.plan import make_plan, plan_text
+from tvm_hetero.pipeline.partition import Partition, partition
+from tvm_hetero.problem.equivalent_devices import alike_devices
 
 Texts = Iterator[tuple[str, str]]
 # Makes a model; a front end and its input.

@@ -13,7 +13,7 @@ from tvm_hetero import zoo
 from tvm_hetero.bounds import bound_ladder
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
 
 HEURISTICS = ("single", "heft", "peft", "cpop", "greedy")

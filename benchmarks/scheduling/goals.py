@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from benchmarks.scheduling.latency import HEURISTICS
 from benchmarks.scheduling.runner import Row, geometric_mean
-from tvm_hetero.schedule import OPTIMAL_GAP
+from tvm_hetero.problem.schedule import OPTIMAL_GAP
 
 Rows = Mapping[str, list[Row]]
 _PROVEN = 1e-6

@@ -12,7 +12,7 @@ from benchmarks.scheduling import charts
 from benchmarks.scheduling.goals import goals
 from benchmarks.scheduling.latency import HEURISTICS
 from benchmarks.scheduling.runner import Row, geometric_mean
-from tvm_hetero.schedule import OPTIMAL_GAP
+from tvm_hetero.problem.schedule import OPTIMAL_GAP
 
 _HEAD = """# What the scheduler reaches
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 from tvm_hetero import zoo
-from tvm_hetero.instance import Instance, instance_of
-from tvm_hetero.modules import modules_of
 from tvm_hetero.problem import Problem
+from tvm_hetero.views.instance import Instance, instance_of
+from tvm_hetero.views.modularity import modules_of
 
 FAMILIES = (
     "light-", "inception-", "resnet", "densenet", "mobilenet", "vgg", "unet", "bert", "vit", "gpt-",

@@ -11,7 +11,7 @@ from typing import Any
 from tvm_hetero import zoo
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
 
 Row = dict[str, Any]

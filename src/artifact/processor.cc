@@ -56,7 +56,7 @@ std::set<std::string> Needed(std::string mcpu) {
 /*!
  * \brief Ask Linux for tile registers, which kernels for `sapphirerapids` use; whether it lets us.
  *
- * As in tvm_hetero/tile_permission.py; what is granted holds for all threads of the process.
+ * As in tvm_hetero/platform/amx_permission.py; what is granted holds for all threads of the process.
  */
 bool AskForTiles() {
 #if defined(__linux__) && defined(__x86_64__)

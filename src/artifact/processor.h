@@ -3,7 +3,7 @@
  * \brief Whether this CPU can run code that was compiled for another.
  *
  * The first instruction that it lacks would kill the process. What is known of the names that
- * `mcpu` may have is the same as in tvm_hetero/discovery.py (tests/runtime/test_processor.py
+ * `mcpu` may have is the same as in tvm_hetero/platform/discovery.py (tests/cpp/test_processor.py
  * compares them), and so is where the answer comes from: the flags in /proc/cpuinfo. Where nothing
  * is known of the one or of the other, nothing is missing.
  */

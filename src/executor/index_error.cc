@@ -2,7 +2,7 @@
  * \file executor/index_error.cc
  * \brief What kernels call when data tell them a place outside of a tensor.
  *
- * The compiler (tvm_hetero/kernels/index_checks.py) writes these calls; a process that compiles has
+ * The compiler (tvm_hetero/kernels/indexing/checks.py) writes these calls; a process that compiles has
  * a function of the same name already, in Python, of which this one takes the place.
  */
 #include <tvm/ffi/error.h>

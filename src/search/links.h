@@ -4,7 +4,7 @@
  *
  * A tensor takes the direct link if there is one, else the cheapest path of links for its bytes;
  * of equal ones that with fewer hops, then that with the smaller device numbers (the rule of
- * tvm_hetero/platform.py). Paths are worked out when first asked for, one tree for every (size,
+ * tvm_hetero/platform/model.py). Paths are worked out when first asked for, one tree for every (size,
  * source), and shared by all threads.
  */
 #ifndef TVM_HETERO_SEARCH_LINKS_H_

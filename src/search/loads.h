@@ -12,7 +12,7 @@
  * which is the largest load as s falls to 0. The largest load alone says nothing about moves
  * between the other resources; and at even loads every single move raises it. The smooth one
  * weighs resources, by exp(load / s), so that loads settle where these weights are the prices of
- * the linear program (tvm_hetero/throughput_bounds.py): then what a move changes is its worth.
+ * the linear program (tvm_hetero/bounds/throughput/share_program.py): then what a move changes is its worth.
  *
  * Where every two devices have a direct link, a part that moves changes its tensors' hops one by
  * one; else the routes of its tensors are taken out and put back.

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.brute_force import brute_force
 from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder, latency_bound, lower_bound
-from tvm_hetero.instance import Instance
 from tvm_hetero.problem import KINDS, Objective, Problem
 from tvm_hetero.solvers import solve
+from tvm_hetero.views.instance import Instance
 
 _EASE = 1 + 1e-9
 

@@ -13,16 +13,16 @@ import numpy as np
 import tvm
 
 from tests.models import NATIVE, PLAIN, lowered, random_schedule, unit_problem, with_sizes
-from tvm_hetero.cluster.message import DRIVER, GIVEN, Message
 from tvm_hetero.cluster.node import Node
-from tvm_hetero.cluster.parts import Lane, Parts, Source
-from tvm_hetero.cluster.routes import LaneRoutes, lane_routes
-from tvm_hetero.cluster.stacking import put_elements, take_elements
+from tvm_hetero.cluster.parts.parts import Lane, Parts, Source
+from tvm_hetero.cluster.parts.stacking import put_elements, take_elements
+from tvm_hetero.cluster.transport.message import DRIVER, GIVEN, Message
+from tvm_hetero.cluster.transport.routes import LaneRoutes, lane_routes
+from tvm_hetero.compiler.build import Network, build
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Problem
-from tvm_hetero.runtime.compile import Network, build
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.problem.schedule import Schedule
 
 Array = np.ndarray[Any, Any]
 

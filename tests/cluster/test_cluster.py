@@ -29,27 +29,27 @@ from benchmarks.clusters import page
 from benchmarks.decoding.model import write_model
 from tests.cli.invoke import tvm_hetero
 from tests.cluster.clusters import nodes, planned
-from tests.decoders import tiny
 from tests.models import branchy, branchy_inputs, dense, lowered, random_schedule, unit_problem
+from tests.small_decoders import tiny
 from tutorials import two_node_cluster
 from tvm_hetero.cluster.costs import ClusterCosts, kernels_from_text, kernels_text
 from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.description import Description, NodeRow
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import ClusterExecutor
-from tvm_hetero.cluster.inbox import Work
-from tvm_hetero.cluster.message import DRIVER, ECHO, Message
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.replan import Placed
+from tvm_hetero.cluster.transport.inbox import Work
+from tvm_hetero.cluster.transport.message import DRIVER, ECHO, Message
+from tvm_hetero.compiler.build import build
+from tvm_hetero.decoders.decoder import Decoder
+from tvm_hetero.decoders.folder import DecoderFacts
 from tvm_hetero.errors import InfeasibleError, NodeLost, RunError, UsageError
+from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.platform import Platform
-from tvm_hetero.runtime.compile import build
-from tvm_hetero.runtime.decoder import Decoder
-from tvm_hetero.runtime.decoder_folder import DecoderFacts
-from tvm_hetero.runtime.tensors import as_array
 
 PLATFORM = nodes(1, 1, 1)
 LENGTH, CHUNK, BATCH = 24, 4, 2

@@ -23,9 +23,9 @@ from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import ClusterExecutor
 from tvm_hetero.cluster.replan import Placed
 from tvm_hetero.cluster.survey import hop_seconds
+from tvm_hetero.compiler.build import build
+from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.runtime.compile import build
-from tvm_hetero.runtime.tensors import as_array
 
 # The first machine has the address that Ray finds for it.
 THERE = "127.0.0.2"

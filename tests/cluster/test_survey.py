@@ -7,7 +7,7 @@ from typing import Any
 from tests.models import NATIVE
 from tvm_hetero.cluster.survey import node_devices
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.platform_format import platform_to_dict
+from tvm_hetero.platform.format import platform_to_dict
 
 
 def about(name: str, host: str, memory: int | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cost_models.kernels import elementwise
+from tests.cost_models.kernel_samples import elementwise
 from tvm_hetero.cost_models import Kernel
 from tvm_hetero.cost_models.analytical import AnalyticalCosts, roofline
 from tvm_hetero.errors import PlatformError, ProfileError

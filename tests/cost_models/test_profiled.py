@@ -12,7 +12,7 @@ import psutil
 import pytest
 import tvm
 
-from tests.cost_models.kernels import (
+from tests.cost_models.kernel_samples import (
     LLVM,
     aborting,
     as_it_is,
@@ -24,15 +24,15 @@ from tests.cost_models.kernels import (
     segfaulting,
     unbuildable,
 )
-from tvm_hetero.choices import Timing
-from tvm_hetero.cost_models.bench import NotMeasured, parameters, timing_of
-from tvm_hetero.cost_models.effort import Effort
+from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured, parameters, timing_of
+from tvm_hetero.cost_models.kernels_alone.sampling import Effort
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import Kernel, ProfileWarning
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.errors import PlatformError, ProfileError
-from tvm_hetero.machine import available_cores
 from tvm_hetero.platform import Device, Platform
+from tvm_hetero.platform.host import available_cores
+from tvm_hetero.problem.implementation_choice import Timing
 
 QUICK = Effort(budget=0.001, rounds=1)
 HASTY = Effort(budget=0.001, rounds=2, time_limit=1.5)
@@ -137,7 +137,7 @@ def test_a_cpu_that_lacks_the_instructions_is_refused_as_a_whole(tmp_path: Path)
 def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     code = f"""if True:
         from pathlib import Path
-        from tests.cost_models.kernels import elementwise, hanging, here, as_it_is
+        from tests.cost_models.kernel_samples import elementwise, hanging, here, as_it_is
         from tests.cost_models.test_profiled import model, QUICK
         kernels = [elementwise("a", 64), elementwise("b", 65), hanging()]
         profiled = model(Path({str(tmp_path)!r}), QUICK, plain=True)

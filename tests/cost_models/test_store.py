@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cost_models.kernels import python_path
+from tests.cost_models.kernel_samples import python_path
 from tvm_hetero.cost_models import store_layout
 from tvm_hetero.cost_models.store import CostStore, KernelKey, Place, Tuning
 from tvm_hetero.errors import ProfileError, UsageError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cost_models.kernels import elementwise
+from tests.cost_models.kernel_samples import elementwise
 from tvm_hetero.cost_models import by_name
 from tvm_hetero.cost_models.table import TableCosts, dump_costs, load_costs
 from tvm_hetero.errors import FormatError, PlatformError, ProfileError, UsageError

@@ -10,10 +10,10 @@ import tvm
 from tvm import relax, s_tir, tirx
 
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.compilation import PIPELINE, build
-from tvm_hetero.kernels.facts import vector_unit
+from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
+from tvm_hetero.kernels.cpu.target import own_mcpu
+from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
-from tvm_hetero.targets import own_mcpu
 
 AVX512 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v4", "num-cores": 1})
 ZEN4 = tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "num-cores": 1})

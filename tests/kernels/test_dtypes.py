@@ -12,9 +12,9 @@ from tvm import relax, s_tir, tirx
 from tvm.ir import GenericConst
 
 from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, run, runs_here, scheduled
-from tvm_hetero.kernels.dense import narrowed
-from tvm_hetero.kernels.roles import LEFT, find_role
+from tvm_hetero.kernels.matmul.dense import narrowed
 from tvm_hetero.kernels.select import rule_of
+from tvm_hetero.kernels.tir.block_roles import LEFT, find_role
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 op = relax.op

@@ -8,8 +8,8 @@ from tvm import relax
 
 from tests.models import branchy, lowered, two_cpus
 from tvm_hetero.errors import ModelError
-from tvm_hetero.passes.dataflow import read_main
 from tvm_hetero.passes.extract_tasks import extract_tasks
+from tvm_hetero.passes.lowered_main import read_main
 
 
 @pytest.fixture(scope="module")

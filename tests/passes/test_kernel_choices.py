@@ -11,11 +11,18 @@ import tvm_ffi
 from tvm import s_tir
 
 from tests.models import branchy, branchy_inputs, lowered, random_schedule, two_cpus, unit_problem
-from tvm_hetero.choices import Choice, Timing
+from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.store import CostStore, Tuning
-from tvm_hetero.kernels.implementations import DEFAULT, RULE, TUNED, implementation_of, trace_of
-from tvm_hetero.kernels.tuned import trace_text
+from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.kernels.tir.implementation_attr import (
+    DEFAULT,
+    RULE,
+    TUNED,
+    implementation_of,
+    trace_of,
+)
+from tvm_hetero.kernels.tuning.trace import trace_text
 from tvm_hetero.passes.annotate_devices import (
     DEVICE,
     KERNEL,
@@ -24,8 +31,7 @@ from tvm_hetero.passes.annotate_devices import (
 )
 from tvm_hetero.passes.kernel_choices import choices_of, with_choices
 from tvm_hetero.problem import Problem
-from tvm_hetero.runtime.compile import build
-from tvm_hetero.targets import device_target
+from tvm_hetero.problem.implementation_choice import Choice, Timing
 
 PLATFORM = two_cpus()
 MODULE = lowered(branchy(), PLATFORM)

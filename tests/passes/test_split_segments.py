@@ -13,6 +13,7 @@ from tvm.script import ir as I
 from tvm.script import relax as R
 from tvm.script import tirx as T
 
+from tests.addition_models import sums
 from tests.models import (
     as_schedule,
     branchy,
@@ -22,14 +23,13 @@ from tests.models import (
     two_cpus,
     unit_problem,
 )
-from tests.sums import sums
+from tvm_hetero.compiler.build import build
+from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.passes.dataflow import Root
 from tvm_hetero.passes.kernel_symbols import network_kernels
+from tvm_hetero.passes.lowered_main import Root
 from tvm_hetero.passes.split_segments import split_segments
-from tvm_hetero.runtime.compile import build
-from tvm_hetero.runtime.reference import ReferenceVM
 
 PLATFORM = two_cpus()
 MODULE = lowered(branchy(), PLATFORM)

@@ -10,10 +10,10 @@ import pytest
 from tvm_hetero import zoo
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, UsageError
-from tvm_hetero.memory import memory_peaks
-from tvm_hetero.objective import loads
 from tvm_hetero.planning import DecoderPlan, Wish, decoding, plan_decoder
 from tvm_hetero.planning.decoder_plan import batches_to_fill, one_pass
+from tvm_hetero.problem.memory import memory_peaks
+from tvm_hetero.problem.objective import loads
 from tvm_hetero.solvers import Options, solve
 
 TWO = zoo.platform("diviml:2")

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from tvm_hetero import zoo
-from tvm_hetero.memory import memory_peaks
 from tvm_hetero.planning.layers import holdings, ranges
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.schedule import Schedule
-from tvm_hetero.simulate import simulate
+from tvm_hetero.problem.memory import memory_peaks
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.problem.simulate import simulate
 
 PLATFORM = zoo.platform("diviml:2")
 

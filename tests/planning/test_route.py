@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.errors import InfeasibleError, PlatformError
-from tvm_hetero.objective import makespan
 from tvm_hetero.planning.clock import Clock
 from tvm_hetero.planning.route import Route, in_order, make_route, route_of
 from tvm_hetero.problem import Objective
-from tvm_hetero.solvers import Options, heft, solve
+from tvm_hetero.problem.objective import makespan
+from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers.lists import heft
 
 
 def alone(route: Route, elements: range) -> float:

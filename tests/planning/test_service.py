@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tvm_hetero import zoo
 from tvm_hetero.errors import UsageError
-from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.planning import DecoderPlan, Wish, plan_decoder
 from tvm_hetero.planning.requests import Request, parse_lengths, poisson
 from tvm_hetero.planning.route import Route, in_order, make_route
@@ -18,6 +17,7 @@ from tvm_hetero.planning.service import Outcome, Service, play, steady_rate
 from tvm_hetero.planning.services import service_of
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
+from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.solvers import Options
 
 

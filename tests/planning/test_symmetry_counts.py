@@ -8,11 +8,11 @@ import math
 import pytest
 
 from tvm_hetero import zoo
-from tvm_hetero.graph import Task, TaskGraph
 from tvm_hetero.planning.symmetry_counts import symmetry_counts
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Problem
-from tvm_hetero.symmetry import find_symmetry
+from tvm_hetero.problem.graph import Task, TaskGraph
+from tvm_hetero.views.symmetry import find_symmetry
 
 
 def alike(nodes: int, devices: int, tasks: int) -> Problem:

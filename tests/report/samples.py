@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
-from tvm_hetero.schedule import Copy, Execution, Schedule, SingleDevice
+from tvm_hetero.problem.graph import Edge, Task, TaskGraph
+from tvm_hetero.problem.schedule import Copy, Execution, Schedule, SingleDevice
 
 EVIL = "<script>alert('x')</script>\x1b[31m[bold]&\u202e"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tvm_hetero.graph import Edge, Task, TaskGraph
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
+from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 
 
 def problem_of(

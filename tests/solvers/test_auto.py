@@ -7,7 +7,7 @@ import pytest
 from tests.solvers.examples import fork_join
 from tvm_hetero.solvers import Options, auto, solve
 from tvm_hetero.solvers.auto import Stage, _share, line_up
-from tvm_hetero.solvers.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import Budget
 
 NET_AS_IT_IS = True  # see conftest.py
 

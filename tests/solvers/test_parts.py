@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.solvers.examples import fork_join
-from tvm_hetero.instance import Instance
-from tvm_hetero.solvers.scaling import choose
-from tvm_hetero.solvers.state import Life, Memory, Timeline, earliest
-from tvm_hetero.solvers.timing import make_plan, retime
+from tvm_hetero.solvers.core.integer_scaling import choose
+from tvm_hetero.solvers.timing.timeline import Life, Memory, Timeline, earliest
+from tvm_hetero.solvers.timing.timing import make_plan, retime
+from tvm_hetero.views.instance import Instance
 
 times = st.floats(1e-9, 1e3)
 

@@ -15,7 +15,7 @@ from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, SolverError, SolverWarning, UsageError
 from tvm_hetero.problem import KINDS, Objective, Problem
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, Solver, names, register, solve
 from tvm_hetero.solvers import registry as registry_module
 

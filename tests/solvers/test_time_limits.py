@@ -11,7 +11,7 @@ from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
 from tvm_hetero.problem import Problem
 from tvm_hetero.solvers import Options, solve
-from tvm_hetero.solvers.search import Search
+from tvm_hetero.solvers.search.search_loop import Search
 
 LIMIT = 1.0
 NET_AS_IT_IS = True

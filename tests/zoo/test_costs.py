@@ -7,7 +7,7 @@ from tvm_hetero.errors import PlatformError
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.problem import Objective
 from tvm_hetero.zoo.costs import FAMILIES, family_of, make_problem, table_sizes
-from tvm_hetero.zoo.work import HALF, SINGLE, Builder, Kind, WorkGraph
+from tvm_hetero.zoo.work_graph import HALF, SINGLE, Builder, Kind, WorkGraph
 
 CPU = Device("cpu", target={"kind": "llvm"}, peak_flops=1e12, bandwidth=1e11, launch=1e-6)
 GPU = Device(

@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 
 from tvm_hetero import zoo
-from tvm_hetero.zoo.wiring import neighbours_of, wires
+from tvm_hetero.zoo.random_wiring import neighbours_of, wires
 
 RANDOM = [name for name in zoo.names() if "seed" in zoo.describe(name).parameters]
 

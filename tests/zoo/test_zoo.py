@@ -11,7 +11,8 @@ from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import UsageError
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options, heft
+from tvm_hetero.solvers import Options
+from tvm_hetero.solvers.lists import heft
 
 
 @pytest.mark.parametrize("name", zoo.names())

@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 import time
 
-from tvm_hetero.bounds.figures import Figures, figures_of
+from tvm_hetero.bounds.energy_cost import spending
 from tvm_hetero.bounds.ladder import (
     ROUNDING,
     WORK_A_SECOND,
@@ -41,14 +41,14 @@ from tvm_hetero.bounds.ladder import (
     limit_of,
     path_of,
 )
-from tvm_hetero.bounds.loads import load_of
-from tvm_hetero.bounds.memory import WORK_A_SECOND as WORK_ON_MEMORY
-from tvm_hetero.bounds.memory import memory_bound
-from tvm_hetero.bounds.spending import spending
+from tvm_hetero.bounds.latency.loads import load_of
+from tvm_hetero.bounds.memory.prices_and_labels import WORK_A_SECOND as WORK_ON_MEMORY
+from tvm_hetero.bounds.memory.prices_and_labels import memory_bound
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.instance import Instance, instance_of
-from tvm_hetero.problem import Problem
-from tvm_hetero.units import format_seconds
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.util.units import format_seconds
+from tvm_hetero.views.arrays import Figures, figures_of
+from tvm_hetero.views.instance import Instance, instance_of
 
 __all__ = [
     "Rung",

@@ -31,12 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.figures import Figures
-from tvm_hetero.bounds.loads import group_rates, load_of, priced
-from tvm_hetero.bounds.modules import Chain
-from tvm_hetero.bounds.nested import large_modules, nest
-from tvm_hetero.bounds.part import Part
-from tvm_hetero.bounds.paths import (
+from tvm_hetero.bounds.latency.critical_path import (
     Cuts,
     articulations,
     best_chain,
@@ -45,11 +40,16 @@ from tvm_hetero.bounds.paths import (
     fits,
     module_table,
 )
-from tvm_hetero.bounds.precedence import Model, work_of
-from tvm_hetero.chain_bounds import chain_bound
-from tvm_hetero.class_shares import shares_of
-from tvm_hetero.pattern_bounds import pattern_bound
-from tvm_hetero.throughput_bounds import rates, share_bound
+from tvm_hetero.bounds.latency.loads import group_rates, load_of, priced
+from tvm_hetero.bounds.latency.modules import Chain
+from tvm_hetero.bounds.latency.nested import large_modules, nest
+from tvm_hetero.bounds.latency.precedence import Model, work_of
+from tvm_hetero.bounds.latency.subgraph import Part
+from tvm_hetero.bounds.throughput.chain import chain_bound
+from tvm_hetero.bounds.throughput.patterns import pattern_bound
+from tvm_hetero.bounds.throughput.share_program import rates, share_bound
+from tvm_hetero.views.arrays import Figures
+from tvm_hetero.views.task_classes import shares_of
 
 ROUNDING = 1 - 1e-12
 # Numbers in linear programs that take about a second.

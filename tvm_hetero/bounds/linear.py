@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.bounds.figures import Array
+from tvm_hetero.views.arrays import Array
 
 Terms = Iterable[tuple[int, float]]
 # Simplex iterations of one program: the duals that are there then are a proof as well.

@@ -17,7 +17,9 @@ import typer
 from typer.core import TyperGroup
 
 from tvm_hetero import __version__
-from tvm_hetero.cli import (
+from tvm_hetero.cli.shared.console import complain
+from tvm_hetero.cli.shared.interrupt import INTERRUPTED
+from tvm_hetero.cli.verbs import (
     bench,
     check,
     cluster,
@@ -36,10 +38,8 @@ from tvm_hetero.cli import (
     tune,
     zoo,
 )
-from tvm_hetero.cli.console import complain
-from tvm_hetero.cli.interrupt import INTERRUPTED
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.without_torch import hide_torch
+from tvm_hetero.processes.torch_import import hide_torch
 
 _DEBUG = "--debug"
 # Verbs that measure, and keep it.

@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.closes import Closes
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import DEADLINE, check_nodes
-from tvm_hetero.cluster.parts import Parts, cut_by_node
+from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
+from tvm_hetero.cluster.parts.stacking import put_elements, take_elements
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, homes, sharing, without
 from tvm_hetero.cluster.runner import Model, Runner
-from tvm_hetero.cluster.stacking import put_elements, take_elements
+from tvm_hetero.decoders.folder import PREFILL, STEP, DecoderFacts, read_facts
 from tvm_hetero.errors import NodeLost, UsageError
 from tvm_hetero.generation.generate import Generates
-from tvm_hetero.runtime.decoder_folder import PREFILL, STEP, DecoderFacts, read_facts
+from tvm_hetero.util.closeable import Closes
 
 
 class ClusterDecoder(Generates, Closes):
@@ -200,7 +200,7 @@ def _tokens(prefill: Placed) -> int:
 
 def _length(step: Placed) -> int:
     """How many rows the caches have."""
-    from tvm_hetero.passes.dataflow import read_main, static_shape
+    from tvm_hetero.passes.lowered_main import read_main, static_shape
     from tvm_hetero.passes.states import states_of
 
     main = read_main(step.module)

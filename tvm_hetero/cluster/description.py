@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tvm_hetero.documents import check_format, check_keys, read_document
 from tvm_hetero.errors import FormatError
-from tvm_hetero.units import parse_rate, parse_seconds
+from tvm_hetero.util.documents import check_format, check_keys, read_document
+from tvm_hetero.util.units import parse_rate, parse_seconds
 
 FORMAT = "tvm-hetero/cluster/1"
 LOCAL, AUTO = "local", "auto"

@@ -5,8 +5,8 @@
     ...     with cluster.executor(placed_module) as executor:
     ...         executor.run(x=image)
 
-A node that is lost (`tvm_hetero.cluster.watch`) stays lost: whoever uses the cluster is told, plans
-again over those that are left, and goes on (`tvm_hetero.cluster.runner`).
+A node that is lost (`tvm_hetero.cluster.heartbeat`) stays lost: whoever uses the cluster is told,
+plans again over those that are left, and goes on (`tvm_hetero.cluster.runner`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tvm_hetero.closes import Closes
 from tvm_hetero.cluster.description import LOCAL, Description, read_description
+from tvm_hetero.cluster.heartbeat import Watch, silence_of
 from tvm_hetero.cluster.session import WATCH, Session
-from tvm_hetero.cluster.watch import Watch, silence_of
-from tvm_hetero.cluster.wiring import Wiring
+from tvm_hetero.cluster.transport.wiring import Wiring
+from tvm_hetero.compiler.artifact import versions
 from tvm_hetero.errors import HeteroError, NodeLost, UsageError
-from tvm_hetero.runtime.artifact import versions
+from tvm_hetero.util.closeable import Closes
 
 # Seconds in which a node must have started; it loads TVM first, on a machine that may be busy.
 STARTING = 120.0

@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 import tvm
 
-from tvm_hetero.closes import Closes
 from tvm_hetero.cluster.driver import Cluster
-from tvm_hetero.cluster.parts import Parts, cut_by_node
+from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
+from tvm_hetero.cluster.parts.stacking import put_elements, take_elements
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, without
 from tvm_hetero.cluster.runner import Model, Runner
-from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.errors import DeadlineError, NodeLost, UsageError
-from tvm_hetero.passes.elements import element_names
-from tvm_hetero.runtime.batches import join_outputs, make_stacks
-from tvm_hetero.runtime.inputs import InputReader, Request, merge_inputs, random_values
-from tvm_hetero.runtime.measured import Inputs
-from tvm_hetero.runtime.tensors import as_array
-from tvm_hetero.targets import CPU
+from tvm_hetero.executor.batches import join_outputs, make_stacks
+from tvm_hetero.executor.inputs import InputReader, Request, merge_inputs, random_values
+from tvm_hetero.executor.profiling import Inputs
+from tvm_hetero.executor.tensors import as_array
+from tvm_hetero.kernels.cpu.target import CPU
+from tvm_hetero.passes.element_names import element_names
+from tvm_hetero.util.closeable import Closes
 
 # Seconds that a request may take before the node that it waits for is given up.
 DEADLINE = 60.0
@@ -47,7 +47,7 @@ class ClusterExecutor(Closes):
 
     Attributes
     ----------
-    inputs, outputs, batch : as those of `tvm_hetero.runtime.executor.Executor`.
+    inputs, outputs, batch : as those of `tvm_hetero.executor.executor.Executor`.
     placed : module, problem and schedule as they are now.
     depth : how many requests `map` has in flight.
     """
@@ -95,7 +95,7 @@ class ClusterExecutor(Closes):
     def run(
         self, inputs: Inputs | None = None, /, *, deadline: float | None = None, **named: Any
     ) -> list[Any]:
-        """Run the model once; see `tvm_hetero.runtime.executor.Executor.run`.
+        """Run the model once; see `tvm_hetero.executor.executor.Executor.run`.
 
         Raises
         ------

@@ -28,20 +28,20 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tvm_hetero.without_torch import without_torch
+from tvm_hetero.processes.torch_import import without_torch
 
 with without_torch():  # a node's process begins with this module
-    from tvm_hetero.cluster.inbox import Inbox, Work
-    from tvm_hetero.cluster.message import DRIVER, ECHO, GIVEN, Array, Message, Place
-    from tvm_hetero.cluster.routes import by_reader
-    from tvm_hetero.discovery import detect_platform
+    from tvm_hetero.cluster.transport.inbox import Inbox, Work
+    from tvm_hetero.cluster.transport.message import DRIVER, ECHO, GIVEN, Array, Message, Place
+    from tvm_hetero.cluster.transport.routes import by_reader
+    from tvm_hetero.compiler.artifact import versions
     from tvm_hetero.errors import ArtifactError, HeteroError, ProfileError, RunError, UsageError
-    from tvm_hetero.machine import available_cores
-    from tvm_hetero.platform_format import platform_from_dict, platform_to_dict
-    from tvm_hetero.runtime.artifact import versions
-    from tvm_hetero.runtime.executor import Executor, load
-    from tvm_hetero.runtime.state import Element, State
-    from tvm_hetero.runtime.tensors import as_array
+    from tvm_hetero.executor.executor import Executor, load
+    from tvm_hetero.executor.state import Element, State
+    from tvm_hetero.executor.tensors import as_array
+    from tvm_hetero.platform.discovery import detect_platform
+    from tvm_hetero.platform.format import platform_from_dict, platform_to_dict
+    from tvm_hetero.platform.host import available_cores
 
 # Sends a message to a process: a node by its name, or the driver.
 Send = Callable[[str, Message], None]
@@ -96,9 +96,9 @@ class Node:
 
     def profile(self, kernels: str, platform: str) -> str:
         """Measure kernels on this node's devices; texts as in `tvm_hetero.cluster.costs`."""
-        from tvm_hetero.choices import choices_to_dict
         from tvm_hetero.cluster.costs import kernels_from_text
         from tvm_hetero.cost_models.profiled import ProfiledCosts
+        from tvm_hetero.problem.implementation_choice import choices_to_dict
 
         model = ProfiledCosts(in_place=False)
         place = platform_from_dict(json.loads(platform), f"devices of node {self.name!r}")

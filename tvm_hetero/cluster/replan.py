@@ -14,21 +14,21 @@ from dataclasses import dataclass, replace
 
 import tvm
 
-from tvm_hetero.cluster.part_plan import without_node
+from tvm_hetero.cluster.parts.part_plan import without_node
+from tvm_hetero.compiler.artifact import load_artifact
+from tvm_hetero.compiler.build import Network
+from tvm_hetero.compiler.module_text import module_from_text
 from tvm_hetero.errors import ArtifactError, InfeasibleError, PlatformError, UsageError
-from tvm_hetero.partition import MEASURED_GAP
 from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule, strip_devices
-from tvm_hetero.passes.dataflow import read_main
 from tvm_hetero.passes.io_tasks import is_host
+from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.states import state_readers
-from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Problem
-from tvm_hetero.runtime.artifact import load_artifact
-from tvm_hetero.runtime.compile import Network
-from tvm_hetero.runtime.stored_module import module_from_text
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.pipeline.partition import MEASURED_GAP
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
-from tvm_hetero.solvers.settle import settled
+from tvm_hetero.solvers.throughput.fewer_transfers import settled
 
 # Seconds that finding another plan may take while everybody waits for it.
 TIME_LIMIT = 5.0

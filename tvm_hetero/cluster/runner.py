@@ -1,8 +1,9 @@
 """Models in parts on the nodes of a cluster: placed there, run, and placed anew after a loss.
 
 A request is sent to the nodes that begin with it. What a part makes goes from its node to those
-that read it (`tvm_hetero.cluster.wiring`), without passing through here; what comes here are the
-model's outputs. As many requests as one likes are in flight, so that every node works on another.
+that read it (`tvm_hetero.cluster.transport.wiring`), without passing through here; what comes here
+are the model's outputs. As many requests as one likes are in flight, so that every node works on
+another.
 
 A loss ends everything: every answer that is not there yet, and every request that comes later,
 fails with `NodeLost`, until `deploy` has placed the models on what is left.
@@ -25,12 +26,12 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.cluster.driver import Cluster, first_line
-from tvm_hetero.cluster.message import GIVEN, Array, Message, Place
-from tvm_hetero.cluster.parts import Part, Parts, Source
-from tvm_hetero.cluster.routes import LaneRoutes, lane_routes, message_bytes
+from tvm_hetero.cluster.parts.parts import Part, Parts, Source
+from tvm_hetero.cluster.transport.message import GIVEN, Array, Message, Place
+from tvm_hetero.cluster.transport.routes import LaneRoutes, lane_routes, message_bytes
+from tvm_hetero.compiler.build import Network, build
 from tvm_hetero.errors import HeteroError, NodeLost, RunError
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.runtime.compile import Network, build
 
 # From what each lane made (its outputs) to the answer.
 Finish = Callable[[list[list[Array]]], Any]

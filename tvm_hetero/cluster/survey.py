@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.cluster.driver import STARTING, Cluster
-from tvm_hetero.cluster.message import DRIVER, ECHO, Message
+from tvm_hetero.cluster.transport.message import DRIVER, ECHO, Message
 from tvm_hetero.errors import NodeLost, UsageError
 from tvm_hetero.passes.io_tasks import is_host
-from tvm_hetero.platform import Device, Fabric, Platform
-from tvm_hetero.platform_format import platform_from_dict
+from tvm_hetero.platform.format import platform_from_dict
+from tvm_hetero.platform.model import Device, Fabric, Platform
 
 _SMALL, _LARGE = 64, 4 * 2**20
 _HOPS = (2, 10)

@@ -64,6 +64,6 @@ __all__ = ["schedule_kernel"]
 
 def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """The kernel, scheduled for ``target``; see `select.schedule_kernel`."""
-    from .select import schedule_kernel as schedule
+    from tvm_hetero.kernels.select import schedule_kernel as schedule
 
     return schedule(func, target)

@@ -25,14 +25,22 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.tirx import Div, FloorDiv, FloorMod
 
-from .blocks import accesses, attempt, inline_chains, is_copy, is_padding, is_reduction, uses
-from .parallel import share
-from .roles import blocks_of
+from tvm_hetero.kernels.tir.block_roles import blocks_of
+from tvm_hetero.kernels.tir.blocks import (
+    accesses,
+    attempt,
+    inline_chains,
+    is_copy,
+    is_padding,
+    is_reduction,
+    uses,
+)
+from tvm_hetero.kernels.tir.multicore import share
 
 if TYPE_CHECKING:
     from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-    from .facts import VectorUnit
+    from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
 
 _LARGEST_WINDOW = 50
 _INTERLEAVED = 8

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
-from . import arithmetic, gather, scatter
-from .conv2d import packed_conv2d
-from .lrn import channel_window
-from .matmul import matmul
-from .pool import pool2d
-from .softmax import softmax
+from tvm_hetero.kernels.convolution.conv2d import packed_conv2d
+from tvm_hetero.kernels.convolution.lrn import channel_window
+from tvm_hetero.kernels.indexing import gather, scatter
+from tvm_hetero.kernels.matmul.matmul import matmul
+from tvm_hetero.kernels.rowwise import strength_reduction
+from tvm_hetero.kernels.rowwise.pool import pool2d
+from tvm_hetero.kernels.rowwise.softmax import softmax
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .facts import VectorUnit
+    from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,15 @@ def _power(call: relax.Call, use: Legalization) -> relax.Expr | None:
     if narrow is not None:
         return narrow
     exponent = use.known(call.args[1])
-    return arithmetic.power(use.builder, use.builder.normalize(call), exponent)
+    return strength_reduction.power(use.builder, use.builder.normalize(call), exponent)
 
 
 def _batch_norm(call: relax.Call, use: Legalization) -> relax.Expr | None:
-    return arithmetic.batch_norm(use.builder, call, use.known)
+    return strength_reduction.batch_norm(use.builder, call, use.known)
 
 
 def _in_float32(call: relax.Call, use: Legalization) -> relax.Expr | None:
-    return arithmetic.in_float32(use.builder, call, use.known)
+    return strength_reduction.in_float32(use.builder, call, use.known)
 
 
 def _pool2d(call: relax.Call, use: Legalization) -> relax.Expr | None:

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .depthwise import schedule_depthwise
-from .dot import schedule_dot
-from .gemm import schedule_gemm
-from .generic import schedule_generic
-from .packed import schedule_packed
-from .pool_schedule import schedule_pool
-from .rows import schedule_rows
-from .transpose import schedule_transpose
+from tvm_hetero.kernels.convolution.depthwise import schedule_depthwise
+from tvm_hetero.kernels.convolution.packed import schedule_packed
+from tvm_hetero.kernels.generic import schedule_generic
+from tvm_hetero.kernels.matmul.dot import schedule_dot
+from tvm_hetero.kernels.matmul.gemm import schedule_gemm
+from tvm_hetero.kernels.rowwise.pool_schedule import schedule_pool
+from tvm_hetero.kernels.rowwise.rows import schedule_rows
+from tvm_hetero.kernels.rowwise.transpose import schedule_transpose
 
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
 
-    from .facts import VectorUnit
+    from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
 
 # (schedule of `main`, the target's vector unit, cores that one kernel may use) -> fits
 Rule = Callable[["Schedule", "VectorUnit", int], bool]

@@ -14,18 +14,26 @@ from typing import TYPE_CHECKING
 import tvm
 from tvm import tirx
 
-from .attention import attention_of
-from .attention_cpu import attention_on_cpu
-from .attention_gpu import attention_on_gpu
-from .batched import batch_of_kernel
-from .batched_schedule import schedule_batched
-from .facts import VectorUnit, cores, vector_unit
-from .gpu import schedule_gpu
-from .groupwise_groups import grouped
-from .groupwise_schedule import schedule_groupwise
-from .groupwise_whole import in_whole_numbers
-from .guard import guarded, guards_of
-from .implementations import (
+from tvm_hetero.kernels.attention.cpu import attention_on_cpu
+from tvm_hetero.kernels.attention.gpu import attention_on_gpu
+from tvm_hetero.kernels.attention.kernel import attention_of
+from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD, share_of_plain, winograd
+from tvm_hetero.kernels.convolution.winograd.match import is_convolution_3x3
+from tvm_hetero.kernels.cpu.vector_unit import VectorUnit, cores, vector_unit
+from tvm_hetero.kernels.gpu import schedule_gpu
+from tvm_hetero.kernels.indexing.checks import with_checks
+from tvm_hetero.kernels.indexing.masks import masked
+from tvm_hetero.kernels.matmul.product_amx import by_tiles
+from tvm_hetero.kernels.matmul.product_pairs import in_pairs
+from tvm_hetero.kernels.matmul.written_products import schedule_parts
+from tvm_hetero.kernels.quantized.factored import grouped
+from tvm_hetero.kernels.quantized.float_schedule import schedule_groupwise
+from tvm_hetero.kernels.quantized.integer_product import in_whole_numbers
+from tvm_hetero.kernels.rules import CPU_RULES
+from tvm_hetero.kernels.rules import Rule as CpuRule
+from tvm_hetero.kernels.tir.batched import batch_of_kernel
+from tvm_hetero.kernels.tir.batched_schedule import schedule_batched
+from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     DIRECT,
     RULE_ATTR,
@@ -34,18 +42,10 @@ from .implementations import (
     trace_of,
     without_implementation,
 )
-from .index_checks import with_checks
-from .index_masks import masked
-from .math import expand
-from .product_amx import by_tiles
-from .product_pairs import in_pairs
-from .quick_schedule import quick_schedule
-from .rules import CPU_RULES
-from .rules import Rule as CpuRule
-from .widening import widen
-from .winograd import WINOGRAD, share_of_plain, winograd
-from .winograd_convolution import is_convolution_3x3
-from .written_products import schedule_parts
+from tvm_hetero.kernels.tir.unchecked_schedule import quick_schedule
+from tvm_hetero.kernels.tir.vector_math import expand
+from tvm_hetero.kernels.tir.widening import widen
+from tvm_hetero.kernels.tir.zero_skip import guarded, guards_of
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -127,7 +127,7 @@ def _scheduled(func: tirx.PrimFunc, rule: str) -> tirx.PrimFunc:
 def _tuned(func: tirx.PrimFunc, trace: str, target: Target) -> tirx.PrimFunc | None:
     """The kernel as a trace makes it; None, with a warning, where the trace does not apply."""
     try:
-        from .tuned import apply_trace
+        from tvm_hetero.kernels.tuning.trace import apply_trace
 
         return expand(widen(apply_trace(func, trace, target)))
     # As with rules: what TVM raises on a trace of another version can be anything.

@@ -18,8 +18,8 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable
 from itertools import count
 
-from tvm_hetero.objective import Resource
 from tvm_hetero.planning.route import Route
+from tvm_hetero.problem.objective import Resource
 
 
 class _Batch:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tvm_hetero import zoo
-from tvm_hetero.objective import makespan
 from tvm_hetero.planning.route import in_order
-from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.model import Objective, Problem
+from tvm_hetero.problem.objective import makespan
+from tvm_hetero.problem.schedule import Schedule
 
 
 @dataclass(frozen=True)

@@ -29,19 +29,19 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from tvm_hetero.check import verified
+from tvm_hetero.check.checker import verified
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
-from tvm_hetero.instance import instance_of
-from tvm_hetero.objective import loads
 from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish, one_pass
 from tvm_hetero.planning.route import route_of
 from tvm_hetero.planning.service import Service, steady_rate
-from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective import loads
+from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
-from tvm_hetero.solvers.loads import exact_value
-from tvm_hetero.solvers.options import make_schedule
-from tvm_hetero.solvers.period import placement_of, write_period
+from tvm_hetero.solvers.core.options import make_schedule
+from tvm_hetero.solvers.timing.device_loads import exact_value
+from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
+from tvm_hetero.views.instance import instance_of
 
 # Times that a plan is made again because it needs more batches in flight than it was made for, the
 # gap that is good enough for counting them, and the part of the time that each may take.

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tvm_hetero.memory import memory_peaks
-from tvm_hetero.objective import loads
-from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.problem.memory import memory_peaks
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective import loads
+from tvm_hetero.problem.schedule import Schedule
 
 _FIRST = "attention"
 _ENDS = ("input", "output")

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_hetero.documents import check_format, check_keys, read_document
 from tvm_hetero.errors import FormatError, UsageError
-from tvm_hetero.units import parse_number
+from tvm_hetero.util.documents import check_format, check_keys, read_document
+from tvm_hetero.util.units import parse_number
 
 FORMAT = "tvm-hetero/requests/1"
 # Requests that one simulation takes: each is some events for each of its tokens.

@@ -25,10 +25,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tvm_hetero.objective import Resource, occupied
-from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.schedule import Copy, Execution, Schedule
-from tvm_hetero.simulate import Timed, simulate
+from tvm_hetero.problem.model import Objective, Problem
+from tvm_hetero.problem.objective import Resource, occupied
+from tvm_hetero.problem.schedule import Copy, Execution, Schedule
+from tvm_hetero.problem.simulate import Timed, simulate
 
 
 @dataclass(frozen=True)

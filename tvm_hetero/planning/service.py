@@ -37,10 +37,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.objective import Resource
 from tvm_hetero.planning.clock import Clock
 from tvm_hetero.planning.requests import Request
 from tvm_hetero.planning.route import Route
+from tvm_hetero.problem.objective import Resource
 
 # A rest of up to this part of a chunk goes by steps.
 _REST = 8

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from tvm_hetero import zoo
-from tvm_hetero.documents import read_document
 from tvm_hetero.errors import FormatError, UsageError
 from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish, one_pass
 from tvm_hetero.planning.route import Route, in_order, make_route, route_of
 from tvm_hetero.planning.service import Service
-from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.schedule import Schedule
+from tvm_hetero.problem.model import Objective, Problem
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.util.documents import read_document
 
 FORMAT = "tvm-hetero/decoder/1"
 _FIGURES = ("length", "batch", "groups", "chunk")
@@ -71,7 +71,7 @@ def scheduled(wish: Wish, schedule: Schedule) -> DecoderPlan:
     UsageError
         If the schedule answers another problem.
     """
-    from tvm_hetero.objective import loads
+    from tvm_hetero.problem.objective import loads
 
     in_flight = wish.in_flight or 1
     problem = wish.problem(in_flight)

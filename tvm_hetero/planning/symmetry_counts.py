@@ -1,7 +1,7 @@
 """What it saves to count devices that are alike instead of naming them: exact counts.
 
 With K devices and N tasks, of which task t can run on m(t) devices, there are M = product of m(t)
-placements. Exchanges of equal devices and nodes (`tvm_hetero.symmetry`) form a group of
+placements. Exchanges of equal devices and nodes (`tvm_hetero.views.symmetry`) form a group of
 
     |G| = product over sets of k twins of k!  x  product over orbits of b blocks of b!
 
@@ -13,9 +13,9 @@ lemma of Cauchy, Frobenius and Burnside they fall into
 classes; that is what is told, since all g but the identity together add next to nothing where there
 are more than a few tasks (each task has to be on a device that g leaves alone).
 
-The table that counts devices (`tvm_hetero.solvers.count_table`) tells sets of used devices apart by
-how many nodes of each type are used up, and how many devices of each class in the open one: as many
-as `counted`, where names would make 2^K.
+The table that counts devices (`tvm_hetero.solvers.counting.dp_table`) tells sets of used devices
+apart by how many nodes of each type are used up, and how many devices of each class in the open
+one: as many as `counted`, where names would make 2^K.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tvm_hetero.instance import instance_of
-from tvm_hetero.problem import Problem
-from tvm_hetero.solvers.cluster import machines_of
-from tvm_hetero.symmetry import find_symmetry
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.views.instance import instance_of
+from tvm_hetero.views.machine_counts import machines_of
+from tvm_hetero.views.symmetry import find_symmetry
 
 
 @dataclass(frozen=True)

@@ -7,4 +7,4 @@ from tvm_hetero.frontends.onnx import from_onnx as from_onnx
 from tvm_hetero.frontends.relay import from_json as from_json
 from tvm_hetero.frontends.relay import from_text as from_text
 from tvm_hetero.frontends.relay import load_params as load_params
-from tvm_hetero.frontends.torch_export import from_exported as from_exported
+from tvm_hetero.frontends.torch.export import from_exported as from_exported

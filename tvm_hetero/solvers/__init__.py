@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tvm_hetero.solvers.options import Options
+from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.registry import Solver, check_name, names, register, solve
 
 __all__ = ["Options", "Solver", "check_name", "names", "register", "solve"]

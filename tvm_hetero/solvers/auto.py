@@ -25,12 +25,12 @@ import time
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import HeteroError, SolverError, SolverFault
-from tvm_hetero.instance import instance_of
-from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import Schedule
-from tvm_hetero.solvers import split
-from tvm_hetero.solvers.guard import attempt, believable_bound, warn
-from tvm_hetero.solvers.options import BOUND_SHARE, Options
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
+from tvm_hetero.solvers.core.verified_call import attempt, believable_bound, warn
+from tvm_hetero.solvers.milp_split import solver as split
+from tvm_hetero.views.instance import instance_of
 
 # Above so many tasks, only what takes near-linear time is asked.
 LARGE = 20_000

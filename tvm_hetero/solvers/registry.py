@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 
-from tvm_hetero.documents import nearest
 from tvm_hetero.errors import (
     BackendError,
     HeteroError,
@@ -24,39 +23,40 @@ from tvm_hetero.errors import (
     SolverFault,
     UsageError,
 )
-from tvm_hetero.instance import instance_of
-from tvm_hetero.problem import Problem
-from tvm_hetero.schedule import OPTIMAL_GAP, Schedule, SingleDevice
-from tvm_hetero.solvers.feasibility import check_links, check_memory
-from tvm_hetero.solvers.guard import Solver as Solver
-from tvm_hetero.solvers.guard import attempt, believable_bound, warn
-from tvm_hetero.solvers.options import BOUND_SHARE, Options
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
+from tvm_hetero.solvers.core.feasibility import check_links, check_memory
+from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
+from tvm_hetero.solvers.core.verified_call import Solver as Solver
+from tvm_hetero.solvers.core.verified_call import attempt, believable_bound, warn
+from tvm_hetero.util.documents import nearest
+from tvm_hetero.views.instance import instance_of
 
 # Ours, as module names: imported on first use, since OR-tools takes a second to load.
 _OURS = {
-    "annealing": "tvm_hetero.solvers.annealing",
+    "annealing": "tvm_hetero.solvers.search.annealing",
     "auto": "tvm_hetero.solvers.auto",
-    "batches": "tvm_hetero.solvers.batches",
-    "count-dp": "tvm_hetero.solvers.count_dp",
-    "cpop": "tvm_hetero.solvers.cpop",
-    "cpsat": "tvm_hetero.solvers.cpsat",
-    "elements": "tvm_hetero.solvers.elements",
-    "exhaustive": "tvm_hetero.solvers.exhaustive",
-    "genetic": "tvm_hetero.solvers.genetic",
-    "greedy": "tvm_hetero.solvers.greedy",
-    "heft": "tvm_hetero.solvers.heft",
-    "hill-climbing": "tvm_hetero.solvers.hill_climbing",
-    "ideals-dp": "tvm_hetero.solvers.ideals_dp",
-    "linear-dp": "tvm_hetero.solvers.linear_dp",
-    "memory": "tvm_hetero.solvers.memory_limits",
-    "milp": "tvm_hetero.solvers.milp",
-    "milp-split": "tvm_hetero.solvers.split",
-    "peft": "tvm_hetero.solvers.peft",
-    "random-walk": "tvm_hetero.solvers.random_walk",
-    "shares": "tvm_hetero.solvers.sharing",
-    "single": "tvm_hetero.solvers.single",
-    "stages": "tvm_hetero.solvers.stages",
-    "throughput": "tvm_hetero.solvers.throughput",
+    "batches": "tvm_hetero.solvers.batches.solver",
+    "count-dp": "tvm_hetero.solvers.counting.solver",
+    "cpop": "tvm_hetero.solvers.lists.cpop",
+    "cpsat": "tvm_hetero.solvers.cpsat.solver",
+    "elements": "tvm_hetero.solvers.throughput.whole_elements",
+    "exhaustive": "tvm_hetero.solvers.exhaustive.placements",
+    "genetic": "tvm_hetero.solvers.search.genetic",
+    "greedy": "tvm_hetero.solvers.lists.greedy",
+    "heft": "tvm_hetero.solvers.lists.heft",
+    "hill-climbing": "tvm_hetero.solvers.search.hill_climbing",
+    "ideals-dp": "tvm_hetero.solvers.stages.ideals_dp",
+    "linear-dp": "tvm_hetero.solvers.stages.linear_dp",
+    "memory": "tvm_hetero.solvers.memory.solver",
+    "milp": "tvm_hetero.solvers.milp.solver",
+    "milp-split": "tvm_hetero.solvers.milp_split.solver",
+    "peft": "tvm_hetero.solvers.lists.peft",
+    "random-walk": "tvm_hetero.solvers.search.random_walk",
+    "shares": "tvm_hetero.solvers.throughput.element_sharing",
+    "single": "tvm_hetero.solvers.lists.best_single",
+    "stages": "tvm_hetero.solvers.stages.solver",
+    "throughput": "tvm_hetero.solvers.throughput.solver",
 }
 # What the ladder of bounds takes beside an answer at most, about, s.
 _MOST_ASIDE = 4.0
@@ -163,8 +163,8 @@ def _few_collections() -> Iterator[None]:
 
 def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     from tvm_hetero.bounds import check_latency_limit, lower_bound
-    from tvm_hetero.check import verified
-    from tvm_hetero.solvers.single import main_device
+    from tvm_hetero.check.checker import verified
+    from tvm_hetero.solvers.lists.best_single import main_device
 
     began = time.monotonic()
     chosen = solver_of(solver)
@@ -201,8 +201,8 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
 
 
 def _best_single(problem: Problem, options: Options) -> Schedule | None:
-    from tvm_hetero.check import verified
-    from tvm_hetero.solvers.single import best_single
+    from tvm_hetero.check.checker import verified
+    from tvm_hetero.solvers.lists.best_single import best_single
 
     found = best_single(problem, options)
     return None if found is None else verified(problem, found)

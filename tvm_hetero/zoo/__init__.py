@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.model import Objective, Problem
 from tvm_hetero.zoo.costs import make_problem
 from tvm_hetero.zoo.platforms import cluster, platform, platform_names
 from tvm_hetero.zoo.registry import ENTRIES, Entry, entry, work_graph
-from tvm_hetero.zoo.work import WorkGraph
+from tvm_hetero.zoo.work_graph import WorkGraph
 
 __all__ = [
     "Entry",

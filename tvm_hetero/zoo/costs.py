@@ -5,12 +5,12 @@ of weights that are read once for all of them, take on a device of peak P and ba
 
     L + max(n F / (e h P), (S(n) + n B) / W)
 
-seconds (see `tvm_hetero.roofline`). e is the share of the peak that this kind of work reaches on
-this family of devices, h how much faster its matrix units are with 16-bit numbers. Of weights of
-which an element needs a random share q, n elements read S(n) = (1 - (1 - q)^n) S (rows of a table,
-experts of a mixture). Peaks and bandwidths come from data sheets; the shares e are assumptions of
-ours, the same for all devices of a family, chosen so that devices rank differently on different
-kinds of work, as real ones do.
+seconds (see `tvm_hetero.platform.roofline`). e is the share of the peak that this kind of work
+reaches on this family of devices, h how much faster its matrix units are with 16-bit numbers. Of
+weights of which an element needs a random share q, n elements read S(n) = (1 - (1 - q)^n) S (rows
+of a table, experts of a mixture). Peaks and bandwidths come from data sheets; the shares e are
+assumptions of ours, the same for all devices of a family, chosen so that devices rank differently
+on different kinds of work, as real ones do.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.graph import Task, TaskGraph
-from tvm_hetero.platform import Device, Platform
-from tvm_hetero.problem import Cost, Objective, Problem
-from tvm_hetero.roofline import computes, roofline
+from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.roofline import computes, roofline
+from tvm_hetero.problem.graph import Task, TaskGraph
+from tvm_hetero.problem.model import Cost, Objective, Problem
 from tvm_hetero.zoo.hardware import half_rates
-from tvm_hetero.zoo.work import HALF, Work, WorkGraph
+from tvm_hetero.zoo.work_graph import HALF, Work, WorkGraph
 
 # Kinds of the TVM targets in whose memory inputs arrive and outputs are wanted.
 _HOSTS = frozenset({"llvm", "c"})

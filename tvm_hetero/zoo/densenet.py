@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.layers import classifier, conv, pool
-from tvm_hetero.zoo.work import Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
 # Depth: layers in each of the four blocks, growth rate, channels of the stem.
 BLOCKS = {

@@ -19,7 +19,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.language import Shape, attention, head, weight_bytes
 from tvm_hetero.zoo.layers import total
 from tvm_hetero.zoo.transformer import embedding
-from tvm_hetero.zoo.work import HALF, Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import HALF, Builder, Value, WorkGraph
 
 
 @dataclass(frozen=True)

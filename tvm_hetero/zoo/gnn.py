@@ -7,7 +7,7 @@ R-GCN (M. Schlichtkrull et al.: Modeling Relational Data with Graph Convolutiona
 
 from __future__ import annotations
 
-from tvm_hetero.zoo.work import Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
 NODES = {"paper": 736389, "author": 1134649, "institution": 8740, "field": 59965}
 # From, to, edges; each is followed in both directions, and a paper's citations both ways too.

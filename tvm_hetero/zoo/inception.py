@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm_hetero.zoo.layers import classifier, concat, conv, pool
-from tvm_hetero.zoo.work import Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
 # One step of a branch: channels and window; a window of 0 is a mean over 3x3 in its place.
 Step = tuple[int, int | tuple[int, int]]

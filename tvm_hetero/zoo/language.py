@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvm_hetero.documents import nearest
 from tvm_hetero.errors import UsageError
+from tvm_hetero.util.documents import nearest
 from tvm_hetero.zoo.layers import total
 from tvm_hetero.zoo.transformer import embedding
-from tvm_hetero.zoo.work import HALF, Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import HALF, Builder, Value, WorkGraph
 
 # Bytes of one weight by the format that it is kept in. Scales of groups, which int8 and int4 have
 # besides, are left out.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.zoo.work import Builder, Value
+from tvm_hetero.zoo.work_graph import Builder, Value
 
 
 def conv(

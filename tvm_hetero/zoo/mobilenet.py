@@ -5,7 +5,7 @@ al.: MobileNetV2, CVPR 2018, doi:10.1109/CVPR.2018.00474, Table 2.
 from __future__ import annotations
 
 from tvm_hetero.zoo.layers import classifier, conv
-from tvm_hetero.zoo.work import Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
 # Version 1: channels and stride of every separable convolution.
 _SEPARABLE = (

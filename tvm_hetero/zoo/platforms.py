@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tvm_hetero.documents import nearest
 from tvm_hetero.errors import UsageError
-from tvm_hetero.platform import Fabric, Platform
+from tvm_hetero.platform.model import Fabric, Platform
+from tvm_hetero.util.documents import nearest
 from tvm_hetero.zoo.hardware import NETWORKS
 
 PRESETS = Path(__file__).parent.parent / "platforms"

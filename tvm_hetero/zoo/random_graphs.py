@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.zoo.work import Builder, Kind, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Kind, Value, WorkGraph
 
 # Kind, millions of operations, thousands of weights; the shape of the tensors is the same for all.
 _STOCK: tuple[tuple[Kind, float, int], ...] = (

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.layers import conv, global_pool
 from tvm_hetero.zoo.layers import dense as dense_layer
-from tvm_hetero.zoo.wiring import neighbours_of, wires
-from tvm_hetero.zoo.work import Builder, Value, WorkGraph
+from tvm_hetero.zoo.random_wiring import neighbours_of, wires
+from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
 # The paper's best settings of the three models: neighbours or new wires, chance.
 SETTINGS = {"ws": (4, 0.75), "er": (4, 0.2), "ba": (5, 0.0)}
@@ -26,7 +26,7 @@ def randwire(
 
     Parameters
     ----------
-    model : ``ws``, ``er`` or ``ba`` (see `tvm_hetero.zoo.wiring.wires`).
+    model : ``ws``, ``er`` or ``ba`` (see `tvm_hetero.zoo.random_wiring.wires`).
     channels : C of the paper: 78 in the small regime, 109 or 154 in the regular one.
     nodes : in a stage (N).
     regime : ``small`` (three random stages) or ``regular`` (a fourth, of N / 2 nodes, before them).

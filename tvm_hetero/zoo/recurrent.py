@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.layers import dense
-from tvm_hetero.zoo.work import Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
 # Products of (input and state) with a square matrix each: four gates, or three.
 _GATES = {"lstm": 4, "gru": 3}

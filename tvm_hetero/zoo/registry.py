@@ -7,24 +7,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_hetero.documents import nearest
 from tvm_hetero.errors import UsageError
+from tvm_hetero.util.documents import nearest
+from tvm_hetero.zoo.articulated import modules, wide
 from tvm_hetero.zoo.densenet import densenet
 from tvm_hetero.zoo.experts import mixture
+from tvm_hetero.zoo.files import LIGHT, stored
 from tvm_hetero.zoo.gnn import gnn
 from tvm_hetero.zoo.inception import inception_v1, inception_v3, inception_v4
 from tvm_hetero.zoo.language import decoder
 from tvm_hetero.zoo.mobilenet import mobilenet_v1, mobilenet_v2
-from tvm_hetero.zoo.module_graphs import modules, wide
 from tvm_hetero.zoo.random_graphs import layered, series_parallel
 from tvm_hetero.zoo.randwire import randwire
 from tvm_hetero.zoo.recurrent import recurrent
 from tvm_hetero.zoo.resnet import resnet
-from tvm_hetero.zoo.stored import LIGHT, stored
 from tvm_hetero.zoo.transformer import bert, gpt, vit
 from tvm_hetero.zoo.unet import unet
 from tvm_hetero.zoo.vgg import vgg
-from tvm_hetero.zoo.work import WorkGraph
+from tvm_hetero.zoo.work_graph import WorkGraph
 
 # Parameters for which 0 means something; all other numbers have to be positive.
 _MAY_BE_ZERO = frozenset({"seed", "context", "layers", "a", "b", "c"})

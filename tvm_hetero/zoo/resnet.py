@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.layers import classifier, conv, pool
-from tvm_hetero.zoo.work import Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
 # Depth: blocks in each of the four stages; from 50 on the blocks are bottlenecks.
 BLOCKS = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.layers import dense
-from tvm_hetero.zoo.work import HALF, SINGLE, Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import HALF, SINGLE, Builder, Value, WorkGraph
 
 
 def block(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.layers import conv, pool
-from tvm_hetero.zoo.work import Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
 
 def unet(

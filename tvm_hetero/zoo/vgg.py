@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.layers import conv, dense, pool
-from tvm_hetero.zoo.work import Builder, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, WorkGraph
 
 # Depth: convolutions in each of the five stages.
 CONVOLUTIONS = {

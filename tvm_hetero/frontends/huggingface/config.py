@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvm_hetero.documents import parse_document
 from tvm_hetero.errors import FormatError, ModelError
 from tvm_hetero.frontends.huggingface.files import has_file, read_text
 from tvm_hetero.frontends.huggingface.rotary import Rotary, read_rotary
 from tvm_hetero.frontends.huggingface.values import number, switch, whole
-from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.util.documents import parse_document
+from tvm_hetero.util.untrusted_names import printable
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"

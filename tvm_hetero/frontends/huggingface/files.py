@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.util.untrusted_names import printable
 
 _ADVICE = "Only plain files in the model's own folder are read."
 _HUB_BLOBS = "../../blobs"

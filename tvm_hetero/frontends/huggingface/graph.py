@@ -5,7 +5,7 @@ its weights as constants. Matrices stand in the graph as they are stored, as ``[
 ``[in, out]`` and in the type in which they are stored: turning them is folded when they are packed,
 and kernels widen them as they read, so that no copy is made for it. Where all weights are rounded
 to bfloat16, so is what matrices are multiplied by: their products are of pairs then, on cores that
-have them (`tvm_hetero.kernels.product_pairs`), and of the same values on all others.
+have them (`tvm_hetero.kernels.matmul.product_pairs`), and of the same values on all others.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tvm_hetero.frontends.huggingface import operators
 from tvm_hetero.frontends.huggingface.config import Config
 from tvm_hetero.frontends.huggingface.shards import Heads, head_groups, word_groups
 from tvm_hetero.frontends.huggingface.weights import Weights
-from tvm_hetero.kernels.attention import attend
-from tvm_hetero.kernels.groupwise import GROUP, groupwise_dense, quantize
+from tvm_hetero.kernels.attention.kernel import attend
+from tvm_hetero.kernels.quantized.product import GROUP, groupwise_dense, quantize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

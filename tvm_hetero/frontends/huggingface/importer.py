@@ -9,17 +9,17 @@ from pathlib import Path
 import tvm
 from tvm import relax
 
+from tvm_hetero.compiler.build import SOURCE
 from tvm_hetero.errors import UsageError
-from tvm_hetero.frontends.huggingface import gpt2, rotated
+from tvm_hetero.frontends.huggingface import gpt2, llama_family
 from tvm_hetero.frontends.huggingface.config import Config, read_config
 from tvm_hetero.frontends.huggingface.graph import Graph, Plan
 from tvm_hetero.frontends.huggingface.shards import check_shards
 from tvm_hetero.frontends.huggingface.weights import Weights
-from tvm_hetero.frontends.onnx.names import identifier
-from tvm_hetero.kernels.attention import CACHE_TYPES
-from tvm_hetero.passes.dataflow import INPUT_NAMES, OUTPUT_NAMES
+from tvm_hetero.kernels.attention.kernel import CACHE_TYPES
+from tvm_hetero.passes.lowered_main import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.states import RANGES, STATES
-from tvm_hetero.runtime.compile import SOURCE
+from tvm_hetero.util.untrusted_names import identifier
 
 MODEL_NAME = "hetero_model_name"
 WEIGHTS = ("float32", "bfloat16", "int8", "int4")
@@ -72,7 +72,7 @@ def from_huggingface(
     path = Path(folder)
     config = read_config(path)
     plan = _plan(config, tokens, length, shards, weights, cache)
-    family = rotated if config.rotary is not None else gpt2
+    family = llama_family if config.rotary is not None else gpt2
     tied = (family.HEAD, family.TABLE) if config.tied else None
     with Weights(path, family.weight_shapes(config), tied) as stored:
         graph = Graph(config, plan, stored)

@@ -10,11 +10,11 @@
 
 As TVM's own operators a norm would be several kernels. Rows and positions are clamped to the table
 that they are for, since those of a padded chunk may be beyond it; a token that is beyond its table
-is an error when the kernel runs (`tvm_hetero.kernels.index_checks`).
+is an error when the kernel runs (`tvm_hetero.kernels.indexing.checks`).
 
 `total`, `embed`, `pick` and `choose` are opaque: they are tasks of their own and are not fused into
 a neighbour, which would then have to wait for all that they read. `gated` is marked, so that a
-kernel which ends in it can be skipped where all weights are 0 (`tvm_hetero.kernels.guard`).
+kernel which ends in it can be skipped where all weights are 0 (`tvm_hetero.kernels.tir.zero_skip`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 from tvm import relax, te, tirx
 
-from tvm_hetero.kernels.guard import guard
+from tvm_hetero.kernels.tir.zero_skip import guard
 
 _ELEMENTWISE, _OUTPUT_FUSABLE, _OPAQUE = 0, 4, 8
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface.values import number
-from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

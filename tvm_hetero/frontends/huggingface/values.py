@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.util.untrusted_names import printable
 
 # More than any model has, and little enough that sizes stay below 2^63.
 _MOST = 1 << 24

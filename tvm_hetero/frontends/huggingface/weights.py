@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tvm_hetero.documents import parse_document
 from tvm_hetero.errors import FormatError, ModelError
 from tvm_hetero.frontends.huggingface.files import has_file, read_text
-from tvm_hetero.frontends.huggingface.tensor_file import Entry, TensorFile
-from tvm_hetero.frontends.onnx.names import nearest, printable
+from tvm_hetero.frontends.huggingface.safetensors_file import Entry, TensorFile
+from tvm_hetero.util.documents import parse_document
+from tvm_hetero.util.untrusted_names import nearest, printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,10 +12,10 @@ from tvm_hetero.frontends.onnx.importer import (
     OUTPUT_NAMES,
     from_onnx,
 )
-from tvm_hetero.frontends.onnx.light import light_models
 from tvm_hetero.frontends.onnx.limits import Limits
 from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.randomize import randomize_weights
+from tvm_hetero.frontends.onnx.sample_models import light_models
 from tvm_hetero.frontends.onnx.simplify import simplify
 
 __all__ = [

@@ -20,8 +20,8 @@ import onnx
 from onnx import TensorProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.onnx.tensors import all_tensors, byte_size
+from tvm_hetero.util.untrusted_names import printable
 
 _ADVICE = "Only plain files in the model's own folder (or a folder below) are read."
 _KEYS = frozenset({"location", "offset", "length", "checksum", "basepath"})

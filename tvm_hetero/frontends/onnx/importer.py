@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import onnx
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.graph import Graph
 from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.onnx.load import check_model, load_model
-from tvm_hetero.frontends.onnx.names import identifier, printable
+from tvm_hetero.frontends.onnx.mutable_graph import Graph
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.frontends.onnx.verify_types import verify_types
+from tvm_hetero.util.untrusted_names import identifier, printable
 
 if TYPE_CHECKING:
     import numpy as np

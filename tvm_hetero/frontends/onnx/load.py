@@ -25,14 +25,14 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.external import load_external, refuse_external
-from tvm_hetero.frontends.onnx.graph import Graph, static_dims
 from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.frontends.onnx.mutable_graph import Graph, static_dims
 from tvm_hetero.frontends.onnx.operators import check_operators
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
-from tvm_hetero.frontends.onnx.structure import check_structure
 from tvm_hetero.frontends.onnx.tensors import check_data, check_sizes, element_count
+from tvm_hetero.frontends.onnx.validate import check_structure
 from tvm_hetero.frontends.onnx.verify_types import verify_declared
+from tvm_hetero.util.untrusted_names import printable
 
 
 def load_model(

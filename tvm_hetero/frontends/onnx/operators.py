@@ -12,8 +12,8 @@ import functools
 import onnx
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.onnx.tensors import describe
+from tvm_hetero.util.untrusted_names import printable
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 

@@ -15,7 +15,7 @@ each layer's weights are drawn for what really arrives:
 * a trunk of n residual blocks then grows to n, not 2**n, and the last layer, whose
   weights are drawn for that n, hands softmax logits of about unit variance.
 
-What results on the nine light models stands in ``tests/frontends/test_onnx_randomize.py``.
+What results on the nine light models stands in ``tests/frontends/onnx/test_randomize.py``.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ import onnx
 from onnx import NodeProto
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.frontends.onnx.constants import fold_constants
-from tvm_hetero.frontends.onnx.graph import Graph, attribute
+from tvm_hetero.frontends.onnx.activation_moments import Moments, moments_of, propagate
+from tvm_hetero.frontends.onnx.constant_folding import fold_constants
 from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.onnx.moments import Moments, moments_of, propagate
+from tvm_hetero.frontends.onnx.mutable_graph import Graph, attribute
 
 _BIAS = 0.1
 """Standard deviation of biases and BatchNormalization means."""

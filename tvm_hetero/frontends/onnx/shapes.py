@@ -14,8 +14,8 @@ from onnx import TensorProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.onnx.names import nearest, printable
 from tvm_hetero.frontends.onnx.tensors import byte_size, element_count
+from tvm_hetero.util.untrusted_names import nearest, printable
 
 
 def fix_shapes(

@@ -15,11 +15,11 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
-from tvm_hetero.frontends.onnx.affine import fold_affine
-from tvm_hetero.frontends.onnx.aliases import drop_aliases, no_training, sums_to_adds
-from tvm_hetero.frontends.onnx.constants import fold_constants
-from tvm_hetero.frontends.onnx.graph import Graph, attribute, number
+from tvm_hetero.frontends.onnx.affine_folding import fold_affine
+from tvm_hetero.frontends.onnx.constant_folding import fold_constants
+from tvm_hetero.frontends.onnx.identity_removal import drop_aliases, no_training, sums_to_adds
 from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.onnx.mutable_graph import Graph, attribute, number
 
 
 def simplify(model: onnx.ModelProto, *, limits: Limits = DEFAULT_LIMITS) -> onnx.ModelProto:

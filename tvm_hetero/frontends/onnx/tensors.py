@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, MAX_ELEMENTS, Limits
-from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.util.untrusted_names import printable
 
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})
 

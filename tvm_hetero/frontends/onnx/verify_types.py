@@ -22,8 +22,8 @@ import onnx
 from onnx import NodeProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.graph import Graph
-from tvm_hetero.frontends.onnx.names import printable
+from tvm_hetero.frontends.onnx.mutable_graph import Graph
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     from tvm import relax

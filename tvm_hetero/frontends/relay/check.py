@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.relay.devices import ANNOTATIONS
 from tvm_hetero.frontends.relay.emit import ELSEWHERE, Emitter
+from tvm_hetero.frontends.relay.flat_values import Step
 from tvm_hetero.frontends.relay.flatten import Flat, flatten
-from tvm_hetero.frontends.relay.free import expressions
 from tvm_hetero.frontends.relay.importer import by_name, identifiers, relax_type
+from tvm_hetero.frontends.relay.json_reader.free_variables import expressions
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.operator_table import TABLE
 from tvm_hetero.frontends.relay.program import (
     Call,
     Expr,
@@ -30,8 +31,7 @@ from tvm_hetero.frontends.relay.program import (
     Unsupported,
 )
 from tvm_hetero.frontends.relay.read import read
-from tvm_hetero.frontends.relay.table import TABLE
-from tvm_hetero.frontends.relay.values import Step
+from tvm_hetero.util.untrusted_names import printable
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.relay import program as relay
+from tvm_hetero.frontends.relay.flat_values import Item, Step, Value, leaves
 from tvm_hetero.frontends.relay.limits import Budget
 from tvm_hetero.frontends.relay.program import Device, Var
-from tvm_hetero.frontends.relay.values import Item, Step, Value, leaves
+from tvm_hetero.util.untrusted_names import printable
 
 ANNOTATIONS = frozenset(
     {"on_device", "annotation.on_device", "device_copy", "copy", "identity",

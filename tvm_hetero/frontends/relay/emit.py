@@ -9,10 +9,16 @@ from typing import Any
 from tvm import relax
 
 from tvm_hetero.errors import HeteroError, ModelError
-from tvm_hetero.frontends.onnx.names import printable
-from tvm_hetero.frontends.relay.claims import Claim
+from tvm_hetero.frontends.relay.flat_values import Closure, Input, Item, Pack, Step, Value, leaves
 from tvm_hetero.frontends.relay.flatten import Flat
-from tvm_hetero.frontends.relay.operators.site import Rule, Site, constant, dtype_name, shape_of
+from tvm_hetero.frontends.relay.operator_table import TABLE
+from tvm_hetero.frontends.relay.operators.rule_context import (
+    Rule,
+    Site,
+    constant,
+    dtype_name,
+    shape_of,
+)
 from tvm_hetero.frontends.relay.program import (
     Constant,
     Device,
@@ -21,9 +27,9 @@ from tvm_hetero.frontends.relay.program import (
     TupleType,
     Type,
 )
-from tvm_hetero.frontends.relay.table import TABLE
 from tvm_hetero.frontends.relay.tensor_types import MOST_ELEMENTS
-from tvm_hetero.frontends.relay.values import Closure, Input, Item, Pack, Step, Value, leaves
+from tvm_hetero.frontends.relay.type_claims import Claim
+from tvm_hetero.util.untrusted_names import printable
 
 ELSEWHERE = "; 'tvm-hetero relay-check' lists all that are not"
 

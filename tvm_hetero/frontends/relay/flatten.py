@@ -19,15 +19,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.names import printable
 from tvm_hetero.frontends.relay import program as relay
-from tvm_hetero.frontends.relay.claims import Claim, Claims
-from tvm_hetero.frontends.relay.collector import paused
 from tvm_hetero.frontends.relay.devices import ANNOTATIONS, Devices
+from tvm_hetero.frontends.relay.flat_values import (
+    Closure,
+    Input,
+    Item,
+    Pack,
+    Scope,
+    Step,
+    Value,
+    leaves,
+)
+from tvm_hetero.frontends.relay.gc_pause import paused
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Budget, Limits
 from tvm_hetero.frontends.relay.program import Program, Var
-from tvm_hetero.frontends.relay.values import Closure, Input, Item, Pack, Scope, Step, Value, leaves
-from tvm_hetero.frontends.relay.walk import Walk, run
+from tvm_hetero.frontends.relay.trampoline import Walk, run
+from tvm_hetero.frontends.relay.type_claims import Claim, Claims
+from tvm_hetero.util.untrusted_names import printable
 
 # What a function may note about itself that says nothing about what it computes. (``Compiler``
 # is who was to compile it; its body says what it computes all the same.)

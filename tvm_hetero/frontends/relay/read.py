@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.names import printable
-from tvm_hetero.frontends.relay.collector import paused
-from tvm_hetero.frontends.relay.from_graph import program_of
-from tvm_hetero.frontends.relay.graph_file import is_graph, parse_graph
+from tvm_hetero.frontends.relay.gc_pause import paused
+from tvm_hetero.frontends.relay.json_reader.from_graph import program_of
+from tvm_hetero.frontends.relay.json_reader.graph_file import is_graph, parse_graph
 from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits, read_file
 from tvm_hetero.frontends.relay.program import Program
+from tvm_hetero.util.untrusted_names import printable
 
 _LONGEST_PATH = 4096
 
@@ -51,6 +51,6 @@ def parse(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program:
     """Return the program of a text in either form."""
     if is_graph(text):
         return program_of(parse_graph(text, name, limits), name, limits)
-    from tvm_hetero.frontends.relay.text_parser import parse_text
+    from tvm_hetero.frontends.relay.text_reader.parser import parse_text
 
     return parse_text(text, name, limits)

@@ -14,7 +14,7 @@ from typing import Any
 from tvm import relax
 
 from tvm_hetero.frontends.relay.operators.elementwise import reshaped
-from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, shape_of
+from tvm_hetero.frontends.relay.operators.rule_context import Result, Rule, Site, shape_of
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 # From this version on the letters of a transposed convolution's weights are as they are stored.

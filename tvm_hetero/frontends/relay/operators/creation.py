@@ -9,7 +9,13 @@ import numpy as np
 from tvm import relax
 
 from tvm_hetero.frontends.relay.arrays import dtype_of
-from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, constant, dtype_name
+from tvm_hetero.frontends.relay.operators.rule_context import (
+    Result,
+    Rule,
+    Site,
+    constant,
+    dtype_name,
+)
 from tvm_hetero.frontends.relay.program import Constant
 
 

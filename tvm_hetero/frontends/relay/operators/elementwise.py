@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from tvm_hetero.frontends.relay.operators.site import (
+from tvm_hetero.frontends.relay.operators.rule_context import (
     Result,
     Rule,
     Site,

@@ -6,7 +6,13 @@ from typing import Any
 
 from tvm import relax, topi
 
-from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, dtype_name, shape_of
+from tvm_hetero.frontends.relay.operators.rule_context import (
+    Result,
+    Rule,
+    Site,
+    dtype_name,
+    shape_of,
+)
 
 _METHODS = {
     "nearest_neighbor": "nearest_neighbor",

@@ -8,7 +8,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_hetero.frontends.relay.operators.elementwise import along, reshaped, scalar
-from tvm_hetero.frontends.relay.operators.site import (
+from tvm_hetero.frontends.relay.operators.rule_context import (
     Result,
     Rule,
     Site,

@@ -7,7 +7,7 @@ from typing import Any
 from tvm import relax, topi
 
 from tvm_hetero.frontends.relay.operators.convolution import paddings
-from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, shape_of
+from tvm_hetero.frontends.relay.operators.rule_context import Result, Rule, Site, shape_of
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 _WINDOWS: dict[tuple[str, int], Any] = {

@@ -6,7 +6,7 @@ import re
 
 from tvm import relax
 
-from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, shape_of
+from tvm_hetero.frontends.relay.operators.rule_context import Result, Rule, Site, shape_of
 
 # What the auto-scheduler and MetaSchedule of the old TVM noted about a layout: right where empty.
 _REWRITTEN = ("auto_scheduler_rewritten_layout", "meta_schedule_original_shape")

@@ -9,7 +9,13 @@ from typing import Any
 from tvm import relax
 
 from tvm_hetero.frontends.relay.operators.elementwise import reshaped
-from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, dtype_name, shape_of
+from tvm_hetero.frontends.relay.operators.rule_context import (
+    Result,
+    Rule,
+    Site,
+    dtype_name,
+    shape_of,
+)
 
 
 def axes_of(site: Site) -> list[int]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tvm import relax
 
 from tvm_hetero.frontends.relay.operators.elementwise import reshaped
-from tvm_hetero.frontends.relay.operators.site import (
+from tvm_hetero.frontends.relay.operators.rule_context import (
     LARGEST_CONSTANT,
     Result,
     Rule,

@@ -10,7 +10,7 @@ import numpy as np
 from tvm import relax, topi
 
 from tvm_hetero.frontends.relay.operators.elementwise import reshaped, scalar
-from tvm_hetero.frontends.relay.operators.site import (
+from tvm_hetero.frontends.relay.operators.rule_context import (
     Result,
     Rule,
     Site,

@@ -10,8 +10,8 @@ import numpy as np
 from tvm import relax, topi
 
 from tvm_hetero.frontends.relay.operators.elementwise import reshaped
-from tvm_hetero.frontends.relay.operators.site import Result, Rule, Site, constant, shape_of
-from tvm_hetero.frontends.relay.reshape import new_shape
+from tvm_hetero.frontends.relay.operators.reshape_codes import new_shape
+from tvm_hetero.frontends.relay.operators.rule_context import Result, Rule, Site, constant, shape_of
 
 _MOST_PARTS = 4096
 

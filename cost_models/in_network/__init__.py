@@ -1,0 +1,1 @@
+"""Kernels measured where they stand, while the whole network runs."""

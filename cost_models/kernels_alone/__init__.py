@@ -1,0 +1,1 @@
+"""Kernels measured one by one, each implementation against the others."""

@@ -1,0 +1,137 @@
+"""What there is to be measured: every kernel in each of the ways in which it could be computed.
+
+    rule       always
+    default    TVM's own loop nest, where it can win: on CPUs, where the rule is only the generic
+               one. (The rules of families beat it by ten to a hundred times; it is not even
+               compiled beside them, but for a rule that fails.)
+    tuned      where the store has a trace for the unscheduled kernel
+    direct     where the rule is Winograd's and should not gain much
+
+Two ways that lead to the same scheduled function are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tvm_hetero.cost_models.identity import kernel_key
+from tvm_hetero.cost_models.protocol import Kernel, Progress
+from tvm_hetero.cost_models.store import CostStore, KernelKey
+from tvm_hetero.kernels.tir.implementation_attr import (
+    DEFAULT,
+    DIRECT,
+    RULE,
+    TUNED,
+    with_implementation,
+)
+from tvm_hetero.problem.implementation_choice import FALL_BACKS
+
+if TYPE_CHECKING:
+    from tvm.target import Target
+    from tvm.tirx import PrimFunc
+
+Schedule = Callable[["PrimFunc", "Target"], "PrimFunc"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel, scheduled in one of the ways. `trace` is there if it is tuned."""
+
+    implementation: str
+    func: PrimFunc
+    key: KernelKey
+    trace: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One kernel to be measured for one target, for all `names` that are this very kernel.
+
+    Attributes
+    ----------
+    rule : the name of the rule that takes it.
+    cold : positions of the parameters that are thrown out of the caches.
+    by_rule : what is measured first.
+    others : what is then measured in turns with it.
+    plain : the loop nest that says what is right; None on a GPU, which cannot run it.
+    """
+
+    names: tuple[str, ...]
+    rule: str
+    cold: tuple[int, ...]
+    by_rule: Candidate
+    others: tuple[Candidate, ...]
+    plain: Candidate | None
+
+    @property
+    def key(self) -> KernelKey:
+        """The key of what the rule makes."""
+        return self.by_rule.key
+
+
+def make_jobs(
+    kernels: Sequence[Kernel],
+    target: Target,
+    schedule: Schedule,
+    store: CostStore,
+    tell: Progress,
+) -> list[Job]:
+    """Schedule every kernel in all its ways; kernels that turn out equal are one job."""
+    jobs: dict[KernelKey, Job] = {}
+    for done, kernel in enumerate(kernels, start=1):
+        by_rule = _candidate(kernel, RULE, target, schedule)
+        known = jobs.get(by_rule.key)
+        if known is None:
+            jobs[by_rule.key] = _job(kernel, by_rule, target, schedule, store)
+        else:
+            jobs[by_rule.key] = replace(known, names=(*known.names, kernel.name))
+        tell(f"schedule for {target_name(target)}", done, len(kernels))
+    return list(jobs.values())
+
+
+def target_name(target: Target) -> str:
+    """What a target is called in messages."""
+    return str(target.attrs.get("mcpu", target.kind.name))
+
+
+def _job(
+    kernel: Kernel, by_rule: Candidate, target: Target, schedule: Schedule, store: CostStore
+) -> Job:
+    from tvm_hetero.kernels.convolution.winograd.kernel import CLEAR, WINOGRAD, share_of_plain
+    from tvm_hetero.kernels.cpu.vector_unit import vector_unit
+    from tvm_hetero.kernels.select import rule_of
+
+    rule = rule_of(by_rule.func)
+    on_cpu = target.kind.name == "llvm"
+    plain = _candidate(kernel, DEFAULT, target, schedule) if on_cpu else None
+    others = [plain] if plain is not None and rule in FALL_BACKS else []
+    trace = store.find_tuned(kernel_key(kernel.func), str(target))
+    if trace is not None:
+        tuned = _candidate(kernel, TUNED, target, schedule, trace)
+        # Where the trace did not apply, the rule has taken the kernel (and has said so).
+        others.append(tuned)
+    if rule == WINOGRAD and share_of_plain(kernel.func, vector_unit(target)) > CLEAR:
+        others.append(_candidate(kernel, DIRECT, target, schedule))
+    distinct = {other.key: other for other in others if other.key != by_rule.key}
+    return Job((kernel.name,), rule, _cold(kernel), by_rule, tuple(distinct.values()), plain)
+
+
+def _candidate(
+    kernel: Kernel, how: str, target: Target, schedule: Schedule, trace: str | None = None
+) -> Candidate:
+    func = schedule(with_implementation(kernel.func, how, trace), target)
+    return Candidate(how, func, kernel_key(func, _cold(kernel)), trace)
+
+
+def _cold(kernel: Kernel) -> tuple[int, ...]:
+    """The constants that a call reads, of which nothing is in the caches when it begins.
+
+    Not tables, of which it reads a row or two: to throw all of one out of the caches for each
+    repeat, 154 MB of a table of embeddings, took longer than a contest may.
+    """
+    from tvm_hetero.kernels.tir.gathers import looked_up
+
+    tables = looked_up(kernel.func)
+    return tuple(i for i in kernel.constants if i not in tables)

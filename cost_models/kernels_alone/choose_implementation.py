@@ -1,0 +1,93 @@
+"""Which implementations of a kernel are right, and what they take: measured in turns.
+
+Each candidate meets the rule's schedule by itself, so that one that crashes or hangs costs nobody
+else's time. First both run once on the same data. Where their outputs differ by more than
+rounding, the plain loop nest, which is the definition of the kernel, decides which is wrong:
+
+    candidate is the plain nest      the rule is wrong
+    else plain, rule and candidate   whoever differs from plain is wrong; if neither does, both
+    run once more                    are near the tolerance, and the candidate goes
+
+What is wrong is refused with a warning, the rule as well as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tvm_hetero.cost_models.kernels_alone.bench import Bench, NotMeasured
+from tvm_hetero.cost_models.kernels_alone.candidates import Candidate, Job
+from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE
+from tvm_hetero.problem.implementation_choice import Timing
+
+
+@dataclass
+class Verdict:
+    """What came out for one kernel on one device: times of what is right, reasons for the rest."""
+
+    times: dict[str, Timing] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def add(self, implementation: str, timing: Timing) -> None:
+        """Keep a time; of two the smaller."""
+        known = self.times.get(implementation)
+        if known is None or timing.seconds < known.seconds:
+            self.times[implementation] = timing
+
+    def refuse(self, implementation: str, reason: str) -> None:
+        """Drop an implementation and its times."""
+        self.times.pop(implementation, None)
+        self.refused[implementation] = reason
+
+
+def contest(job: Job, known: Mapping[str, Timing], bench: Bench) -> Verdict:
+    """Measure all candidates of a job against its rule, whose time is `known`."""
+    verdict = Verdict(dict(known))
+    for candidate in job.others:
+        if RULE in verdict.refused:
+            break  # wrong, so there is nothing to compare with; the plain nest has its time
+        keys, seconds = [job.key, candidate.key], verdict.times[RULE].seconds
+        try:
+            rule, other = bench.compare(keys, job.by_rule.func, job.cold, seconds)
+        except NotMeasured as reason:
+            verdict.refuse(candidate.implementation, str(reason))
+            continue
+        if isinstance(rule, Timing):
+            verdict.add(RULE, rule)
+        if isinstance(other, Timing):
+            verdict.add(candidate.implementation, other)
+        else:
+            _decide(job, candidate, other, verdict, bench)
+    return verdict
+
+
+def _decide(job: Job, candidate: Candidate, reason: str, verdict: Verdict, bench: Bench) -> None:
+    """The outputs of rule and candidate differ (`reason`): find out which of them is wrong."""
+    suspects = [job.by_rule] + [candidate] * (candidate.implementation != DEFAULT)
+    for name, answer in _against_plain(job, suspects, bench):
+        if isinstance(answer, Timing):
+            verdict.add(name, answer)
+        else:
+            verdict.refuse(name, _differs(answer, "the plain loop nest"))
+    if RULE not in verdict.refused and candidate.implementation not in verdict.refused:
+        verdict.refuse(candidate.implementation, _differs(reason, "the rule's output"))
+
+
+def _against_plain(
+    job: Job, suspects: Sequence[Candidate], bench: Bench
+) -> list[tuple[str, Timing | str]]:
+    """What the plain nest takes, and each suspect or what is wrong with it; nothing on a GPU."""
+    if job.plain is None:
+        return []
+    keys = [job.plain.key, *(suspect.key for suspect in suspects)]
+    try:
+        answers = bench.compare(keys, job.plain.func, job.cold)
+    except NotMeasured:
+        return []
+    names = [DEFAULT, *(suspect.implementation for suspect in suspects)]
+    return list(zip(names, answers, strict=True))
+
+
+def _differs(reason: str, of: str) -> str:
+    return f"it computes something else than {of}: {reason}"

@@ -1,0 +1,267 @@
+"""One run of profiling: what is known is looked up, the rest compiled and measured.
+
+Devices of equal targets share what is compiled. On each of them, phases follow each other:
+
+    rules      every kernel by its rule, in rounds (`tvm_hetero.cost_models.kernels_alone.sampling`)
+    contests   kernels that can be computed in other ways too, each against its rule
+    rescue     kernels whose rule gave no time, as the default loop nest
+
+Times are stored every half second (a commit takes the disk longer than most kernels take) and when
+a phase ends, be it by an interruption: so that loses nothing, and a killed process next to nothing.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tvm_hetero.cost_models.identity import place_of
+from tvm_hetero.cost_models.kernels_alone.bench import WORKER, Bench, NotMeasured
+from tvm_hetero.cost_models.kernels_alone.candidates import Candidate, Job, make_jobs, target_name
+from tvm_hetero.cost_models.kernels_alone.choose_implementation import Verdict, contest
+from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled, compile_kernels
+from tvm_hetero.cost_models.kernels_alone.sampling import settled
+from tvm_hetero.cost_models.protocol import Kernel, Progress, left_out, refused
+from tvm_hetero.cost_models.store import KernelKey, Place
+from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE, TUNED
+from tvm_hetero.platform.host import available_cores
+from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.problem.implementation_choice import Choice, Timing, fastest
+from tvm_hetero.processes.child_process import Worker
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+    from tvm_hetero.cost_models.profiled import ProfiledCosts
+
+# Children that help to compile; each takes half a second to start, and 200 MB.
+_MOST_HELPERS = 4
+_SAVE_SECONDS = 0.5
+
+
+class TargetRun:
+    """The measurements for all devices of one target. Fills the model's profile."""
+
+    def __init__(
+        self,
+        model: ProfiledCosts,
+        kernels: Sequence[Kernel],
+        platform: Platform,
+        devices: Sequence[Device],
+        progress: Progress | None,
+    ) -> None:
+        self.model = model
+        self.profile = model.profile
+        self.platform = platform
+        self.devices = devices
+        self.progress = progress
+        self.target = device_target(devices[0])
+        with self.profile.timed("schedule"):
+            self.jobs = make_jobs(kernels, self.target, model.schedule, model.store, self.tell)
+
+    def measure(self) -> None:
+        """Find what is known, compile the rest in one go, run it device by device."""
+        runs = [_DeviceRun(self, device) for device in self.devices]
+        wanted = {c.key: c.func for run in runs for c in run.wanted()}
+        with tempfile.TemporaryDirectory(prefix="tvm-hetero-") as name:
+            folder = Path(name)
+            with _workers(bool(wanted)) as workers:
+                compiled = self.compile(wanted, folder, workers)
+                # One of those that helped to compile runs the kernels: it has loaded TVM.
+                for run in runs:
+                    run.measure(compiled, workers.pop() if workers else None)
+            for run in runs:
+                run.rescue(folder)
+                run.choose()
+
+    def compile(
+        self, wanted: dict[KernelKey, PrimFunc], folder: Path, workers: Sequence[Worker] = ()
+    ) -> Compiled:
+        """Compile scheduled functions into a folder of their own."""
+        if not wanted:
+            return Compiled()
+        step = f"compile for {target_name(self.target)}"
+        self.tell(step, 0, len(wanted))
+        with self.profile.timed("compile"):
+            where = Path(tempfile.mkdtemp(dir=folder))
+            return compile_kernels(
+                wanted,
+                self.target,
+                where,
+                workers,
+                lambda done: self.tell(step, done, len(wanted)),
+            )
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        """Tell who wants to know how far we are."""
+        if self.progress is not None:
+            self.progress(what, done, total)
+
+
+class _DeviceRun:
+    """The measurements on one device."""
+
+    def __init__(self, run: TargetRun, device: Device) -> None:
+        self.run = run
+        self.device = device
+        self.store = run.model.store
+        self.effort = run.model.effort
+        self.place = place_of(run.platform, device)
+        self.verdicts: dict[KernelKey, Verdict] = {}
+        self.given_up: dict[KernelKey, str] = {}
+        self._unsaved: list[tuple[KernelKey, Place, Timing]] = []
+        self._saved = time.monotonic()
+        for job in run.jobs:
+            known = ((c.implementation, self._known(c)) for c in (job.by_rule, *job.others))
+            times = {name: timing for name, timing in known if timing is not None}
+            self.verdicts[job.key] = Verdict(times)
+        self.new = [job for job in run.jobs if RULE not in self._times(job)]
+        # A rule that is measured anew meets the others anew: times of one turn are to be compared.
+        self.contests = [
+            job
+            for job in run.jobs
+            if job.others
+            and (RULE not in self._times(job) or len(self._times(job)) <= len(job.others))
+        ]
+
+    def wanted(self) -> Iterator[Candidate]:
+        """What has to be compiled for the rules and the contests."""
+        yield from (job.by_rule for job in self.new)
+        for job in self.contests:
+            yield from (job.by_rule, *job.others)
+            if job.plain is not None:
+                yield job.plain
+
+    def measure(self, compiled: Compiled, worker: Worker | None) -> None:
+        """Measure the rules, then the contests. The worker is ended, used or not."""
+        with Bench(self.run.platform, self.device, compiled, self.effort, worker) as bench:
+            try:
+                with self.run.profile.timed("measure"):
+                    self._measure_rules(bench)
+                with self.run.profile.timed("compare"):
+                    self._hold_contests(bench)
+            finally:
+                self._flush()
+
+    def rescue(self, folder: Path) -> None:
+        """Take the default loop nest where the rule gave no time at all."""
+        lost = [job for job in self.run.jobs if job.key in self.given_up and _has_plain(job)]
+        plains = [job.plain for job in lost if job.plain is not None]
+        known = {plain.key: self._known(plain) for plain in plains}
+        missing = {plain.key: plain.func for plain in plains if known[plain.key] is None}
+        compiled = self.run.compile(missing, folder)
+        with Bench(self.run.platform, self.device, compiled, self.effort) as bench:
+            for job, plain in zip(lost, plains, strict=True):
+                try:
+                    timing = known[plain.key] or bench.measure(plain.key, plain.func, job.cold)
+                except NotMeasured:
+                    continue  # what is said about it is why its rule failed
+                self.store.add(plain.key, self.place, timing.seconds, timing.spread)
+                self.verdicts[job.key] = Verdict({DEFAULT: timing})
+                self.verdicts[job.key].refuse(RULE, self.given_up[job.key])
+
+    def choose(self) -> None:
+        """Write into the profile what was chosen, and say what was refused."""
+        profile, device = self.run.profile, self.device.name
+        for job in self.run.jobs:
+            verdict = self.verdicts[job.key]
+            for name in job.names:
+                for implementation, reason in verdict.refused.items():
+                    refused(name, device, implementation, reason)
+                if not verdict.times:
+                    profile.reasons[name] = f"on {device!r}, {self.given_up[job.key]}"
+                    left_out(name, device, self.given_up[job.key])
+                    continue
+                best = fastest(verdict.times)
+                choice = Choice(name, device, job.rule, best, verdict.times, verdict.refused)
+                profile.choices[name, device] = choice
+                trace = next((c.trace for c in job.others if c.implementation == best), None)
+                if best == TUNED and trace is not None:
+                    profile.traces.setdefault(name, {})[device] = trace
+
+    def _measure_rules(self, bench: Bench) -> None:
+        """Measure in rounds, until every kernel has had enough of them."""
+        waiting, done = self.new, 0
+        for number in range(1, max(self.effort.rounds, self.effort.most_rounds) + 1):
+            left = max(1, self.effort.rounds - number + 1) * len(waiting)
+            again = []
+            for job in waiting:
+                if self._measure(job, bench) or number < self.effort.rounds:
+                    again.append(job)
+                done, left = done + 1, left - 1
+                self.run.tell(f"measure on {self.device.name}", done, done + left)
+            waiting = [job for job in again if job.key not in self.given_up]
+
+    def _measure(self, job: Job, bench: Bench) -> bool:
+        """Give a job its turn; whether its smallest time is still falling."""
+        before = self._times(job).get(RULE)
+        try:
+            timing = bench.measure(job.key, job.by_rule.func, job.cold)
+        except NotMeasured as reason:
+            if before is None:  # else an earlier round has its time
+                self.given_up[job.key] = str(reason)
+            return False
+        self.run.model.runs += 1
+        self._keep(job, RULE, timing)
+        return not settled(None if before is None else before.seconds, timing.seconds)
+
+    def _hold_contests(self, bench: Bench) -> None:
+        held = [job for job in self.contests if job.key not in self.given_up]
+        for done, job in enumerate(held, start=1):
+            verdict = contest(job, self._times(job), bench)
+            self.verdicts[job.key] = verdict
+            for name, timing in verdict.times.items():
+                self._keep(job, name, timing)
+            wrong = [c for c in _candidates(job) if c.implementation in verdict.refused]
+            if wrong:
+                self._flush()  # a time of it may be on its way
+            for candidate in wrong:
+                self.store.forget(candidate.key, self.place)
+            self.run.tell(f"compare on {self.device.name}", done, len(held))
+
+    def _keep(self, job: Job, implementation: str, timing: Timing) -> None:
+        self.verdicts[job.key].add(implementation, timing)
+        key = next(c.key for c in _candidates(job) if c.implementation == implementation)
+        self._unsaved.append((key, self.place, timing))
+        if time.monotonic() > self._saved + _SAVE_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Store what was measured since the last time."""
+        if self._unsaved:
+            self.store.add_all(self._unsaved)
+        self._unsaved, self._saved = [], time.monotonic()
+
+    def _known(self, candidate: Candidate) -> Timing | None:
+        return self.store.timing(candidate.key, self.place)
+
+    def _times(self, job: Job) -> dict[str, Timing]:
+        return self.verdicts[job.key].times
+
+
+def _candidates(job: Job) -> list[Candidate]:
+    """Everything that a job's kernel may have been measured as."""
+    plain = [job.plain] if job.plain is not None else []
+    return [job.by_rule, *job.others, *plain]
+
+
+def _has_plain(job: Job) -> bool:
+    return job.plain is not None and job.plain.key != job.key
+
+
+@contextmanager
+def _workers(needed: bool) -> Iterator[list[Worker]]:
+    """Children to compile and measure; one for each core but ours, and one at least."""
+    count = min(max(1, len(available_cores()) - 1), _MOST_HELPERS) if needed else 0
+    workers = [Worker(WORKER) for _ in range(count)]
+    started = list(workers)
+    try:
+        yield workers
+    finally:
+        for worker in started:
+            worker.close()

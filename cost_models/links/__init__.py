@@ -1,0 +1,1 @@
+"""Links between devices: measured transfers and hand-overs."""

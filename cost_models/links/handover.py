@@ -1,0 +1,233 @@
+"""What it costs the executor to go on with a chain of kernels on another device.
+
+Two plans run the same chain of kernels, each of which adds 1 to all numbers of a tensor:
+
+    apart      each kernel is a step; the steps are on two workers, in turns
+    together   all are one step on the first worker, in its arena
+
+``apart - together``, divided by the number of times that the worker changes, is what it costs to
+change it. With next to no data that is the time from the end of a segment here to the start of the
+next one there: ending a step, telling the other worker, its noticing (it spins), starting a step
+(`python -m benchmarks.dispatch` prints the parts). What it grows by with larger tensors is what
+each byte costs because another core has written it, because another core has read what was there
+before, and because it has a place of its own instead of one in the arena, which is in the cache.
+Where the two places have memories of their own, copies are in it, by copying workers.
+
+Where batches follow each other, what is handed over waits, and much of it has left the caches when
+it is read (`tvm_hetero.solvers.throughput.fewer_transfers`). What a byte costs then is measured
+with large tensors, of which none is left in a cache when its turn comes again, in
+
+    waiting    as apart, but each kernel reads what was written `WAIT` kernels before, so both
+               workers go on at once, as they do where batches follow each other
+
+It is what a kernel of this one takes by the byte less what one of ``together`` takes. (In ``apart``
+a tensor is read as soon as it is written: 8 MiB are then still in the last-level cache, and a byte
+of them takes 50 to 70 ps instead of 75 to 100.)
+
+Both are timed by the executor, many times, from the start of the first step to the end of the last
+one: how long the caller takes to start a run is no part of it, and depends on which core the caller
+happens to be on. What else runs only adds, so the lower quartile counts. Wake-ups of workers that
+have waited for so long that they sleep (2 ms) are no part of it either. A chain of large tensors
+takes longer than a busy machine leaves it alone (with a test suite on both cores the least of five
+samples was twice the sum of its steps' least times), so there each step is a sample.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# Kernels of a chain.
+CHAIN = 17
+SAMPLES = 100
+# Bytes of a tensor: the least that there is in a plan, and activations of some networks.
+LEAST = 64
+SIZES = (64 * 1024, 256 * 1024, 1024 * 1024)
+# All 17 of a chain are 136 MiB: more than the cache that some cores of a die share.
+COLD_SIZE = 8 * 1024 * 1024
+COLD_SAMPLES = 5
+# An odd number: two kernels so far apart are on different workers.
+WAIT = 9
+# Runs for each sample, of which the last one counts.
+_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """A core, and the memory that is worked in from there, as DLPack numbers it."""
+
+    core: int
+    memory: tuple[int, int] = (1, 0)
+
+
+def measure_handover(src: Place, dst: Place) -> tuple[float, float]:
+    """Seconds of a hand-over between two places, and how many more each byte takes.
+
+    There and back are measured in turns, so both are means of the two ways.
+    """
+    library = _library((LEAST, *SIZES))
+
+    def seconds(plan: dict[str, Any], size: int) -> float:
+        # From the start of the first step to the end of the last one.
+        traces = _traces(plan, library, size, SAMPLES)
+        spans = [trace[-1][1] - trace[0][0] for trace in traces]
+        return statistics.quantiles(spans, n=4)[0] / (CHAIN - 1)
+
+    def change(size: int) -> float:
+        apart, together = apart_plan(src, dst, size), together_plan(src, size)
+        return seconds(apart, size) - seconds(together, size)
+
+    latency = change(LEAST)
+    return latency, statistics.median((change(size) - latency) / size for size in SIZES)
+
+
+def measure_cold(src: Place, dst: Place) -> float:
+    """Seconds that each byte takes more where what is handed over has left the caches.
+
+    The two places have one memory. What a hand-over takes itself is not in it.
+    """
+    warm_size = SIZES[-1]
+    library = _library((warm_size, COLD_SIZE))
+
+    def per_byte(plan: dict[str, Any], size: int) -> float:
+        traces = _traces(plan, library, size, COLD_SAMPLES)
+        steps = [[end - start for start, end in step] for step in zip(*traces, strict=True)]
+        # The first ones of those that wait read the input.
+        each = [statistics.quantiles(times, n=4)[0] for times in steps[-(CHAIN - WAIT) :]]
+        return statistics.mean(each) / len(plan["steps"][-1]["calls"]) / size
+
+    waiting, together = apart_plan(src, dst, COLD_SIZE, WAIT), together_plan(src, warm_size)
+    return per_byte(waiting, COLD_SIZE) - per_byte(together, warm_size)
+
+
+def together_plan(place: Place, size: int) -> dict[str, Any]:
+    """The chain as one step; what is passed on stands in two places of the arena, in turns."""
+    between = [{"scratch": size * (i % 2)} for i in range(CHAIN - 1)]
+    tensors = [{"in": 0}, *between, {"out": 0}]
+    calls = [_call(size, tensors[i], tensors[i + 1]) for i in range(CHAIN)]
+    step = {"name": "all", "kind": "kernels", "worker": 0, "ins": [0], "outs": [1]}
+    steps = [{**step, "scratch": 2 * size, "calls": calls}]
+    return _plan([place.memory], [_worker(place, 0)], [0, 0], steps, size)
+
+
+def apart_plan(src: Place, dst: Place, size: int, wait: int = 1) -> dict[str, Any]:
+    """The chain with a step for each kernel, in turns here and there; one core is one worker.
+
+    Places of one memory may let tensors `wait`: each step reads what was filled so many steps ago.
+    """
+    places = tuple(dict.fromkeys((src, dst)))
+    memories = list(dict.fromkeys(place.memory for place in places))
+    workers = [_worker(place, memories.index(place.memory)) for place in places]
+    if len(memories) == 2:
+        # From and to a device with a memory of its own, on workers of the links, as in real plans.
+        workers += [{"name": f"copy{i}", "device": 1, "cores": [], "role": "copy"} for i in (0, 1)]
+    slots, steps = [0], []
+    for i in range(CHAIN):
+        turn = i % len(places)
+        here = workers[turn]["device"]
+        if slots[-1] != here:
+            copy = {"kind": "copy", "worker": 2 + turn, "to_device": here}
+            steps.append({**copy, "name": f"copy {i}", **_through(slots, here, 1)})
+        step = {"name": str(i), "kind": "kernels", "worker": turn, "scratch": 0}
+        calls = [_call(size, {"in": 0}, {"out": 0})]
+        steps.append({**step, "calls": calls, **_through(slots, here, wait)})
+    return _plan(memories, workers, slots, steps, size)
+
+
+def _through(slots: list[int], device: int, wait: int) -> dict[str, list[int]]:
+    """A step's slots: it reads the last but `wait` - 1 and fills a new one, on `device`."""
+    slots.append(device)
+    return {"ins": [max(len(slots) - 1 - wait, 0)], "outs": [len(slots) - 1]}
+
+
+def _worker(place: Place, device: int) -> dict[str, Any]:
+    name = f"core {place.core} of memory {device}"
+    return {"name": name, "device": device, "cores": [place.core], "role": "compute"}
+
+
+def _call(size: int, read: dict[str, int], written: dict[str, int]) -> dict[str, Any]:
+    args = [{**read, **_tensor(size)}, {**written, **_tensor(size)}]
+    return {"kernel": _kernel(size), "task": "add", "args": args, "written": 1}
+
+
+def _tensor(size: int) -> dict[str, Any]:
+    return {"shape": [size // 4], "dtype": "float32"}
+
+
+def _kernel(size: int) -> str:
+    return f"add_{size}"
+
+
+def _plan(
+    memories: Sequence[tuple[int, int]],
+    workers: list[dict[str, Any]],
+    slots: Sequence[int],
+    steps: list[dict[str, Any]],
+    size: int,
+) -> dict[str, Any]:
+    """A plan whose first slot is its input and whose last one is its output."""
+    return {
+        "format": "tvm-hetero/plan/2",
+        "batch": 1,
+        "devices": [
+            {"name": f"memory{i}", "dl_type": kind, "dl_id": number}
+            for i, (kind, number) in enumerate(memories)
+        ],
+        "workers": workers,
+        "slots": [{"name": str(i), "device": d, **_tensor(size)} for i, d in enumerate(slots)],
+        "inputs": [{"name": "x", "slot": 0, **_tensor(size)}],
+        "constants": [],
+        "outputs": [{"name": "y", "slot": len(slots) - 1}],
+        "steps": steps,
+    }
+
+
+def _traces(
+    plan: dict[str, Any], library: Any, size: int, samples: int
+) -> list[list[tuple[float, float]]]:
+    """When each step of a plan started and ended, s, in several runs."""
+    import tvm
+
+    from tvm_hetero.executor import native
+
+    executor = native.create(plan)
+    try:
+        for i, worker in enumerate(plan["workers"]):
+            if worker["role"] == "compute":
+                executor.set_library(i, library)
+        kind, number = (plan["devices"][0][key] for key in ("dl_type", "dl_id"))
+        zeros = np.zeros(size // 4, np.float32)
+        executor.set_input(0, tvm.runtime.tensor(zeros, tvm.runtime.device(kind, number)))
+        traces = []
+        for _ in range(samples):
+            executor.run_repeated(_RUNS)
+            traces.append(executor.trace())
+        return traces
+    finally:
+        executor.close()
+
+
+def _library(sizes: Sequence[int]) -> Any:
+    """The kernels for tensors of these sizes, compiled for this CPU."""
+    import tvm
+
+    from tvm_hetero.platform.discovery import native_mcpu
+    from tvm_hetero.platform.host import read_processor
+
+    mcpu = native_mcpu(read_processor())
+    target = {"kind": "llvm", **({} if mcpu is None else {"mcpu": mcpu})}
+    functions = {_kernel(size): _add(_kernel(size), size // 4) for size in sizes}
+    return tvm.tirx.build(tvm.IRModule(functions), target=tvm.target.Target(target))
+
+
+def _add(name: str, count: int) -> Any:
+    """The kernel: it adds 1 to `count` numbers."""
+    from tvm import te
+
+    numbers = te.placeholder((count,), "float32", name="numbers")
+    added = te.compute((count,), lambda i: numbers[i] + 1.0, name="added")
+    return te.create_prim_func([numbers, added]).with_attr("global_symbol", name)

@@ -1,0 +1,1 @@
+"""MetaSchedule on our kernels: spaces, trials, what was found."""

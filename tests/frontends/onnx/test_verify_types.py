@@ -1,0 +1,242 @@
+"""What TVM makes of a value has the type and shape that ONNX gives it, or the model is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+import pytest
+from onnx import NodeProto, TensorProto, helper
+from tvm import relax
+
+from tests.frontends.onnx.models import Shape, conv_relu, make, random_feeds, run
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.frontends.onnx.mutable_graph import Graph
+from tvm_hetero.frontends.onnx.static_types import static_shape
+from tvm_hetero.frontends.onnx.verify_types import TensorType, verify_types
+
+UP = helper.make_node(
+    "ConvTranspose", ["x", "w"], ["c"], "up", strides=[2, 2], output_shape=[10] * 2
+)
+WEIGHT = np.ones((3, 4, 3, 3), np.float32)
+KEEPS = ["", "", "z"]  # neither region nor scales, but sizes
+RELU = helper.make_node("Relu", ["x"], ["y"], "relu")
+
+
+def declared(node: NodeProto, kind: int, shape: Shape, opset: int = 13) -> onnx.ModelProto:
+    """Return a model of one node on (2, 3) floats that declares its output ``y`` to be so."""
+    graph = helper.make_graph(
+        [node],
+        "declared",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("y", kind, shape)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+# Each of these was imported without a word, and gave wrong numbers.
+WRONG: list[tuple[Sequence[NodeProto], Sequence[int], Mapping[str, np.ndarray], int, str]] = [
+    (
+        [UP, helper.make_node("Relu", ["c"], ["y"])],
+        [1, 3, 5, 5],
+        {"w": WEIGHT},
+        11,
+        "value 'c' of the ConvTranspose node 'up' onnx infers float32 1x4x10x10, but TVM's "
+        "importer makes it float32 1x4x11x11",
+    ),
+    (  # behind it the shapes are the same again
+        [UP, helper.make_node("GlobalAveragePool", ["c"], ["y"])],
+        [1, 3, 5, 5],
+        {"w": WEIGHT},
+        11,
+        "value 'c' of the ConvTranspose node 'up'",
+    ),
+    (  # k was taken as 1
+        [helper.make_node("TopK", ["x", "k"], ["y", "i"])],
+        [3, 5],
+        {"k": np.array([2])},
+        10,
+        "value 'y' of the TopK node onnx infers float32 3x2, but TVM's importer makes it "
+        "float32 3x1",
+    ),
+    (  # the mean was 0
+        [
+            helper.make_node("LayerNormalization", ["x", "s"], ["n", "m"]),
+            helper.make_node("Sub", ["n", "m"], ["y"]),
+        ],
+        [3, 5],
+        {"s": np.ones(5, np.float32)},
+        17,
+        "value 'm' of the LayerNormalization node onnx infers float32 3x1, but TVM's importer "
+        "makes it float32 scalar",
+    ),
+    (
+        [helper.make_node("Resize", ["x", *KEEPS], ["y"], keep_aspect_ratio_policy="not_larger")],
+        [1, 1, 8, 6],
+        {"z": np.array([1, 1, 4, 4])},
+        19,
+        "onnx infers float32 1x1x4x3, but TVM's importer makes it float32 1x1x4x4",
+    ),
+    (
+        [
+            helper.make_node("ArgMax", ["x"], ["a"], axis=1, keepdims=0),
+            helper.make_node("OneHot", ["a", "d", "v"], ["y"]),
+        ],
+        [3, 5],
+        {"d": np.array(5), "v": np.array([0, 1], np.float32)},
+        13,
+        "value 'y' of the OneHot node onnx infers float32 3x5, but TVM's importer makes it float64",
+    ),
+]  # fmt: skip
+
+
+WRONG_NAMES = ["output_shape", "pooled output_shape", "TopK-10", "mean", "aspect ratio", "OneHot"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "shape", "constants", "opset", "message"), WRONG, ids=WRONG_NAMES
+)
+def test_what_tvm_takes_for_something_else_is_refused(
+    nodes: Sequence[NodeProto],
+    shape: Sequence[int],
+    constants: Mapping[str, np.ndarray],
+    opset: int,
+    message: str,
+) -> None:
+    with pytest.raises(ModelError) as caught:
+        from_onnx(make(nodes, {"x": shape}, ["y"], constants, opset))
+    assert message in str(caught.value)
+    assert "export it with another opset, or with other operators" in str(caught.value)
+
+
+def test_the_refusal_says_which_attributes_the_node_has() -> None:
+    model = make([UP], {"x": [1, 3, 5, 5]}, ["c"], {"w": WEIGHT}, 11)
+    with pytest.raises(ModelError, match=r"form of ConvTranspose \(attributes: output_shape, str"):
+        from_onnx(model)
+
+
+def test_an_optional_output_is_to_be_left_out_where_that_is_possible() -> None:
+    nodes = [helper.make_node("LayerNormalization", ["x", "s"], ["y", "m"])]
+    scale = {"s": np.ones(5, np.float32)}
+    with pytest.raises(ModelError, match="leave 'm' out of the model's outputs if nobody needs it"):
+        from_onnx(make(nodes, {"x": [3, 5]}, ["y", "m"], scale, 17))
+    module = from_onnx(make(nodes, {"x": [3, 5]}, ["y"], scale, 17))
+    assert static_shape(module["main"].ret_ty) == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "both"),
+    [
+        (TensorProto.FLOAT, [2, 4], ("float32 2x4", "float32 2x3")),
+        (TensorProto.FLOAT, [2, 3, 1], ("float32 2x3x1", "float32 2x3")),
+        (TensorProto.INT64, [2, 3], ("int64 2x3", "float32 2x3")),
+    ],
+)
+def test_a_wrong_declaration_is_named_beside_what_the_nodes_make(
+    kind: int, shape: Shape, both: tuple[str, str]
+) -> None:
+    with pytest.raises(ModelError) as caught:
+        from_onnx(declared(RELU, kind, shape))
+    message = f"declares its output 'y' to be {both[0]}, but its own nodes make it {both[1]}, by"
+    assert message in str(caught.value)
+    assert "the Relu node 'relu'" in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [None, [2, 3], ["batch", 3], [None, None], [2, "features"]])
+def test_open_declarations_fit_whatever_comes(shape: Shape) -> None:
+    module = from_onnx(declared(RELU, TensorProto.FLOAT, shape))
+    assert static_shape(module["main"].ret_ty) == (2, 3)
+
+
+def test_a_declaration_of_what_onnx_cannot_infer_is_compared_with_what_tvm_makes() -> None:
+    # How many boxes remain depends on the data; TVM makes as many as there may be at most.
+    node = helper.make_node("NonMaxSuppression", ["b", "s", "k"], ["y"])
+    model = make([node], {"b": [1, 6, 4], "s": [1, 1, 6]}, ["y"], {"k": np.array([3])})
+    output = model.graph.output[0]
+    output.CopyFrom(helper.make_tensor_value_info("y", TensorProto.INT64, [2, 3]))
+    with pytest.raises(ModelError, match="the model declares int64 2x3, but TVM's importer makes"):
+        from_onnx(model)
+
+
+def test_each_value_is_compared_by_its_own_name() -> None:
+    # `c` has another channel count than the model's; `y` agrees.
+    graph = Graph(conv_relu())
+    right = relax.Var("y", relax.TensorType((1, 4, 8, 8), "float32"))
+    wrong = relax.Var("c", relax.TensorType((1, 5, 8, 8), "float32"))
+    verify_types(graph, {"y": right, "c": right})
+    verify_types(graph, {"y": right})
+    with pytest.raises(ModelError, match=r"value 'c' of the Conv node 'first' .*1x4x8x8.*1x5x8x8"):
+        verify_types(graph, {"y": right, "c": wrong})
+    with pytest.raises(ModelError, match=r"'y' of the Relu node 'second'.* makes it float16"):
+        verify_types(graph, {"y": relax.Var("y", relax.TensorType((1, 4, 8, 8), "float16"))})
+
+
+def test_a_symbolic_dimension_is_no_contradiction() -> None:
+    graph = Graph(conv_relu())
+    for open_ in (relax.TensorType(dtype="float32", ndim=4), relax.TensorType(dtype="float32")):
+        verify_types(graph, {"y": relax.Var("y", open_)})
+    with pytest.raises(ModelError, match=r"makes it float32 \?x\?x\?,"):
+        verify_types(graph, {"y": relax.Var("y", relax.TensorType(dtype="float32", ndim=3))})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "fit"),
+    [
+        (TensorType("int8", (2, 3)), TensorType("int8", (2, 3)), True),
+        (TensorType("int8", (2, 3)), TensorType("int8", (2, None)), True),
+        (TensorType("int8", (2, 3)), TensorType("int8", None), True),
+        (TensorType(None, (2, 3)), TensorType("int8", (2, 3)), True),
+        (TensorType("int8", (2, 3)), TensorType("uint8", (2, 3)), False),
+        (TensorType("int8", (2, 3)), TensorType("int8", (None, 4)), False),
+        (TensorType("int8", (2, 3)), TensorType("int8", (2, 3, 1)), False),
+        (TensorType("int8", ()), TensorType("int8", (1,)), False),
+    ],
+)
+def test_types_fit_where_some_tensor_is_of_both(
+    one: TensorType, other: TensorType, fit: bool
+) -> None:
+    assert one.fits(other) is fit and other.fits(one) is fit
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], auto_pad="SAME_UPPER"),
+        helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[3, 3], ceil_mode=1),
+        helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], auto_pad="SAME_LOWER"),
+        helper.make_node("ArgMax", ["x"], ["y"], axis=2),
+        helper.make_node("IsNaN", ["x"], ["y"]),
+        helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT16),
+        helper.make_node("Resize", ["x", "", "s"], ["y"]),
+        helper.make_node("Squeeze", ["x"], ["y"]),
+    ],
+    ids=lambda node: node.op_type,
+)
+def test_right_models_are_taken(node: NodeProto) -> None:
+    scales = np.array([1, 1, 0.6, 0.6], np.float32)
+    model = make([node], {"x": [1, 3, 7, 7]}, ["y"], {"w": WEIGHT, "s": scales})
+    graph = onnx.shape_inference.infer_shapes(without_output_types(model)).graph
+    model.graph.output[0].CopyFrom(graph.output[0])
+    [expected] = run(model, random_feeds(model))
+    type_ = from_onnx(model)["main"].ret_ty
+    assert (static_shape(type_), str(type_.dtype)) == (expected.shape, expected.dtype.name)
+
+
+def without_output_types(model: onnx.ModelProto) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for output in copy.graph.output:
+        output.ClearField("type")
+    return copy
+
+
+def test_control_characters_in_names_do_not_reach_the_message() -> None:
+    node = helper.make_node(
+        "ConvTranspose", ["x", "w"], ["c\x1b[31m"], "\x1b]0;", output_shape=[12] * 2
+    )
+    model = make([node], {"x": [1, 3, 5, 5]}, ["c\x1b[31m"], {"w": WEIGHT}, 11)
+    with pytest.raises(ModelError) as caught:
+        from_onnx(model)
+    assert "makes it float32 1x4x7x7" in str(caught.value) and str(caught.value).isprintable()

@@ -1,0 +1,139 @@
+"""Child processes that answer, fall silent, talk nonsense or die."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from tvm_hetero.cost_models.kernels_alone.profile_worker import sample, signed_sample
+from tvm_hetero.processes.child_process import Worker, WorkerLost
+
+CHILD = """
+import os, sys, time
+from tvm_hetero.processes.child_server import serve
+
+def answer(question):
+    what = question["do"]
+    if what == "echo":
+        print("native code may print")
+        os.system("echo so may its children")
+        return {"said": question["text"]}
+    if what == "raise":
+        raise ValueError("a long story\\nthe point")
+    if what == "sleep":
+        time.sleep(60)
+    if what == "exit":
+        print("last words", file=sys.stderr, flush=True)
+        os._exit(3)
+    if what == "abort":
+        os.abort()
+
+if __name__ == "__main__":
+    serve(answer)
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "a_child.py").write_text(CHILD)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return "a_child"
+
+
+def test_answers_are_kept_apart_from_what_is_printed(module: str) -> None:
+    with Worker(module) as worker:
+        assert worker.ask({"do": "echo", "text": "\u00fc\n"}, 30) == {"said": "\u00fc\n"}
+        assert worker.ask({"do": "raise"}, 30) == {"error": "the point"}
+        assert worker.ask({"do": "echo", "text": "still here"}, 30) == {"said": "still here"}
+
+
+@pytest.mark.parametrize(
+    ("what", "limit", "message", "name"),
+    [
+        ("exit", 30, "status 3: last words", ""),
+        ("abort", 30, "SIGABRT", "SIGABRT"),
+        ("nothing", 30, "answered None", ""),
+    ],
+)
+def test_a_lost_child_says_why(
+    module: str, what: str, limit: float, message: str, name: str
+) -> None:
+    with Worker(module) as worker, pytest.raises(WorkerLost, match=message) as lost:
+        worker.ask({"do": what}, limit)
+    assert lost.value.signal == name
+
+
+def test_a_silent_child_is_ended(module: str) -> None:
+    before = {child.pid for child in psutil.Process().children()}
+    with Worker(module) as worker:
+        worker.ask({"do": "echo", "text": ""}, 30)
+        started = [c for c in psutil.Process().children() if c.pid not in before]
+        with pytest.raises(WorkerLost, match=r"within 0\.2 s"):
+            worker.ask({"do": "sleep"}, 0.2)
+    assert len(started) == 1 and not started[0].is_running()
+
+
+def test_a_child_does_not_outlive_its_parent(module: str, tmp_path: Path) -> None:
+    parent = os.fork()
+    note = tmp_path / "pid"
+    if parent == 0:
+        try:
+            worker = Worker(module)
+            worker.ask({"do": "echo", "text": ""}, 30)
+            children = psutil.Process().children()
+            (tmp_path / "new").write_text(str(children[0].pid))
+            (tmp_path / "new").rename(note)
+            worker.ask({"do": "sleep"}, 60)
+        finally:
+            os._exit(1)
+    while not note.exists():
+        time.sleep(0.02)
+        assert os.waitpid(parent, os.WNOHANG) == (0, 0)
+    child = psutil.Process(int(note.read_text()))
+    os.kill(parent, 9)
+    os.waitpid(parent, 0)
+    gone, alive = psutil.wait_procs([child], timeout=20)
+    assert alive == [] or all(c.status() == psutil.STATUS_ZOMBIE for c in alive)
+    assert gone or alive
+
+
+def test_a_missing_module_is_reported() -> None:
+    with Worker("no_such_module_of_ours") as worker, pytest.raises(WorkerLost, match="No module"):
+        worker.ask({}, 30)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "bfloat16", "float8_e4m3fn"])
+def test_floats_are_between_a_tenth_and_one(dtype: str) -> None:
+    values = sample(3, [50, 7], dtype)
+    assert values.shape == (50, 7)
+    assert values.dtype.itemsize == {"float64": 8, "float32": 4}.get(dtype, values.dtype.itemsize)
+    wide = values.astype(np.float64)
+    assert wide.min() >= 0.09 and wide.max() <= 1.01
+    assert len(np.unique(wide)) > 5
+    assert np.array_equal(wide, sample(3, [50, 7], dtype).astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "bfloat16"])
+def test_implementations_are_compared_on_both_signs(dtype: str) -> None:
+    values = signed_sample(3, [50, 7], dtype).astype(np.float64)
+    assert np.array_equal(np.abs(values), sample(3, [50, 7], dtype).astype(np.float64))
+    assert 0.3 < np.mean(values < 0) < 0.7
+
+
+def test_bytes_differ_and_wider_integers_stay_indices() -> None:
+    assert len(np.unique(signed_sample(0, [100], "int8"))) > 10
+    assert not signed_sample(0, [100], "int32").any()
+
+
+def test_indices_are_in_range_and_truth_varies() -> None:
+    assert not sample(0, [10], "int64").any()
+    assert sample(0, [10], "uint8").dtype == np.uint8
+    truth = sample(0, [100], "bool")
+    assert truth.dtype == bool and truth.any() and not truth.all()
+
+

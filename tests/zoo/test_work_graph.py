@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from tvm_hetero.zoo.work_graph import HALF, Builder, Work
+
+
+def test_a_task_counts_what_it_reads_and_writes_in_bytes():
+    net = Builder("net", HALF)
+    x = net.input(3, 4, 4)
+    y = net.add("conv", "conv", [x], (8, 4, 4), flops=100, weights=10)
+    net.output(y)
+    graph = net.build()
+    first, conv, last = graph.works
+    assert (first.kind, first.output) == ("input", 96)
+    assert (conv.traffic, conv.weights, conv.output) == (96 + 256, 20, 256)
+    assert (last.kind, last.output) == ("output", 0)
+    assert [(e.src, e.dst, e.bytes) for e in graph.edges] == [
+        ("input", "conv", 96), ("conv", "output", 256),
+    ]  # fmt: skip
+    assert (graph.flops, graph.parameters) == (100.0, 10)
+
+
+def test_names_are_numbered_from_the_second_on():
+    net = Builder("net")
+    x = net.input(4)
+    names = [net.add("add", "elementwise", [x], (4,)).src for _ in range(3)]
+    assert names == ["add", "add_1", "add_2"]
+
+
+def test_reading_one_tensor_twice_is_one_edge():
+    net = Builder("net")
+    x = net.input(4)
+    net.add("square", "elementwise", [x, x], (4,))
+    assert len(net.build().edges) == 1
+
+
+def test_parts_of_a_tensor_are_tensors_of_one_maker():
+    net = Builder("net")
+    x = net.input(2, 3)
+    a, b = net.parts(x, [(3,), (3,)])
+    assert (a.src, b.src) == ("input", "input")
+    assert a.tensor != b.tensor
+    assert (a.bytes, b.bytes) == (12, 12)
+
+
+def test_weights_are_read_once_and_random_shares_as_often_as_expected():
+    whole = Work("w", "w", "gemm", traffic=10, weights=1000, cache=5)
+    assert [whole.memory_traffic(n) for n in (1, 4)] == [1015, 1060]
+    chosen = Work("w", "w", "gemm", weights=1000, share=0.25)
+    assert chosen.weights_read(1) == pytest.approx(250)
+    assert chosen.weights_read(2) == pytest.approx(1000 * (1 - 0.75**2))
+    assert chosen.weights_read(200) == pytest.approx(1000)

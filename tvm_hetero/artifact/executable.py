@@ -1,0 +1,83 @@
+"""What a build gives: plans, libraries and weights, ready to be saved or run.
+
+An executable holds the partition and, beside it, the best single device (the same model on one
+device alone): what a partition is measured against, and what runs where it does not win.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_hetero.compiler.plan import tasks_of_step
+from tvm_hetero.problem.implementation_choice import Choice
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import Schedule
+
+if TYPE_CHECKING:
+    from tvm_hetero.executor.executor import Executor
+
+PARTITION = "partition"
+SINGLE = "single"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run the model.
+
+    Attributes
+    ----------
+    plan : a ``tvm-hetero/plan/2`` document.
+    libraries : for each device that computes, its compiled kernels; all variants share them.
+    """
+
+    plan: Mapping[str, Any]
+    libraries: Mapping[str, Path]
+
+    @property
+    def tasks(self) -> tuple[tuple[str, ...], ...]:
+        """Ids of the tasks of each step of the plan; for batches with ``#element`` behind them."""
+        return tuple(tasks_of_step(step) for step in self.plan["steps"])
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A built model.
+
+    Attributes
+    ----------
+    variants : `PARTITION`, and `SINGLE` where the best single device is another plan.
+    weights : the constants, by the names that the plans use.
+    default : the variant that runs unless another is asked for.
+    source : where the model came from (path, SHA-256, ...), as far as is known.
+    choices : how each kernel is computed on each device; None in artifacts of older versions.
+    decision : why `default` is what it is (`tvm_hetero.executor.choose_variant`); None: not looked
+    at. module : text of the lowered module (`tvm_hetero.compiler.module_text`) where the platform
+    has
+        several nodes, so that the plan can be made anew when one is lost.
+    """
+
+    problem: Problem
+    schedule: Schedule
+    variants: Mapping[str, Variant]
+    weights: Mapping[str, Any]
+    default: str = PARTITION
+    source: Mapping[str, Any] = field(default_factory=dict)
+    choices: tuple[Choice, ...] | None = None
+    decision: Mapping[str, Any] | None = None
+    module: str | None = None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this executable as a folder (see `tvm_hetero.compiler.artifact`)."""
+        from tvm_hetero.compiler.artifact import save_artifact
+
+        save_artifact(self, path)
+
+    def executor(self, variant: str | None = None) -> Executor:
+        """Start an executor of a variant (default: `default`)."""
+        from tvm_hetero.executor.executor import Executor
+
+        return Executor(self, variant)

@@ -1,0 +1,1 @@
+"""Lower bounds of the latency: critical paths, loads, linear programs, cuts."""

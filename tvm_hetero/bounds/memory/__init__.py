@@ -1,0 +1,1 @@
+"""Lower bounds under memory limits: Lagrangian prices and labels."""

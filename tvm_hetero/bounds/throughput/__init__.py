@@ -1,0 +1,1 @@
+"""Lower bounds of the period: shares, packing patterns, columns."""

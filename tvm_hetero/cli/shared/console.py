@@ -1,0 +1,124 @@
+"""What the verbs print: numbered steps with their seconds, and lines of text.
+
+Text goes out through `typer.secho`, which knows nothing of markup and drops colours where there
+is no terminal, so names from a model cannot restyle anything; `printable` takes care of control
+characters. rich is used for the moving line of a running step alone, and only on a terminal.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from tvm_hetero.util.text_tables import printable
+from tvm_hetero.util.units import format_seconds
+
+Progress = Callable[[str, int, int], None]
+_TITLE = 26  # columns for the title of a step
+_WIDEST = 60  # columns for what a running step is at
+_CHART = (60, 140)  # columns of a chart: fewer cannot be read, more are too far apart
+
+
+def chart_width() -> int:
+    """Columns for a chart: the terminal's, within reason; 100 where there is no terminal."""
+    least, most = _CHART
+    return max(least, min(most, shutil.get_terminal_size((100, 24)).columns))
+
+
+
+def complain(what: str, message: object, colour: str = "red", between: str = ": ") -> None:
+    """One line on stderr: ``error: message``, the first word in colour."""
+    typer.secho(what, fg=colour, bold=True, nl=False, err=True)
+    typer.secho(between + printable(message), err=True)
+
+
+class Steps:
+    """Numbered steps. With `quiet`, all of this goes to stderr and stdout stays for JSON."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.count = 0
+        self.seconds: dict[str, float] = {}
+
+    def say(self, text: str = "", colour: str | None = None, bold: bool = False) -> None:
+        """A piece of text of ours (names in it have been made printable)."""
+        typer.secho(text, fg=colour, bold=bold or None, err=self.quiet)
+
+    def head(self, text: str) -> None:
+        """A heading."""
+        self.say()
+        self.say(text, bold=True)
+
+    def record(self, title: str, seconds: float, note: str = "") -> None:
+        """Print a finished step and remember what it took."""
+        self.count += 1
+        self.seconds[title] = self.seconds.get(title, 0.0) + seconds
+        number, dots = f"[{self.count}]", "." * max(2, _TITLE - len(title))
+        typer.secho(f"{number:>4} ", fg="cyan", nl=False, err=self.quiet)
+        self.say(f"{title} {dots} {format_seconds(seconds):>8}  {printable(note)}".rstrip())
+
+    def record_all(self, seconds: Mapping[str, float]) -> None:
+        """Print steps that were timed elsewhere, in their order."""
+        for title, each in seconds.items():
+            self.record(title, each)
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[Step]:
+        """A step: shown while it runs (on a terminal), printed with its seconds when done."""
+        with self.live(title) as step:
+            start = time.perf_counter()
+            yield step
+            seconds = time.perf_counter() - start
+        self.record(title, seconds, step.note)
+
+    @contextmanager
+    def live(self, title: str) -> Iterator[Step]:
+        """Show `title` and its progress while the block runs; print nothing afterwards."""
+        if not self._terminal():
+            yield Step(self)
+            return
+        with _moving_line(self.quiet) as line:
+            yield Step(self, line, line.add_task(title, total=None))
+
+    def _terminal(self) -> bool:
+        return bool(typer.get_text_stream("stderr" if self.quiet else "stdout").isatty())
+
+
+class Step:
+    """A running step. `progress` is the callback that long work reports to.
+
+    On a terminal it moves a bar; elsewhere each kind of work is named once, when it begins, so
+    that a log tells what a silent minute is spent on.
+    """
+
+    def __init__(self, steps: Steps, line: Any = None, task: Any = None) -> None:
+        self.note = ""
+        self._steps, self._line, self._task = steps, line, task
+        self._named: set[str] = set()
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """`done` of `total` parts are done; `what` is being worked on."""
+        text = printable(what, _WIDEST)
+        if self._line is not None:
+            self._line.update(self._task, description=text, completed=done, total=total or None)
+        elif text not in self._named:
+            self._named.add(text)
+            self._steps.say(f"     ({text}: {total})" if total else f"     ({text})")
+
+
+def _moving_line(to_stderr: bool) -> Any:
+    """A rich progress line without markup, which vanishes when it is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
+    from rich.progress import Progress as Line
+    from rich.progress import TimeElapsedColumn as Elapsed
+
+    text = TextColumn("{task.description}", markup=False)
+    console = Console(stderr=to_stderr)
+    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), Elapsed())
+    return Line(*columns, console=console, transient=True)

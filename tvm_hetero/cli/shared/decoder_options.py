@@ -1,0 +1,106 @@
+"""What ``plan`` and ``simulate`` are both told of a decoder, and the wish that it makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.planning import Wish
+    from tvm_hetero.platform.model import Platform
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A decoder of the zoo, such as gpt3-175b.")
+]
+PlatformName = Annotated[
+    str,
+    typer.Option(
+        "--platform", help="A file, or a name such as gpt3-6node or h100x8:4+t4x4:2@ethernet-25."
+    ),
+]
+Goal = Annotated[
+    str,
+    typer.Option("--objective", help="latency of a token, or throughput of many sequences."),
+]
+SequencesInBatch = Annotated[
+    int, typer.Option("--batch", min=1, help="Sequences that take a step together.")
+]
+InFlight = Annotated[
+    int | None,
+    typer.Option(
+        "--in-flight",
+        min=1,
+        help="Batches under way together, with caches of their own. "
+        "[default: 1; for throughput as many as keep devices busy]",
+    ),
+]
+Context = Annotated[
+    int | None, typer.Option("--context", min=0, help="Tokens in every cache. [default: 2048]")
+]
+Shards = Annotated[
+    int | None, typer.Option("--shards", min=1, help="Tasks that each layer's parts are cut into.")
+]
+Weights = Annotated[
+    str | None, typer.Option("--weights", help="float16, bfloat16, int8, int4 or float32.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the model; repeatable."),
+]
+
+
+def wish_of(
+    model: str,
+    platform: str,
+    objective: str,
+    batch: int,
+    in_flight: int | None,
+    given: dict[str, Any],
+    settings: list[str] | None,
+) -> Wish:
+    """What is to be planned.
+
+    Parameters
+    ----------
+    given : parameters of the model that have options of their own; None where they were not used.
+
+    Raises
+    ------
+    UsageError
+        If the model is no decoder, or a name, number or parameter makes no sense.
+    """
+    from tvm_hetero import zoo
+    from tvm_hetero.cli.verbs.zoo import parse_setting
+    from tvm_hetero.planning import Wish
+
+    entry = zoo.describe(model)
+    if "context" not in entry.parameters or "weights" not in entry.parameters:
+        raise UsageError(f"{model} is no decoder of the zoo; expected one such as gpt3-175b")
+    parameters = {key: value for key, value in given.items() if value is not None}
+    for key in parameters:
+        if key not in entry.parameters:
+            raise UsageError(f"--{key}: {model} cannot be cut that way; leave it out")
+    parameters |= dict(parse_setting(model, entry, text) for text in settings or [])
+    return Wish(model, load(platform), _goal(objective), batch, in_flight, parameters)
+
+
+def _goal(objective: str) -> Literal["latency", "throughput"]:
+    if objective == "latency":
+        return "latency"
+    if objective == "throughput":
+        return "throughput"
+    raise UsageError(f"--objective {objective!r}: expected latency or throughput")
+
+
+def load(platform: str) -> Platform:
+    """A platform from a file, or of the zoo by name."""
+    from tvm_hetero import zoo
+    from tvm_hetero.platform.model import Platform
+
+    if Path(platform).suffix in {".yaml", ".yml", ".json"}:
+        return Platform.load(platform)
+    return zoo.platform(platform)

@@ -1,0 +1,145 @@
+"""Options that several verbs share, and how their text is read."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.platform.model import Platform
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model.")]
+ProblemFile = Annotated[
+    Path, typer.Argument(metavar="PROBLEM.json", help="A scheduling problem.")
+]
+Artifact = Annotated[
+    Path, typer.Argument(metavar="NET.hetero", help="What 'partition' made (a folder).")
+]
+PlatformFile = Annotated[
+    Path | None,
+    typer.Option("--platform", metavar="P.yaml", help="Platform file. [default: this machine]"),
+]
+ObjectiveKind = Annotated[
+    str, typer.Option("--objective", help="latency, throughput, energy or cost.")
+]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Elements in one batch.")]
+Solver = Annotated[
+    str,
+    typer.Option("--solver", help="auto (the best of them), or one that 'solvers' lists."),
+]
+TimeLimit = Annotated[
+    float, typer.Option("--time-limit", help="Seconds that the solver may take.")
+]
+Gap = Annotated[
+    float,
+    typer.Option("--gap", min=0, help="End when the plan is proven within this share of the best."),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**31 - 1, help="Of everything that is random.")
+]
+CostModel = Annotated[
+    str,
+    typer.Option(
+        "--cost-model", help="profiled, profiled-alone, analytical or table:FILE.json."
+    ),
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape", metavar="NAME=1x3x224x224", help="Shape of a dynamic input; repeatable."
+    ),
+]
+Params = Annotated[
+    Path | None,
+    typer.Option(
+        "--params",
+        metavar="NET.params",
+        help="Of a Relay module: values of its parameters (relay.save_param_dict).",
+    ),
+]
+RandomWeights = Annotated[
+    int | None,
+    typer.Option(
+        "--random-weights", metavar="SEED", min=0, help="Replace constant weights by random ones."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, all else on stderr.")]
+Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Measured runs.")]
+Warmup = Annotated[int, typer.Option("--warmup", min=0, help="Runs before the measured ones.")]
+
+_SHAPE = re.compile(r"(?P<name>.+)=(?P<dims>[0-9]+(?:[x,][0-9]+)*)")
+
+
+def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
+    """Read ``NAME=1x3x224x224`` (names may hold ``=`` and ``:``; the last ``=`` divides).
+
+    Raises
+    ------
+    UsageError
+        If a text is not of that form, or names an input twice.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    for text in texts or []:
+        match = _SHAPE.fullmatch(text)
+        if match is None:
+            raise UsageError(f"--shape {text!r}: expected NAME=1x3x224x224, such as data=1x3x8x8")
+        if match["name"] in shapes:
+            raise UsageError(f"--shape: input {match['name']!r} is given twice")
+        shapes[match["name"]] = tuple(int(n) for n in re.split("[x,]", match["dims"]))
+    return shapes
+
+
+def load_platform(path: Path | None) -> Platform:
+    """The platform of that file, or of this machine."""
+    from tvm_hetero.platform.model import Platform
+
+    return Platform.detect() if path is None else Platform.load(path)
+
+
+def objective_of(kind: str, batch: int) -> Any:
+    """The objective of that kind (`Objective`).
+
+    Raises
+    ------
+    UsageError
+        If there is no such kind; the nearest is suggested.
+    """
+    from tvm_hetero.problem.model import KINDS, Objective
+    from tvm_hetero.util.documents import nearest
+
+    for known in KINDS:
+        if kind == known:
+            return Objective(kind=known, batch=batch)
+    raise UsageError(f"--objective {kind!r} is unknown{nearest(kind, KINDS)}")
+
+
+def check_writable(path: Path | None, option: str = "-o", *, folder: bool = False) -> None:
+    """Refuse an output that cannot be written before hours of work, not after.
+
+    Raises
+    ------
+    UsageError
+        If the folder of `path` does not exist or takes no files, or `path` is one itself and a
+        file is to be written (not: `folder`).
+    """
+    if path is not None and path.is_dir() and not folder:
+        raise UsageError(f"{option} {path}: is a folder; give the name of a file")
+    if path is not None and not path.absolute().parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {path.absolute().parent}; make it")
+    if path is not None and (path.is_file() or path.is_dir() or not path.exists()):
+        _try_to_write(path.absolute().parent, f"{option} {path}")
+
+
+def _try_to_write(folder: Path, what: str) -> None:
+    """Make a file in a folder, and take it away again; nothing else tells for sure."""
+    try:
+        with tempfile.NamedTemporaryFile(prefix=".tvm_hetero.", dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"{what}: {folder} takes no files: {error.strerror}") from None

@@ -1,0 +1,96 @@
+"""``tvm-hetero run --cluster``: run an artifact on the nodes of a cluster, and measure it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.cli.verbs.cluster import placed_executor
+
+if TYPE_CHECKING:
+    from tvm_hetero.cluster.executor import ClusterExecutor
+    from tvm_hetero.util.statistics import Statistics
+
+
+def run_on_cluster(
+    artifact: Path,
+    where: str,
+    input_file: Path | None,
+    output_file: Path | None,
+    json_output: bool,
+    *,
+    seed: int,
+    repeat: int,
+    warmup: int,
+    deadline: float | None,
+) -> None:
+    """As ``run``, part by part on the nodes of a cluster."""
+    from tvm_hetero.cli.shared import measure
+    from tvm_hetero.util.text_tables import printable
+
+    steps = Steps(quiet=json_output)
+    with placed_executor(steps, artifact, where) as executor:
+        if input_file is not None:
+            inputs = measure.read_inputs(input_file)
+        else:
+            inputs = executor.random_inputs(seed)
+        with steps.step("Run"):
+            outputs = [out.numpy() for out in executor.run(inputs, deadline=deadline)]
+        with steps.step("Measure") as step:
+            step.note = f"{repeat} runs after {warmup}, alone and in a pipeline"
+            latency, rate = _measured(executor, inputs, repeat, warmup)
+        nodes, lost = list(executor.nodes), dict(executor.cluster.lost)
+    if output_file is not None:
+        names = dict(zip(executor.outputs, outputs, strict=True))
+        measure.write_outputs(output_file, names)
+    rows = [
+        {"name": name, "dtype": str(array.dtype), "shape": list(array.shape)}
+        for name, array in zip(executor.outputs, outputs, strict=True)
+    ]
+    if json_output:
+        facts = {"artifact": str(artifact), "nodes": nodes, "lost": lost,
+                 "latency": latency.as_dict(), "requests_per_second": rate,
+                 "outputs": rows}  # fmt: skip
+        typer.echo(json.dumps(facts))
+        return
+    _say(steps, rows, latency, rate, nodes)
+    if output_file is not None:
+        steps.say(f"wrote {printable(output_file)}", "green")
+
+
+def _measured(
+    executor: ClusterExecutor, inputs: Any, repeat: int, warmup: int
+) -> tuple[Statistics, float]:
+    """Latency of requests alone, and requests a second of a pipeline of them."""
+    from tvm_hetero.util.statistics import summarize
+
+    seconds = []
+    for number in range(warmup + repeat):
+        begin = time.perf_counter()
+        executor.run(inputs)
+        if number >= warmup:
+            seconds.append(time.perf_counter() - begin)
+    begin = time.perf_counter()
+    for _ in executor.map([inputs] * repeat):
+        pass
+    return summarize(seconds), repeat / (time.perf_counter() - begin)
+
+
+def _say(
+    steps: Steps, rows: list[dict[str, Any]], latency: Statistics, rate: float, nodes: list[str]
+) -> None:
+    from tvm_hetero.report.run.run_table import statistics_table
+    from tvm_hetero.util.text_tables import printable
+
+    steps.head("Outputs")
+    for row in rows:
+        steps.say(f"{printable(row['name'])}: {row['dtype']} {row['shape']}")
+    steps.head("Latency")
+    steps.say(statistics_table({"cluster": latency}))
+    steps.say()
+    steps.say(printable(f"{rate:.1f} requests/s in a pipeline over {', '.join(nodes)}"))

@@ -1,0 +1,67 @@
+"""Where an artifact's model came from: noted when it is imported, found again to compare with.
+
+The note (path, SHA-256, shapes, seed of random weights) goes into an attribute of the module, so
+that it stays with it through all passes and ends up in the artifact's manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    import onnx
+    import tvm
+
+
+def note_source(
+    module: tvm.IRModule, model: Path, shapes: Mapping[str, Any], random_weights: int | None
+) -> tvm.IRModule:
+    """`module` with the note of its source as an attribute of ``main``."""
+    from tvm_hetero.compiler.build import SOURCE
+
+    note = {
+        "path": str(model.absolute()),
+        "sha256": _sha256(model),
+        "shapes": {name: list(shape) for name, shape in shapes.items()},
+        "random_weights": random_weights,
+    }
+    noted = module.clone()
+    noted["main"] = module["main"].with_attr(SOURCE, json.dumps(note))
+    return noted
+
+
+def source_model(source: Mapping[str, Any]) -> onnx.ModelProto:
+    """The ONNX model that an artifact was made of, with the same random weights.
+
+    Raises
+    ------
+    UsageError
+        If the artifact does not say, or the file is gone or has changed since.
+    """
+    from tvm_hetero.frontends.onnx import load_model, randomize_weights
+
+    if "path" not in source:
+        raise UsageError(
+            "the artifact does not say which ONNX file it was made of (only 'tvm-hetero "
+            "partition' and 'demo' note it); leave onnxruntime out of --against"
+        )
+    path = Path(source["path"])
+    if not path.is_file() or _sha256(path) != source.get("sha256"):
+        raise UsageError(
+            f"the model {path} is gone or has changed since the artifact was built; "
+            "build it again, or leave onnxruntime out of --against"
+        )
+    model = load_model(path, shapes=source.get("shapes") or None)
+    seed = source.get("random_weights")
+    return model if seed is None else randomize_weights(model, seed)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

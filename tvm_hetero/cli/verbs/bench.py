@@ -1,0 +1,162 @@
+"""``tvm-hetero bench``: a partition beside the best single device and ONNX Runtime."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.background_load import Neighbours
+from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.cli.verbs.run import load_executor
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.cli.shared.measure import Arrays, OnnxRuntime, Runner
+    from tvm_hetero.executor.executor import Executor
+    from tvm_hetero.report.run.run_table import Comparison
+
+PARTITION, SINGLE, ONNXRUNTIME = "partition", "single", "onnxruntime"
+_OPPONENTS = (SINGLE, ONNXRUNTIME)
+
+
+def bench(
+    artifact: options.Artifact,
+    against: Annotated[
+        str, typer.Option("--against", help="single, onnxruntime, or both with a comma.")
+    ] = ",".join(_OPPONENTS),
+    seed: options.Seed = 0,
+    repeat: options.Repeat = 50,
+    warmup: options.Warmup = 5,
+    json_output: options.AsJson = False,
+) -> None:
+    """Measure a partition against its rivals."""
+    names = parse_opponents(against)
+    from tvm_hetero.cli.shared.throughput import measure_throughput, say_throughput
+    from tvm_hetero.cli.shared.time_breakdown import say_where, where_time_went
+    from tvm_hetero.report.run.run_table import statistics_table, verdict
+
+    steps = Steps(quiet=json_output)
+    with contextlib.ExitStack() as stack:
+        executor = stack.enter_context(load_executor(steps, artifact, PARTITION))
+        single = load_single(steps, artifact, executor, stack) if SINGLE in names else None
+        inputs = executor.random_inputs(seed)
+        reference = None
+        if ONNXRUNTIME in names:
+            reference = load_reference(steps, artifact, executor)
+        comparison = measure_against(
+            steps, executor, single, reference, inputs, repeat, warmup
+        )
+        executors = {PARTITION: executor, **({SINGLE: single} if single else {})}
+        throughput = measure_throughput(steps, executors, inputs, repeat)
+        with steps.step("Trace"):
+            where, _ = where_time_went(executor, inputs, single)
+    measured, difference = comparison.measured, comparison.difference
+    if json_output:
+        facts = {
+            "artifact": str(artifact),
+            "predicted": executor.schedule.value,
+            "lower_bound": executor.schedule.lower_bound,
+            "note": comparison.note,
+            "measured": {name: each.as_dict() for name, each in measured.items()},
+            "difference": difference and asdict(difference),
+            **({"throughput": throughput.as_dict()} if throughput else {}),
+            "where": where.as_dict(),
+        }
+        typer.echo(json.dumps(facts))
+        return
+    steps.head("Latency")
+    steps.say(statistics_table(measured))
+    say_throughput(steps, throughput)
+    if SINGLE in names:
+        # The plan is judged by what it was made for.
+        judged = throughput.measured if throughput else measured
+        text, tone = verdict(executor.schedule, judged)
+        steps.say("\n" + text, {"good": "green", "bad": "yellow"}.get(tone), bold=True)
+    if difference is not None:
+        steps.say(f"largest difference from ONNX Runtime's outputs: {difference}")
+    say_where(steps, where)
+
+
+def parse_opponents(text: str) -> list[str]:
+    """Read ``single,onnxruntime``.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown; the nearest is suggested.
+    """
+    from tvm_hetero.util.documents import nearest
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in _OPPONENTS:
+            raise UsageError(f"--against {name!r} is unknown{nearest(name, _OPPONENTS)}")
+    return names
+
+
+def load_single(
+    steps: Steps, artifact: Path, executor: Executor, stack: contextlib.ExitStack
+) -> Executor:
+    """Step: the executor of the best single device; the same one if the partition is just that."""
+    from tvm_hetero.compiler.artifact import read_manifest
+
+    if SINGLE not in read_manifest(artifact)["variants"]:
+        return executor
+    return stack.enter_context(load_executor(steps, artifact, SINGLE))
+
+
+def load_reference(steps: Steps, artifact: Path, executor: Executor) -> OnnxRuntime:
+    """Step: the artifact's model on ONNX Runtime, with as many threads as the plan has cores."""
+    from tvm_hetero.cli.shared.measure import OnnxRuntime
+    from tvm_hetero.cli.shared.source import source_model
+    from tvm_hetero.compiler.artifact import read_manifest
+
+    with steps.step("Load ONNX Runtime") as step:
+        threads = count_cores(executor)
+        model = source_model(read_manifest(artifact)["source"])
+        step.note = f"{threads} threads"
+        return OnnxRuntime(model, threads)
+
+
+def count_cores(executor: Executor) -> int:
+    """All CPU cores of the platform: what a program without a partition would use."""
+    cores = {core for device in executor.problem.platform.devices for core in device.cores}
+    return max(1, len(cores))
+
+
+def measure_against(
+    steps: Steps,
+    executor: Executor,
+    single: Executor | None,
+    reference: OnnxRuntime | None,
+    inputs: Arrays,
+    repeat: int,
+    warmup: int,
+) -> Comparison:
+    """Steps: compare the outputs, then measure all in turns."""
+    from tvm_hetero.cli.shared import measure
+    from tvm_hetero.report.run.run_table import Comparison
+
+    difference = None
+    runners: dict[str, Runner] = {PARTITION: measure.executor_runner(executor, inputs)}
+    if single is not None:
+        runners[SINGLE] = measure.executor_runner(single, inputs)
+    if reference is not None:
+        with steps.step("Compare outputs") as step:
+            difference = measure.largest_difference(executor.run(inputs), reference.outputs(inputs))
+            step.note = f"largest difference {difference}"
+        runners[ONNXRUNTIME] = reference.runner(inputs)
+    neighbours = Neighbours()
+    with steps.step("Measure in turns") as step:
+        measured = measure.measure_in_turns(runners, repeat, warmup)
+        step.note = f"{', '.join(runners)}: {repeat} runs each after {warmup}"
+    warning = neighbours.warning()
+    if warning:
+        steps.say(warning, "yellow")
+    return Comparison(measured, difference, note=warning)

@@ -1,0 +1,41 @@
+"""``tvm-hetero check``: is this schedule a valid answer to this problem?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.console import Steps
+
+INVALID = 1
+
+
+def check(
+    problem: options.ProblemFile,
+    schedule: Annotated[
+        Path, typer.Argument(metavar="SCHEDULE.json", help="The schedule to judge.")
+    ],
+) -> None:
+    """Say whether a schedule is valid.
+
+    Lists every rule that it breaks; the exit status is then 1.
+    """
+    from tvm_hetero.check.checker import check_schedule
+    from tvm_hetero.problem.model import Problem
+    from tvm_hetero.problem.schedule import Schedule
+    from tvm_hetero.report.schedule.text import summary_text
+    from tvm_hetero.util.text_tables import counted, printable
+
+    steps = Steps()
+    answer = Schedule.load(schedule)
+    violations = check_schedule(Problem.load(problem), answer)
+    if violations:
+        for violation in violations:
+            steps.say(f"rule {violation.rule}: {printable(violation.text)}")
+        steps.say(f"invalid: {counted(len(violations), 'violation')}", "red", bold=True)
+        raise typer.Exit(INVALID)
+    steps.say(summary_text(answer))
+    steps.say("valid: every rule of the execution model is kept", "green", bold=True)

@@ -1,0 +1,218 @@
+"""``tvm-hetero generate``: tokens out of a decoder that ``partition`` built of a folder."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.cli.verbs.cluster import Where, placed_decoder
+from tvm_hetero.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.cli.shared.tokenizer import Tokenizer
+    from tvm_hetero.decoders.decoder import Decoder
+    from tvm_hetero.generation.generate import Generation
+
+_MOST_TEXT = 100_000  # characters of a sequence that are shown
+_NUMBERS = re.compile(r"\d+([\s,]+\d+)*")
+
+
+def generate(
+    decoder: Annotated[
+        Path,
+        typer.Argument(metavar="NET.hetero", help="What 'partition' made of a decoder's folder."),
+    ],
+    prompt_ids: Annotated[
+        list[str] | None,
+        typer.Option("--prompt-ids", metavar='"1 2 3"', help="A prompt; repeatable."),
+    ] = None,
+    prompts: Annotated[
+        Path | None,
+        typer.Option(
+            "--prompts", metavar="FILE.json", help='Prompts: {"prompts": [[1, 2, 3], ...]}.'
+        ),
+    ] = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prompt",
+            metavar="TEXT",
+            help="A prompt as text, where the model's folder has tokenizer.json; repeatable.",
+        ),
+    ] = None,
+    max_new_tokens: Annotated[
+        int, typer.Option("--max-new-tokens", min=1, help="Tokens to generate for each prompt.")
+    ] = 32,
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="0 is greedy; 1 draws as the model says.")
+    ] = 0.0,
+    top_k: Annotated[
+        int, typer.Option("--top-k", help="Draw among so many of the likeliest; 0: all.")
+    ] = 0,
+    top_p: Annotated[
+        float, typer.Option("--top-p", help="Draw among the likeliest of that probability.")
+    ] = 1.0,
+    seed: options.Seed = 0,
+    stop: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--stop", metavar="ID", help="A token that ends a text. [default: the model's]"
+        ),
+    ] = None,
+    no_stop: Annotated[
+        bool,
+        typer.Option("--no-stop", help="No token ends a text: --max-new-tokens are made."),
+    ] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print each token (SEQUENCE TOKEN) as it comes.")
+    ] = False,
+    variant: Annotated[
+        str | None,
+        typer.Option("--variant", help="partition or single. [default: the artifacts']"),
+    ] = None,
+    cluster: Where = None,
+    json_output: options.AsJson = False,
+) -> None:
+    """Generate tokens."""
+    from tvm_hetero.generation.sampling import Sampling
+
+    tokenizer = _tokenizer(decoder) if prompt else None
+    if tokenizer is not None and (prompt_ids or prompts is not None):
+        raise UsageError("give prompts as text (--prompt) or as token ids, not both")
+    if stop and no_stop:
+        raise UsageError("--stop and --no-stop: expected one of them")
+    if tokenizer is None:
+        asked = read_prompts(prompt_ids, prompts)
+    else:
+        asked = [tokenizer.encode(text) for text in prompt or []]
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    steps = Steps(quiet=json_output)
+    if cluster is not None and variant is not None:
+        raise UsageError("--cluster runs the partition; leave out --variant")
+    with (
+        load_decoder(steps, decoder, variant)
+        if cluster is None
+        else placed_decoder(steps, decoder, cluster)
+    ) as loaded:
+        started = time.perf_counter()
+        made = loaded.generate(
+            asked,
+            max_new_tokens,
+            sampling=sampling,
+            stop=() if no_stop else stop,
+            told=_teller(json_output) if stream else None,
+        )
+        seconds = time.perf_counter() - started
+    if json_output:
+        typer.echo(json.dumps(generations_json(made, seconds, tokenizer)))
+    else:
+        _say(steps, made, seconds, tokenizer)
+    failed = [each for each in made if each.error is not None]
+    if failed:
+        raise RunError(f"{len(failed)} of {len(made)} sequences failed: {failed[0].error}")
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    from tvm_hetero.cli.shared.tokenizer import tokenizer_of
+    from tvm_hetero.decoders.folder import read_facts
+
+    return tokenizer_of(read_facts(path).source)
+
+
+def read_prompts(texts: list[str] | None, path: Path | None) -> list[list[int]]:
+    """Prompts of the command line, or of a file.
+
+    Raises
+    ------
+    UsageError
+        If there are none, they are in both places, or they are no token ids.
+    """
+    if texts and path is not None:
+        raise UsageError("--prompt-ids and --prompts: expected one of them")
+    if not texts and path is None:
+        raise UsageError(
+            'give prompts: --prompt-ids "1 2 3" or --prompt TEXT (repeatable), or --prompts FILE'
+        )
+    if path is not None:
+        return _read_file(path)
+    found = []
+    for text in texts or []:
+        if not _NUMBERS.fullmatch(text.strip()):
+            raise UsageError(f'--prompt-ids {text!r:.60}: expected token ids, such as "1 2 3"')
+        found.append([int(number) for number in re.split(r"[\s,]+", text.strip())])
+    return found
+
+
+def _read_file(path: Path) -> list[list[int]]:
+    from tvm_hetero.util.documents import check_keys, read_document
+
+    prompts = check_keys(read_document(path), str(path), ["prompts"])["prompts"]
+    rows = isinstance(prompts, list) and all(isinstance(row, list) for row in prompts)
+    if not rows or not all(type(token) is int for row in prompts for token in row):
+        raise UsageError(f'{path}: expected {{"prompts": [[1, 2, 3], ...]}}, lists of token ids')
+    return [list(row) for row in prompts]
+
+
+def load_decoder(steps: Steps, path: Path, variant: str | None = None) -> Decoder:
+    """Step: load a decoder and start its executors."""
+    with steps.step("Load decoder") as step:
+        from tvm_hetero.decoders.decoder import Decoder
+
+        decoder = Decoder.load(path, variant)
+        both = f", {decoder.shared_bytes:,} of them for step and prefill alike"
+        step.note = f"{path}, weights of {decoder.weight_bytes:,} bytes{both}"
+    return decoder
+
+
+def generations_json(
+    made: list[Generation], seconds: float, tokenizer: Tokenizer | None = None
+) -> dict[str, Any]:
+    """What ``generate --json`` prints."""
+    tokens = sum(len(each.tokens) for each in made)
+    return {
+        "sequences": [
+            {
+                "prompt": list(each.prompt),
+                "tokens": each.tokens,
+                "reason": each.reason,
+                **({"text": tokenizer.decode(each.tokens)} if tokenizer is not None else {}),
+                **({"error": str(each.error)} if each.error is not None else {}),
+            }
+            for each in made
+        ],
+        "tokens": tokens,
+        "seconds": seconds,
+        "tokens_per_second": tokens / seconds,
+    }
+
+
+def _teller(as_json: bool) -> Any:
+    def tell(sequence: int, token: int) -> None:
+        line = {"sequence": sequence, "token": token}
+        typer.echo(json.dumps(line) if as_json else f"{sequence} {token}")
+
+    return tell
+
+
+def _say(steps: Steps, made: list[Generation], seconds: float, tokenizer: Tokenizer | None) -> None:
+    from tvm_hetero.util.text_tables import printable
+
+    steps.head("Tokens")
+    for number, each in enumerate(made):
+        steps.say(f"{number}: {' '.join(map(str, each.tokens))} ({each.reason})")
+        if tokenizer is not None:
+            steps.say(f"   {printable(tokenizer.decode(each.tokens), _MOST_TEXT)}")
+    tokens = sum(len(each.tokens) for each in made)
+    prompted = sum(len(each.prompt) for each in made)
+    steps.say()
+    steps.say(
+        f"{tokens} tokens after {prompted} of prompts in {seconds:.3f} s: "
+        f"{tokens / seconds:.1f} tokens/s"
+    )

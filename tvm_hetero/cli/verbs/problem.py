@@ -1,0 +1,49 @@
+"""``tvm-hetero problem``: the scheduling problem of a model, for any scheduler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.cli.verbs.partition import import_model, load_platform
+
+
+def problem(
+    model: options.ModelFile,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="PROBLEM.json", help="The file to write.")
+    ],
+    platform: options.PlatformFile = None,
+    objective: options.ObjectiveKind = "latency",
+    batch: options.Batch = 1,
+    cost_model: options.CostModel = "profiled",
+    shape: options.Shapes = None,
+    random_weights: options.RandomWeights = None,
+) -> None:
+    """Write a model's scheduling problem."""
+    from tvm_hetero.report.schedule.text import problem_text
+    from tvm_hetero.util.text_tables import printable
+
+    shapes = options.parse_shapes(shape)
+    goal = options.objective_of(objective, batch)
+    options.check_writable(output)
+    steps = Steps()
+    place = load_platform(steps, platform, cost_model)
+    module = import_model(steps, model, shapes, random_weights)
+
+    from tvm_hetero.pipeline.partition import make_problem
+
+    with steps.live("Make problem") as live:
+        prepared = make_problem(
+            module, place, goal, cost_model=cost_model, progress=live.progress
+        )
+    for title, seconds in prepared.seconds.items():
+        steps.record(title.capitalize(), seconds)
+    prepared.problem.save(output)
+    steps.say()
+    steps.say(problem_text(prepared.problem))
+    steps.say(f"wrote {printable(output)}", "green")

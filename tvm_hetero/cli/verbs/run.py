@@ -1,0 +1,184 @@
+"""``tvm-hetero run``: run an artifact, measure it, keep its outputs and its trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.cli.verbs.cluster import Where
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tvm_hetero.executor.executor import Executor, TracedStep
+    from tvm_hetero.util.statistics import Statistics
+
+Variant = Annotated[
+    str | None, typer.Option("--variant", help="partition or single. [default: the artifact's]")
+]
+
+
+def run(
+    artifact: options.Artifact,
+    random: Annotated[bool, typer.Option("--random", help="Seeded random inputs.")] = False,
+    input_file: Annotated[
+        Path | None, typer.Option("--input", metavar="X.npz", help="Inputs, arrays by name.")
+    ] = None,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", metavar="Y.npz", help="Write the outputs.")
+    ] = None,
+    seed: options.Seed = 0,
+    repeat: options.Repeat = 50,
+    warmup: options.Warmup = 5,
+    trace_file: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="T.json", help="Write a Chrome/Perfetto trace."),
+    ] = None,
+    variant: Variant = None,
+    check_numerics: Annotated[
+        bool,
+        typer.Option(
+            "--check-numerics", help="Stop at the first task whose output is not finite."
+        ),
+    ] = False,
+    deadline: Annotated[
+        float | None, typer.Option("--deadline", metavar="S", help="Seconds that a run may take.")
+    ] = None,
+    cluster: Where = None,
+    json_output: options.AsJson = False,
+) -> None:
+    """Run a partitioned model and measure it."""
+    if random == (input_file is not None):
+        raise UsageError("give either --random or --input X.npz")
+    options.check_writable(output_file, "--output")
+    options.check_writable(trace_file, "--trace")
+    if cluster is not None:
+        if trace_file is not None or variant is not None or check_numerics:
+            raise UsageError("--cluster runs the partition; leave out --trace, --variant and "
+                             "--check-numerics")  # fmt: skip
+        from tvm_hetero.cli.shared.run_on_cluster import run_on_cluster
+
+        run_on_cluster(
+            artifact, cluster, input_file, output_file, json_output,
+            seed=seed, repeat=repeat, warmup=warmup, deadline=deadline,
+        )  # fmt: skip
+        return
+
+    from tvm_hetero.cli.shared import measure
+    from tvm_hetero.cli.shared.throughput import measure_throughput, say_throughput
+    from tvm_hetero.cli.shared.time_breakdown import say_where, where_time_went
+    from tvm_hetero.util.text_tables import printable
+
+    steps = Steps(quiet=json_output)
+    where = None
+    with load_executor(steps, artifact, variant) as executor:
+        if input_file is not None:
+            inputs = measure.read_inputs(input_file)
+        else:
+            inputs = executor.random_inputs(seed)
+        with steps.step("Run"):
+            executor.check_numerics = check_numerics
+            outputs = [t.numpy() for t in executor.run(inputs, deadline=deadline)]
+            executor.check_numerics = False  # what is measured does not look
+        runner = measure.executor_runner(executor, inputs)
+        with steps.step("Measure") as step:
+            step.note = f"{repeat} runs after {warmup}"
+            measured = measure.measure_in_turns({executor.variant: runner}, repeat, warmup)
+        throughput = measure_throughput(steps, {executor.variant: executor}, inputs, repeat)
+        if output_file is not None:
+            names = dict(zip(executor.outputs, outputs, strict=True))
+            measure.write_outputs(output_file, names)
+        if trace_file is not None:
+            where, trace = where_time_went(executor, inputs)
+            write_trace(trace_file, executor, trace)
+    facts: dict[str, Any] = {
+        "artifact": str(artifact),
+        "variant": executor.variant,
+        "latency": measured[executor.variant].as_dict(),
+        "predicted": predicted(executor),
+        **({"throughput": throughput.as_dict()} if throughput else {}),
+        **({"where": where.as_dict()} if where else {}),
+        "outputs": describe(executor, outputs),
+    }
+    if json_output:
+        typer.echo(json.dumps(facts))
+    else:
+        _say_run(steps, executor, facts["outputs"], measured)
+        say_throughput(steps, throughput)
+        if where is not None:
+            say_where(steps, where)
+        for written in (output_file, trace_file):
+            if written is not None:
+                steps.say(f"wrote {printable(written)}", "green")
+
+
+def load_executor(steps: Steps, artifact: Path, variant: str | None = None) -> Executor:
+    """Step: load an artifact and start its executor."""
+    with steps.step("Load artifact") as step:
+        from tvm_hetero.executor.executor import load
+
+        executor = load(artifact, variant)
+        step.note = f"{artifact}, variant {executor.variant}"
+    return executor
+
+
+def predicted(executor: Executor) -> float | None:
+    """The latency (s) that was predicted for the variant that runs; None if there is none."""
+    from tvm_hetero.artifact.executable import SINGLE
+
+    schedule = executor.schedule
+    if schedule.kind != "latency":
+        return None
+    if executor.variant == SINGLE:
+        return schedule.best_single_device.value if schedule.best_single_device else None
+    return schedule.value
+
+
+def _say_run(
+    steps: Steps, executor: Executor, outputs: list[Any], measured: Mapping[str, Statistics]
+) -> None:
+    """Outputs, latency, the prediction beside the measured median, the plan's bottleneck."""
+    from tvm_hetero.artifact.executable import PARTITION
+    from tvm_hetero.report.run.run_table import statistics_table
+    from tvm_hetero.report.schedule.text import bottleneck
+    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.units import format_seconds
+
+    steps.head("Outputs")
+    for row in outputs:
+        steps.say(f"{printable(row['name'])}: {row['dtype']} {row['shape']}")
+    steps.head("Latency")
+    steps.say(statistics_table(measured))
+    steps.say()
+    guess, median = predicted(executor), measured[executor.variant].median
+    if guess:
+        ratio = f"{median / guess:.2f} times the prediction"
+        steps.say(f"predicted {format_seconds(guess)}, measured {format_seconds(median)}: {ratio}")
+    if executor.variant == PARTITION:
+        steps.say(printable(bottleneck(executor.schedule, executor.problem)))
+
+
+def describe(executor: Executor, outputs: list[Any]) -> list[dict[str, Any]]:
+    """Name, type and shape of every output."""
+    return [
+        {"name": name, "dtype": str(array.dtype), "shape": list(array.shape)}
+        for name, array in zip(executor.outputs, outputs, strict=True)
+    ]
+
+
+def write_trace(path: Path, executor: Executor, trace: list[TracedStep]) -> None:
+    """The plan and the measured run in one trace file."""
+    from tvm_hetero.report.run.chrome_trace import save_trace
+    from tvm_hetero.report.schedule.intervals import measured_intervals, plan_intervals
+
+    groups = {
+        "plan": plan_intervals(executor.schedule, executor.problem),
+        f"measured ({executor.variant})": measured_intervals(trace),
+    }
+    save_trace(path, groups, executor.problem.platform.names)

@@ -1,0 +1,160 @@
+"""``tvm-hetero schedule``: solve a scheduling problem. TVM is not needed and not imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.console import Steps, chart_width, complain
+from tvm_hetero.cli.shared.interrupt import interruptible
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.problem.model import Problem
+    from tvm_hetero.problem.schedule import Schedule
+    from tvm_hetero.solvers.robust.solver import Request
+
+
+def schedule(
+    problem: options.ProblemFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="SCHEDULE.json", help="The file to write."),
+    ] = None,
+    solver: options.Solver = "auto",
+    time_limit: options.TimeLimit = 60.0,
+    gap: options.Gap = 0.0,
+    seed: options.Seed = 0,
+    start: Annotated[
+        Path | None,
+        typer.Option("--start", metavar="SCHEDULE.json", help="A schedule to begin from."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, help="Cores for independent parts. [default: all that are ours]"
+        ),
+    ] = None,
+    backend: Annotated[
+        str, typer.Option("--backend", help="Of solver milp: auto, highs, scip or gurobi.")
+    ] = "auto",
+    symmetry: Annotated[
+        str,
+        typer.Option(
+            "--symmetry", help="What orders equal devices and nodes: time, tasks, batches, none."
+        ),
+    ] = "time",
+    robust: Annotated[
+        float | None,
+        typer.Option(
+            "--robust", metavar="SHARE", help="Time the plan with costs off by up to 0.1 (10 %)."
+        ),
+    ] = None,
+    robust_goal: Annotated[
+        str,
+        typer.Option("--robust-goal", help="What to minimise over such costs: mean, worst, none."),
+    ] = "none",
+    robust_samples: Annotated[
+        int, typer.Option("--robust-samples", min=1, help="Samples of such costs.")
+    ] = 100,
+    json_output: options.AsJson = False,
+) -> None:
+    """Solve a scheduling problem (without TVM)."""
+    from tvm_hetero.problem.model import Problem
+    from tvm_hetero.report.schedule.text import schedule_text
+    from tvm_hetero.util.text_tables import printable
+
+    options.check_writable(output)
+    request = _request(robust, robust_goal, robust_samples)
+    steps = Steps(quiet=json_output)
+    with steps.step("Load problem") as step:
+        loaded = Problem.load(problem)
+        step.note = f"{len(loaded.tasks)} tasks, {len(loaded.platform.devices)} devices"
+    begin = _start(start, loaded)
+    with steps.step("Solve") as step, interruptible(_interrupted):
+        from tvm_hetero.solvers import Options, solve
+
+        chosen = Options(
+            time_limit=time_limit,
+            gap=gap,
+            seed=seed,
+            start=begin,
+            workers=workers or len(os.sched_getaffinity(0)),
+            backend=backend,
+            symmetry=symmetry,
+        )
+        if request is None:
+            answer = solve(loaded, solver, chosen)
+        else:
+            from tvm_hetero.solvers.robust.solver import solve as solve_robust
+
+            answer = solve_robust(loaded, request, solver, chosen)
+        step.note = answer.solver
+    if output is not None:
+        answer.save(output)
+    if json_output:
+        typer.echo(answer.dumps(), nl=False)
+        return
+    steps.say()
+    steps.say(schedule_text(answer, loaded, chart_width()))
+    if output is not None:
+        steps.say(f"wrote {printable(output)}", "green")
+
+
+def _interrupted() -> None:
+    if sys.stdout.isatty():  # the moving line has hidden the cursor
+        typer.echo("\x1b[?25h")
+    complain("interrupted", "nothing was written", colour="yellow", between="; ")
+
+
+def _start(path: Path | None, problem: Problem) -> Schedule | None:
+    """The schedule to begin from.
+
+    Raises
+    ------
+    UsageError
+        If it is an answer to another problem, or breaks a rule.
+    """
+    from tvm_hetero.check.checker import check_schedule
+    from tvm_hetero.problem.schedule import Schedule
+
+    if path is None:
+        return None
+    given = Schedule.load(path)
+    if given.problem != problem.digest:
+        raise UsageError(
+            f"--start {path}: the schedule answers another problem "
+            f"({given.problem[:12]}..., this one is {problem.digest[:12]}...)"
+        )
+    violations = check_schedule(problem, given)
+    if violations:
+        raise UsageError(
+            f"--start {path}: the schedule is not valid: rule {violations[0].rule}: "
+            f"{violations[0].text}; 'tvm-hetero check' lists everything"
+        )
+    return given
+
+
+def _request(share: float | None, goal: str, samples: int) -> Request | None:
+    """What is asked about costs that are off; None if nothing is.
+
+    Raises
+    ------
+    UsageError
+        If a goal is unknown or has no share beside it, or a number makes no sense.
+    """
+    from tvm_hetero.solvers.robust.local_search import GOALS
+    from tvm_hetero.solvers.robust.solver import Request
+
+    if goal not in {"none", *GOALS}:
+        raise UsageError(f"--robust-goal: expected mean, worst or none, got {goal!r}")
+    if share is None and goal != "none":
+        raise UsageError(f"--robust-goal {goal}: say by how much costs are off, as --robust 0.1")
+    if share is None:
+        return None
+    return Request(share, next((known for known in GOALS if known == goal), None), samples)

@@ -1,0 +1,13 @@
+"""``tvm-hetero solvers``: who can be asked, and what each of them is."""
+
+from __future__ import annotations
+
+import typer
+
+
+def solvers() -> None:
+    """List the solvers."""
+    from tvm_hetero.solvers.registry import describe, names
+    from tvm_hetero.util.text_tables import table
+
+    typer.echo(table(["solver", "what it is"], [[name, describe(name)] for name in names()]))

@@ -1,0 +1,1 @@
+"""A model cut by node: parts, their plans, and what passes between them."""

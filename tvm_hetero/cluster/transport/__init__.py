@@ -1,0 +1,1 @@
+"""Messages between nodes: channels, routes, inboxes, wake-ups."""

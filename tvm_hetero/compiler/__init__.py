@@ -1,0 +1,1 @@
+"""From a placed module to an executable: plan, storage, kernels, libraries."""

@@ -1,0 +1,189 @@
+"""Build an annotated module: plans, a library for each device that they use, and the weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import tvm
+
+from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable, Variant
+from tvm_hetero.compiler.kernel_cache import Scheduled, begin_library, schedule_kernels
+from tvm_hetero.compiler.module_text import module_text
+from tvm_hetero.compiler.parallel_compile import Compiler
+from tvm_hetero.compiler.plan import make_plan
+from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.kernels.select import rule_of
+from tvm_hetero.kernels.tir.batched import batch_of_kernel
+from tvm_hetero.kernels.tir.implementation_attr import implementation_of
+from tvm_hetero.passes.annotate_devices import (
+    annotate_devices,
+    problem_and_schedule,
+    strip_devices,
+)
+from tvm_hetero.passes.kernel_choices import choices_of
+from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
+from tvm_hetero.passes.split_segments import Split, split_segments
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.equivalent_devices import alike_devices
+from tvm_hetero.problem.implementation_choice import Choice
+from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers import Options
+from tvm_hetero.solvers.lists.best_single import best_single
+
+# Attribute of `main`: where the model came from, as JSON text. Set by a front end.
+SOURCE = "hetero_source"
+# Of each kernel (by name) on each device, as far as is known.
+Choices = dict[tuple[str, str], Choice]
+
+
+@dataclass
+class Network:
+    """A network that is built in parts: a lowered module and its problem.
+
+    `scheduled` are its kernels as far as they have been scheduled, by target and symbol.
+    """
+
+    module: tvm.IRModule
+    problem: Problem
+    scheduled: dict[str, Scheduled] = field(default_factory=dict)
+
+
+def build(
+    mod: tvm.IRModule,
+    *,
+    single: bool = True,
+    network: Network | None = None,
+) -> Executable:
+    """Compile an annotated module.
+
+    Parameters
+    ----------
+    mod : what ``HeteroPartition()`` returns.
+    single : whether to build the best single device beside it (see `Executable`). If not, the
+        libraries hold what this placement calls and no more, which is compiled sooner.
+    network : of what `mod` is a part (`tvm_hetero.cluster.parts.parts`). The libraries hold all of
+    its
+        kernels, so that its other parts find them compiled.
+
+    Raises
+    ------
+    UsageError
+        If the module is not annotated.
+    PlatformError
+        If two devices share a core and the platform does not ask for it.
+    ArtifactError
+        If a device's kernels do not compile.
+    """
+    problem, schedule = problem_and_schedule(mod)
+    splits = {PARTITION: split_segments(mod)}
+    other = _single_device_module(mod, problem, schedule) if single else None
+    if other is not None:
+        splits[SINGLE] = split_segments(other)
+    equal = alike_devices(problem)
+    plans = {name: make_plan(split, problem.platform, equal) for name, split in splits.items()}
+    if network is None and single:
+        network = Network(strip_devices(mod), problem)
+    kernels = _kernels(network, problem.platform, splits.values())
+    choices = {(choice.kernel, choice.device): choice for choice in choices_of(mod)}
+    known = {} if network is None else network.scheduled
+    libraries = _libraries(kernels, problem.platform, choices, known)
+    return Executable(
+        problem=problem,
+        schedule=schedule,
+        variants={
+            name: Variant(plans[name], {row: libraries[row] for row in _devices(split, problem)})
+            for name, split in splits.items()
+        },
+        weights=dict(splits[PARTITION].constants),
+        source=_source(mod),
+        choices=tuple(choices.values()),
+        module=module_text(strip_devices(mod)) if _several_nodes(problem.platform) else None,
+    )
+
+
+def _several_nodes(platform: Platform) -> bool:
+    return len({device.node for device in platform.devices}) > 1
+
+
+def _devices(split: Split, problem: Problem) -> list[str]:
+    """The devices that compute."""
+    return [problem.platform.names[device] for device in split.modules]
+
+
+def _kernels(
+    network: Network | None, platform: Platform, splits: Iterable[Split]
+) -> dict[str, dict[str, tvm.tirx.PrimFunc]]:
+    """For each device that computes the kernels that are called there, and all others of the
+    network that it can run, if that is given (see `tvm_hetero.compiler.kernel_cache`).
+    """
+    kernels: dict[str, dict[str, tvm.tirx.PrimFunc]] = {}
+    for split in splits:
+        for number, module in split.modules.items():
+            device = platform.devices[number]
+            if device.name not in kernels:
+                kernels[device.name] = {}
+                if network is not None:
+                    costs = _costs(network.problem, device.name)
+                    kernels[device.name] = network_kernels(network.module, device, costs)
+            # Those that are called have the last word: a placed module says by itself how its
+            # kernels are computed, whatever the store has learnt since.
+            called = {g.name_hint: func for g, func in module.functions.items()}
+            kernels[device.name] |= called
+    return kernels
+
+
+def _costs(problem: Problem, device: str) -> dict[str, Cost]:
+    """The cost of each task that a device can run, without sizes that no batch is of."""
+    own = {task: row[device] for task, row in problem.costs.items() if device in row}
+    return {
+        task: replace(cost, sizes=tuple(n for n in cost.sizes if n <= problem.batch))
+        for task, cost in own.items()
+    }
+
+
+def _libraries(
+    kernels: Mapping[str, Mapping[str, tvm.tirx.PrimFunc]],
+    platform: Platform,
+    choices: Choices,
+    known: dict[str, Scheduled],
+) -> dict[str, Path]:
+    """Compile what each device needs; kernels of which `choices` says nothing are added to it.
+
+    While one device's kernels are compiled, the next one's are scheduled.
+    """
+    libraries = {}
+    with Compiler() as compiler:
+        for name, functions in kernels.items():
+            target = device_target(platform.device(name))
+            scheduled = schedule_kernels(functions, target, known.setdefault(str(target), {}))
+            libraries[name] = begin_library(compiler, scheduled, target)
+            for symbol, func in functions.items():
+                if batch_of_kernel(func) > 1:
+                    continue  # its kernel of one element speaks for it
+                kernel = kernel_name(symbol, func)
+                choice = Choice(kernel, name, rule_of(scheduled[symbol]), implementation_of(func))
+                choices.setdefault((kernel, name), choice)
+        compiler.finish()
+    return libraries
+
+
+def _single_device_module(
+    mod: tvm.IRModule, problem: Problem, schedule: Schedule
+) -> tvm.IRModule | None:
+    """The module on the best single device; None if there is none or it is `mod` already."""
+    # Not `solve`, which proves a bound beside the answer: seconds that nobody asked for here.
+    alone = best_single(problem, Options())
+    if alone is None or alone.placement == schedule.placement:
+        return None
+    return annotate_devices(mod, problem, alone)
+
+
+def _source(mod: tvm.IRModule) -> Mapping[str, Any]:
+    attrs = mod["main"].attrs
+    text = attrs.get(SOURCE) if attrs else None
+    return dict(json.loads(str(text))) if text else {}

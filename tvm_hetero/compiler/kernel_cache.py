@@ -1,0 +1,112 @@
+"""Compile a device's kernels into a library, once: equal kernels are found again in the cache.
+
+The key is everything that decides the library's bytes: the text of the *scheduled* kernels (so a
+changed scheduling rule changes the key), the target, and the versions of TVM and of this package.
+Neither weights nor a placement are part of it. So all kernels of a network that a device can run
+are compiled together, whichever of them a plan calls: devices of equal targets share a library, a
+network that is placed anew finds its own, and measuring a network in place compiles what is built
+afterwards. How long it takes: ``python -m benchmarks.building``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tvm
+import tvm_ffi
+
+from tvm_hetero import __version__
+from tvm_hetero.compiler.parallel_compile import OPT_LEVEL, Compiler, Kernels
+from tvm_hetero.errors import ArtifactError
+from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.cpu.compilation import PIPELINE
+from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.platform.model import Device
+from tvm_hetero.util.cache_dir import cache_dir
+
+# By symbol: kernels as they came, and scheduled.
+Scheduled = dict[str, "tuple[tvm.tirx.PrimFunc, tvm.tirx.PrimFunc]"]
+
+
+def kernel_library(kernels: Kernels, device: Device) -> Path:
+    """Schedule kernels (by symbol) for a device and compile them, or find them compiled.
+
+    Raises
+    ------
+    ArtifactError
+        If they do not compile; what the compiler said is quoted.
+    """
+    target = device_target(device)
+    return compile_library(schedule_kernels(kernels, target), target)
+
+
+def schedule_kernels(
+    kernels: Kernels, target: tvm.target.Target, known: Scheduled | None = None
+) -> dict[str, tvm.tirx.PrimFunc]:
+    """Schedule kernels for `target`; what is scheduled already stays as it is.
+
+    `known` are kernels that were scheduled for this target before, by their symbols; new ones are
+    added to it. (Scheduling those of ResNet-50 takes 0.2 s, and its devices are often equal.)
+    """
+    known = {} if known is None else known
+    for symbol, func in kernels.items():
+        if symbol not in known or not tvm_ffi.structural_equal(known[symbol][0], func):
+            result = schedule_kernel(func, target).with_attr("global_symbol", symbol)
+            known[symbol] = func, result
+    return {symbol: known[symbol][1] for symbol in kernels}
+
+
+def compile_library(kernels: Kernels, target: tvm.target.Target) -> Path:
+    """Compile scheduled kernels, each under its symbol (see `kernel_library`)."""
+    with Compiler() as compiler:
+        path = begin_library(compiler, kernels, target)
+        compiler.finish()
+    return path
+
+
+def begin_library(compiler: Compiler, kernels: Kernels, target: tvm.target.Target) -> Path:
+    """Where the library of these scheduled kernels is, or will be when `compiler` has finished."""
+    functions = {s: f.with_attr("target", target) for s, f in sorted(kernels.items())}
+    texts = {symbol: func.script(show_meta=True) for symbol, func in functions.items()}
+    path = cache_dir() / "kernels" / f"{_key(texts, target)}.so"
+    if not path.exists():
+        compiler.begin(path, functions, texts, target)
+    return path
+
+
+def _key(texts: Mapping[str, str], target: tvm.target.Target) -> str:
+    versions = [tvm.__version__, __version__, PIPELINE, str(OPT_LEVEL)]
+    named = [part for pair in sorted(texts.items()) for part in pair]
+    return hashlib.sha256("\0".join([*named, str(target), *versions]).encode()).hexdigest()
+
+
+def load_library(path: Path) -> Any:
+    """Load a compiled library.
+
+    Raises
+    ------
+    ArtifactError
+        If it is missing or damaged.
+    """
+    try:
+        # Under a name of its own: glibc gives back the library that was loaded from a name before,
+        # even if another file stands there now (an artifact that was built again). And not through
+        # tvm.runtime.load_module, which looks through the link.
+        with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
+            name = Path(folder) / path.name
+            name.symlink_to(path.resolve())
+            library = tvm_ffi.load_module(name)
+            if not library.imports:
+                return library  # by the file's number glibc shares it between devices: one code
+            # Host code keeps the functions of its device code in the library's own memory. Were it
+            # shared with who loads it too, these would be gone when one of them is closed.
+            own = Path(folder) / f"own.{path.name}"
+            shutil.copyfile(path, own)
+            return tvm_ffi.load_module(own)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ArtifactError(f"{path}: the library does not load: {error}; build again") from None

@@ -1,0 +1,1 @@
+"""Language models as artifacts: built, saved, loaded, decoded."""

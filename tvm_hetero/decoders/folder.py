@@ -1,0 +1,179 @@
+"""A decoder as a folder: two ordinary artifacts and what belongs to both.
+
+```
+net.hetero/
+  decoder.json   what the decoder is: family, rows of its caches, slots, tokens of a chunk, ...
+  step/          an artifact: one token for each of `batch` sequences
+  prefill/       an artifact: `chunk` tokens of one sequence; not there if `chunk` is 1
+```
+Written under a temporary name beside it and renamed when it is whole, like an artifact. This file
+loads without TVM, so that `tvm-hetero show` may ask it what a folder is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tvm_hetero.errors import ArtifactError, FormatError, UsageError
+from tvm_hetero.util.documents import check_format, check_keys, read_document, write_atomic
+
+FORMAT = "tvm-hetero/decoder/1"
+DECODER, STEP, PREFILL = "decoder.json", "step", "prefill"
+_SIZES = ("length", "batch", "groups", "chunk", "vocabulary", "shards")
+
+
+@dataclass(frozen=True)
+class DecoderFacts:
+    """What a decoder is.
+
+    Attributes
+    ----------
+    family : gpt2, llama, mixtral, ...
+    length : rows of each cache: tokens of the longest sequence.
+    batch, groups : slots of a group, whose sequences are stepped together; groups of slots.
+    chunk : tokens of a prefill.
+    vocabulary : how many tokens there are.
+    eos : tokens that end a text.
+    weights : the type that they were brought to.
+    cache : the type of keys and values.
+    shards : parts of each layer.
+    source : where the model came from.
+    """
+
+    family: str
+    length: int
+    batch: int
+    groups: int
+    chunk: int
+    vocabulary: int
+    eos: tuple[int, ...] = ()
+    weights: str = "float32"
+    cache: str = "float32"
+    shards: int = 1
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+
+def is_decoder(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder is (or was meant to be) a decoder's."""
+    return (Path(path) / DECODER).is_file()
+
+
+def check_built(path: Path) -> None:
+    """Refuse the folder of a model from which nothing was built yet.
+
+    Raises
+    ------
+    ArtifactError
+        If it is one; says how to build it.
+    """
+    if (path / "config.json").is_file():
+        raise ArtifactError(
+            f"{path} is the folder of a model (config.json), which is to be built first: "
+            f"'tvm-hetero partition {path} -o NAME.hetero'; then load NAME.hetero"
+        )
+
+
+def read_facts(path: str | os.PathLike[str]) -> DecoderFacts:
+    """What ``decoder.json`` of a folder says.
+
+    Raises
+    ------
+    ArtifactError
+        If it is not there, malformed, or of another version.
+    """
+    path = Path(path)
+    if not is_decoder(path):
+        check_built(path)
+        raise ArtifactError(
+            f"{path}: expected a decoder (a folder with {DECODER}); make one with 'tvm-hetero "
+            "partition FOLDER -o NAME.hetero', FOLDER being a Hugging Face model's"
+        )
+    where = str(path / DECODER)
+    try:
+        document = read_document(path / DECODER)
+        check_format(document, FORMAT, where)
+        keys = ["format", "family", *_SIZES, "eos", "weights", "source"]
+        check_keys(document, where, keys, ["cache"])  # which older decoders do not say
+        values = {"cache": "float32", **document}
+        del values["format"]
+        _check_values(values, where)
+        return DecoderFacts(**{**values, "eos": tuple(values["eos"])})
+    except FormatError as error:
+        raise ArtifactError(f"{error}; build the decoder again") from None
+
+
+def _check_values(values: Mapping[str, Any], where: str) -> None:
+    for key in _SIZES:
+        if type(values[key]) is not int or values[key] < 1:
+            raise FormatError(f"{where}: {key} is {values[key]!r:.40}; expected 1 or more")
+    eos = values["eos"]
+    if not isinstance(eos, list) or not all(type(t) is int and t >= 0 for t in eos):
+        raise FormatError(f"{where}: eos is {eos!r:.40}; expected a list of tokens")
+    if not isinstance(values["source"], dict):
+        raise FormatError(f"{where}: source is {values['source']!r:.40}; expected a mapping")
+    for key in ("family", "weights", "cache"):
+        if not isinstance(values[key], str):
+            raise FormatError(f"{where}: {key} is {values[key]!r:.40}; expected a text")
+
+
+def check_target(path: Path) -> None:
+    """Refuse to replace what is no decoder and no artifact of ours.
+
+    Raises
+    ------
+    UsageError
+        If something else is there.
+    """
+    from tvm_hetero.compiler.artifact import MANIFEST
+
+    ours = is_decoder(path) or (path / MANIFEST).is_file()
+    if path.exists() and not ours:
+        raise UsageError(f"{path} is there and is no decoder; give another name or remove it")
+
+
+def save_decoder(
+    path: str | os.PathLike[str], facts: DecoderFacts, parts: Mapping[str, Callable[[Path], None]]
+) -> None:
+    """Write a decoder's folder, whole or not at all; an older one is replaced.
+
+    Parameters
+    ----------
+    parts : for each artifact's name (`STEP`, `PREFILL`) what writes it to a path.
+
+    Raises
+    ------
+    UsageError
+        If `path` is there and nothing of ours.
+    ArtifactError
+        If the folder cannot be written.
+    """
+    from tvm_hetero.compiler.artifact import exchange
+
+    path = Path(os.path.realpath(path))
+    check_target(path)
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        for name, save in parts.items():
+            save(temporary / name)
+        document = {"format": FORMAT, **asdict(facts)}
+        write_atomic(temporary / DECODER, json.dumps(document, indent=1) + "\n")
+        os.chmod(temporary, 0o755)
+        if path.exists():
+            exchange(temporary, path)
+        else:
+            os.rename(temporary, path)
+    except (OSError, FormatError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ArtifactError(f"{path}: the decoder cannot be written: {reason}") from None
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,337 @@
+"""Run a built model: the plan on the C++ executor, with the model's own names for everything.
+
+A request is one set of inputs, or a batch of them where the plan is for batches (the shapes stand
+in `tvm_hetero.executor.batches`). Several are in the executor at once, each device at work on
+another. All ways to run come down to three calls of C++, which may be made from any thread:
+
+    submit    gives a request its inputs and a ticket; waits for room while `depth` are in flight
+    wait      sleeps until it has ended
+    take      its outputs, or its error
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import weakref
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from tvm_hetero.artifact.executable import Executable
+from tvm_hetero.compiler.artifact import load_artifact
+from tvm_hetero.errors import DeadlineError, FullError, UsageError
+from tvm_hetero.executor.async_api import Gates, map_in_order, run_in_turn
+from tvm_hetero.executor.batches import join_outputs, make_stacks
+from tvm_hetero.executor.futures import Completions, Pending
+from tvm_hetero.executor.inputs import Request, merge_inputs
+from tvm_hetero.executor.inputs import TensorInfo as TensorInfo
+from tvm_hetero.executor.inputs import identifier as identifier
+from tvm_hetero.executor.loading import check_processor, set_constants, set_libraries
+from tvm_hetero.executor.native_calls import waited_for
+from tvm_hetero.executor.profiling import Inputs as Inputs
+from tvm_hetero.executor.profiling import Measured
+from tvm_hetero.executor.rpc_steps import BoardSteps
+from tvm_hetero.executor.spans import KernelTime as KernelTime
+from tvm_hetero.executor.spans import TracedStep as TracedStep
+from tvm_hetero.executor.state import State as State
+from tvm_hetero.executor.streaming import FOR_EVER, NO_DEADLINE, stream
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.util.closeable import Closes
+from tvm_hetero.util.documents import nearest
+
+# How long `close` waits for callbacks that run.
+_CLOSING = 10.0
+
+
+def load(path: str | os.PathLike[str], variant: str | None = None) -> Executor:
+    """Load an artifact and start its executor.
+
+    Raises
+    ------
+    ArtifactError
+        If there is no artifact, or it is damaged or of another version.
+    """
+    return Executor(load_artifact(path), variant)
+
+
+class Executor(Measured, Closes):
+    """Runs a model on all of its devices at once.
+
+    >>> ex = tvm_hetero.load("net.hetero")                           # doctest: +SKIP
+    >>> out = ex.run(data_0=x)                                       # doctest: +SKIP
+    >>> for out in ex.map({"data_0": x} for x in images): ...        # doctest: +SKIP
+    >>> pending = ex.submit(data_0=x, deadline=0.1)                  # doctest: +SKIP
+    >>> out = await ex.run_async(data_0=x)                           # doctest: +SKIP
+
+    Any number of threads may run, submit and map; what measures (`tvm_hetero.executor.profiling`:
+    `benchmark`, `throughput`, `trace`, `kernel_times`) is for one thread while no other runs. A
+    request that fails fails alone.
+
+    Attributes
+    ----------
+    inputs : names, shapes and types; outputs : names, in the model's order.
+    batch : how many elements a request has.
+    states : names of what the model keeps from one request to the next (`new_state`); mostly none.
+    problem, schedule : what was solved to get this plan.
+    variant : which plan of the executable runs.
+    """
+
+    @waited_for
+    def __init__(self, executable: Executable, variant: str | None = None) -> None:
+        self.variant = variant or executable.default
+        if self.variant not in executable.variants:
+            raise UsageError(
+                f"the artifact has no variant {self.variant!r}"
+                f"{nearest(self.variant, executable.variants)}"
+            )
+        chosen = executable.variants[self.variant]
+        self.schedule: Schedule = executable.schedule
+        check_processor(executable.problem.platform, chosen.libraries)
+        super().__init__(executable.problem, chosen.plan)
+        self.batch = self._reader.batch
+        self._stacks = make_stacks([row["name"] for row in self.plan["outputs"]], self.batch)
+        self.outputs = tuple(stack.name for stack in self._stacks)
+        set_libraries(self._native, chosen.libraries)
+        set_constants(self._native, executable.weights)
+        self._boards = BoardSteps(
+            self._native, executable.problem.platform, chosen.libraries, executable.weights
+        )
+        self._completions = Completions(self._native)
+        self._gates = Gates(self.depth)
+        # For who forgets to close: ends the completing thread, which knows nothing of this object.
+        weakref.finalize(self, self._native.close).atexit = False
+        weakref.finalize(self, self._boards.close).atexit = False
+
+    @waited_for
+    def run(
+        self,
+        inputs: Inputs | None = None,
+        /,
+        *,
+        deadline: float | None = None,
+        state: State | None = None,
+        **named: Any,
+    ) -> list[Any]:
+        """Run the model once.
+
+        Parameters
+        ----------
+        inputs, named
+            Arrays or tensors by input name; a name that is no Python identifier (``gpu_0/data_0``,
+            and ``deadline``) goes into the mapping, or is written with underscores.
+        deadline
+            Seconds from now until it must be done.
+        state
+            Of a model that keeps one: what `new_state` gave, and no request in flight uses.
+
+        Returns
+        -------
+        list
+            The outputs, TVM tensors, in the model's order.
+
+        Raises
+        ------
+        RunError
+            If an input is missing, unknown, or of another shape or type; or a step fails.
+        DeadlineError
+            If it was not done in time.
+        """
+        request = self._request(merge_inputs(inputs, named), state)
+        with _holding(state):
+            ticket = self._submit(request, deadline, None, notify=False)
+            try:
+                self._native.wait(ticket, FOR_EVER)
+            except BaseException:  # Ctrl-C
+                self._give_up(ticket, state)
+                raise
+            return join_outputs(self._stacks, request.merged, self._native.take(ticket))
+
+    def submit(
+        self,
+        inputs: Inputs | None = None,
+        /,
+        *,
+        deadline: float | None = None,
+        timeout: float | None = None,
+        state: State | None = None,
+        **named: Any,
+    ) -> Pending:
+        """Begin a run; returns as soon as there is room for it in the pipeline.
+
+        Parameters
+        ----------
+        inputs, deadline, state, named
+            As in `run`. The arrays must not be changed until the request is done: they may be used
+            where they are.
+        timeout
+            How many seconds to wait for room while `depth` requests are in flight; None: as long
+            as it takes.
+
+        Returns
+        -------
+        Pending
+            A future of the outputs.
+
+        Raises
+        ------
+        RunError
+            If an input does not fit.
+        FullError
+            If there was no room in time.
+        """
+        request = self._request(merge_inputs(inputs, named), state)
+        return self._submit_pending(request, deadline, timeout, state)
+
+    def map(self, batches: Iterable[Inputs]) -> Iterator[list[Any]]:
+        """Run the model on many inputs, in a pipeline: every device works on another of them.
+
+        Parameters
+        ----------
+        batches : inputs as `run` takes them; fetched while there is room in the pipeline (see
+            `tvm_hetero.executor.streaming`). Arrays may be reused once the next is asked for.
+
+        Yields
+        ------
+        list
+            The outputs of each, in the order of the inputs, equal to those of `run`.
+
+        Raises
+        ------
+        RunError
+            As in `run`, in the place of the outputs that failed; what is in flight is cancelled.
+        """
+        requests = (self._request(inputs, None, copy=True) for inputs in batches)
+        for request, outputs in stream(self._native, requests):
+            yield join_outputs(self._stacks, request.merged, outputs)
+
+    async def run_async(
+        self,
+        inputs: Inputs | None = None,
+        /,
+        *,
+        deadline: float | None = None,
+        state: State | None = None,
+        **named: Any,
+    ) -> list[Any]:
+        """Run the model once; the event loop goes on meanwhile.
+
+        Parameters and errors are those of `run`. Cancelling the task cancels the request.
+        """
+        end = None if deadline is None else time.monotonic() + _checked(deadline)
+        request = self._request(merge_inputs(inputs, named), state)
+        return await run_in_turn(self._gates, partial(self._try_submit, request, state), end)
+
+    def amap(self, batches: AsyncIterable[Inputs] | Iterable[Inputs]) -> AsyncIterator[list[Any]]:
+        """`map` for event loops: ``async for out in ex.amap(images)``."""
+        return map_in_order(self.run_async, batches, self.depth)
+
+    @property
+    def depth(self) -> int:
+        """How many requests are in flight at most: that many keep every device busy."""
+        return self._native.frames
+
+    def close(self) -> None:
+        """Stop the worker threads: what is in flight fails, and nothing can be run any more."""
+        self._native.close()
+        self._boards.close()
+        self._completions.join(_CLOSING)
+
+    def __reduce__(self) -> str:
+        raise UsageError(
+            "an executor has threads and cannot be pickled: pickle the path of its artifact, and "
+            "load that where it is needed"
+        )
+
+    @waited_for
+    def _request(self, inputs: Any, state: State | None, copy: bool = False) -> Request:
+        request = self._reader.read(inputs, copy)
+        self._state_rows.place(request.tensors, state)
+        return request
+
+    def _give_up(self, ticket: int, state: State | None) -> None:
+        """Forget a request; one with a state only when none of its kernels runs any more."""
+        if state is not None and self._native.cancel(ticket):
+            self._native.wait(ticket, _CLOSING)
+        self._native.forget(ticket)
+
+    def _submit(
+        self, request: Request, deadline: float | None, timeout: float | None, notify: bool
+    ) -> int:
+        """The ticket of a request that has begun."""
+        allowed = NO_DEADLINE if deadline is None else _checked(deadline)
+        patience = FOR_EVER if timeout is None else max(timeout, 0.0)
+        if allowed and (timeout is None or allowed < patience):
+            patience = allowed
+        ticket = self._native.submit(request.tensors, allowed, patience, notify)
+        if ticket:
+            return ticket
+        if allowed and patience == allowed:
+            raise DeadlineError(f"deadline: there was no room within {deadline:g} s")
+        raise FullError(
+            f"the pipeline is full ({self.depth} requests in flight, its depth): take results "
+            "first, or wait longer for room (timeout)"
+        )
+
+    def _submit_pending(
+        self,
+        request: Request,
+        deadline: float | None,
+        timeout: float | None,
+        state: State | None,
+    ) -> Pending:
+        self._completions.start()
+        finish = partial(join_outputs, self._stacks, request.merged)
+        if state is not None:
+            state.acquire()
+        at_end = None if state is None else state.release
+        try:
+            ticket = self._submit(request, deadline, timeout, notify=True)
+        except BaseException:
+            if at_end is not None:
+                at_end()
+            raise
+        pending = Pending(self._native, finish, held=(self, request), at_end=at_end)
+        self._completions.enter(pending, ticket)
+        return pending
+
+    def _try_submit(
+        self, request: Request, state: State | None, timeout: float | None, deadline: float | None
+    ) -> Pending | None:
+        """As `_submit_pending`; None if there is no room."""
+        try:
+            return self._submit_pending(request, deadline, timeout, state)
+        except FullError:
+            return None
+
+
+@contextmanager
+def _holding(state: State | None) -> Iterator[None]:
+    """While a request works on a state, no other may."""
+    if state is None:
+        yield
+        return
+    state.acquire()
+    try:
+        yield
+    finally:
+        state.release()
+
+
+def _checked(deadline: float) -> float:
+    """A deadline in seconds, as C++ takes it: endless is none.
+
+    Raises
+    ------
+    UsageError
+        If it is no number.
+    DeadlineError
+        If it is past.
+    """
+    if math.isnan(deadline):
+        raise UsageError(f"expected a deadline in seconds, got {deadline}")
+    if deadline <= 0:
+        raise DeadlineError(f"deadline: it was past ({deadline:g} s) before the request began")
+    return NO_DEADLINE if math.isinf(deadline) else float(deadline)

@@ -1,0 +1,83 @@
+"""What an executor has to be given before its first run: kernels that fit the CPU, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.compiler.kernel_cache import load_library
+from tvm_hetero.compiler.plan import weight_name
+from tvm_hetero.errors import ArtifactError, RunError
+from tvm_hetero.executor.inputs import device_of_slot
+from tvm_hetero.executor.native import NativeExecutor
+from tvm_hetero.executor.tensors import lasting
+from tvm_hetero.platform.discovery import missing_features
+from tvm_hetero.platform.host import read_processor
+from tvm_hetero.platform.model import Platform
+
+
+def check_processor(platform: Platform, libraries: Iterable[str]) -> None:
+    """Refuse libraries with instructions that this CPU lacks: the first one would kill us.
+
+    Raises
+    ------
+    ArtifactError
+        If there is one.
+    """
+    for name in libraries:
+        device = platform.device(name)
+        if device.rpc is not None:
+            continue  # it is not this CPU that runs them
+        target = device.target
+        missing = missing_features(target, read_processor())
+        if missing:
+            raise ArtifactError(
+                f"device {name!r} was compiled for {dict(target or {})}; this CPU lacks "
+                f"{', '.join(missing[:6])}; build it again here, or for an older mcpu"
+            )
+
+
+def set_libraries(executor: NativeExecutor, libraries: Mapping[str, Path]) -> None:
+    """Give each worker that runs kernels those of its device.
+
+    Raises
+    ------
+    ArtifactError
+        If a library is missing or damaged, or lacks a kernel.
+    """
+    plan = executor.plan
+    computing = {step["worker"] for step in plan["steps"] if step["kind"] == "kernels"}
+    for i in sorted(computing):
+        name = plan["workers"][i]["name"]
+        if name not in libraries:
+            raise ArtifactError(f"there is no library of device {name!r}; build the model again")
+        try:
+            executor.set_library(i, load_library(libraries[name]))
+        except RunError as error:
+            raise ArtifactError(
+                f"the library of device {name!r} is not that of the plan ({error}); build the "
+                "model again"
+            ) from None
+
+
+def set_constants(executor: NativeExecutor, weights: Mapping[str, Any]) -> None:
+    """Put each weight into the memories that need it.
+
+    Raises
+    ------
+    ArtifactError
+        If one is missing.
+    """
+    for i, row in enumerate(executor.plan["constants"]):
+        name = weight_name(row["name"])
+        if name not in weights:
+            raise ArtifactError(f"the plan needs a weight {name!r}, which is not there")
+        device = device_of_slot(executor.plan, row["slot"])
+        value = weights[name]
+        if isinstance(value, np.ndarray) or value.device != device:
+            array = value if isinstance(value, np.ndarray) else value.numpy()
+            value = lasting(array, device)
+        executor.set_constant(i, value)

@@ -1,0 +1,125 @@
+"""What an executor takes and what it is doing meanwhile, measured in C++.
+
+Runs for measurements are on inputs that are set once, and are timed where they run, so that Python
+takes no part in them. What is measured of a run (when each step began and ended, how long its
+worker waited, each kernel's time) is kept of the run that ended last, until the next one.
+
+All this is for one thread while no other runs; a second one is refused in C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.executor import native, spans
+from tvm_hetero.executor.inputs import InputReader, random_values
+from tvm_hetero.executor.native_calls import waited_for
+from tvm_hetero.executor.spans import KernelTime, TracedStep
+from tvm_hetero.executor.state import State, StateRows
+from tvm_hetero.executor.streaming import steady_seconds
+from tvm_hetero.problem.model import Problem
+
+# Inputs by name, or for a batch also a mapping for each element.
+Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+
+class Measured:
+    """The half of `tvm_hetero.executor.executor.Executor` that measures."""
+
+    def __init__(self, problem: Problem, plan: Mapping[str, Any]) -> None:
+        self.problem = problem
+        self.plan = plan
+        self._native = native.create(plan)  # checks the plan: what follows may trust it
+        self._reader = InputReader(plan)
+        self.inputs = self._reader.infos
+        self._state_rows = StateRows(plan)
+        self.states = self._state_rows.names
+        self._measured_state: State | None = None
+        self._check_numerics = self._profile_kernels = False
+
+    @property
+    def allocations(self) -> int:
+        """How many tensors were allocated for steps since loading: none in the steady state."""
+        return self._native.allocations()
+
+    @property
+    def check_numerics(self) -> bool:
+        """Whether each kernel's outputs are looked at: values that are not finite are errors."""
+        return self._check_numerics
+
+    @check_numerics.setter
+    def check_numerics(self, on: bool) -> None:
+        self._native.check_numerics(bool(on))
+        self._check_numerics = bool(on)
+
+    @property
+    def profile_kernels(self) -> bool:
+        """Whether each kernel is timed, for `kernel_times`."""
+        return self._profile_kernels
+
+    @profile_kernels.setter
+    def profile_kernels(self, on: bool) -> None:
+        self._native.profile_kernels(bool(on))
+        self._profile_kernels = bool(on)
+
+    def kernel_times(self) -> list[KernelTime]:
+        """What each kernel took in the last run while `profile_kernels` was on."""
+        return spans.kernel_times(self.plan, self._native.kernel_times())
+
+    def trace(self) -> list[TracedStep]:
+        """When each step of the last run (or of a batch of `throughput`) began and ended."""
+        return spans.traced_steps(
+            self.plan,
+            self.problem,
+            self._native.trace(),
+            self._native.waits(),
+            self._native.run_by(),
+        )
+
+    @waited_for
+    def set_inputs(self, values: Inputs) -> None:
+        """Set the inputs of `benchmark` and `throughput` (see `run`), until the next call.
+
+        A model with state works on one that is kept for measuring: what is in it means nothing,
+        since the runs of a pipeline share it.
+        """
+        tensors = self._reader.read(values, copy=True).tensors
+        if self.states and self._measured_state is None:
+            self._measured_state = self.new_state()
+        self._state_rows.place(tensors, self._measured_state)
+        for i, tensor in enumerate(tensors):
+            self._native.set_input(i, tensor)
+
+    @waited_for
+    def new_state(self) -> State:
+        """A set of the model's states, for all elements of a batch; it begins with zeros.
+
+        Raises
+        ------
+        RunError
+            If there is no memory for it.
+        """
+        return self._state_rows.new()
+
+    def benchmark(self, values: Inputs, repeat: int = 50, warmup: int = 5) -> list[float]:
+        """Seconds of `repeat` runs in a row, after `warmup` that do not count."""
+        self.set_inputs(values)
+        self._native.run_repeated(warmup)
+        return self._native.run_repeated(repeat)
+
+    def throughput(self, values: Inputs, batches: int = 50) -> float:
+        """Seconds between two requests in the steady state of a pipeline.
+
+        What comes before and after the steady state does not count: `batches` do (see
+        `tvm_hetero.executor.streaming`). All run on the same inputs. Afterwards `trace` tells of
+        one.
+        """
+        self.set_inputs(values)
+        return steady_seconds(self._native, batches)
+
+    def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+        """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
+        return random_values(self.inputs, seed)

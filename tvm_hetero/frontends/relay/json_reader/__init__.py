@@ -1,0 +1,1 @@
+"""Relay's JSON: graphs of nodes, read without TVM's old classes."""

@@ -1,0 +1,1 @@
+"""Attention in one kernel, and caches that are written in place."""

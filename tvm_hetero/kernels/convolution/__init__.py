@@ -1,0 +1,1 @@
+"""Convolutions as packed kernels, and what goes with them."""

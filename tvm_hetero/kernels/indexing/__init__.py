@@ -1,0 +1,1 @@
+"""Gathers and scatters, and what keeps all indices in data within bounds."""

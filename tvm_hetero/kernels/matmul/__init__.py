@@ -1,0 +1,1 @@
+"""Matrix products: with constant weights, of batches, and their register tiles."""

@@ -1,0 +1,1 @@
+"""Kernels over rows and windows: softmax, pooling, transposes, concatenation."""

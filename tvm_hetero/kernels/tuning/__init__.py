@@ -1,0 +1,1 @@
+"""Spaces of schedules for tuning, and the traces it leaves."""

@@ -1,0 +1,14 @@
+"""The machine: devices, links, memories; found on this host or read from a file."""
+
+from __future__ import annotations
+
+from tvm_hetero.platform.model import (
+    HOST_KINDS,
+    Device,
+    Fabric,
+    Link,
+    Platform,
+    check_cores,
+)
+
+__all__ = ['HOST_KINDS', 'Device', 'Fabric', 'Link', 'Platform', 'check_cores']

@@ -1,0 +1,180 @@
+"""Which implementation each kernel has on each device, and what the others would have taken.
+
+A kernel can be computed in up to four ways (`tvm_hetero.kernels.tir.implementation_attr`): by its
+rule, as TVM's default loop nest, as tuned, or summed up directly where the rule is Winograd's. All
+that was measured is kept here beside the choice, so that a plan can be questioned: ``tvm-hetero
+show ARTIFACT --kernels``.
+
+How the choice is made. Times are the smallest of many repeats, `spread` says how far above it the
+lower quarter of the repeats reached. Another implementation than the rule's must beat it by more
+than both spreads, and by `MARGIN` at least: what cannot be told apart stays with the rule. (Of a
+spread, no more than `WIDEST` of the time counts: a wider one speaks of the machine, and must not
+keep one that takes a tenth of the time out.) One whose output was wrong is no candidate, be it
+ever so fast.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm_hetero.errors import FormatError
+from tvm_hetero.problem.model import IMPLEMENTATIONS
+from tvm_hetero.util.documents import check_format, check_keys, read_document
+
+FORMAT = "tvm-hetero/kernels/1"
+RULE = IMPLEMENTATIONS[0]
+# Rules that take what no family's rule takes: a kernel of one of them fell back.
+FALL_BACKS = frozenset({"generic", "default", "dlight fallback"})
+# What the clock and the turns themselves can be off by.
+MARGIN = 0.02
+WIDEST = 0.25
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What one implementation takes: the smallest of its repeats, and how far they spread (s).
+
+    `spread` is None where it was not kept.
+    """
+
+    seconds: float
+    spread: float | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one kernel is computed on one device.
+
+    Attributes
+    ----------
+    rule : the schedule rule that takes the kernel on this device.
+    implementation : what was chosen, one of `IMPLEMENTATIONS`.
+    times : what was measured of each implementation that computes the right thing.
+    refused : why each of the others was refused.
+    """
+
+    kernel: str
+    device: str
+    rule: str
+    implementation: str = RULE
+    times: Mapping[str, Timing] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether no family's rule took the kernel."""
+        return self.rule in FALL_BACKS
+
+    @property
+    def timing(self) -> Timing | None:
+        """What the chosen implementation takes, None where nothing was measured."""
+        return self.times.get(self.implementation)
+
+
+def fastest(times: Mapping[str, Timing]) -> str:
+    """The implementation to take, out of at least one; see the file's text."""
+    best, *others = (name for name in IMPLEMENTATIONS if name in times)
+    for name in others:
+        if _beats(times[name], times[best]):
+            best = name
+    return best
+
+
+def _beats(one: Timing, other: Timing) -> bool:
+    spreads = [min(each.spread or 0.0, WIDEST * each.seconds) for each in (one, other)]
+    return one.seconds + max(*spreads, MARGIN * other.seconds) < other.seconds
+
+
+def choices_to_dict(choices: Iterable[Choice]) -> dict[str, Any]:
+    """The document of choices."""
+    return {"format": FORMAT, "kernels": [_row(choice) for choice in choices]}
+
+
+def choices_from_dict(data: object, where: str = "kernels") -> tuple[Choice, ...]:
+    """Read a document of choices.
+
+    Raises
+    ------
+    FormatError
+        If it says something unknown or of the wrong kind.
+    """
+    check_format(data, FORMAT, where)
+    rows = check_keys(data, where, ["format", "kernels"])["kernels"]
+    if not isinstance(rows, Sequence) or isinstance(rows, str):
+        raise FormatError(f"{where}: kernels: expected a list, got {rows!r:.80}")
+    return tuple(_choice(row, f"{where}: kernel {i}") for i, row in enumerate(rows))
+
+
+def load_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:
+    """Read a file of choices; see `choices_from_dict`."""
+    return choices_from_dict(read_document(path), os.fspath(path))
+
+
+def _row(choice: Choice) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "kernel": choice.kernel,
+        "device": choice.device,
+        "rule": choice.rule,
+        "implementation": choice.implementation,
+        "times": {
+            name: {"seconds": timing.seconds, "spread": timing.spread}
+            for name, timing in choice.times.items()
+        },
+    }
+    if choice.refused:
+        row["refused"] = dict(choice.refused)
+    return row
+
+
+def _choice(data: object, where: str) -> Choice:
+    needed = ["kernel", "device", "rule", "implementation", "times"]
+    row = check_keys(data, where, needed, ["refused"])
+    for key in needed[:4]:
+        if not isinstance(row[key], str):
+            raise FormatError(f"{where}: {key}: expected text, got {row[key]!r:.80}")
+    if row["implementation"] not in IMPLEMENTATIONS:
+        raise FormatError(f"{where}: unknown implementation {row['implementation']!r:.80}")
+    times = {
+        name: _timing(value, f"{where}: times of {name!r:.80}")
+        for name, value in _mapping(row["times"], f"{where}: times").items()
+    }
+    refused = _mapping(row.get("refused", {}), f"{where}: refused")
+    _check_names([*times, *refused], where)
+    return Choice(
+        kernel=row["kernel"],
+        device=row["device"],
+        rule=row["rule"],
+        implementation=row["implementation"],
+        times=times,
+        refused={str(name): str(reason) for name, reason in refused.items()},
+    )
+
+
+def _timing(data: object, where: str) -> Timing:
+    row = check_keys(data, where, ["seconds", "spread"])
+    seconds, spread = row["seconds"], row["spread"]
+    if not _is_number(seconds) or seconds <= 0:
+        raise FormatError(f"{where}: expected seconds above 0, got {seconds!r:.80}")
+    if spread is not None and (not _is_number(spread) or spread < 0):
+        raise FormatError(f"{where}: spread: expected seconds or null, got {spread!r:.80}")
+    return Timing(float(seconds), None if spread is None else float(spread))
+
+
+def _check_names(names: Sequence[object], where: str) -> None:
+    for name in names:
+        if name not in IMPLEMENTATIONS:
+            raise FormatError(f"{where}: unknown implementation {name!r:.80}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and type(value) is not bool and math.isfinite(value)
+
+
+def _mapping(data: object, where: str) -> Mapping[Any, Any]:
+    if not isinstance(data, Mapping):
+        raise FormatError(f"{where}: expected a mapping, got {data!r:.80}")
+    return data

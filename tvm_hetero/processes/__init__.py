@@ -1,0 +1,1 @@
+"""Child processes that measure and compile: started, asked, watched and ended."""

@@ -1,0 +1,1 @@
+"""Words about plans for decoders and services."""

@@ -1,0 +1,302 @@
+"""What a schedule, and a problem, say to a reader: tables, a summary, a page.
+
+Everything here only reads; whether a schedule is valid is `tvm_hetero.check`'s to say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.problem.graph import TaskGraph
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import Robustness, Schedule
+from tvm_hetero.report.schedule.gantt import Mark
+from tvm_hetero.report.schedule.html import Chart, Figure, Page, Table
+from tvm_hetero.report.schedule.intervals import (
+    COPY,
+    Interval,
+    busy_seconds,
+    lane_order,
+    overlap_seconds,
+    plan_intervals,
+    span,
+)
+from tvm_hetero.report.schedule.text_gantt import text_gantt
+from tvm_hetero.util.text_tables import counted, table
+from tvm_hetero.util.units import format_bytes, format_seconds
+
+# What the value of each objective is called, and its unit (None: seconds).
+_QUANTITIES = {
+    "latency": ("latency", None),
+    "throughput": ("time per batch", None),
+    "energy": ("energy per batch", "J"),
+    "cost": ("price per batch", ""),
+}
+
+
+def quantity(kind: str) -> str:
+    """What the value of an objective of that kind is called (``time per batch``)."""
+    return _QUANTITIES.get(kind, (kind, ""))[0]
+
+
+def format_value(kind: str, value: float) -> str:
+    """The value of an objective with its unit."""
+    unit = _QUANTITIES.get(kind, (kind, ""))[1]
+    return format_seconds(value) if unit is None else f"{value:.4g} {unit}".rstrip()
+
+
+def format_gap(gap: float) -> str:
+    """A gap as per cent; a tiny one is not rounded to a proof (``below 0.1 %``)."""
+    if gap == 0:
+        return "0 %"
+    return "below 0.1 %" if gap < 0.001 else f"{gap:.1%}".replace("%", " %")
+
+
+def device_table(platform: Platform) -> str:
+    """The devices of a platform: where, what for, how large."""
+    rows = [_device_row(device) for device in platform.devices]
+    return table(["device", "node", "target", "cores", "memory", "overlap"], rows)
+
+
+def _device_row(device: Device) -> list[str]:
+    target = dict(device.target or {})
+    kind = str(target.pop("kind", "-"))
+    model = next((str(target[key]) for key in ("mcpu", "arch", "model") if key in target), "")
+    return [
+        device.name,
+        device.node,
+        f"{kind} {model}".strip(),
+        ",".join(map(str, device.cores)) or "-",
+        "unlimited" if device.memory is None else format_bytes(device.memory),
+        "yes" if device.overlap else "no",
+    ]
+
+
+def link_table(platform: Platform) -> str:
+    """The explicit links and the fabrics of a platform."""
+    rows = [
+        [f"{k.src} → {k.dst}", _rate(k.bandwidth), format_seconds(k.latency)]
+        for k in platform.links
+    ]
+    for fabric in platform.fabrics:
+        name = "network" if fabric.node is None else f"within {fabric.node}"
+        rows.append([name, _rate(fabric.bandwidth), format_seconds(fabric.latency)])
+    return table(["link", "bandwidth", "latency"], rows)
+
+
+def _rate(rate: float) -> str:
+    return "unlimited" if math.isinf(rate) else f"{format_bytes(rate)}/s"
+
+
+def problem_text(problem: Problem) -> str:
+    """A problem in a few lines and tables: size, work by device, critical path."""
+    graph = problem.graph
+    moved = sum(tensor.bytes for tensor in graph.tensors.values())
+    weights = sum(task.weight_bytes for task in graph.tasks)
+    path, seconds = critical_path(problem)
+    rows = []
+    for device in problem.platform.names:
+        able = [t.id for t in graph.tasks if device in problem.costs[t.id]]
+        work = math.fsum(problem.seconds(task, device, problem.batch) for task in able)
+        rows.append([device, len(able), format_seconds(work)])
+    objective = problem.objective
+    return "\n".join(
+        [
+            table(
+                ["problem", problem.name],
+                [
+                    ["objective", f"{objective.kind}, batch {objective.batch}"],
+                    ["tasks", f"{len(graph)}, joined by {counted(len(graph.edges), 'edge')}"],
+                    ["tensors", f"{len(graph.tensors)} between tasks, {format_bytes(moved)}"],
+                    ["weights", format_bytes(weights)],
+                    ["critical path", f"{counted(len(path), 'task')}, {format_seconds(seconds)}"],
+                ],
+            ),
+            "",
+            table(["device", "tasks that it can run", "alone, all of them"], rows),
+            "",
+            "The critical path takes every task on its fastest device and copies for free.",
+        ]
+    )
+
+
+def critical_path(problem: Problem) -> tuple[list[str], float]:
+    """The longest path of tasks, each on its fastest device, without copies; and its seconds."""
+    graph: TaskGraph = problem.graph
+    fastest = {
+        task.id: min(problem.seconds(task.id, d, problem.batch) for d in problem.costs[task.id])
+        for task in graph.tasks
+    }
+    finish: dict[str, float] = {}
+    before: dict[str, str | None] = {}
+    for task in graph.topological_order:
+        latest = max(graph.predecessors[task], key=lambda p: finish[p], default=None)
+        before[task] = latest
+        finish[task] = fastest[task] + (finish[latest] if latest is not None else 0.0)
+    end: str | None = max(graph.topological_order, key=lambda t: finish[t])
+    seconds = finish[end] if end is not None else 0.0
+    path = []
+    while end is not None:
+        path.append(end)
+        end = before[end]
+    return path[::-1], seconds
+
+
+def schedule_text(schedule: Schedule, problem: Problem | None = None, width: int = 100) -> str:
+    """A schedule as text: chart, load of every device, value, bound, gap, best single device."""
+    plan = plan_intervals(schedule, problem)
+    lanes = _device_lanes(schedule, problem)
+    return "\n".join(
+        [
+            text_gantt(plan, lanes, width),
+            "",
+            load_table(plan, lanes),
+            "",
+            summary_text(schedule),
+            bottleneck(schedule, problem),
+        ]
+    )
+
+
+def _device_lanes(schedule: Schedule, problem: Problem | None) -> list[str]:
+    if problem is not None:
+        return list(problem.platform.names)
+    return sorted({run.device for run in schedule.executions})
+
+
+def load_table(intervals: Sequence[Interval], devices: Sequence[str]) -> str:
+    """Executions or copies, busy time and share of the whole time of every lane."""
+    total = span(intervals) or 1.0
+    rows = []
+    for lane in lane_order(intervals, devices):
+        busy = busy_seconds(intervals, lane)
+        count = sum(1 for interval in intervals if interval.lane == lane)
+        share = f"{busy / total:.0%}".replace("%", " %")
+        does = counted(count, "execution") if lane in devices else counted(count, "copy", "copies")
+        rows.append([lane, does, format_seconds(busy), share])
+    return table(["lane", "does", "busy", "share"], rows)
+
+
+def summary_text(schedule: Schedule) -> str:
+    """Value, lower bound, gap and best single device, one a line."""
+    kind = schedule.kind
+    rows = [
+        [f"predicted {quantity(kind)}", format_value(kind, schedule.value), schedule.solver],
+        ["lower bound", format_value(kind, schedule.lower_bound), proof(schedule)],
+    ]
+    single = schedule.best_single_device
+    if single is None:
+        rows.append(["best single device", "-", "no device can do it alone"])
+    else:
+        value = format_value(kind, single.value)
+        rows.append(["best single device", value, f"{single.device}: {compare(schedule)}"])
+    return table(["figure", "value", "from"], rows + robust_rows(schedule))
+
+
+def robust_rows(schedule: Schedule) -> list[list[str]]:
+    """Mean and worst value over costs that are off, if the schedule says them."""
+    robust, kind = schedule.robust, schedule.kind
+    if robust is None:
+        return []
+    source = f"costs off by up to {100 * robust.perturbation:g} %, {robust.samples} samples"
+    if robust.late:
+        source += f", {robust.late} beyond the latency limit"
+    return [
+        [f"mean {quantity(kind)}", format_value(kind, robust.mean), source],
+        [f"worst {quantity(kind)}", format_value(kind, robust.worst), _loss(schedule, robust)],
+    ]
+
+
+def _loss(schedule: Schedule, robust: Robustness) -> str:
+    if schedule.value <= 0:
+        return "the plan takes nothing"
+    return f"{100 * (robust.worst / schedule.value - 1):+.1f} % of what is predicted"
+
+
+def proof(schedule: Schedule) -> str:
+    """What is known of a schedule's quality: ``proven optimal``, or its gap."""
+    optimal = schedule.status == "optimal"
+    return "proven optimal" if optimal else f"gap {format_gap(schedule.gap)}"
+
+
+def compare(schedule: Schedule) -> str:
+    """The schedule beside the best single device, in words."""
+    single = schedule.best_single_device
+    if single is None or schedule.value <= 0:
+        return "nothing to compare with"
+    ratio = single.value / schedule.value
+    if ratio <= 1.0 + 1e-9:
+        return "the plan is not better than this one device"
+    return f"the plan is {ratio:.2f} times as good"
+
+
+def bottleneck(schedule: Schedule, problem: Problem | None = None) -> str:
+    """One sentence that names the busiest device or link."""
+    plan = plan_intervals(schedule, problem)
+    lanes = lane_order(plan, _device_lanes(schedule, problem))
+    total = span(plan)
+    if total <= 0:
+        return "Nothing takes any time."
+    busiest = max(lanes, key=lambda lane: busy_seconds(plan, lane))
+    share = busy_seconds(plan, busiest) / total
+    text = f"Bottleneck: {busiest}, busy for {share:.0%} of the time"
+    devices = _device_lanes(schedule, problem)
+    both = overlap_seconds(plan, devices) / total
+    return f"{text}; several devices work at once for {both:.0%}.".replace("%", " %")
+
+
+def placement_rows(schedule: Schedule, problem: Problem | None = None) -> list[list[str]]:
+    """For every task in order of start: task, kind, devices, predicted time."""
+    rows: dict[str, list[str]] = {}
+    times: dict[str, list[float]] = {}
+    placement = schedule.placement
+    for interval in sorted(plan_intervals(schedule, problem), key=lambda i: (i.start, i.end)):
+        if interval.kind != COPY:
+            times.setdefault(interval.name, []).append(interval.seconds)
+            devices = ", ".join(placement[interval.name])
+            rows.setdefault(interval.name, [interval.name, interval.kind, devices])
+    return [[*row, format_seconds(math.fsum(times[task]))] for task, row in rows.items()]
+
+
+PLACEMENT_HEADERS = ("task", "kind", "device", "predicted")
+
+
+def plan_chart(schedule: Schedule, problem: Problem | None, note: str = "") -> Chart:
+    """The plan as a chart, with its value and lower bound (objectives of time only)."""
+    marks: list[Mark] = []
+    if schedule.kind in {"latency", "throughput"}:
+        bound, value = schedule.lower_bound, schedule.value
+        marks.append(Mark(f"lower bound {format_seconds(bound)}", bound, "bound"))
+        marks.append(Mark(f"predicted {format_seconds(value)}", value))
+    return Chart("Plan", plan_intervals(schedule, problem), marks, note)
+
+
+def plan_figures(schedule: Schedule) -> list[Figure]:
+    """The figures that a plan alone gives: value, bound, best single device."""
+    kind = schedule.kind
+    figures = [
+        Figure(f"predicted {quantity(kind)}", format_value(kind, schedule.value), schedule.solver),
+        Figure(
+            "lower bound", format_value(kind, schedule.lower_bound), proof(schedule)
+        ),
+    ]
+    single = schedule.best_single_device
+    if single is not None:
+        value = format_value(kind, single.value)
+        figures.append(Figure("best single device", value, f"{single.device}, predicted"))
+    return figures
+
+
+def plan_page(schedule: Schedule, problem: Problem | None = None) -> Page:
+    """A page about a schedule alone."""
+    name = problem.name if problem is not None else "schedule"
+    return Page(
+        title=f"{name}: plan for {schedule.kind}",
+        subtitle=bottleneck(schedule, problem),
+        figures=plan_figures(schedule),
+        charts=[plan_chart(schedule, problem)],
+        tables=[Table("Placement", PLACEMENT_HEADERS, placement_rows(schedule, problem))],
+        lanes=_device_lanes(schedule, problem),
+    )

@@ -1,0 +1,49 @@
+"""What is said to and of a board: a device that is reached by TVM's RPC
+(`tvm_hetero.platform.rpc_endpoint`)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from tvm_hetero.kernels.cpu.target import board_device, device_target
+from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.rpc_endpoint import Remote
+
+# To load TVM takes a child two seconds; on a busy machine many.
+PREPARE_SECONDS = 120.0
+# Weights and libraries may be large and networks slow: beside a timeout, they may take so long.
+SECONDS_PER_BYTE = 1e-6
+
+
+def remote_of(device: Device) -> Remote:
+    """Where a board is; for devices that are known to be one."""
+    assert device.rpc is not None
+    return device.rpc
+
+
+def board_question(device: Device) -> dict[str, Any]:
+    """What a child process has to know to work with a board (see `runtime.board_session`)."""
+    threads = int(device_target(device).attrs.get("num-cores", 1) or 1)
+    return {
+        "remote": asdict(remote_of(device)),
+        "device": list(board_device(device)),
+        "threads": threads if device.kind == "llvm" else 1,
+    }
+
+
+def unreachable_board(device: Device, reason: str) -> str:
+    """That a board cannot be reached, why, and what to do."""
+    remote = remote_of(device)
+    return (
+        f"device {device.name!r} ({remote.text}) cannot be reached: {reason}; see that its server "
+        "runs, that key and address are right, and that nobody else uses it"
+    )
+
+
+def lost_board(device: Device, reason: str) -> str:
+    """That the connection to a board was lost, why, and what to do."""
+    return (
+        f"device {device.name!r} ({remote_of(device).text}) was lost: {reason}; see that its "
+        "server runs, and try again"
+    )

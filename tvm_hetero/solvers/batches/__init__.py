@@ -1,0 +1,1 @@
+"""Ranges of a batch that stream through the network."""

@@ -1,0 +1,279 @@
+"""How a batch is divided, searched in C++: every task a row of ranges of the batch.
+
+A *stream* of a task is a contiguous range of the batch that one execution takes on one device;
+streams follow one another, so how many elements each of them has says everything. With as many
+streams as devices a task may be shared by all of them, each with its own part of the batch; with
+more, batches pass through the graph in rounds. An empty stream costs nothing, so dividing and
+merging are the same move: elements pass from one stream to the next
+(src/search/stream_search.cc).
+
+What the search knows: tables of costs, order of data, copies as delays, weights in memory, the
+objective. What it does not: copies that block devices or links, live tensors. It proposes
+divisions; `batches` times them by all rules and improves them by a search that knows those.
+
+Tasks that take no time (inputs, outputs) pass their elements on one by one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_hetero.errors import SolverError
+from tvm_hetero.problem.model import Cost
+from tvm_hetero.solvers.native.library import LIBRARY
+from tvm_hetero.views.instance import Instance
+
+Ints = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+# Entries of the table of costs: beyond it the search takes too much memory.
+_MOST_COSTS = 20_000_000
+# Parts of a task that takes no time.
+_MOST_LOOSE = 256
+
+
+class _Problem(ctypes.Structure):
+    """TvmHeteroStreamsProblem."""
+
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("tasks", "devices", "streams", "batch", "edges")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in (
+                "seconds", "in_begin", "in_task", "in_bytes", "latency", "inverse", "loose",
+                "group", "weights", "capacity", "busy_price", "span_price",
+            )
+        ),
+        ("span", ctypes.c_double),
+        ("limit", ctypes.c_double),
+    )  # fmt: skip
+
+
+class _Search(ctypes.Structure):
+    """TvmHeteroStreamsSearch."""
+
+    _fields_ = (
+        ("work", ctypes.c_int64),
+        ("seed", ctypes.c_uint64),
+        ("heat", ctypes.c_double),
+        ("deadline", ctypes.c_double),
+        ("value", ctypes.c_double),
+        ("stopped", ctypes.c_int32),
+    )
+
+
+@dataclass(frozen=True)
+class Streams:
+    """A divided batch: task i is the i-th of the instance's topological order.
+
+    Attributes
+    ----------
+    counts, device : (tasks, streams), elements and devices.
+    sequence : of items (task x streams + stream), in which order executions are decided.
+    value : by the search's own reckoning; inf if it was not reckoned.
+    """
+
+    counts: Ints
+    device: Ints
+    sequence: Ints
+    value: float = math.inf
+
+
+@cache
+def _anneal() -> Any:
+    """The library's function.
+
+    Raises
+    ------
+    SolverError
+        If the library is not there or lacks it.
+    """
+    try:
+        function = ctypes.CDLL(str(LIBRARY)).tvm_hetero_streams_anneal
+    except (OSError, AttributeError) as error:
+        raise SolverError(
+            f"the search library {LIBRARY} cannot be used ({error}); build it with `make setup`"
+        ) from error
+    p = ctypes.c_void_p
+    function.argtypes = [ctypes.POINTER(_Problem), ctypes.POINTER(_Search), p, p, p]
+    function.restype = ctypes.c_int
+    return function
+
+
+class StreamSearch:
+    """An undivided instance in arrays (see include/tvm_hetero/streams.h).
+
+    Raises
+    ------
+    SolverError
+        If the table of costs would be too big.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        batch, k = instance.problem.batch, len(instance.names)
+        if len(instance) * k * (batch + 1) > _MOST_COSTS:
+            raise SolverError(
+                f"{len(instance)} tasks on {k} devices for each of {batch} sizes of a batch are "
+                f"more than {_MOST_COSTS} costs; divide the batch beforehand"
+            )
+        self.instance = instance
+        self.batch = batch
+        self.seconds = _seconds(instance)
+        self.loose = _loose(instance, self.seconds)
+        self._arrays = self._flatten()
+
+    def __len__(self) -> int:
+        return len(self.instance)
+
+    def anneal(
+        self, start: Streams, *, work: int, seed: int, heat: float, deadline: float
+    ) -> Streams:
+        """Anneal counts, devices and order.
+
+        Parameters
+        ----------
+        work : items that may be decoded (40 to 80 ns each).
+        heat : first temperature, in parts of the value.
+        deadline : wall seconds after which it stops at once: a net, not a plan.
+        """
+        counts, device, sequence = (
+            np.array(row, np.int32) for row in (start.counts, start.device, start.sequence)
+        )
+        problem = self._problem(counts.shape[1])
+        search = _Search(work, seed, heat, max(0.0, deadline), math.inf, 0)
+        code = _anneal()(
+            ctypes.byref(problem), ctypes.byref(search),
+            counts.ctypes.data, device.ctypes.data, sequence.ctypes.data,
+        )  # fmt: skip
+        if code:
+            raise SolverError(f"the search of divisions failed with code {code}")
+        return Streams(counts, device, sequence, search.value)
+
+    def divided(self, plan: Streams) -> tuple[Instance, list[int], list[int]]:
+        """The divided instance with its placement and an order of its parts."""
+        whole = self.instance
+        streams = plan.counts.shape[1]
+        ranges = [self._ranges(i, plan) for i in range(len(whole))]
+        division = {
+            whole.tasks[v]: [own for own, _, _ in ranges[i]] for i, v in enumerate(whole.order)
+        }
+        instance = Instance(whole.problem, division)
+        placement = [0] * len(instance)
+        part: dict[tuple[int, int], list[int]] = {}
+        for i, v in enumerate(whole.order):
+            for number, (_, device, stream) in zip(instance.parts_of[v], ranges[i], strict=True):
+                placement[number] = device
+                part.setdefault((i, stream), []).append(number)
+        items = (divmod(int(item), streams) for item in plan.sequence)
+        return instance, placement, [v for item in items for v in part.get(item, ())]
+
+    def _ranges(self, i: int, plan: Streams) -> list[tuple[tuple[int, ...], int, int]]:
+        """Elements, device and stream of every execution of a task."""
+        if self.loose[i]:
+            stream = int(np.argmax(plan.counts[i]))
+            pieces = np.array_split(np.arange(self.batch), min(self.batch, _MOST_LOOSE))
+            device = int(plan.device[i, stream])
+            return [(tuple(piece.tolist()), device, stream) for piece in pieces]
+        found = []
+        first = 0
+        for s, count in enumerate(plan.counts[i].tolist()):
+            if count:
+                found.append((tuple(range(first, first + count)), int(plan.device[i, s]), s))
+            first += count
+        return found
+
+    def _problem(self, streams: int) -> _Problem:
+        rows = self._arrays
+        span = 1.0 if self.instance.problem.objective.kind == "latency" else 0.0
+        limit = self.instance.problem.objective.latency_limit
+        return _Problem(
+            len(self), len(self.instance.names), streams, self.batch, len(rows["in_task"]),
+            *(row.ctypes.data for row in rows.values()),
+            span, math.inf if limit is None else limit,
+        )  # fmt: skip
+
+    def _flatten(self) -> dict[str, npt.NDArray[Any]]:
+        instance = self.instance
+        place = {v: i for i, v in enumerate(instance.order)}
+        into: list[list[tuple[int, float]]] = [[] for _ in instance.order]
+        for flow in instance.tensors:
+            for reader in flow.readers:
+                into[place[reader]].append((place[flow.maker], flow.nbytes / self.batch))
+        begin = np.cumsum([0, *map(len, into)])
+        rows = [pair for row in into for pair in row]
+        latency, inverse = _copies(instance)
+        busy, span = _prices(instance)
+        colored = {v: g for g, own in enumerate(instance.groups) if len(own) > 1 for v in own}
+        capacity = [math.inf if limit is None else float(limit) for limit in instance.capacity]
+        return {
+            "seconds": np.ascontiguousarray(self.seconds),
+            "in_begin": begin.astype(np.int32),
+            "in_task": np.array([u for u, _ in rows], np.int32),
+            "in_bytes": np.array([nbytes for _, nbytes in rows], np.float64),
+            "latency": latency,
+            "inverse": inverse,
+            "loose": np.array(self.loose, np.uint8),
+            "group": np.array([colored.get(v, -1) for v in instance.order], np.int32),
+            "weights": np.array(
+                [instance.weights[v] + instance.unread[v] for v in instance.order], np.float64
+            ),
+            "capacity": np.array(capacity, np.float64),
+            "busy_price": busy,
+            "span_price": span,
+        }
+
+
+def _seconds(instance: Instance) -> Floats:
+    """(tasks, devices, batch + 1): of so many elements, s; inf where a device cannot run it."""
+    batch = instance.problem.batch
+    table = np.full((len(instance), len(instance.names), batch + 1), math.inf)
+    known: dict[Cost, Floats] = {}
+    for i, v in enumerate(instance.order):
+        for d in instance.devices[v]:
+            cost = instance.problem.costs[instance.tasks[v]][instance.names[d]]
+            if cost not in known:
+                known[cost] = np.array([0.0, *(cost.seconds(n) for n in range(1, batch + 1))])
+            table[i, d] = known[cost]
+    return table
+
+
+def _loose(instance: Instance, seconds: Floats) -> list[bool]:
+    """Which tasks take no time at an end of the graph."""
+    found = []
+    for i, v in enumerate(instance.order):
+        outer = not instance.inputs[v] or not any(
+            instance.tensors[t].readers for t in instance.outputs[v]
+        )
+        free = not np.where(np.isfinite(seconds[i]), seconds[i], 0.0).any()
+        found.append(outer and free and len(instance.groups[instance.group_of[v]]) == 1)
+    return found
+
+
+def _copies(instance: Instance) -> tuple[Floats, Floats]:
+    """Latency (s) and seconds a byte between every two devices, as large tensors see them."""
+    k = len(instance.names)
+    large = max([1, *(flow.nbytes for flow in instance.tensors)])
+    latency, inverse = np.zeros((k, k)), np.zeros((k, k))
+    for j in range(k):
+        for d in range(k):
+            latency[j, d] = instance.copy_seconds(j, d, 0) if j != d else 0.0
+            if latency[j, d] < math.inf and j != d:
+                inverse[j, d] = max(0.0, instance.copy_seconds(j, d, large) - latency[j, d]) / large
+    return latency, inverse
+
+
+def _prices(instance: Instance) -> tuple[Floats, Floats]:
+    """What a busy second and a second of makespan of each device in use add to the value."""
+    devices = instance.problem.platform.devices
+    kind = instance.problem.objective.kind
+    if kind == "energy":
+        busy = [(device.watts or 0.0) - device.idle_watts for device in devices]
+        return np.array(busy), np.array([device.idle_watts for device in devices])
+    price = [(device.price or 0.0) / 3600 if kind == "cost" else 0.0 for device in devices]
+    return np.zeros(len(devices)), np.array(price)

@@ -1,0 +1,144 @@
+"""Where the search for a division begins: a small menu of ways to share a batch.
+
+Devices that can run most of the work share the elements by their speed, so that each is busy
+as long as the others: the least T with
+
+    sum over d of max {n : sum over tasks v of seconds(v, d, n) <= T}  >=  B
+
+is found among the times of whole networks            -> `shares`
+A batch may go through in R rounds, each shared like that, so that the last tasks of one round
+overlap the first of the next; with spare (empty) streams a device may get a second range of its
+own                                                   -> `by_speed`
+The other way is to take each task whole, as a schedule of whole batches does it  -> `as_placed`
+`menu` lists them for an instance. A task that a device of its stream cannot run goes to the device
+that is quickest for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.batches.range_search import Floats, Ints, Streams, StreamSearch
+
+# (spare streams a device, rounds); more rounds where memory is short.
+_MENU = ((1, 1), (2, 1), (1, 2), (2, 2), (1, 3), (1, 4), (1, 8))
+_FRUGAL = ((1, 16), (1, 32), (1, 64))
+# Streams of one task: the time of a decoding grows with them.
+_MOST_STREAMS = 64
+# Devices that take part are those that can run this part of the tasks.
+_ABLE = 0.5
+
+
+def menu(search: StreamSearch, whole: Schedule | None) -> list[Streams]:
+    """The starts for an instance, in a fixed order; at least one."""
+    devices = _workers(search)
+    scarce = any(search.instance.memory_binds)
+    found = [] if whole is None else [as_placed(search, whole)]
+    for spare, rounds in (*_MENU, *(_FRUGAL if scarce else ())):
+        streams = spare * rounds * len(devices)
+        if rounds <= search.batch and (spare * rounds == 1 or streams <= _MOST_STREAMS):
+            found.append(by_speed(search, devices, spare, rounds))
+    return found
+
+
+def shares(totals: Floats, elements: int) -> list[int]:
+    """How many of `elements` each device takes so that the slowest ends first.
+
+    Parameters
+    ----------
+    totals : (devices, elements + 1 or more), s for so many elements.
+    """
+    times = np.unique(totals[:, 1 : elements + 1])
+
+    def counts(limit: float) -> list[int]:
+        fits = totals[:, : elements + 1] <= limit
+        return [int(np.flatnonzero(row).max()) for row in fits]
+
+    low, high = 0, len(times) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if sum(counts(float(times[middle]))) >= elements:
+            high = middle
+        else:
+            low = middle + 1
+    found = counts(float(times[low]))
+    # What is too many is taken from the device that gains most by it.
+    for _ in range(sum(found) - elements):
+        held = [d for d, n in enumerate(found) if n]
+        slowest = max(held, key=lambda d: (float(totals[d, found[d]]), -d))
+        found[slowest] -= 1
+    return found
+
+
+def by_speed(search: StreamSearch, devices: Sequence[int], spare: int, rounds: int) -> Streams:
+    """Every task shared by speed, in rounds, with `spare` - 1 empty streams a device and round."""
+    totals = _totals(search, devices)
+    pattern: list[int] = []
+    homes: list[int] = []
+    for r in range(rounds):
+        own = search.batch * (r + 1) // rounds - search.batch * r // rounds
+        for d, count in zip(devices, shares(totals, own), strict=True):
+            pattern += [count, *[0] * (spare - 1)]
+            homes += [d] * spare
+    counts = np.array([pattern] * len(search), np.int32)
+    home = np.array([homes] * len(search), np.int32)
+    return _finished(search, counts, home)
+
+
+def as_placed(search: StreamSearch, schedule: Schedule) -> Streams:
+    """Every task whole on the device that takes most of it in a schedule, with spare streams."""
+    devices = _workers(search)
+    index = search.instance.problem.platform.index
+    most: dict[str, tuple[int, int]] = {}
+    for execution in schedule.executions:
+        size = (len(execution.elements), -index[execution.device])
+        most[execution.task] = max(most.get(execution.task, (0, 0)), size)
+    homes = [-most[search.instance.tasks[v]][1] for v in search.instance.order]
+    streams = 2 * len(devices) + 1
+    home = np.array([[d, *devices, *devices] for d in homes], np.int32)
+    counts = np.zeros((len(search), streams), np.int32)
+    counts[:, 0] = search.batch
+    return _finished(search, counts, home)
+
+
+def _finished(search: StreamSearch, counts: Ints, home: Ints) -> Streams:
+    """Devices that can run their streams, undivided tasks whole, and an order."""
+    streams = counts.shape[1]
+    able = np.isfinite(search.seconds[:, :, 1])
+    quickest = np.where(able, search.seconds[:, :, -1], math.inf).argmin(axis=1)
+    instance = search.instance
+    for i, v in enumerate(instance.order):
+        home[i] = np.where(able[i, home[i]], home[i], quickest[i])
+        group = instance.groups[instance.group_of[v]]
+        if search.loose[i] or len(group) > 1:
+            counts[i] = 0
+            counts[i, 0] = search.batch
+    places = {v: i for i, v in enumerate(instance.order)}
+    for group in instance.groups:
+        if len(group) > 1:
+            own = [places[v] for v in group]
+            home[own] = int(search.seconds[own, :, -1].sum(axis=0).argmin())
+    return Streams(counts, home, np.arange(len(search) * streams, dtype=np.int32))
+
+
+def _workers(search: StreamSearch) -> list[int]:
+    """Devices that can run most of the tasks that take time, the quickest first; at least one."""
+    busy = ~np.array(search.loose)
+    able = np.isfinite(search.seconds[busy, :, 1])
+    share = able.mean(axis=0) if busy.any() else np.isfinite(search.seconds[:, :, 1]).mean(axis=0)
+    most = min(_ABLE, float(share.max()))
+    devices = [d for d in range(share.size) if share[d] >= most]
+    totals = _totals(search, devices)[:, -1]
+    return [d for _, d in sorted(zip(totals.tolist(), devices, strict=True))]
+
+
+def _totals(search: StreamSearch, devices: Sequence[int]) -> Floats:
+    """(devices, batch + 1): all that a device can run, for so many elements, at most, s."""
+    rows = np.where(np.isfinite(search.seconds), search.seconds, 0.0).sum(axis=0)[list(devices)]
+    # More elements never take less, so that shares can be found by halving.
+    totals: Floats = np.maximum.accumulate(rows, axis=1)
+    return totals

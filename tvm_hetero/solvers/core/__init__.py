@@ -1,0 +1,1 @@
+"""What every solver stands on: options, scaling, feasibility, verified calls."""

@@ -1,0 +1,98 @@
+"""What a solver is told besides the problem, and how it wraps up its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import OPTIMAL_GAP, Copy, Execution, Schedule
+from tvm_hetero.solvers.core.score import value_of
+
+# The part of a time limit that goes to the ladder of lower bounds, if it is asked.
+BOUND_SHARE = 0.1
+BACKENDS = ("auto", "highs", "scip", "gurobi")
+SYMMETRIES = ("time", "tasks", "batches", "none")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How long and from where to search.
+
+    Attributes
+    ----------
+    time_limit : wall seconds that a search may take. Searches count their own work and stop
+        after a fixed amount of it that fits well within the limit on an idle machine, so that
+        a run can be repeated; the clock only cuts what a slow machine would drag out.
+    seed : of everything random.
+    start : a valid schedule to begin from.
+    clock : wall seconds after which the search is cut, where that is another than the time limit
+        which its work is counted from: what is left of a larger search, or so much that the
+        answer depends on the work alone, however slow the machine.
+    gap : a search may end where its best answer is proven to be within this share of the least
+        value: measured costs are not known to better than a percent. Solvers that look at no
+        bound on the way do not care.
+    workers : cores that independent subproblems may use; the answer does not depend on it.
+    backend : of solver milp: "auto", "highs", "scip" or "gurobi".
+    symmetry : by what interchangeable devices and nodes are ordered in the exact models: "time"
+        (time utilisation), "tasks" (number of tasks), "batches" (number of elements), or "none".
+    """
+
+    time_limit: float = 60.0
+    seed: int = 0
+    start: Schedule | None = None
+    clock: float | None = None
+    gap: float = OPTIMAL_GAP
+    workers: int = 1
+    backend: str = "auto"
+    symmetry: str = "time"
+
+    @property
+    def patience(self) -> float:
+        """Wall seconds after which the search is cut."""
+        return self.time_limit if self.clock is None else self.clock
+
+    def closes(self, value: float, bound: float) -> bool:
+        """Whether a value is near enough to a bound for a search to end."""
+        return value - bound <= max(self.gap, OPTIMAL_GAP) * value
+
+    def __post_init__(self) -> None:
+        if not self.time_limit > 0:
+            raise UsageError(f"time limit: expected seconds above 0, got {self.time_limit}")
+        if self.clock is not None and not self.clock >= 0:
+            raise UsageError(f"clock: expected seconds, 0 or more, got {self.clock}")
+        if not 0 <= self.seed < 2**31:
+            raise UsageError(f"seed: expected a number from 0 to 2^31 - 1, got {self.seed}")
+        if not 0 <= self.gap < 1:
+            raise UsageError(f"gap: expected a share from 0 to below 1, got {self.gap}")
+        if self.workers < 1:
+            raise UsageError(f"workers: expected at least 1, got {self.workers}")
+        for what, given, known in (
+            ("backend", self.backend, BACKENDS),
+            ("symmetry", self.symmetry, SYMMETRIES),
+        ):
+            if given not in known:
+                raise UsageError(f"{what}: expected one of {', '.join(known)}, got {given!r}")
+
+
+def make_schedule(
+    problem: Problem,
+    solver: str,
+    executions: Sequence[Execution],
+    copies: Sequence[Copy],
+    *,
+    lower_bound: float = 0.0,
+    seed: int = 0,
+) -> Schedule:
+    """A solver's answer; the registry adds best single device, final bound, status and time."""
+    return Schedule(
+        problem=problem.digest,
+        solver=solver,
+        kind=problem.objective.kind,
+        executions=tuple(executions),
+        copies=tuple(copies),
+        value=value_of(problem, executions, copies),
+        lower_bound=lower_bound,
+        seed=seed,
+    )

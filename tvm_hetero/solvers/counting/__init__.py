@@ -1,0 +1,1 @@
+"""Identical elements on identical machines: counts instead of names."""

@@ -1,0 +1,1 @@
+"""Constraint programming with OR-tools' CP-SAT."""

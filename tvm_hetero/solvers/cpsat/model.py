@@ -1,0 +1,382 @@
+"""The exact model of one batch for CP-SAT: where, when, and what moves.
+
+Notation: tasks v, devices d, tensors t with maker u(t); p(v, d) duration; all in whole ticks.
+
+    x[v, d]     v runs on d                       s[v]       start of v
+    y[t, a, b]  t makes the hop a -> b            h[t, a, b] its start
+    T           makespan
+
+==============================================================  =========================
+constraints                                                     added by
+==============================================================  =========================
+one device a task, one device a color                           `_add_placement`
+hops follow from placements; readers wait for the last hop      `_add_tensor`
+devices and exclusive links do one thing at a time              `_add_resources`
+weights + live tensors <= memory at every moment (cumulative)   `_add_memory`
+heads and tails; load + least head + least tail <= T            `_add_cuts`
+==============================================================  =========================
+
+Hops get variables only where they can be in the way or have to wait: if they occupy a device or
+an exclusive link, if memory binds on some device, or if the objective asks which devices are in
+use. All other routes are delays: if u(t) is on j and a reader on k, it starts no earlier than
+the end of u(t) plus the time of the route.
+
+What is exact: everything in the class "the whole batch of a task in one execution", with two
+exceptions that `exact` tells of: sizes that had to be rounded (up, so schedules stay valid) to
+keep the cumulative constraint within 63 bits, and platforms whose routes do not form trees.
+
+A memory's cumulative constraint has one interval for each tensor that was made there (from the
+start of its maker) and one for each hop that brings it (from the start of the hop), both to an
+end that is no earlier than any reader there and any hop away; unread outputs last to T, weights
+over the whole horizon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tvm_hetero.bounds.latency.heads_tails import Array, critical_path, heads_and_tails
+from tvm_hetero.solvers.core.integer_scaling import Ticks
+from tvm_hetero.views.instance import Hop, Instance
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+# Sizes are counted in units of which a memory has at most this many.
+_MEMORY_UNITS = 2**20
+
+
+class BatchModel:
+    """The model; `horizon` (ticks) bounds the makespan from above.
+
+    Attributes
+    ----------
+    exact : whether a bound of this model is one of the problem (in the class of whole batches).
+    """
+
+    def __init__(self, instance: Instance, ticks: Ticks, horizon: int) -> None:
+        from ortools.sat.python import cp_model
+
+        self.instance = instance
+        self.ticks = ticks
+        self.horizon = horizon
+        self.model = cp_model.CpModel()
+        self.exact = instance.routes_form_trees
+        counts_devices = instance.problem.objective.kind in ("energy", "cost")
+        self._all_hops = counts_devices or any(instance.memory_binds)
+        self._copies: dict[int, Array] = {}
+        self.head, self.tail = heads_and_tails(instance, self.run, self.copies)
+        least = math.floor(min(horizon, critical_path(instance, self.head, self.tail)))
+        self.makespan = self.model.new_int_var(least, horizon, "T")
+        self.x: dict[tuple[int, int], cp_model.IntVar] = {}
+        self.s: list[cp_model.IntVar] = []
+        self.e: list[cp_model.LinearExpr] = []
+        self.y: dict[tuple[int, Hop], cp_model.IntVar] = {}
+        self.h: dict[tuple[int, Hop], cp_model.IntVar] = {}
+        self._hops: list[list[Hop]] = [[] for _ in instance.tensors]
+        self._intervals: dict[int, list[cp_model.IntervalVar]] = {}
+        self._loads: dict[int, list[cp_model.LinearExpr]] = {}
+        self._held: dict[tuple[int, int], cp_model.IntVar] = {}
+        self._add_placement()
+        for t in range(len(instance.tensors)):
+            self._add_tensor(t)
+        self._add_resources()
+        for d, binds in enumerate(instance.memory_binds):
+            if binds:
+                self._add_memory(d)
+        self._add_cuts()
+
+    def run(self, v: int, d: int) -> int:
+        """p(v, d), ticks."""
+        return self.ticks.ticks(self.instance.seconds[v][d])
+
+    def hop(self, t: int, hop: Hop) -> int:
+        """Time of a hop, ticks."""
+        return self.ticks.ticks(self.instance.hop_seconds(hop, self.instance.tensors[t].nbytes))
+
+    def copy(self, t: int, j: int, k: int) -> float:
+        """Time of the route of `t` from `j` to `k`, ticks; inf if there is none."""
+        route = self.instance.route(j, k, self.instance.tensors[t].nbytes)
+        return math.inf if route is None else sum(self.hop(t, hop) for hop in route)
+
+    def copies(self, t: int) -> Array:
+        """`copy` from every device to every device."""
+        nbytes = self.instance.tensors[t].nbytes
+        if nbytes not in self._copies:
+            places = range(len(self.instance.names))
+            self._copies[nbytes] = np.array([[self.copy(t, j, k) for k in places] for j in places])
+        return self._copies[nbytes]
+
+    def _add_placement(self) -> None:
+        """x, s and e, within heads and tails; those that no schedule within the horizon has
+        are left out."""
+        model, instance = self.model, self.instance
+        for v in range(len(instance)):
+            devices = instance.devices[v]
+            fits = [d for d in devices if self.head[v][d] + self.tail[v][d] <= self.horizon]
+            first = min((self.head[v][d] - self.run(v, d) for d in fits), default=0)
+            self.s.append(model.new_int_var(math.floor(first), self.horizon, f"s{v}"))
+            for d in fits:
+                x = model.new_bool_var(f"x{v},{d}")
+                self.x[v, d] = x
+                begin, rest = self.head[v][d] - self.run(v, d), self.run(v, d) + self.tail[v][d]
+                model.add(self.s[v] >= math.floor(begin)).only_enforce_if(x)
+                model.add(self.makespan >= self.s[v] + math.floor(rest)).only_enforce_if(x)
+            model.add_exactly_one([self.x[v, d] for d in fits])
+            self.e.append(self.s[v] + sum(self.run(v, d) * self.x[v, d] for d in fits))
+        for group in instance.groups:
+            for v in group[1:]:
+                for d in instance.devices[v]:
+                    if (v, d) in self.x and (group[0], d) in self.x:
+                        model.add(self.x[v, d] == self.x[group[0], d])
+                    elif (v, d) in self.x or (group[0], d) in self.x:
+                        model.add(self._place(v, d) == self._place(group[0], d))
+
+    def _place(self, v: int, d: int) -> cp_model.IntVar | int:
+        return self.x.get((v, d), 0)
+
+    def _add_tensor(self, t: int) -> None:
+        """Readers wait for the maker, and for delays or hops where they are on other devices."""
+        instance, model = self.instance, self.model
+        flow = instance.tensors[t]
+        for reader in flow.readers:
+            model.add(self.s[reader] >= self.e[flow.maker])
+        for j in instance.devices[flow.maker]:
+            for k in range(len(instance.names)):
+                readers = [w for w in flow.readers if (w, k) in self.x]
+                if j == k or not readers or (flow.maker, j) not in self.x:
+                    continue
+                route = instance.route(j, k, flow.nbytes)
+                if route is None or self.copy(t, j, k) > self.horizon:
+                    for w in readers:
+                        model.add_bool_or(~self.x[flow.maker, j], ~self.x[w, k])
+                elif self._all_hops or any(instance.resources(hop) for hop in route):
+                    self._add_route(t, j, k, route, readers)
+                else:
+                    self._add_delay(t, j, k, readers)
+
+    def _add_delay(self, t: int, j: int, k: int, readers: Sequence[int]) -> None:
+        """A route that nothing can be in the way of."""
+        maker = self.instance.tensors[t].maker
+        seconds = int(self.copy(t, j, k))
+        for w in readers if seconds > 0 else ():
+            both = [self.x[maker, j], self.x[w, k]]
+            self.model.add(self.s[w] >= self.e[maker] + seconds).only_enforce_if(both)
+
+    def _add_route(
+        self, t: int, j: int, k: int, route: Sequence[Hop], readers: Sequence[int]
+    ) -> None:
+        """A route whose hops are scheduled: hop after hop, then the readers."""
+        model = self.model
+        maker = self.instance.tensors[t].maker
+        for hop in route:
+            self._add_hop(t, hop)
+        for w in readers:
+            both = [self.x[maker, j], self.x[w, k]]
+            for hop in route:
+                model.add_bool_or(~both[0], ~both[1], self.y[t, hop])
+            end = self.h[t, route[-1]] + self.hop(t, route[-1])
+            model.add(self.s[w] >= end).only_enforce_if(both)
+        for before, after in pairwise(route):
+            both = [self.x[maker, j], self.y[t, after]]
+            end = self.h[t, before] + self.hop(t, before)
+            model.add(self.h[t, after] >= end).only_enforce_if(both)
+
+    def _add_hop(self, t: int, hop: Hop) -> None:
+        """y and h of a hop, and what it occupies."""
+        if (t, hop) in self.y:
+            return
+        model, seconds = self.model, self.hop(t, hop)
+        present = model.new_bool_var(f"y{t},{hop}")
+        start = model.new_int_var(0, self.horizon, f"h{t},{hop}")
+        self.y[t, hop], self.h[t, hop] = present, start
+        self._hops[t].append(hop)
+        model.add(start >= self.e[self.instance.tensors[t].maker])
+        resources = self.instance.resources(hop)
+        if resources:
+            interval = model.new_optional_fixed_size_interval_var(start, seconds, present, "")
+            for resource in resources:
+                self._intervals.setdefault(resource, []).append(interval)
+                self._loads.setdefault(resource, []).append(seconds * present)
+
+    def _add_resources(self) -> None:
+        """Executions join the hops on their devices; nothing overlaps there."""
+        for (v, d), x in self.x.items():
+            seconds = self.run(v, d)
+            interval = self.model.new_optional_fixed_size_interval_var(self.s[v], seconds, x, "")
+            self._intervals.setdefault(d, []).append(interval)
+            self._loads.setdefault(d, []).append(seconds * x)
+        for _, intervals in sorted(self._intervals.items()):
+            self.model.add_no_overlap(intervals)
+
+    def _add_memory(self, d: int) -> None:
+        """Weights and live tensors of one device, as a cumulative constraint."""
+        instance, model = self.instance, self.model
+        limit = instance.capacity[d]
+        assert limit is not None, "only a limit can bind"
+        unit = self._memory_unit(d)
+        intervals: list[cp_model.IntervalVar] = []
+        demands: list[int] = []
+
+        def add(interval: cp_model.IntervalVar, nbytes: int) -> None:
+            intervals.append(interval)
+            demands.append(-(-nbytes // unit))
+
+        for held, nbytes in self._weights(d):
+            add(model.new_optional_fixed_size_interval_var(0, self.horizon + 1, held, ""), nbytes)
+        for v in range(len(instance)):
+            if (v, d) not in self.x:
+                continue
+            x = self.x[v, d]
+            if instance.unread[v]:
+                add(self._until(self.s[v], self.makespan, x), instance.unread[v])
+        for t, flow in enumerate(instance.tensors):
+            if flow.nbytes == 0:
+                continue
+            end = self._last_use(t, d)
+            if (flow.maker, d) in self.x:
+                add(self._until(self.s[flow.maker], end, self.x[flow.maker, d]), flow.nbytes)
+            for hop in self._hops[t]:
+                if hop[1] == d:
+                    add(self._until(self.h[t, hop], end, self.y[t, hop]), flow.nbytes)
+        model.add_cumulative(intervals, demands, limit // unit)
+        self._add_working_sets(d, limit)
+
+    def _add_working_sets(self, d: int, limit: int) -> None:
+        """What a task reads and writes is there together with all weights, while it runs.
+
+        Follows from the cumulative constraint, which alone sees it only by pushing the task
+        along the time axis until it falls off the end. A task that takes no time holds nothing.
+        """
+        instance = self.instance
+        weights = sum(nbytes * held for held, nbytes in self._weights(d))
+        for v in range(len(instance)):
+            if (v, d) in self.x and self.run(v, d) > 0:
+                tensors = (*instance.inputs[v], *instance.outputs[v])
+                nbytes = sum(instance.tensors[t].nbytes for t in tensors) + instance.unread[v]
+                self.model.add(weights + nbytes <= limit).only_enforce_if(self.x[v, d])
+
+    def _weights(self, d: int) -> list[tuple[cp_model.IntVar, int]]:
+        """(whether the weights of a task lie on d, bytes), for all tasks that have any.
+
+        Parts of one task share them, so with several parts that gets a literal of its own.
+        """
+        instance = self.instance
+        found = []
+        for task, parts in enumerate(instance.parts_of):
+            users = [self.x[v, d] for v in parts if (v, d) in self.x]
+            if not users or not instance.weights[parts[0]]:
+                continue
+            held = users[0]
+            if len(users) > 1:
+                if (task, d) not in self._held:
+                    self._held[task, d] = self.model.new_bool_var(f"held{task},{d}")
+                    self.model.add_max_equality(self._held[task, d], users)
+                held = self._held[task, d]
+            found.append((held, instance.weights[parts[0]]))
+        return found
+
+    def _memory_unit(self, d: int) -> int:
+        """The largest unit that divides all sizes; a coarser one if there would be too many."""
+        instance = self.instance
+        sizes = [*instance.weights, *instance.unread, *(flow.nbytes for flow in instance.tensors)]
+        unit = math.gcd(*sizes)
+        if (instance.capacity[d] or 0) // max(1, unit) > _MEMORY_UNITS:
+            self.exact = False
+            unit = (instance.capacity[d] or 0) // _MEMORY_UNITS + 1
+        return max(1, unit)
+
+    def _until(
+        self, start: cp_model.IntVar, end: cp_model.IntVar, present: cp_model.IntVar
+    ) -> cp_model.IntervalVar:
+        size = self.model.new_int_var(0, self.horizon, "")
+        return self.model.new_optional_interval_var(start, size, end, present, "")
+
+    def _last_use(self, t: int, d: int) -> cp_model.IntVar:
+        """The end of a tensor's life on a device."""
+        flow, model = self.instance.tensors[t], self.model
+        end = model.new_int_var(0, self.horizon, "")
+        if (flow.maker, d) in self.x:
+            model.add(end >= self.e[flow.maker]).only_enforce_if(self.x[flow.maker, d])
+        for w in flow.readers:
+            if (w, d) in self.x:
+                model.add(end >= self.e[w]).only_enforce_if(self.x[w, d])
+        for hop in self._hops[t]:
+            if d in hop:
+                past = self.h[t, hop] + self.hop(t, hop)
+                model.add(end >= past).only_enforce_if(self.y[t, hop])
+        return end
+
+    def _add_cuts(self) -> None:
+        """A used device works its load, after its least head and before its least tail."""
+        model = self.model
+        for resource, load in sorted(self._loads.items()):
+            model.add(sum(load) <= self.makespan)
+            mine = [v for v in range(len(self.instance)) if (v, resource) in self.x]
+            if not mine:
+                continue
+            early = min(self.head[v][resource] - self.run(v, resource) for v in mine)
+            late = min(self.tail[v][resource] for v in mine)
+            if early + late <= 0:
+                continue
+            # A device that is not used has neither head nor tail.
+            used = model.new_bool_var(f"used{resource}")
+            model.add_max_equality(used, [self.x[v, resource] for v in mine])
+            work = sum(self.run(v, resource) * self.x[v, resource] for v in mine)
+            model.add(work + math.floor(early + late) * used <= self.makespan)
+
+    def busy(self, d: int) -> cp_model.LinearExpr | int:
+        """Ticks for which a device is busy: executions, and hops if it has no copy engine."""
+        return sum(self._loads.get(d, []))
+
+    def while_used(self, d: int) -> cp_model.IntVar | None:
+        """A variable that is at least T if the device is in use; None if it never can be."""
+        users = [x for (_, place), x in self.x.items() if place == d]
+        users += [present for (_, hop), present in self.y.items() if d in hop]
+        if not users:
+            return None
+        used = self.model.new_bool_var(f"in use {d}")
+        for user in users:
+            self.model.add_implication(user, used)
+        lasting = self.model.new_int_var(0, self.horizon, f"z{d}")
+        self.model.add(lasting >= self.makespan).only_enforce_if(used)
+        return lasting
+
+    def hint(
+        self,
+        placement: Sequence[int],
+        starts: Sequence[int],
+        hops: dict[tuple[int, Hop], int],
+    ) -> None:
+        """Tell CP-SAT a whole solution: devices, starts of tasks and of hops (ticks)."""
+        model = self.model
+        for (v, d), x in self.x.items():
+            model.add_hint(x, int(placement[v] == d))
+        for (task, d), held in self._held.items():
+            there = any(placement[v] == d for v in self.instance.parts_of[task])
+            model.add_hint(held, int(there))
+        ends = [starts[v] + self.run(v, placement[v]) for v in range(len(starts))]
+        for v, start in enumerate(self.s):
+            model.add_hint(start, starts[v])
+        for key, present in self.y.items():
+            model.add_hint(present, int(key in hops))
+            if key in hops:
+                model.add_hint(self.h[key], hops[key])
+        model.add_hint(self.makespan, max(ends))
+
+    def read(
+        self, value: Callable[[cp_model.IntVar], int]
+    ) -> tuple[list[int], list[int], dict[tuple[int, Hop], int]]:
+        """Placement, starts of tasks and starts of hops (ticks) of a solution."""
+        placement = [-1] * len(self.instance)
+        for (v, d), x in self.x.items():
+            if value(x):
+                placement[v] = d
+        starts = [value(start) for start in self.s]
+        hops = {key: value(start) for key, start in self.h.items()}
+        return placement, starts, hops

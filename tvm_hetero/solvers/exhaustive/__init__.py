@@ -1,0 +1,1 @@
+"""All placements in all orders: the proof for small problems."""

@@ -1,0 +1,1 @@
+"""List scheduling: HEFT, PEFT, CPOP, greedy, one device."""

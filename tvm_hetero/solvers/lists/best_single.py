@@ -1,0 +1,252 @@
+"""The best device alone: what every partition has to beat.
+
+Everything runs on one device, one task after the other, so there are no copies and no waiting.
+For a batch each task runs either once for all elements or once for each of them, whichever its
+cost table says is quicker. Where that overflows the memory, the elements go through the whole
+graph one after the other, which holds fewer tensors at a time. The order is topological; of two
+orders (breadth: the graph's own, depth: what frees most memory) the first that fits is taken.
+
+Tasks that take no time anywhere are no work: a model's inputs and outputs, which the host holds.
+A device that can run everything but some of these counts as alone too: they stay where they can,
+and what passes between is copied (`attended`). Otherwise no accelerator would ever be alone, and
+every plan would be compared with the host.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.problem.memoize import once
+from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.schedule import Copy, Execution, Schedule
+from tvm_hetero.solvers.core.options import Options, make_schedule
+from tvm_hetero.solvers.core.score import within_limit
+from tvm_hetero.util.units import format_bytes, format_seconds
+from tvm_hetero.views.instance import Instance
+from tvm_hetero.views.symmetry import find_symmetry
+
+Step = tuple[str, tuple[int, ...]]
+
+
+def solve(problem: Problem, options: Options) -> Schedule:
+    """The best single device's schedule.
+
+    Raises
+    ------
+    InfeasibleError
+        If no device can run all tasks, or none of those that can has the memory or keeps the
+        latency limit; says for each device what is in the way.
+    """
+    found = best_single(problem, options)
+    if found is not None:
+        return found
+    raise InfeasibleError(
+        f"no device can run everything alone ({_obstacles(problem)}); use solver heft or cpsat"
+    )
+
+
+def best_single(problem: Problem, options: Options) -> Schedule | None:
+    """The schedule of the best device alone; None if no device can run everything."""
+    found = _best(problem)
+    return None if found is None else replace(found, seed=options.seed)
+
+
+@once
+def _best(problem: Problem) -> Schedule | None:
+    answers = []
+    # Devices that can change places have equal schedules: one of each type will do.
+    types = sorted(set(find_symmetry(problem).types()))
+    for name in (problem.platform.names[d] for d in types):
+        found = alone(problem, name)
+        executions, copies = (found, ()) if found is not None else attended(problem, name)
+        if executions and within_limit(problem, executions):
+            answers.append(make_schedule(problem, "single", executions, copies))
+    # `min` takes the first of equals: the device that comes first in the platform.
+    return min(answers, key=lambda answer: answer.value, default=None)
+
+
+def alone(problem: Problem, device: str) -> tuple[Execution, ...] | None:
+    """All tasks on `device`, or None if it cannot run one of them or lacks the memory."""
+    if any(device not in problem.costs[task.id] for task in problem.tasks):
+        return None
+    limit = problem.platform.device(device).memory
+    for steps in _ways(problem, device, everything=limit is None):
+        if limit is None or _peak(problem, steps) <= limit:
+            return _timed(problem, device, steps)
+    return None
+
+
+def attended(
+    problem: Problem, device: str
+) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
+    """All work on `device`, and what takes no time and cannot be there elsewhere.
+
+    Nothing if that is not possible, for want of a path or of memory, or if there is no work.
+    """
+    from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
+
+    costs = {task: _kept(row, device) for task, row in problem.costs.items()}
+    if not all(costs.values()) or all(device not in row for row in costs.values()):
+        return (), ()
+    try:
+        instance = Instance(replace(problem, costs=costs))
+        if problem.objective.kind == "throughput":
+            return _attended_period(problem, instance, device)
+        # One device does it all: not worth finding out which of the others are alike.
+        everything = range(len(instance.names))
+        scheduler = ListScheduler(instance, set(everything), apart=everything)
+        executions, copies = scheduler.run(instance.order, by_space=False)
+    except HeteroError:
+        return (), ()
+    return tuple(executions), tuple(copies)
+
+
+def _attended_period(
+    problem: Problem, instance: Instance, device: str
+) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
+    """The same in a steady state. What goes to the host and back may be no pipeline of stages."""
+    from tvm_hetero.solvers.timing.device_loads import Loads, is_pipeline
+    from tvm_hetero.solvers.timing.steady_period import write_period
+
+    home = instance.names.index(device)
+    loads = Loads(instance)
+    for group in instance.groups:
+        allowed = instance.devices[group[0]]
+        loads.move(group, home if home in allowed else allowed[0])
+        if loads.overflow() or not loads.reachable(group):
+            return (), ()
+    if problem.objective.contiguous and not is_pipeline(Instance(problem), loads.placement()):
+        return (), ()
+    return write_period(instance, loads.placement())
+
+
+def _kept(row: Mapping[str, Cost], device: str) -> dict[str, Cost]:
+    """The task's cost on `device`; those elsewhere if it cannot be there and takes no time."""
+    if device in row:
+        return {device: row[device]}
+    free = all(seconds == 0 for cost in row.values() for _, seconds in cost.points)
+    return dict(row) if free else {}
+
+
+def main_device(schedule: Schedule) -> str:
+    """The device of a single device's schedule: the one that works."""
+    busy: dict[str, float] = {}
+    for e in schedule.executions:
+        busy[e.device] = busy.get(e.device, 0.0) + e.end - e.start
+    return max(busy, key=lambda name: busy[name])
+
+
+def _ways(problem: Problem, device: str, *, everything: bool) -> list[list[Step]]:
+    """Orders to try, the quickest first."""
+    order = problem.graph.topological_order
+    quick = [step for task in order for step in _divided(problem, task, device)]
+    if everything or problem.objective.kind == "throughput":
+        return [quick]
+    deep = _depth_order(problem)
+    frugal = [step for task in deep for step in _divided(problem, task, device)]
+    by_element: list[Step] = [(task, (n,)) for n in range(problem.batch) for task in deep]
+    return [quick, frugal, by_element]
+
+
+def _divided(problem: Problem, task: str, device: str) -> list[Step]:
+    """A batch of a task at once, or element by element if that is quicker."""
+    n = problem.batch
+    if problem.seconds(task, device, n) <= n * problem.seconds(task, device, 1):
+        return [(task, tuple(range(n)))]
+    return [(task, (i,)) for i in range(n)]
+
+
+def _depth_order(problem: Problem) -> list[str]:
+    """A topological order that takes, of what is ready, the task that lets go of most bytes."""
+    graph = problem.graph
+    waiting = {task: len(graph.predecessors[task]) for task in graph.index}
+    unread = {name: len(tensor.readers) for name, tensor in graph.tensors.items()}
+    ready = [task for task in graph.topological_order if waiting[task] == 0]
+    order: list[str] = []
+
+    def growth(task: str) -> int:
+        made = graph.unread_bytes(task) + sum(t.bytes for t in graph.outputs[task])
+        return made - sum(t.bytes for t in graph.inputs[task] if unread[t.name] == 1)
+
+    while ready:
+        # The last of equals: it was made ready last, so its inputs are the youngest.
+        task = min(reversed(ready), key=growth)
+        ready.remove(task)
+        order.append(task)
+        for tensor in graph.inputs[task]:
+            unread[tensor.name] -= 1
+        for reader in graph.successors[task]:
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                ready.append(reader)
+    return order
+
+
+def _timed(problem: Problem, device: str, steps: Sequence[Step]) -> tuple[Execution, ...]:
+    executions = []
+    now = 0.0
+    for task, elements in steps:
+        end = now + problem.seconds(task, device, len(elements))
+        executions.append(Execution(task, device, elements, now, end))
+        now = end
+    return tuple(executions)
+
+
+def _peak(problem: Problem, steps: Sequence[Step]) -> int:
+    """Most bytes alive at once when the steps run one after the other.
+
+    What one execution makes is held whole until the readers of all its elements are through.
+    """
+    graph = problem.graph
+    steady = problem.objective.kind == "throughput"
+    now = most = sum(task.weight_bytes for task in problem.tasks)
+    made_with: dict[tuple[str, int], tuple[int, ...]] = {}
+    reads_left: dict[tuple[str, tuple[int, ...]], int] = {}
+    for task, elements in steps:
+        made = graph.unread_bytes(task) + sum(t.bytes for t in graph.outputs[task])
+        now += made * len(elements)
+        most = max(most, now)
+        made_with.update({(task, n): elements for n in elements})
+        for tensor in graph.outputs[task]:
+            reads_left[tensor.name, elements] = len(tensor.readers) * len(elements)
+        for tensor in () if steady else graph.inputs[task]:
+            for n in elements:
+                together = made_with[tensor.src, n]
+                reads_left[tensor.name, together] -= 1
+                if reads_left[tensor.name, together] == 0:
+                    now -= tensor.bytes * len(together)
+    return most
+
+
+def _obstacles(problem: Problem) -> str:
+    """Why no device can; devices that can change places in one."""
+    alike = Counter(find_symmetry(problem).types())
+    reasons = []
+    for d, count in sorted(alike.items()):
+        name = problem.platform.names[d]
+        like = f" and {count - 1} like it" if count > 1 else ""
+        reasons.append(f"{name}{like}: {_obstacle(problem, name)}")
+    return "; ".join(reasons)
+
+
+def _obstacle(problem: Problem, device: str) -> str:
+    """Why a device cannot do everything alone."""
+    lacking = [task.id for task in problem.tasks if device not in problem.costs[task.id]]
+    if lacking:
+        shown = ", ".join(lacking[:5]) + (", ..." if len(lacking) > 5 else "")
+        return f"cannot run {len(lacking)} of {len(problem.tasks)} tasks ({shown})"
+    executions = alone(problem, device)
+    if executions is None:
+        steps = _ways(problem, device, everything=False)
+        limit = problem.platform.device(device).memory or 0
+        over = min(_peak(problem, way) for way in steps) - limit
+        return f"lacks {format_bytes(over)} of memory"
+    limit_s = problem.objective.latency_limit or math.inf
+    return (
+        f"takes {format_seconds(executions[-1].end)}, over the latency limit of "
+        f"{format_seconds(limit_s)}"
+    )

@@ -1,0 +1,1 @@
+"""Placements that fit: weights spread until every device has room."""

@@ -1,0 +1,1 @@
+"""MILP-SPLIT (DiviML, section 4): modules between articulation points, joined by a table."""

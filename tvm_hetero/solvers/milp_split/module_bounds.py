@@ -1,0 +1,98 @@
+"""One module between two devices: what is known about it, and how to learn more.
+
+An *entry* is M(i, j): the least time from the end of the module's first part on device i to the
+end of its last on j (see `split`). What is known is a solution and a proven bound. Learning more
+is done in levels, each dearer than the one before                            -> `Entry.improve`:
+
+    0   a list schedule (HEFT), then annealing with few evaluations
+    1   CP-SAT from there with little work: it closes almost every module of up to 30 parts
+    2.. CP-SAT with ever more work, by turns for the bound (with linear programs) and for the
+        value; before it, where the module is large, annealing and neighbourhood search
+
+What a level may spend follows from the budget, never from the clock or from which thread was
+first, so that a run can be repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tvm_hetero.problem.schedule import OPTIMAL_GAP
+from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.options import Options
+from tvm_hetero.solvers.cpsat.large_neighbourhood import improve_by_windows
+from tvm_hetero.solvers.lists.partial_schedule import Solution, list_schedule
+from tvm_hetero.solvers.milp_split.module_cpsat import search
+from tvm_hetero.solvers.search.anneal_step import STEPS, annealed
+from tvm_hetero.views.modularity import Piece
+
+# A module's own gap has to be smaller than that of the whole.
+CLOSED = 0.1 * OPTIMAL_GAP
+# Deterministic work that levels 1, 2, ... ask for, as a part of that of the whole call.
+_SHARES = (0.0, 0.01, 0.05, 0.1, 0.3, 1.0)
+# How much of the model is linear at each level, and whether the bound is looked for first.
+_SEARCHES = ((0, False), (0, False), (1, True), (0, False), (1, True), (2, True))
+LEVELS = len(_SHARES)
+# Steps of annealing before anything else is tried, times the square of the parts, and at most:
+# CP-SAT closes small modules by itself.
+_QUICK, _MOST_QUICK = 600, 5e7
+# What annealing and windows may take of a level's work.
+_ANNEALING, _WINDOWS = 0.1, 0.4
+# Parts from which on annealing and neighbourhoods go on where CP-SAT is slow.
+_LARGE = 25
+
+
+@dataclass
+class Entry:
+    """One M(i, j): the pinned piece, a proven bound, and the best solution so far."""
+
+    piece: Piece
+    low: float
+    best: Solution | None = None
+    level: int = 0
+
+    @property
+    def value(self) -> float:
+        """The best solution's, inf before there is one."""
+        return float("inf") if self.best is None else self.best.value
+
+    @property
+    def closed(self) -> bool:
+        """Whether the value is proven."""
+        return self.best is not None and self.best.value - self.low <= CLOSED * self.best.value
+
+    @property
+    def open(self) -> bool:
+        """Whether learning more could still change something."""
+        return not self.closed and self.level < LEVELS
+
+    def wish(self, work: float) -> float:
+        """What the next level would like to spend of a call that began with `work`."""
+        return _SHARES[min(self.level, LEVELS - 1)] * work
+
+    def improve(self, options: Options, budget: Budget) -> None:
+        """Do what the next level does, within `budget` (which belongs to this entry)."""
+        level, piece = self.level, self.piece
+        self.level += 1
+        if self.best is None:
+            self.best = list_schedule(piece)
+        if self.closed:
+            return
+        if level == 0:
+            steps = min(_MOST_QUICK, _QUICK * len(piece) ** 2)
+            self.take(annealed(piece, self.best, options, budget, steps))
+            return
+        if level >= 2 and len(piece) > _LARGE:
+            steps = _ANNEALING * budget.work * STEPS
+            self.take(annealed(piece, self.best, options, budget, steps))
+            if not piece.contended:
+                self.take(improve_by_windows(piece, self.best, options, budget, _WINDOWS))
+        linear, prove = _SEARCHES[level]
+        found, bound = search(piece, self.best, options, budget, linear=linear, prove=prove)
+        self.low = max(self.low, min(bound, self.best.value))
+        self.take(found)
+
+    def take(self, found: Solution | None) -> None:
+        """Keep a solution if it is better."""
+        if found is not None and found.value < self.value:
+            self.best = found

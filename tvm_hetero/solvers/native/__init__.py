@@ -1,0 +1,1 @@
+"""Search and decoding in C++ (src/search), called with arrays."""

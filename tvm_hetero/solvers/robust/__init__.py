@@ -1,0 +1,1 @@
+"""Schedules that stay good when costs vary."""

@@ -1,0 +1,1 @@
+"""Local search: annealing, hill climbing, genetic; random walk as their baseline."""

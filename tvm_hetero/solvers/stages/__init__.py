@@ -1,0 +1,1 @@
+"""Contiguous pipeline stages: dynamic programs over chains and ideals."""

@@ -1,0 +1,1 @@
+"""A batch divided over devices: shares of elements that approach the bound of the period."""

@@ -1,0 +1,153 @@
+"""Of throughput plans that are about as good, the one that hands over the least.
+
+The value of a throughput plan is the busy time of its busiest device (rule 7). A copy engine, and
+shared memory counts as one, moves tensors while its device computes (rule 4), so hand-overs between
+CPU devices cost a plan nothing, and a solver scatters tasks as it likes to gain a last thousandth.
+A real core pays for each tensor that comes from another core: it begins one more segment, and its
+kernel reads what lies in the other one's cache. That is just what the link between the two was
+measured to take. So plans are compared here by what devices pay,
+
+    paid(d) = busy(d) + sum of extra(d, t) over the tensors t that are handed over in one memory,
+
+    hand-over(t) = (1 - cold) link.seconds(bytes) + cold link.cold_seconds(bytes),
+    extra(d, t)  = hand-over(t) at the end where t arrives, if both devices overlap copies;
+                   hand-over(t) - link.seconds(bytes) at each end that does not (busy has it),
+    cold         = max(0, 1 - CACHE / ((S + 2) B)),   B = the bytes of all these tensors in a batch,
+                                                      S = the largest number of hand-overs on a way,
+
+and by the largest paid(d). What is handed over waits for a period or more, and S + 2 batches, each
+with tensors of its own, take turns (`src/executor/stages.h`); the share of these that the caches
+cannot hold
+takes the link's cold bandwidth. (SqueezeNet in batches of 16 on a big and a little core took 97 ms
+a batch where the rules say 79: `python -m benchmarks.big_little`.) The candidates are the solver's
+plan and two of a plain form:
+
+whole elements   every element of a batch on one device alone (`elements`): no hand-over at all
+stages           contiguous stages along one order (`linear_dp`): few hand-overs
+
+A plain plan takes the place of the solver's where it is paid up to `TOLERANCE` more for than the
+best of the three, whole elements before stages. For what costs in place differ by from one
+measurement to the next is noise, and a solver finds it: on two equal cores it gives each task to
+the one that looked a little quicker. That gains nothing when it runs, and loses, since the tensors
+of another core's period have left the caches by the time they are read. Unlike devices gain more by
+what each is good at, and that stays.
+
+Its value by the rules may be larger than the solver's; the lower bound stays, so the gap tells by
+how much.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from tvm_hetero.check.checker import verified
+from tvm_hetero.errors import HeteroError
+from tvm_hetero.platform.model import HOST_KINDS, Link
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective import loads
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.core.options import Options, make_schedule
+from tvm_hetero.solvers.stages.linear_dp import linear_plan
+from tvm_hetero.solvers.throughput import whole_elements
+from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.views.instance import instance_of
+
+# What predictions are off by (docs/performance.md), though nothing has changed.
+TOLERANCE = 0.03
+# Bytes of a last-level cache: those of today's dies have 16 to 96 MiB for their cores.
+CACHE = 32 * 2**20
+
+
+def settled(problem: Problem, schedule: Schedule) -> Schedule:
+    """The schedule, or a plainer one that devices pay less for (see the file's text).
+
+    Other objectives than throughput, and contiguous stages, stay as they are.
+    """
+    if schedule.kind != "throughput" or problem.objective.contiguous:
+        return schedule
+    plans = [_elements(problem), _stages(problem), schedule]
+    paid_for = [(paid(problem, each), each) for each in plans if each is not None]
+    enough = min(seconds for seconds, _ in paid_for) * (1 + TOLERANCE)
+    seconds, best = next(each for each in paid_for if each[0] <= enough)
+    plainer = _handed_over(best) < _handed_over(schedule)
+    if not plainer and seconds >= paid(problem, schedule):
+        return schedule
+    kept = replace(
+        best,
+        lower_bound=min(schedule.lower_bound, best.value),
+        best_single_device=schedule.best_single_device,
+        seed=schedule.seed,
+        seconds=schedule.seconds,
+    )
+    return verified(problem, kept)
+
+
+def paid(problem: Problem, schedule: Schedule) -> float:
+    """What the device that pays most pays for a batch, s."""
+    busy = dict(loads(problem, schedule.executions, schedule.copies))
+    passed = []
+    for hop in schedule.copies:
+        link = problem.platform.link(hop.src, hop.dst)
+        if link is not None and _shared(problem, link):
+            nbytes = problem.graph.tensors[hop.tensor].bytes * len(hop.elements)
+            passed.append((link, nbytes))
+    waiting = (_depth(problem, schedule) + 2) * sum(nbytes for _, nbytes in passed)
+    cold = 1 - CACHE / max(waiting, CACHE)
+    for link, nbytes in passed:
+        seconds = (1 - cold) * link.seconds(nbytes) + cold * link.cold_seconds(nbytes)
+        src, dst = (problem.platform.device(name) for name in (link.src, link.dst))
+        if src.overlap and dst.overlap:
+            busy[dst.name] += seconds
+            continue
+        for device in (src, dst):
+            if not device.overlap:  # the rules have counted it as warm
+                busy[device.name] += seconds - link.seconds(nbytes)
+    return max(busy.values(), default=0.0)
+
+
+def _depth(problem: Problem, schedule: Schedule) -> int:
+    """The largest number of hand-overs on any way through the graph of an element."""
+    places = {(e.task, element): e.device for e in schedule.executions for element in e.elements}
+    depth: dict[tuple[str, int], int] = {}
+    for task in problem.graph.topological_order:
+        for element in range(problem.batch):
+            here = places[task, element]
+            depth[task, element] = max(
+                (
+                    depth[before, element] + (places[before, element] != here)
+                    for before in problem.graph.predecessors[task]
+                ),
+                default=0,
+            )
+    return max(depth.values(), default=0)
+
+
+def _handed_over(schedule: Schedule) -> int:
+    """How many tensors, counted once an element, some device takes from another."""
+    return sum(len(hop.elements) for hop in schedule.copies)
+
+
+def _shared(problem: Problem, link: Link) -> bool:
+    """Whether a link joins devices that compute in one memory."""
+    ends = [problem.platform.device(name) for name in (link.src, link.dst)]
+    return all(device.kind in HOST_KINDS and not device.private for device in ends)
+
+
+def _elements(problem: Problem) -> Schedule | None:
+    """Whole elements; None where no plan of them is valid."""
+    if problem.batch > 1:
+        with suppress(HeteroError):  # colors, or memory for the weights on each device
+            return verified(problem, whole_elements.solve(problem, Options()))
+    return None
+
+
+def _stages(problem: Problem) -> Schedule | None:
+    """Contiguous stages of whole batches; None where none are found or valid."""
+    instance = instance_of(problem)
+    with suppress(HeteroError):
+        plan = linear_plan(instance)
+        if plan is not None:
+            executions, copies = write_period(instance, plan)
+            return verified(problem, make_schedule(problem, "stages", executions, copies))
+    return None

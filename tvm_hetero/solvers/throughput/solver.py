@@ -1,0 +1,252 @@
+"""Throughput by the whole ladder: balance, stages, annealing, CP-SAT; and the bound of shares.
+
+    1. bound      the linear program of `class_shares`, and where copies or memory are in the way
+                  that of `throughput_bounds`; done where a value meets it. Along chains
+                  `chain_bounds` raises it, given the best value so far, along modules `split_runs`
+    2. starts     the shares of classes rounded (`share_plan`), which is nearly all where copies
+                  are in nobody's way; else also greedy balancing, contiguous stages along an
+                  order, which copy little, and the shares of groups cut at a threshold
+                  (`share_cut`)
+    3. annealing  of the starts in C++ (without the library: moves of single groups); some times
+                  from the cut shares, as the values of such runs are a percent apart
+    4. CP-SAT     from the best, where the model is small enough to be searched
+    5. tidying    moves that save copied bytes and do not raise the value
+
+With contiguous stages as the objective `stages` has a ladder of its own. A batch may be divided:
+each task in as many equal parts as there are devices (`divided`), so that devices can share the
+elements of a task; the annealer then places parts instead of tasks.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from operator import itemgetter
+
+import numpy as np
+
+from tvm_hetero.bounds.throughput.chain import chain_bound
+from tvm_hetero.bounds.throughput.identical_devices import MOST, run_bound
+from tvm_hetero.bounds.throughput.share_program import (
+    ALL_ROWS,
+    QUICK_ROWS,
+    hub_bound,
+    rates,
+    share_program,
+)
+from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.options import Options, make_schedule
+from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
+from tvm_hetero.solvers.lists.load_balancing import balanced
+from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, annealed, annealed_cut, places
+from tvm_hetero.solvers.stages import solver as stages
+from tvm_hetero.solvers.stages.ideals_dp import all_ideals, check_kind
+from tvm_hetero.solvers.stages.linear_dp import linear_plan
+from tvm_hetero.solvers.stages.stage_dp import best_plan
+from tvm_hetero.solvers.throughput.class_rounding import share_plan
+from tvm_hetero.solvers.throughput.threshold_rounding import share_cut
+from tvm_hetero.solvers.timing.device_loads import Loads, exact_value
+from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.views.instance import Division, Instance, instance_of
+from tvm_hetero.views.task_classes import shares_of
+
+# Starts that are annealed, and how much worse than the best one they may be.
+_MOST_STARTS, _FAR = 2, 1.5
+# Parts up to which greedy balancing takes a few seconds.
+_MOST_MOVED = 5_000
+# Parts up to which greedy balancing is tried although there is another start.
+_MOST_BALANCED = 500
+_MOST_PARTS = 20_000
+# Parts that greedy balancing and the DP over ideals go through in a second, about, and those for
+# which the DP along an order is a part of it; and the time limit (s) from which on the linear
+# program with all copies, some ten seconds, fits well.
+_MOVED_A_SECOND = 100
+_CUT_A_SECOND = 500
+# The part of the clock after which starts are cut, those along an order.
+_STARTING = 0.9
+_PATIENT = 30.0
+# Placements of one module that are listed for each second of the limit.
+_LISTED_A_SECOND = 15_000
+
+
+def solve(problem: Problem, options: Options) -> Schedule:
+    """Place for throughput, free or in contiguous stages.
+
+    Raises
+    ------
+    UsageError
+        If the objective is not throughput.
+    InfeasibleError
+        If memory or missing links leave no placement.
+    SolverError
+        If none was found in the time.
+    """
+    check_kind(problem, "throughput")
+    if problem.objective.contiguous:
+        return replace(stages.solve(problem, options), solver="throughput")
+    budget = Budget.of(options, time.monotonic())
+    instance = instance_of(problem)
+    classes = shares_of(instance, rates(instance))
+    bound, weights = classes.value, np.zeros(len(instance.names))
+    cut = None
+    rows = ALL_ROWS if options.time_limit >= _PATIENT else QUICK_ROWS
+    if instance.contended:
+        shares = share_program(instance, rows)
+        bound, weights = max(bound, shares.value), shares.weights
+        if len(instance) <= options.time_limit * _MOVED_A_SECOND:
+            cut = share_cut(instance, shares)
+    best = _search(instance, options.start, bound, options, budget, cut)
+    if best is not None and problem.batch > 1 and not options.closes(best.value, bound):
+        best = _search_parts(problem, best, bound, options, budget)
+    if best is not None and instance.contended and not options.closes(best.value, bound):
+        bound = max(bound, chain_bound(instance, best.value, weights))
+        most = min(MOST, int(options.time_limit * _LISTED_A_SECOND))
+        bound = max(bound, run_bound(instance, best.value, weights, most))
+        bound = max(bound, hub_bound(instance, bound, rows))
+    if best is None or (not options.closes(best.value, bound) and places(instance) <= MOST_PLACES):
+        best = _close(problem, best, options, budget)
+    return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
+
+
+def _starts(instance: Instance, options: Options, budget: Budget) -> list[list[int]]:
+    """Placements to begin from; none if all means fail.
+
+    The programs along an order are cut by the clock, which that of a divided batch on many kinds of
+    devices would overrun.
+    """
+    began = time.monotonic()
+    deadline = began + _STARTING * (budget.deadline - began)
+    found = []
+    plan = share_plan(instance, shares_of(instance, rates(instance)))
+    if plan is not None and (not instance.contended or exact_value(instance, plan) < math.inf):
+        found.append(plan)
+    if found and not instance.contended:
+        return found
+    moved = _MOST_BALANCED if found else _MOST_MOVED
+    if len(instance) <= min(moved, options.time_limit * _MOVED_A_SECOND):
+        with suppress(InfeasibleError):
+            found.append(balanced(instance))
+    if not found or len(instance) <= options.time_limit * _CUT_A_SECOND:
+        with suppress(SolverError):
+            plan = linear_plan(instance, deadline=deadline)
+            if plan is not None:
+                found.append(plan)
+    if len(instance) > options.time_limit * _MOVED_A_SECOND:
+        return found
+    with suppress(SolverError):
+        plan, _ = best_plan(instance, all_ideals(instance), math.inf, deadline)
+        if plan is not None:
+            found[-1:] = [plan]
+    return found
+
+
+def _better(
+    instance: Instance, best: Schedule | None, plan: Sequence[int], options: Options
+) -> Schedule | None:
+    """The better of a schedule and a placement."""
+    value = exact_value(instance, plan)
+    if value == math.inf or (best is not None and value >= best.value):
+        return best
+    executions, copies = write_period(instance, plan)
+    return make_schedule(instance.problem, "throughput", executions, copies, seed=options.seed)
+
+
+def _search(
+    instance: Instance,
+    best: Schedule | None,
+    bound: float,
+    options: Options,
+    budget: Budget,
+    cut: list[int] | None = None,
+) -> Schedule | None:
+    """The best of all starts, and of what annealing makes of them where the bound is not met."""
+    starts = _starts(instance, options, budget) + ([] if cut is None else [cut])
+    for plan in starts:
+        best = _better(instance, best, plan, options)
+    valued = sorted(((exact_value(instance, plan), plan) for plan in starts), key=itemgetter(0))
+    starts = [plan for value, plan in valued if value <= _FAR * valued[0][0]][:_MOST_STARTS]
+    for i, plan in enumerate(starts):
+        if best is not None and options.closes(best.value, bound):
+            break
+        share = 0.7 * (budget.deadline - time.monotonic()) / (len(starts) - i)
+        anneal = annealed_cut if plan is cut else annealed
+        found = anneal(instance, plan, bound, options, share)
+        if found is not None:
+            best = _better(instance, best, tidied(instance, found), options)
+    return best
+
+
+def tidied(instance: Instance, plan: list[int]) -> list[int]:
+    """The placement with fewer copied bytes at no larger value: groups join their neighbours."""
+    if len(instance) > _MOST_PARTS:
+        return plan
+    loads = Loads(instance)
+    for group in instance.groups:
+        loads.move(group, plan[group[0]])
+    top = loads.profile()[0]
+    for group in instance.groups:
+        home = loads.home[group[0]]
+        near = _neighbours(instance, loads, group)
+        for device in sorted(near - {home}):
+            before = _copied(loads, group)
+            loads.move(group, device)
+            fits = loads.profile()[0] <= top and not loads.overflow() and loads.reachable(group)
+            if fits and _copied(loads, group) < before:
+                home = device
+            else:
+                loads.move(group, home)
+    return loads.placement()
+
+
+def _neighbours(instance: Instance, loads: Loads, group: Sequence[int]) -> set[int]:
+    """Devices of what a group reads from and of its readers, of those that can run it."""
+    near = {loads.home[instance.tensors[t].maker] for v in group for t in instance.inputs[v]}
+    readers = (w for v in group for t in instance.outputs[v] for w in instance.tensors[t].readers)
+    near |= {loads.home[w] for w in readers}
+    return set(instance.devices[group[0]]).intersection(near)
+
+
+def _copied(loads: Loads, group: Sequence[int]) -> int:
+    """Bytes that the tensors at a group move, over all hops."""
+    instance = loads.instance
+    touched = {t for v in group for t in (*instance.inputs[v], *instance.outputs[v])}
+    return sum(instance.tensors[t].nbytes * len(loads.hops_of(t)) for t in touched)
+
+
+def divided(problem: Problem) -> Division:
+    """The batch of every uncolored task in equal parts, one a device that can run it."""
+    division = {}
+    for task in problem.tasks:
+        count = min(problem.batch, len(problem.devices_for(task.id)))
+        if task.color is None and count > 1:
+            ends = [problem.batch * i // count for i in range(count + 1)]
+            division[task.id] = [tuple(range(a, b)) for a, b in pairwise(ends)]
+    return division
+
+
+def _search_parts(
+    problem: Problem, best: Schedule, bound: float, options: Options, budget: Budget
+) -> Schedule:
+    """The same search with divided batches; the better answer."""
+    instance = Instance(problem, divided(problem))
+    if len(instance) > _MOST_PARTS or not instance.divided:
+        return best
+    found = _search(instance, best, bound, options, budget)
+    return best if found is None else found
+
+
+def _close(problem: Problem, best: Schedule | None, options: Options, budget: Budget) -> Schedule:
+    """CP-SAT from the best placement; what it proves goes with the answer."""
+    try:
+        return cpsat_throughput.solve(problem, options, best, budget)
+    except HeteroError:
+        if best is None:
+            raise
+        return best

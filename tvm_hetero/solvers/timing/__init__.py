@@ -1,0 +1,1 @@
+"""From placement and order to times and loads."""

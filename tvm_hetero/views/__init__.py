@@ -1,0 +1,1 @@
+"""Prepared forms of a problem, each made once for many solvers and bounds."""

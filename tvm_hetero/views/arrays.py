@@ -1,0 +1,259 @@
+"""A problem in arrays, as the bounds need it: what cannot be undercut, however a batch is divided.
+
+For a batch of B elements, any division of it into executions, and c(v, d, n) seconds of n
+elements of task v on device d:
+
+    rate[v, d]    B min over n of c(v, d, n) / n: all elements of v on d take at least this
+    least[v, d]   min over n of c(v, d, n): the execution that holds an element, likewise
+    choices(v, d) points (load, path, size): see below
+
+Costs are linear between the points of their table, so both minima lie at a point, 1 or B. For
+B = 1 both are the cost.
+
+An execution of n elements is cheap for its device (large n shares what is paid once an
+execution) or quick for its elements (small n), never both. Per unit of the batch it costs
+
+    load(n) = B c(n) / n   of the device,        path(n) = c(n)   of the mean element's way,
+
+and each copy of what it makes carries all n elements. So a share y of the batch, however divided,
+costs (load, path, size) that is y times a mean of the points (load(n), path(n), n) over
+n = 1 .. B. `choices` are some of these points, all of them up to `NODES`, lowered until every
+point is above a mean of two neighbours of the same size                   -> `corners`
+
+Copies: n elements take `latency[j, k] + n * bytes * inverse[j, k]` at least. Between devices
+without a link, both are the least over all paths, each for itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.views.instance import Instance
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Choice = tuple[float, float, float]
+# Sizes of executions up to which every one is looked at; how many of them become choices.
+_ALL_SIZES = 1024
+NODES = 16
+
+
+@dataclass(frozen=True)
+class Figures:
+    """See the head of this file. Tasks are in topological order: task i is `tasks[i]`.
+
+    Attributes
+    ----------
+    batch : elements that may be divided; 1 if the instance has its division already.
+    tasks : positions in the instance.
+    rate, least : (tasks, devices), s; inf where a device cannot run a task.
+    src, dst, tensor : of every edge (one tensor, one reader), sorted by `dst`.
+    nbytes : of every tensor, for one element.
+    latency, inverse : (devices, devices), s and s per byte; inf where no path leads.
+    """
+
+    instance: Instance
+    batch: int
+    tasks: tuple[int, ...]
+    rate: Array
+    least: Array
+    src: Array
+    dst: Array
+    tensor: Array
+    nbytes: Array
+    latency: Array
+    inverse: Array
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def copies(self, edges: Array) -> Array:
+        """(edges, devices, devices): time of one element's copy from maker to reader, s."""
+        sizes = self.nbytes[self.tensor[edges]]
+        times: Array = self.latency + sizes[:, None, None] * self.inverse
+        return times
+
+    def without(self, devices: Sequence[int]) -> Figures:
+        """The same with some devices that run nothing; some task may be left without any."""
+        rate, least = self.rate.copy(), self.least.copy()
+        rate[:, devices], least[:, devices] = math.inf, math.inf
+        return replace(self, rate=rate, least=least)
+
+    @cached_property
+    def merged(self) -> Figures:
+        """Equal devices as one, with copies from and to the nearest of them.
+
+        Its loads are means over the devices that were merged, so every bound by paths or by
+        loads is one of these figures. For nothing else: devices do not match the instance's.
+        """
+        both = np.concatenate([self.rate, self.least]).T
+        _, first, kind = np.unique(both, axis=0, return_index=True, return_inverse=True)
+        if len(first) == len(kind):
+            return self
+        kind = kind.reshape(-1)
+        latency, inverse = _nearest(self.latency, kind), _nearest(self.inverse, kind)
+        rate = self.rate[:, first] / np.bincount(kind)
+        least = self.least[:, first]
+        return replace(self, rate=rate, least=least, latency=latency, inverse=inverse)
+
+    @cached_property
+    def feasible(self) -> bool:
+        """Whether every task has a device."""
+        return bool(np.isfinite(self.least).any(axis=1).all())
+
+    def choices(self, i: int, d: int) -> tuple[Choice, ...]:
+        """(load, path, size) of task `i` on device `d`: s per whole batch, s, elements."""
+        if self.batch == 1 or self.rate[i, d] == 0:
+            return ((float(self.rate[i, d]), float(self.least[i, d]), 1.0),)
+        task = self.instance.tasks[self.tasks[i]]
+        cost = self.instance.problem.costs[task][self.instance.names[d]]
+        if cost not in self._known:
+            self._known[cost] = corners(cost, self.batch)
+        return self._known[cost]
+
+    @cached_property
+    def _known(self) -> dict[Cost, tuple[Choice, ...]]:
+        return {}
+
+
+def figures_of(instance: Instance) -> Figures:
+    """The arrays of an instance; those of a divided one are for its own division alone."""
+    order = instance.order
+    place = {v: i for i, v in enumerate(order)}
+    edges = [
+        (place[w], place[flow.maker], t)
+        for t, flow in enumerate(instance.tensors)
+        for w in flow.readers
+    ]
+    table = np.array(sorted(edges), dtype=np.int64).reshape(-1, 3)
+    whole = all(len(own) == instance.problem.batch for own in instance.elements)
+    batch = instance.problem.batch if whole else 1
+    latency, inverse = _links(instance)
+    rate, least = _tables(instance, batch)
+    return Figures(
+        instance=instance,
+        batch=batch,
+        tasks=order,
+        rate=rate,
+        least=least,
+        src=table[:, 1],
+        dst=table[:, 0],
+        tensor=table[:, 2],
+        nbytes=np.array([flow.nbytes // batch for flow in instance.tensors], dtype=float),
+        latency=latency,
+        inverse=inverse,
+    )
+
+
+def _tables(instance: Instance, batch: int) -> tuple[Array, Array]:
+    """rate and least, in topological order."""
+    if batch == 1:
+        seconds = np.array([instance.seconds[v] for v in instance.order], dtype=float)
+        return seconds, seconds
+    shape = (len(instance), len(instance.names))
+    rate, least = np.full(shape, math.inf), np.full(shape, math.inf)
+    known: dict[Cost, tuple[float, float]] = {}
+    for i, v in enumerate(instance.order):
+        for d in instance.devices[v]:
+            cost = instance.problem.costs[instance.tasks[v]][instance.names[d]]
+            if cost not in known:
+                known[cost] = _best(instance.problem, cost)
+            # A part that was made free (see `modules.Piece`) has no time at all.
+            free = instance.seconds[v][d] == 0
+            rate[i, d], least[i, d] = (0.0, 0.0) if free else known[cost]
+    return rate, least
+
+
+def _best(problem: Problem, cost: Cost) -> tuple[float, float]:
+    batch = problem.batch
+    sizes = sorted({1, batch, *(n for n, _ in cost.points if n < batch)})
+    rate = batch * min(cost.seconds(n) / n for n in sizes)
+    return rate, min(cost.seconds(n) for n in sizes)
+
+
+def _links(instance: Instance) -> tuple[Array, Array]:
+    """Least latency and least seconds a byte between every two devices."""
+    k = len(instance.names)
+    platform = instance.problem.platform
+    latency, inverse = np.full((k, k), math.inf), np.full((k, k), math.inf)
+    np.fill_diagonal(latency, 0.0)
+    np.fill_diagonal(inverse, 0.0)
+    direct = np.eye(k, dtype=bool)
+    for j, src in enumerate(instance.names):
+        for d, dst in enumerate(instance.names):
+            link = platform.link(src, dst) if j != d else None
+            if link is not None:
+                latency[j, d], inverse[j, d] = link.latency, 1.0 / link.bandwidth
+                direct[j, d] = True
+    for table in (latency, inverse):
+        least = table.copy()
+        for via in range(k):
+            np.minimum(least, least[:, via, None] + least[None, via, :], out=least)
+        table[~direct] = least[~direct]
+    inverse[np.isinf(inverse)] = 0.0
+    return latency, inverse
+
+
+def _nearest(table: Array, kind: Array) -> Array:
+    """The least entry between two kinds of devices; 0 within a kind, where nothing need move."""
+    count = int(kind.max()) + 1
+    rows = np.full((count, table.shape[1]), math.inf)
+    np.minimum.at(rows, kind, table)
+    found = np.full((count, count), math.inf)
+    np.minimum.at(found.T, kind, rows.T)
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def corners(cost: Cost, batch: int) -> tuple[Choice, ...]:
+    """Points (load, path, size): a mean of them is below each of 1 .. `batch` (see above)."""
+    if batch > _ALL_SIZES:
+        sizes = sorted({1, batch, *(n for n, _ in cost.points if n < batch)})
+        load = batch * min(cost.seconds(n) / n for n in sizes)
+        return ((load, min(cost.seconds(n) for n in sizes), 1.0),)
+    sizes_ = np.arange(1, batch + 1)
+    path = np.array([cost.seconds(n) for n in range(1, batch + 1)])
+    curves = np.stack([batch * path / sizes_, path])
+    nodes = _nodes(curves)
+    lowered = curves[:, nodes]
+    for a, (first, last) in enumerate(pairwise(nodes)):
+        over = _above(curves, first, last).max(axis=1)
+        # Each end carries the worst of both its sides.
+        for end in (a, a + 1):
+            lowered[:, end] = np.minimum(lowered[:, end], curves[:, nodes[end]] - over)
+    # A little down where anything was moved, so that rounding cuts nothing off.
+    lowered = np.maximum(0.0, np.where(lowered < curves[:, nodes], lowered * (1 - 1e-12), lowered))
+    return tuple(
+        (float(load), float(way), float(n + 1))
+        for n, load, way in zip(nodes, *lowered.tolist(), strict=True)
+    )
+
+
+def _nodes(curves: Array) -> list[int]:
+    """Where straight lines between neighbours are not far above the curves (relatively)."""
+    last = curves.shape[1] - 1
+    nodes = sorted({0, last})
+    scale = np.maximum(curves, curves.max(axis=1, keepdims=True) * 1e-12) + 1e-300
+    while len(nodes) < NODES:
+        over = np.zeros(last + 1)
+        for a, b in pairwise(nodes):
+            over[a : b + 1] = (_above(curves, a, b) / scale[:, a : b + 1]).max(axis=0)
+        if over.max() <= 1e-12:
+            break
+        nodes = sorted({*nodes, int(over.argmax())})
+    return nodes
+
+
+def _above(curves: Array, first: int, last: int) -> Array:
+    """How far the lines between two points are above the curves, at and between them."""
+    at = (np.arange(first, last + 1) - first) / max(1, last - first)
+    ends = curves[:, [first]] * (1 - at) + curves[:, [last]] * at
+    found: Array = np.maximum(0.0, ends - curves[:, first : last + 1])
+    return found

@@ -1,0 +1,336 @@
+"""A problem as the solvers see it: positions instead of names, and a batch divided into parts.
+
+A *division* says into which sets of elements the batch of each task is divided; a *part* is one
+of them: the work of one execution. Without a division (most solvers, most problems) every task is
+one part that holds the whole batch, and the number of a part is the position of its task.
+`Instance` works out once, for every part v:
+
+    tasks[v], elements[v]   what runs, for which elements of the batch
+    task_of[v]      position of the task in the graph; parts_of[task] the parts of a task
+    seconds[v][d]   duration on device d (inf where d cannot run v)
+    devices[v]      the devices that may run v; tasks of one color share the intersection
+    tensors         what flows: maker, readers (parts that share an element), bytes
+    route(j, k, b)  the hops (a, c) that carry b bytes from device j to device k (rule 3)
+    resources(hop)  what a hop keeps busy: ends without a copy engine, an exclusive link (rule 4)
+
+Parts of one task on one device share one copy of its weights (rule 6), so `weights[v]` counts
+once for each (task_of[v], device). A *resource* is a number: d for device d, and from the number
+of devices on for exclusive links.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
+from tvm_hetero.platform.model import Fabric, Link
+from tvm_hetero.problem.graph import Edge, Tensor
+from tvm_hetero.problem.memoize import once
+from tvm_hetero.problem.model import Problem
+
+Hop = tuple[int, int]
+# For each task the elements of its parts; a task that is not named runs whole.
+Division = Mapping[str, Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A tensor by parts; `nbytes` is its size for the elements of its maker."""
+
+    name: str
+    maker: int
+    readers: tuple[int, ...]
+    nbytes: int
+
+
+class Instance:
+    """A prepared problem (see the head of this file). Treat it as immutable.
+
+    Parameters
+    ----------
+    problem : what is to be scheduled.
+    division : the parts of each task; every task whole without it.
+
+    Raises
+    ------
+    InfeasibleError
+        If no device can run all tasks of some color.
+    UsageError
+        If the parts of a task are not its batch, each element once.
+    """
+
+    def __init__(self, problem: Problem, division: Division | None = None) -> None:
+        graph, platform = problem.graph, problem.platform
+        index, names = graph.index, platform.names
+        self.problem = problem
+        self.names = names
+        self.parts_of, self.task_of, self.elements = _parts(problem, division or {})
+        self.tasks = tuple(graph.tasks[i].id for i in self.task_of)
+        self.order = tuple(v for t in graph.topological_order for v in self.parts_of[index[t]])
+        self.weights = tuple(graph.tasks[i].weight_bytes for i in self.task_of)
+        unread = [graph.unread_bytes(task.id) for task in graph.tasks]
+        self.unread = tuple(
+            unread[i] * len(own) for i, own in zip(self.task_of, self.elements, strict=True)
+        )
+        self.capacity = tuple(device.memory for device in platform.devices)
+        self.tensors = tuple(flow for t in graph.tensors.values() for flow in self._flows(t))
+        flows = list(enumerate(self.tensors))
+        self.inputs = _by_task(len(self.tasks), ((r, t) for t, f in flows for r in f.readers))
+        self.outputs = _by_task(len(self.tasks), ((f.maker, t) for t, f in flows))
+        self.groups = self._groups()
+        self.group_of = {v: g for g, group in enumerate(self.groups) for v in group}
+        self.devices = self._allowed_devices()
+        self.seconds = tuple(self._seconds(v) for v in range(len(self.tasks)))
+        self._routes: dict[tuple[int, int, int], tuple[Hop, ...] | None] = {}
+        self._links: dict[Hop, Link] = {}
+        self._occupied: dict[Hop, tuple[int, ...]] = {}
+        self._copies: dict[int, NDArray[np.float64]] = {}
+
+    def _flows(self, tensor: Tensor) -> Iterable[Flow]:
+        """One flow for each part that makes the tensor."""
+        index, batch = self.problem.graph.index, self.problem.batch
+        readers = [v for task in tensor.readers for v in self.parts_of[index[task]]]
+        for maker in self.parts_of[index[tensor.src]]:
+            own = self.elements[maker]
+            mine = readers
+            if len(own) < batch:
+                held = set(own)
+                mine = [v for v in readers if not held.isdisjoint(self.elements[v])]
+            yield Flow(tensor.name, maker, tuple(mine), tensor.bytes * len(own))
+
+    def _seconds(self, v: int) -> tuple[float, ...]:
+        costs, count = self.problem.costs[self.tasks[v]], len(self.elements[v])
+        allowed = self.devices[v]
+        return tuple(
+            costs[name].seconds(count) if d in allowed else math.inf
+            for d, name in enumerate(self.names)
+        )
+
+    def _groups(self) -> tuple[tuple[int, ...], ...]:
+        """Parts that must share a device, in topological order: those of one color."""
+        tasks = self.problem.graph.tasks
+        groups: dict[str | tuple[int], list[int]] = {}
+        for v in self.order:
+            color = tasks[self.task_of[v]].color
+            groups.setdefault((v,) if color is None else color, []).append(v)
+        return tuple(tuple(group) for group in groups.values())
+
+    def _allowed_devices(self) -> tuple[tuple[int, ...], ...]:
+        problem = self.problem
+        allowed: list[tuple[int, ...]] = [()] * len(self.tasks)
+        for group in self.groups:
+            rows = [problem.devices_for(self.tasks[v]) for v in group]
+            common = set(rows[0]).intersection(*rows[1:])
+            if not common:
+                raise InfeasibleError(
+                    f"color {problem.graph.task(self.tasks[group[0]]).color!r}: no device can "
+                    f"run all of its {len({self.tasks[v] for v in group})} tasks; add a cost on "
+                    "a common device, or drop the color"
+                )
+            places = tuple(d for d, name in enumerate(self.names) if name in common)
+            for v in group:
+                allowed[v] = places
+        return tuple(allowed)
+
+    @property
+    def divided(self) -> bool:
+        """Whether the batch of some task is divided."""
+        return len(self.tasks) > len(self.parts_of)
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def edges_from(self, task: str) -> tuple[Edge, ...]:
+        """The edges of the graph that leave `task`."""
+        return self._edges_from.get(task, ())
+
+    @cached_property
+    def _edges_from(self) -> dict[str, tuple[Edge, ...]]:
+        rows: dict[str, list[Edge]] = {}
+        for edge in self.problem.graph.edges:
+            rows.setdefault(edge.src, []).append(edge)
+        return {task: tuple(row) for task, row in rows.items()}
+
+    def route(self, j: int, k: int, nbytes: int) -> tuple[Hop, ...] | None:
+        """The hops from device `j` to device `k` for `nbytes` bytes; None if none lead there."""
+        key = (j, k, nbytes)
+        if key not in self._routes:
+            index = self.problem.platform.index
+            try:
+                links = self.problem.platform.path(self.names[j], self.names[k], nbytes)
+                self._routes[key] = tuple((index[link.src], index[link.dst]) for link in links)
+            except PlatformError:
+                self._routes[key] = None
+        return self._routes[key]
+
+    def hop_seconds(self, hop: Hop, nbytes: int) -> float:
+        """Time that `nbytes` bytes take over one link, s."""
+        link = self._links.get(hop)
+        if link is None:
+            link = self.problem.platform.link(self.names[hop[0]], self.names[hop[1]])
+            assert link is not None, "routes follow links"
+            self._links[hop] = link
+        return link.seconds(nbytes)
+
+    def copy_seconds(self, j: int, k: int, nbytes: int) -> float:
+        """Time from device `j` to device `k` with nothing in the way, s; inf if unreachable."""
+        hops = self.route(j, k, nbytes)
+        if hops is None:
+            return math.inf
+        return math.fsum(self.hop_seconds(hop, nbytes) for hop in hops)
+
+    def copies(self, nbytes: int) -> NDArray[np.float64]:
+        """`copy_seconds` from every device (row) to every device (column), s."""
+        if nbytes not in self._copies:
+            places = range(len(self.names))
+            rows = [[self.copy_seconds(j, k, nbytes) for k in places] for j in places]
+            self._copies[nbytes] = np.array(rows, dtype=np.float64)
+        return self._copies[nbytes]
+
+    def hops(self, tensor: int, placement: Sequence[int]) -> tuple[Hop, ...]:
+        """The distinct hops that `tensor` makes under a placement, along each route in order.
+
+        Raises
+        ------
+        PlatformError
+            If a reader's device cannot be reached.
+        """
+        flow = self.tensors[tensor]
+        home = placement[flow.maker]
+        found: dict[Hop, None] = {}
+        for reader in flow.readers:
+            route = self.route(home, placement[reader], flow.nbytes)
+            if route is None:
+                raise PlatformError(
+                    f"no path of links leads from {self.names[home]!r} to "
+                    f"{self.names[placement[reader]]!r}, which tensor {flow.name!r} needs"
+                )
+            found.update(dict.fromkeys(route))
+        return tuple(found)
+
+    def resources(self, hop: Hop) -> tuple[int, ...]:
+        """What a hop keeps busy for its whole length."""
+        found = self._occupied.get(hop)
+        if found is None:
+            found = tuple(d for d in hop if not self.problem.platform.devices[d].overlap)
+            found += (self._exclusive[hop],) if hop in self._exclusive else ()
+            self._occupied[hop] = found
+        return found
+
+    @cached_property
+    def _exclusive(self) -> dict[Hop, int]:
+        """Number of the resource of every exclusive link."""
+        platform = self.problem.platform
+        found: list[Hop] = []
+        rows: list[Link | Fabric] = [*platform.links, *platform.fabrics]
+        if not any(row.exclusive for row in rows):
+            return {}
+        for a, src in enumerate(self.names):
+            for b, dst in enumerate(self.names):
+                link = platform.link(src, dst) if a != b else None
+                if link is not None and link.exclusive:
+                    found.append((a, b))
+        return {hop: len(self.names) + i for i, hop in enumerate(found)}
+
+    @cached_property
+    def terminals(self) -> frozenset[int]:
+        """The parts of `Problem.terminals`, which belong to no stage (rule 8)."""
+        ends = self.problem.terminals
+        return frozenset(v for v, task in enumerate(self.tasks) if task in ends)
+
+    @cached_property
+    def stage_reads(self) -> tuple[tuple[int, int], ...]:
+        """(maker, reader) of every tensor that leads from stage to stage or stays in one."""
+        ends = self.terminals
+        return tuple(
+            (flow.maker, w)
+            for flow in self.tensors
+            for w in flow.readers
+            if flow.maker not in ends and w not in ends
+        )
+
+    @cached_property
+    def memory_binds(self) -> tuple[bool, ...]:
+        """For each device, whether holding everything that could ever be there is too much."""
+        throughout = [0] * len(self.names)
+        everywhere = sum(flow.nbytes for flow in self.tensors)
+        for parts in self.parts_of:
+            for d in self.devices[parts[0]]:
+                throughout[d] += self.weights[parts[0]] + sum(self.unread[v] for v in parts)
+        return tuple(
+            limit is not None and everywhere + own > limit
+            for own, limit in zip(throughout, self.capacity, strict=True)
+        )
+
+    @cached_property
+    def contended(self) -> bool:
+        """Whether copies can be in the way of anything, or have to wait for memory."""
+        devices = self.problem.platform.devices
+        used = {d for allowed in self.devices for d in allowed}
+        alone = all(devices[d].overlap for d in range(len(devices)))
+        return len(used) > 1 and (not alone or bool(self._exclusive) or any(self.memory_binds))
+
+    @cached_property
+    def routes_form_trees(self) -> bool:
+        """Whether the routes from one device never enter another by two different links.
+
+        They can where a slow direct link wins over a fast detour that another route takes.
+        A tensor may then reach a device twice, which the exact models do not weigh.
+        """
+        k = len(self.names)
+        for nbytes in sorted({flow.nbytes for flow in self.tensors}):
+            for j in range(k):
+                routes = (self.route(j, target, nbytes) for target in range(k))
+                hops = {hop for route in routes for hop in route or ()}
+                if len({b for _, b in hops}) < len(hops):
+                    return False
+        return True
+
+
+@once
+def instance_of(problem: Problem) -> Instance:
+    """The instance of a problem whose tasks all run whole, made once.
+
+    Raises
+    ------
+    InfeasibleError
+        If no device can run all tasks of some color.
+    """
+    return Instance(problem)
+
+
+def _by_task(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    rows: list[list[int]] = [[] for _ in range(count)]
+    for task, tensor in pairs:
+        rows[task].append(tensor)
+    return tuple(tuple(row) for row in rows)
+
+
+def _parts(
+    problem: Problem, division: Division
+) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Parts of every task, task of every part, elements of every part."""
+    whole = tuple(range(problem.batch))
+    for name in division:
+        if name not in problem.graph.index:
+            raise UsageError(f"division: there is no task {name!r}")
+    parts_of: list[tuple[int, ...]] = []
+    task_of: list[int] = []
+    elements: list[tuple[int, ...]] = []
+    for i, task in enumerate(problem.graph.tasks):
+        own = [tuple(part) for part in division.get(task.id, [whole])]
+        if sorted(e for part in own for e in part) != list(whole) or not all(own):
+            raise UsageError(
+                f"division of task {task.id!r}: expected every element of the batch of "
+                f"{problem.batch} in exactly one part, got {own!r:.80}"
+            )
+        parts_of.append(tuple(range(len(task_of), len(task_of) + len(own))))
+        task_of += [i] * len(own)
+        elements += own
+    return tuple(parts_of), tuple(task_of), tuple(elements)

@@ -1,0 +1,63 @@
+"""Work graphs in files: networks as our own import and fusion leaves them.
+
+The nine ``light`` models of the onnx wheel (weights made up, shapes real) are stored after import
+and fusion, so that they can be scheduled without TVM and ONNX. ``benchmarks/zoo_data.py`` makes the
+files anew.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.problem.graph import Edge
+from tvm_hetero.util.documents import nearest, read_document, write_atomic
+from tvm_hetero.zoo.work_graph import Work, WorkGraph
+
+# The models, and how many tasks each has.
+LIGHT = {
+    "bvlc_alexnet": 21, "densenet121": 244, "inception_v1": 91, "inception_v2": 97,
+    "resnet50": 60, "shufflenet": 78, "squeezenet": 42, "vgg19": 28, "zfnet512": 21,
+}  # fmt: skip
+FOLDER = Path(__file__).parent / "data"
+# The columns of a row: a work's fields that an imported network can have.
+_WORK = ("id", "op", "kind", "flops", "traffic", "weights", "output")
+_EDGE = ("src", "dst", "bytes", "tensor")
+
+
+def stored(model: str = "resnet50") -> WorkGraph:
+    """The stored network of that name, one of `LIGHT`."""
+    if model not in LIGHT:
+        raise UsageError(f"no stored network {model!r}{nearest(model, LIGHT)}")
+    document = read_document(FOLDER / f"{model}.json")
+    return WorkGraph(
+        name=document["name"],
+        works=tuple(Work(**dict(zip(_WORK, row, strict=True))) for row in document["works"]),
+        edges=tuple(Edge(**dict(zip(_EDGE, row, strict=True))) for row in document["edges"]),
+        width=document["width"],
+    )
+
+
+def store(graph: WorkGraph, path: Path) -> None:
+    """Write a work graph, one row a line.
+
+    Raises
+    ------
+    ValueError
+        If some work has a figure that the rows have no column for.
+    """
+    plain = {field.name: field.default for field in fields(Work) if field.name not in _WORK}
+    for work in graph.works:
+        if any(getattr(work, key) != default for key, default in plain.items()):
+            raise ValueError(f"work {work.id!r} has a cache or a share, which is not stored")
+    works = [[getattr(work, key) for key in _WORK] for work in graph.works]
+    edges = [[getattr(edge, key) for key in _EDGE] for edge in graph.edges]
+    head = f'"name": {json.dumps(graph.name)}, "width": {graph.width}'
+    write_atomic(path, f'{{{head},\n"works": {_rows(works)},\n"edges": {_rows(edges)}}}\n')
+
+
+def _rows(rows: list[list[Any]]) -> str:
+    return "[\n " + ",\n ".join(json.dumps(row) for row in rows) + "]"
