@@ -18,7 +18,7 @@ import transformers
 import tvm_hetero
 from tests.models import two_cpus
 from tests.small_decoders import FAMILIES, tiny
-from tvm_hetero.compiler.artifact import load_artifact
+from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.decoders import build as decoder_build
 from tvm_hetero.decoders.build import DecoderOptions, build_decoder, decoder_facts
 from tvm_hetero.decoders.decoder import Decoder

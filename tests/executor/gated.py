@@ -61,7 +61,7 @@ def gated(executable: Executable) -> Iterator[tuple[Executor, Gate]]:
     [result] = builder.call([doubled], worker=1, function=gate.leave)
     plan = builder.output(result).plan
     made = replace(executable, variants={PARTITION: Variant(plan, {})}, weights={})
-    with made.executor(PARTITION) as executor:
+    with Executor(made, PARTITION) as executor:
         executor._native.set_functions(builder.functions)
         try:
             yield executor, gate

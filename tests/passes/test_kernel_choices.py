@@ -14,6 +14,7 @@ from tests.models import branchy, branchy_inputs, lowered, random_schedule, two_
 from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.store import CostStore, Tuning
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
@@ -58,7 +59,7 @@ def copies(mod: tvm.IRModule) -> dict[tuple[str, str], tvm.tirx.PrimFunc]:
 
 
 def outputs(mod: tvm.IRModule) -> list[np.ndarray]:
-    with build(mod, single=False).executor() as executor:
+    with Executor(build(mod, single=False)) as executor:
         return [out.numpy() for out in executor.run(INPUTS)]
 
 

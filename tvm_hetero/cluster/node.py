@@ -31,10 +31,10 @@ from typing import Any
 from tvm_hetero.processes.torch_import import without_torch
 
 with without_torch():  # a node's process begins with this module
+    from tvm_hetero.artifact.manifest import versions
     from tvm_hetero.cluster.transport.inbox import Inbox, Work
     from tvm_hetero.cluster.transport.message import DRIVER, ECHO, GIVEN, Array, Message, Place
     from tvm_hetero.cluster.transport.routes import by_reader
-    from tvm_hetero.compiler.artifact import versions
     from tvm_hetero.errors import ArtifactError, HeteroError, ProfileError, RunError, UsageError
     from tvm_hetero.executor.executor import Executor, load
     from tvm_hetero.executor.state import Element, State

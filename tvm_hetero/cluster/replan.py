@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import tvm
 
+from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.cluster.parts.part_plan import without_node
-from tvm_hetero.compiler.artifact import load_artifact
 from tvm_hetero.compiler.build import Network
 from tvm_hetero.compiler.module_text import module_from_text
 from tvm_hetero.errors import ArtifactError, InfeasibleError, PlatformError, UsageError

@@ -144,7 +144,7 @@ def measure_artifact(
 
 def default_variant(artifact: Path) -> str:
     """What an artifact runs unless told otherwise."""
-    from tvm_hetero.compiler.artifact import read_manifest
+    from tvm_hetero.artifact.manifest import read_manifest
 
     return str(read_manifest(artifact)["default"])
 
