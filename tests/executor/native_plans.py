@@ -226,7 +226,7 @@ import sys
 sys.modules["torch"] = None
 import threading, time, tvm_ffi
 from tvm_hetero.executor import native
-from tests.executor.native_plans import PlanBuilder, chain, diamond, tensor
+from tests.executor.native_plans import PlanBuilder, chain, create, diamond, tensor
 builder = PlanBuilder(workers=1)
 """
 

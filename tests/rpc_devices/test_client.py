@@ -196,7 +196,7 @@ def test_runs_here_and_there_and_again_after_a_cut(
     assert same(run(executor), expected)
     # Some step there reads what another one has made there: the board keeps it.
     steps = [step for step in executor.plan.steps if step.remote]
-    assert {s for step in steps for s in step["ins"]} & {s for step in steps for s in step["outs"]}
+    assert {s for step in steps for s in step.ins} & {s for step in steps for s in step.outs}
     # Requests in flight at once do not get each other's tensors.
     pending = [executor.submit(named_inputs(seed)) for seed in range(12)]
     for seed, each in enumerate(pending):

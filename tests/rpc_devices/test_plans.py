@@ -13,7 +13,7 @@ import pytest
 import tvm
 
 from tests.cost_models.kernel_samples import elementwise
-from tests.executor.native_plans import create, planned, tasks_of_step
+from tests.executor.native_plans import planned, tasks_of_step
 from tests.models import NATIVE, PLAIN, as_schedule, dense, lowered, placed, unit_problem
 from tests.stateful_model import running_sums
 from tvm_hetero.compiler.build import build
@@ -21,6 +21,7 @@ from tvm_hetero.compiler.kernel_cache import kernel_library
 from tvm_hetero.compiler.linking import linker_of
 from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress
 from tvm_hetero.errors import PlatformError, RunError
+from tvm_hetero.executor import native
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.kernels.cpu.target import board_device, device_target, dl_device
@@ -28,6 +29,7 @@ from tvm_hetero.kernels.cpu.vector_unit import AVX512_BF16, vector_unit
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.pipeline.partition import make_problem
+from tvm_hetero.plan.format import plan_from_dict
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.platform.rpc_endpoint import Remote
 from tvm_hetero.problem import Cost
@@ -69,7 +71,7 @@ def test_segments_of_a_board_are_calls_and_their_weights_are_in_no_slot() -> Non
     assert all(row["name"].endswith("@0") for row in plan["constants"])
     assert not own & {row["name"].rpartition("@")[0] for row in plan["constants"]}
     # C++ takes it: to it these steps are functions.
-    executor = create(plan)
+    executor = native.create(plan_from_dict(plan))
     with pytest.raises(RunError, match="no functions"):
         executor.run()
     executor.close()

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from tvm_hetero.plan.element_names import split_task
 from tvm_hetero.plan.model import Plan, StepKind
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.report.schedule.intervals import COPY
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class TracedStep:
     ----------
     name : its tasks, each once, or what is copied; device : of its worker.
     run_by : the worker that ran it: its own, or one that is alike and had nothing else to do.
-    kind : the op of the task that takes most of its time, or `COPY`.
+    kind : the op of the task that takes most of its time, or "copy".
     tasks : ids of its tasks in the order of its kernels, and `elements`, those of the batch: one
         each, so a kernel for several elements is there for each of them.
     calls : the same by kernels: of which task each is, and how many elements it computes.
@@ -69,7 +68,7 @@ def traced_steps(
         tasks = tuple(task for task, own in of for _ in own)
         elements = tuple(element for _, own in of for element in own)
         calls = tuple((task, len(own)) for task, own in of)
-        kind = COPY if step.kind is StepKind.COPY else _main_op(problem, tasks)
+        kind = "copy" if step.kind is StepKind.COPY else _main_op(problem, tasks)
         name = ", ".join(dict.fromkeys(tasks)) if tasks else step.name
         worker = names[step.worker]
         ran = worker if runner < 0 else names[runner]
