@@ -48,7 +48,7 @@ from tvm_hetero.cost_models.profile import Profile
 from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
 from tvm_hetero.cost_models.rpc_devices import measure_board
 from tvm_hetero.cost_models.store import CostStore
-from tvm_hetero.kernels.cpu.target import device_target, require_present
+from tvm_hetero.devices.target import device_target, require_present
 from tvm_hetero.platform.model import Device, Platform
 
 

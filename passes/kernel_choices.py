@@ -15,8 +15,8 @@ from typing import Any
 
 import tvm
 
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import UsageError
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.kernels.tir.batched import batched
 from tvm_hetero.kernels.tir.implementation_attr import RULE, TUNED, with_implementation
 from tvm_hetero.platform.model import Device

@@ -31,7 +31,7 @@ from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.cost_models.store import CostStore, KernelKey, Tuning
 from tvm_hetero.cost_models.tuning.tune_bench import TuneBench
 from tvm_hetero.cost_models.tuning.tune_spaces import GeneralSpace, RuleSpace, Space
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.platform.model import Device, Platform
 from tvm_hetero.problem.implementation_choice import Timing
 

@@ -21,9 +21,9 @@ from tests.models import (
 from tvm_hetero.compiler import kernel_cache
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.kernel_cache import kernel_library
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.executor.kernel_library import load_kernels
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.kernel_symbols import network_kernels
 from tvm_hetero.passes.lowered_main import read_main

@@ -14,8 +14,8 @@ from tests.models import branchy, branchy_inputs, lowered, random_schedule, two_
 from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.store import CostStore, Tuning
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     RULE,

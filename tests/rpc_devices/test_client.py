@@ -31,10 +31,10 @@ from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.rpc_devices import measure_board
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError, RunError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.platform.rpc_endpoint import Remote
 from tvm_hetero.rpc_devices.client import Kept, Program, board_of, laid_out

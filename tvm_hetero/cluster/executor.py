@@ -21,12 +21,12 @@ from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
 from tvm_hetero.cluster.parts.stacking import put_elements, take_elements
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, without
 from tvm_hetero.cluster.runner import Model, Runner
+from tvm_hetero.devices.target import CPU
 from tvm_hetero.errors import DeadlineError, NodeLost, UsageError
 from tvm_hetero.executor.batches import join_outputs, make_stacks
 from tvm_hetero.executor.inputs import InputReader, Request, merge_inputs, random_values
 from tvm_hetero.executor.profiling import Inputs
 from tvm_hetero.executor.tensors import as_array
-from tvm_hetero.kernels.cpu.target import CPU
 from tvm_hetero.plan.element_names import element_names
 from tvm_hetero.plan.model import DevicePlan, InputPlan, Plan, SlotPlan, TensorPlan
 from tvm_hetero.util.closeable import Closes

@@ -15,7 +15,7 @@ from tvm_hetero.compiler.kernel_cache import Scheduled, begin_library, schedule_
 from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.compiler.module_text import module_text
 from tvm_hetero.compiler.parallel_compile import Compiler
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.implementation_attr import implementation_of

@@ -19,9 +19,9 @@ import tvm_ffi
 
 from tvm_hetero import __version__
 from tvm_hetero.compiler.parallel_compile import OPT_LEVEL, Compiler, Kernels
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import PIPELINE
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.platform.model import Device
 from tvm_hetero.util.cache_dir import cache_dir
 

@@ -34,8 +34,8 @@ from typing import Any
 
 from tvm_hetero.compiler.concat_elision import Joined, find_joined
 from tvm_hetero.compiler.storage import Lifetime, plan_storage
+from tvm_hetero.devices.target import CPU, dl_device
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.kernels.cpu.target import CPU, dl_device
 from tvm_hetero.kernels.rowwise.concat import join_starts
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.lowered_main import KernelCall, Root, static_shape, tensor_bytes
