@@ -47,7 +47,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import loads
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.stages.linear_dp import linear_plan
+from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.throughput import whole_elements
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.views.instance import instance_of
