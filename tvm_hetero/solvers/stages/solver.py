@@ -9,7 +9,7 @@
 Each rung stops the climb when its value meets the bound. How many ideals are few follows from the
 time limit, so that a run can be repeated; between pieces of each rung the clock is looked at. For
 throughput without contiguous stages the plan is found in the same way, but only CP-SAT's rung of
-`cpsat_throughput` bounds it.
+`cpsat.throughput` bounds it.
 """
 
 from __future__ import annotations
