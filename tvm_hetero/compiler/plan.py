@@ -43,7 +43,8 @@ from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.lowered_main import KernelCall, Root, static_shape, tensor_bytes
 from tvm_hetero.passes.split_segments import Copy, Segment, Split, input_signature
 from tvm_hetero.passes.states import ranges_of, states_of
-from tvm_hetero.platform.model import Device, Platform, check_cores
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform, check_cores
 
 FORMAT = "tvm-hetero/plan/2"
 # The key of a step that says what it does on a board.

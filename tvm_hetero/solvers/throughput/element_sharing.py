@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import HeteroError, SolverError
-from tvm_hetero.platform.model import Fabric, Link
+from tvm_hetero.platform.devices import Fabric, Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule

@@ -42,7 +42,7 @@ from dataclasses import replace
 
 from tvm_hetero.check.checker import verified
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.platform.model import HOST_KINDS, Link
+from tvm_hetero.platform.devices import HOST_KINDS, Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import loads
 from tvm_hetero.problem.schedule import Schedule
