@@ -30,7 +30,6 @@ from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weight
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.platform import Platform
-from tvm_hetero.platform.discovery import detect_platform
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.problem.simulate import simulate
 from tvm_hetero.report.schedule.intervals import COPY, Interval, overlap_seconds
@@ -48,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--placements", type=int, default=3, help="random ones for each model")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
-    platform = measure_links(detect_platform())
+    platform = measure_links(Platform.detect())
     if not any(device.kind == "cuda" for device in platform.devices):
         sys.exit("this machine has no CUDA device that nvidia-smi shows; nothing to measure")
     for device in platform.devices:

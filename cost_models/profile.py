@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tvm_hetero.cost_models.protocol import Costs, Kernel
-from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.implementation_choice import Choice
-from tvm_hetero.problem.model import Cost
 
 
 @dataclass

@@ -49,7 +49,8 @@ from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_d
 from tvm_hetero.cost_models.rpc_devices import measure_board
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.devices.target import device_target, require_present
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
 
 
 class ProfiledCosts:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.model import Cost
+from tvm_hetero.problem.cost import Cost
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc

@@ -19,7 +19,9 @@ from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.errors import HeteroError, RunError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.problem.model import Cost, Objective, Problem
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.problem.simulate import simulate
 from tvm_hetero.solvers.core.options import make_schedule

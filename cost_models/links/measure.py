@@ -42,8 +42,9 @@ from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.devices.target import HOST_KINDS, dl_device
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.passes.io_tasks import is_host
+from tvm_hetero.platform.devices import Device, Link
 from tvm_hetero.platform.host import available_cores, read_processor
-from tvm_hetero.platform.model import Device, Link, Platform
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.util.documents import canonical_json
 

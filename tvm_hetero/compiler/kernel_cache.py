@@ -22,7 +22,7 @@ from tvm_hetero.compiler.parallel_compile import OPT_LEVEL, Compiler, Kernels
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import PIPELINE
-from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.util.cache_dir import cache_dir
 
 # By symbol: kernels as they came, and scheduled.

@@ -59,7 +59,8 @@ from tvm_hetero.plan.model import (
     WorkerPlan,
     constant_name,
 )
-from tvm_hetero.platform.model import Device, Platform, check_cores
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform, check_cores
 
 # Where an argument lies: its kind, and the position, offset or name that goes with it.
 _Place = tuple[ArgKind, int | str]

@@ -31,8 +31,10 @@ from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.lowered_main import tensor_bytes
 from tvm_hetero.passes.pins import pinned, with_hints
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import Task, TaskGraph
-from tvm_hetero.problem.model import Cost, Objective, Problem, check_objective
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective, check_objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, check_name, solve
 from tvm_hetero.solvers.core.feasibility import check_memory

@@ -28,7 +28,8 @@ from tvm_hetero.errors import PlatformError, UsageError
 from tvm_hetero.passes.annotate_devices import is_annotated, strip_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.documents import nearest
 
 

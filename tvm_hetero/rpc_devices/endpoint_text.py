@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tvm_hetero.devices.target import board_device, device_target
-from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.rpc_endpoint import Remote
 
 # To load TVM takes a child two seconds; on a busy machine many.

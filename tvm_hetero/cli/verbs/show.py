@@ -97,8 +97,8 @@ def _show_document(
     steps: Steps, path: Path, problem: Problem | None
 ) -> tuple[Schedule | None, Problem | None]:
     """Show a problem, a platform or a schedule; return the schedule and its problem."""
-    from tvm_hetero.platform.format import platform_from_dict
-    from tvm_hetero.problem.format import problem_from_dict
+    from tvm_hetero.platform.model import Platform
+    from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import schedule_from_dict
     from tvm_hetero.report.schedule import text as plan
     from tvm_hetero.util.documents import read_document
@@ -107,11 +107,11 @@ def _show_document(
     document = read_document(path)
     kind = str(document.get("format", "")).rsplit("/", 1)[0]
     if kind == "tvm-hetero/problem":
-        loaded = problem_from_dict(document, str(path))
+        loaded = Problem.from_dict(document, str(path))
         steps.say(plan.problem_text(loaded))
         steps.say("\n" + plan.device_table(loaded.platform))
     elif kind == "tvm-hetero/platform":
-        platform = platform_from_dict(document, str(path))
+        platform = Platform.from_dict(document, str(path))
         steps.say(plan.device_table(platform))
         if platform.links or platform.fabrics:
             steps.say("\n" + plan.link_table(platform))
