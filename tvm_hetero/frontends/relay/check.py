@@ -147,8 +147,3 @@ def _zeros(kind: object) -> relax.Expr | None:
     if not isinstance(kind, TensorType) or None in kind.shape:
         return None
     return relax.BlockBuilder().normalize(relax.op.zeros(kind.shape, kind.dtype))
-
-
-def known_operators() -> list[str]:
-    """The names of all operators that are taken."""
-    return sorted(TABLE)
