@@ -15,7 +15,7 @@ import tvm
 from tests.models import NATIVE, PLAIN, lowered, random_schedule, unit_problem, with_sizes
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.parts.parts import Lane, Parts, Source
-from tvm_hetero.cluster.parts.stacking import put_elements, take_elements
+from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.cluster.transport.message import DRIVER, GIVEN, Message
 from tvm_hetero.cluster.transport.routes import LaneRoutes, lane_routes
 from tvm_hetero.compiler.build import Network, build

@@ -32,11 +32,12 @@ from tests.cluster.clusters import nodes, planned
 from tests.models import branchy, branchy_inputs, dense, lowered, random_schedule, unit_problem
 from tests.small_decoders import tiny
 from tutorials import two_node_cluster
-from tvm_hetero.cluster.costs import ClusterCosts, kernels_from_text, kernels_text
+from tvm_hetero.cluster.costs import ClusterCosts
 from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.description import Description, NodeRow
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import ClusterExecutor
+from tvm_hetero.cluster.kernel_text import kernels_from_text, kernels_to_text
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.replan import Placed
 from tvm_hetero.cluster.transport.inbox import Work
@@ -238,7 +239,7 @@ def test_nodes_measure_their_own_devices(cluster: Cluster):
     assert list(costs) == [kernel.name] and set(costs[kernel.name]) == set(place.names)
     assert all(0 < cost.seconds(1) < 1 for cost in costs[kernel.name].values())
     assert {c.device for c in model.profile.choices.values()} == set(place.names)
-    (again,) = kernels_from_text(kernels_text([kernel]))
+    (again,) = kernels_from_text(kernels_to_text([kernel]))
     assert tvm_ffi.structural_equal(again.func, kernel.func)
     assert (again.flops, again.constants) == (kernel.flops, kernel.constants)
 

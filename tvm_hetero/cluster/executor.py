@@ -18,9 +18,9 @@ import tvm
 
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
-from tvm_hetero.cluster.parts.stacking import put_elements, take_elements
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, without
 from tvm_hetero.cluster.runner import Model, Runner
+from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.devices.target import CPU
 from tvm_hetero.errors import DeadlineError, NodeLost, UsageError
 from tvm_hetero.executor.batches import join_outputs, make_stacks

@@ -95,7 +95,7 @@ class Node:
 
     def profile(self, kernels: str, platform: str) -> str:
         """Measure kernels on this node's devices; texts as in `tvm_hetero.cluster.costs`."""
-        from tvm_hetero.cluster.costs import kernels_from_text
+        from tvm_hetero.cluster.kernel_text import kernels_from_text
         from tvm_hetero.cost_models.profiled import ProfiledCosts
         from tvm_hetero.problem.implementation_choice import choices_to_dict
 

@@ -1,7 +1,7 @@
 """Models in parts on the nodes of a cluster: placed there, run, and placed anew after a loss.
 
 A request is sent to the nodes that begin with it. What a part makes goes from its node to those
-that read it (`tvm_hetero.cluster.transport.wiring`), without passing through here; what comes here
+that read it (`tvm_hetero.cluster.wiring`), without passing through here; what comes here
 are the model's outputs. As many requests as one likes are in flight, so that every node works on
 another.
 

@@ -16,14 +16,11 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps, chart_width
-from tvm_hetero.cli.verbs.bench import load_reference, load_single, measure_against
-from tvm_hetero.cli.verbs.partition import (
-    compile_artifact,
-    import_model,
-    measure_links,
-    partition_module,
-)
-from tvm_hetero.cli.verbs.run import load_executor, write_trace
+from tvm_hetero.cli.shared.executors import load_executor, write_trace
+from tvm_hetero.cli.shared.import_model import import_model
+from tvm_hetero.cli.shared.partition_steps import compile_artifact, partition_module
+from tvm_hetero.cli.shared.platforms import measure_links
+from tvm_hetero.cli.shared.rivals import load_reference, load_single, measure_against
 from tvm_hetero.errors import RunError
 from tvm_hetero.util.units import format_seconds
 

@@ -19,7 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay import program as relay
+from tvm_hetero.frontends.relay.core import program as relay
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Budget, Limits
+from tvm_hetero.frontends.relay.core.program import Program, Var
+from tvm_hetero.frontends.relay.core.trampoline import Walk, run
 from tvm_hetero.frontends.relay.devices import ANNOTATIONS, Devices
 from tvm_hetero.frontends.relay.flat_values import (
     Closure,
@@ -32,9 +35,6 @@ from tvm_hetero.frontends.relay.flat_values import (
     leaves,
 )
 from tvm_hetero.frontends.relay.gc_pause import paused
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Budget, Limits
-from tvm_hetero.frontends.relay.program import Program, Var
-from tvm_hetero.frontends.relay.trampoline import Walk, run
 from tvm_hetero.frontends.relay.type_claims import Claim, Claims
 from tvm_hetero.util.untrusted_names import printable
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
+from tvm_hetero.kernels.attention.pairs import pairs_of_row
 from tvm_hetero.kernels.attention.query_block import LOWEST, Block, columns_of_tiles, row_bytes
 from tvm_hetero.kernels.attention.scores import shown
 from tvm_hetero.kernels.cpu.amx import (
@@ -38,7 +39,7 @@ from tvm_hetero.kernels.cpu.amx import (
     store_tile,
     zero,
 )
-from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn, pairs_of_row
+from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn
 from tvm_hetero.kernels.tir.prefetch import LINE, ask
 from tvm_hetero.kernels.tir.statements import (
     bound,

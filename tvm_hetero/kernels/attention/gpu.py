@@ -24,13 +24,13 @@ from tvm import tirx
 from tvm_hetero.kernels.attention.common import (
     Attention,
     Tensors,
-    cast,
     first_row,
     row_of,
     tensors_of,
     turned,
     written,
 )
+from tvm_hetero.kernels.tir.conversions import cast
 from tvm_hetero.kernels.tir.nests import INDEX, range_of
 from tvm_hetero.kernels.tir.statements import (
     bound,

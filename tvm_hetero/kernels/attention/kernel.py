@@ -39,13 +39,13 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.attention.common import (
     Attention,
     Tensors,
-    cast,
     first_row,
     row_of,
     tensors_of,
     turned,
     written,
 )
+from tvm_hetero.kernels.tir.conversions import cast
 from tvm_hetero.kernels.tir.statements import bound, function, load, loop, real, store, tensor
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import tvm_ffi
 from tvm import tirx
 
 from tvm_hetero.kernels.attention.common import Attention, Tensors, apart, row_of
+from tvm_hetero.kernels.attention.pairs import SHARED, paired
 from tvm_hetero.kernels.cpu.amx import NARROW, REGISTERS, ROWS, WIDE
-from tvm_hetero.kernels.cpu.bfloat16_pairs import SHARED, paired
 from tvm_hetero.kernels.tir.prefetch import ALL, DISTANCE, LINE, OUTER, ask
 from tvm_hetero.kernels.tir.statements import tensor, whole
 

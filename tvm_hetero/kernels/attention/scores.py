@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.attention.common import row_of_cache
+from tvm_hetero.kernels.attention.pairs import pairs_of_row, products
 from tvm_hetero.kernels.attention.query_block import LOWEST, Block
-from tvm_hetero.kernels.cpu.bfloat16_pairs import pairs_of_row, products
 from tvm_hetero.kernels.tir.horizontal_sums import folded, folded_parts
 from tvm_hetero.kernels.tir.statements import bound, load, loop, ramp, real, spread, store, whole
 

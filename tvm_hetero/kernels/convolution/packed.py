@@ -31,7 +31,7 @@ from tvm import s_tir, tirx
 
 from tvm_hetero.kernels.convolution.prefetch_channels import prefetch_channels
 from tvm_hetero.kernels.convolution.tiling import Tile, plan_tile
-from tvm_hetero.kernels.convolution.weights_once import weights_once
+from tvm_hetero.kernels.cpu.weights_once import weights_once
 from tvm_hetero.kernels.tir.block_roles import (
     ACCUMULATE,
     GATHER,

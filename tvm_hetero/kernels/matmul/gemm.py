@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import s_tir, tirx
 
-from tvm_hetero.kernels.convolution.weights_once import weights_once
-from tvm_hetero.kernels.matmul.product import MATRICES
+from tvm_hetero.kernels.cpu.weights_once import weights_once
 from tvm_hetero.kernels.matmul.product_tiles import Extents, ProductTile, product_tile
-from tvm_hetero.kernels.tir.block_roles import LEFT, PRODUCT, RIGHT, find_role
+from tvm_hetero.kernels.tir.block_roles import LEFT, MATRICES, PRODUCT, RIGHT, find_role
 from tvm_hetero.kernels.tir.blocks import extent_of, index_map, inline_epilogue, uses
 from tvm_hetero.kernels.tir.prefetch import ALL, OUTER, prefetch
 from tvm_hetero.kernels.tir.prefetch_blocks import prefetch_next_block

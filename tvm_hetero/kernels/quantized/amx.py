@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import s_tir, tirx
 
-from tvm_hetero.kernels.attention.common import widened
 from tvm_hetero.kernels.cpu.amx import (
     PLAIN,
     SIGNED,
@@ -40,6 +39,7 @@ from tvm_hetero.kernels.cpu.amx import (
 from tvm_hetero.kernels.cpu.llvm_functions import with_functions
 from tvm_hetero.kernels.matmul.written_products import CYCLES, region_of
 from tvm_hetero.kernels.quantized.int8_operand import STEPS, CodeTile
+from tvm_hetero.kernels.tir.conversions import to_float32
 from tvm_hetero.kernels.tir.nests import iterators, nest_over, range_of
 from tvm_hetero.kernels.tir.prefetch import LINE, ask
 from tvm_hetero.kernels.tir.statements import (
@@ -206,7 +206,7 @@ def _over(
     z, first, o, q = where
     numbers, eight = tile.numbers, spread(tirx.const(8, "int32"), WIDE)
     here, all_lanes = ramp(at * WIDE, WIDE), ramp(whole(0), WIDE)
-    scale, bind = bound("scale", widened(load(tile.scales, o, q, here), WIDE))
+    scale, bind = bound("scale", to_float32(load(tile.scales, o, q, here), WIDE))
     statements = [bind]
     for r in range(tile.rows):
         low, high = (load(inside, at, k, r, all_lanes) for k in (0, 1))

@@ -22,9 +22,8 @@ from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad
 from tvm.sym import Analyzer
 
-from tvm_hetero.kernels.quantized.product import GROUP_ATTR
 from tvm_hetero.kernels.tir.batched import statements_of, with_root
-from tvm_hetero.kernels.tir.block_roles import PARTIAL, SHARE, role
+from tvm_hetero.kernels.tir.block_roles import GROUP_ATTR, PARTIAL, SHARE, role
 from tvm_hetero.kernels.tir.nests import (
     INDEX,
     around,

@@ -50,6 +50,7 @@ from tvm import relax, te, tirx
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.matmul.product import Product, Side, static_extents, summed
+from tvm_hetero.kernels.tir.block_roles import GROUP_ATTR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,8 +62,6 @@ BLOCK = 128
 # Columns that a block is a multiple of.
 _LANES = 16
 GROUP = 32
-# Annotation of the accumulation: how many steps of the reduction share a scale.
-GROUP_ATTR = "tvm_hetero.group"
 _MOST = {8: 127, 4: 8}
 _WORD = 32
 # Bits of a float behind its point.

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 
 from tvm_hetero.kernels.cpu.vector_unit import cores, vector_unit
-from tvm_hetero.kernels.rules import CPU_RULES
+from tvm_hetero.kernels.rules.cpu_rules import CPU_RULES
 from tvm_hetero.kernels.tir.unchecked_schedule import quick_schedule
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from dataclasses import replace
 from typing import Any
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.program import Expr, Function, Program, Var
 from tvm_hetero.frontends.relay.json_reader.free_variables import free_variables
 from tvm_hetero.frontends.relay.json_reader.from_graph import constants_of
 from tvm_hetero.frontends.relay.json_reader.graph_file import parse_graph
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.program import Expr, Function, Program, Var
 from tvm_hetero.frontends.relay.text_reader.expressions import Expressions
 from tvm_hetero.frontends.relay.text_reader.lexer import Source, Token, tokens
 from tvm_hetero.util.untrusted_names import printable
