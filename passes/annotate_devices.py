@@ -44,21 +44,6 @@ PROBLEM = "tvm_hetero.problem"
 SCHEDULE = "tvm_hetero.schedule"
 
 
-@tvm.transform.module_pass(opt_level=0, name="AnnotateDevices")
-class AnnotateDevices:
-    """The pass of this file: place the tasks of a lowered module as a schedule says."""
-
-    def __init__(self, problem: Problem, schedule: Schedule) -> None:
-        self.problem = problem
-        self.schedule = schedule
-
-    def transform_module(
-        self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
-    ) -> tvm.IRModule:
-        """Return `mod` annotated."""
-        return annotate_devices(mod, self.problem, self.schedule)
-
-
 def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> tvm.IRModule:
     """Place the tasks of a lowered module on the devices that `schedule` gives them.
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import tvm
 
-from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.tir.gathers import looked_up
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lowered_main import INPUT_NAMES as INPUT_NAMES
 from tvm_hetero.passes.lowered_main import OUTPUT_NAMES as OUTPUT_NAMES
 from tvm_hetero.passes.lowered_main import (
