@@ -29,8 +29,7 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.errors import PlatformError, UsageError
-from tvm_hetero.passes.emit_placed_program import DEVICE as DEVICE
-from tvm_hetero.passes.emit_placed_program import KERNEL as KERNEL
+from tvm_hetero.passes.attributes import PROBLEM, SCHEDULE
 from tvm_hetero.passes.emit_placed_program import MainWriter
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.placed_program import original_layout, plan_layout
@@ -39,9 +38,6 @@ from tvm_hetero.problem.format import problem_from_dict, problem_to_dict
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import canonical_json, parse_document
-
-PROBLEM = "tvm_hetero.problem"
-SCHEDULE = "tvm_hetero.schedule"
 
 
 def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> tvm.IRModule:

@@ -24,12 +24,8 @@ from tvm_hetero.kernels.tir.implementation_attr import (
     trace_of,
 )
 from tvm_hetero.kernels.tuning.trace import trace_text
-from tvm_hetero.passes.annotate_devices import (
-    DEVICE,
-    KERNEL,
-    annotate_devices,
-    strip_devices,
-)
+from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
+from tvm_hetero.passes.attributes import DEVICE, KERNEL
 from tvm_hetero.passes.kernel_choices import choices_of, traces_of, with_choices, with_traces
 from tvm_hetero.problem import Problem
 from tvm_hetero.problem.implementation_choice import Choice, Timing

@@ -24,7 +24,7 @@ from tvm_hetero.decoders.folder import (
 )
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.batches import split_element
-from tvm_hetero.passes.states import STATE_SETS
+from tvm_hetero.passes.attributes import STATE_SETS
 from tvm_hetero.problem.model import Objective
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from tvm_hetero.passes.annotate_devices import (
     is_annotated,
     strip_devices,
 )
+from tvm_hetero.passes.attributes import MODEL_NAME
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.io_tasks import add_io_tasks, host_device, io_costs, needs_io_tasks
 from tvm_hetero.passes.kernel_choices import with_choices
@@ -40,7 +41,6 @@ from tvm_hetero.solvers.core.feasibility import check_memory
 from tvm_hetero.solvers.throughput.fewer_transfers import settled
 from tvm_hetero.views.instance import instance_of
 
-MODEL_NAME = "hetero_model_name"
 # A search ends within this share of the least value: costs are not measured more exactly.
 MEASURED_GAP = 1e-3
 
