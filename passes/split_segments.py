@@ -22,8 +22,8 @@ import tvm
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import problem_and_schedule
+from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.emit_views import device_position
-from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.form_steps import Item, cut
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.kernel_symbols import kernel_symbol, plain_kernel

@@ -34,7 +34,7 @@ from tvm_hetero.errors import ArtifactError, HeteroError, UsageError
 from tvm_hetero.executor import loading
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
+from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.platform import Link, Platform
 from tvm_hetero.platform.host import Processor
 

@@ -35,7 +35,7 @@ from tvm_hetero.errors import ArtifactError, NumericsError, RunError, UsageError
 from tvm_hetero.executor.executor import Executor, identifier
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.passes.extract_tasks import INPUT_NAMES
+from tvm_hetero.passes.attributes import INPUT_NAMES
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.problem import Objective
 

@@ -13,10 +13,11 @@ from tests.models import as_schedule, lowered, random_schedule, two_cpus, unit_p
 from tests.stateful_model import LENGTH, WIDTH, running_sums
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
+from tvm_hetero.passes.attributes import RANGES, STATE_SETS, STATES
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.split_segments import split_segments
-from tvm_hetero.passes.states import RANGES, STATE_SETS, STATES, state_readers
+from tvm_hetero.passes.states import state_readers
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective

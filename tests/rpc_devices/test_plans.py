@@ -19,7 +19,7 @@ from tests.stateful_model import running_sums
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.kernel_cache import kernel_library
 from tvm_hetero.compiler.linking import linker_of
-from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress
+from tvm_hetero.cost_models.protocol import Costs, Progress
 from tvm_hetero.devices.target import board_device, device_target, dl_device
 from tvm_hetero.errors import PlatformError, RunError
 from tvm_hetero.executor import native
@@ -27,6 +27,7 @@ from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.kernels.cpu.vector_unit import AVX512_BF16, vector_unit
 from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.plan.format import plan_from_dict

@@ -15,7 +15,8 @@ from tvm_hetero.cluster.kernel_text import kernels_to_text
 from tvm_hetero.cluster.parts.part_plan import nodes_of, sub_platform
 from tvm_hetero.cost_models.profile import Profile
 from tvm_hetero.cost_models.profiled import ProfiledCosts
-from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
+from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import choices_from_dict
 

@@ -24,6 +24,7 @@ from tvm_hetero.passes.annotate_devices import (
     problem_and_schedule,
     strip_devices,
 )
+from tvm_hetero.passes.attributes import SOURCE
 from tvm_hetero.passes.kernel_choices import choices_of
 from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
 from tvm_hetero.passes.split_segments import Split, split_segments
@@ -36,8 +37,6 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.lists.best_single import best_single
 
-# Attribute of `main`: where the model came from, as JSON text. Set by a front end.
-SOURCE = "hetero_source"
 # Of each kernel (by name) on each device, as far as is known.
 Choices = dict[tuple[str, str], Choice]
 

@@ -18,7 +18,7 @@ from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.decoders.folder import PREFILL, STEP, DecoderFacts, check_target, save_decoder
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.batches import split_element
-from tvm_hetero.passes.states import STATE_SETS
+from tvm_hetero.passes.attributes import STATE_SETS
 from tvm_hetero.problem.objective_kinds import Objective
 
 if TYPE_CHECKING:

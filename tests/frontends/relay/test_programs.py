@@ -18,7 +18,7 @@ from tvm_hetero.errors import ModelError, PlatformError, UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.read import read
-from tvm_hetero.passes.pins import WISHES
+from tvm_hetero.passes.attributes import WISHES
 from tvm_hetero.pipeline.partition import partition
 
 X = normal(1, 4)

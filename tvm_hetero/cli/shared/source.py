@@ -23,7 +23,7 @@ def note_source(
     module: tvm.IRModule, model: Path, shapes: Mapping[str, Any], random_weights: int | None
 ) -> tvm.IRModule:
     """`module` with the note of its source as an attribute of ``main``."""
-    from tvm_hetero.compiler.build import SOURCE
+    from tvm_hetero.passes.attributes import SOURCE
 
     note = {
         "path": str(model.absolute()),
