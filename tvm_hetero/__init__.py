@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from tvm_hetero import check as check
     from tvm_hetero.errors import HeteroError as HeteroError
     from tvm_hetero.generation.sampling import Sampling as Sampling
-    from tvm_hetero.platform.model import Device as Device
-    from tvm_hetero.platform.model import Link as Link
+    from tvm_hetero.platform.devices import Device as Device
+    from tvm_hetero.platform.devices import Link as Link
     from tvm_hetero.platform.model import Platform as Platform
     from tvm_hetero.problem.graph import Edge as Edge
     from tvm_hetero.problem.graph import Task as Task
     from tvm_hetero.problem.graph import TaskGraph as TaskGraph
-    from tvm_hetero.problem.model import Objective as Objective
     from tvm_hetero.problem.model import Problem as Problem
+    from tvm_hetero.problem.objective_kinds import Objective as Objective
     from tvm_hetero.problem.schedule import Schedule as Schedule
     from tvm_hetero.solvers import solve as solve
 

@@ -46,6 +46,7 @@ from tvm_hetero.compiler.build import build
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.decoders.folder import DecoderFacts
 from tvm_hetero.errors import InfeasibleError, NodeLost, RunError, UsageError
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.annotate_devices import annotate_devices
@@ -164,7 +165,7 @@ def test_a_model_on_nodes_is_the_model(cluster: Cluster):
     images = [np.stack(x) for x in zip(branchy_inputs(0), branchy_inputs(1), strict=True)]
     named = dict(zip(("in/x", "y"), images, strict=True))
     placed = annotate_devices(module, problem, schedule)
-    with build(placed, single=False).executor() as whole:
+    with Executor(build(placed, single=False)) as whole:
         expected = [[out.numpy() for out in whole.run(named)]]
         other = {name: x[::-1].copy() for name, x in named.items()}
         expected.append([out.numpy() for out in whole.run(other)])
@@ -211,7 +212,7 @@ def test_the_verbs(cluster: Cluster, tmp_path: Path):
     facts = json.loads(told.out)
     assert facts["lost"] == {}
     assert sorted(facts["nodes"]) == ["n0", "n1"] and facts["latency"]["count"] == 3
-    with built.executor() as executor, np.load(tmp_path / "out.npz") as outputs:
+    with Executor(built) as executor, np.load(tmp_path / "out.npz") as outputs:
         expected = executor.run(executor.random_inputs(0))
         for name, out in zip(executor.outputs, expected, strict=True):
             assert outputs[name].tobytes() == out.numpy().tobytes()

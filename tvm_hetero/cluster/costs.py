@@ -15,8 +15,8 @@ from tvm_hetero.cluster.kernel_text import kernels_to_text
 from tvm_hetero.cluster.parts.part_plan import nodes_of, sub_platform
 from tvm_hetero.cost_models.profile import Profile
 from tvm_hetero.cost_models.profiled import ProfiledCosts
-from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
-from tvm_hetero.platform.format import platform_to_dict
+from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import choices_from_dict
 
@@ -52,7 +52,7 @@ class ClusterCosts(ProfiledCosts):
         for number, node in enumerate(nodes):
             if progress is not None:
                 progress(f"measure on {node}", number, len(nodes))
-            own = json.dumps(platform_to_dict(sub_platform(platform, node)))
+            own = json.dumps(sub_platform(platform, node).to_dict())
             found = json.loads(
                 self.cluster.get(self.cluster.call(node, "profile", text, own)[0], node, _MEASURING)
             )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tvm_hetero.artifact.kinds import is_decoder
 from tvm_hetero.decoders.decoder import Decoder
-from tvm_hetero.decoders.folder import is_decoder
 from tvm_hetero.executor.executor import load as load_executor
 
 

@@ -26,11 +26,11 @@ from tests.kernels.helpers import (
     runs_here,
     walk,
 )
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD
 from tvm_hetero.kernels.convolution.winograd.match import is_convolution_3x3
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.batched import batch_of_kernel, batched, params_of, single

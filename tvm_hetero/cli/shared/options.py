@@ -100,7 +100,7 @@ def parse_objective(kind: str, batch: int) -> Any:
     UsageError
         If there is no such kind; the nearest is suggested.
     """
-    from tvm_hetero.problem.model import KINDS, Objective
+    from tvm_hetero.problem.objective_kinds import KINDS, Objective
     from tvm_hetero.util.documents import nearest
 
     for known in KINDS:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tvm_hetero.decoders.folder import DecoderFacts
     from tvm_hetero.pipeline.partition import Partition
     from tvm_hetero.platform.model import Platform
-    from tvm_hetero.problem.model import Objective
+    from tvm_hetero.problem.objective_kinds import Objective
 
 
 def decoder_options(

@@ -22,7 +22,7 @@ def load_single(
     steps: Steps, artifact: Path, executor: Executor, stack: contextlib.ExitStack
 ) -> Executor:
     """Step: the executor of the best single device; the same one if the partition is just that."""
-    from tvm_hetero.compiler.artifact import read_manifest
+    from tvm_hetero.artifact.manifest import read_manifest
 
     if SINGLE not in read_manifest(artifact)["variants"]:
         return executor
@@ -31,9 +31,9 @@ def load_single(
 
 def load_reference(steps: Steps, artifact: Path, executor: Executor) -> OnnxRuntime:
     """Step: the artifact's model on ONNX Runtime, with as many threads as the plan has cores."""
+    from tvm_hetero.artifact.manifest import read_manifest
     from tvm_hetero.cli.shared.measure import OnnxRuntime
     from tvm_hetero.cli.shared.source import source_model
-    from tvm_hetero.compiler.artifact import read_manifest
 
     with steps.step("Load ONNX Runtime") as step:
         threads = count_cores(executor)

@@ -94,16 +94,16 @@ def light_model(name: str) -> Path:
 
 def describe_machine(steps: Steps, folder: Path) -> Platform:
     """Step: two devices of one core each, unlike in what they are compiled for."""
-    from tvm_hetero.platform.discovery import detect_platform
     from tvm_hetero.platform.host import available_cores, read_processor
+    from tvm_hetero.platform.model import Platform
 
     with steps.step("Describe machine") as step:
         cores = sorted(available_cores())
         step.note = f"{read_processor().name}, {len(cores)} cores"
         if len(cores) > 1:
-            platform = detect_platform(2, [None, SECOND_CPU], cores=_two_cores(cores))
+            platform = Platform.detect(2, [None, SECOND_CPU], cores=_two_cores(cores))
         else:
-            platform = detect_platform(1)
+            platform = Platform.detect(1)
     platform = measure_links(steps, platform)
     platform.save(folder / "platform.yaml")
     if len(cores) == 1:
@@ -141,7 +141,7 @@ def measure_artifact(
 
 def default_variant(artifact: Path) -> str:
     """What an artifact runs unless told otherwise."""
-    from tvm_hetero.compiler.artifact import read_manifest
+    from tvm_hetero.artifact.manifest import read_manifest
 
     return str(read_manifest(artifact)["default"])
 

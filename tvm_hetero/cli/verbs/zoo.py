@@ -63,9 +63,8 @@ def zoo(
     if output is not None:
         problem.save(output)
     if json_output:
-        from tvm_hetero.problem.format import problem_to_dict
 
-        typer.echo(json.dumps(problem_to_dict(problem)))
+        typer.echo(json.dumps(problem.to_dict()))
         return
     steps.say()
     steps.say(problem_text(problem))

@@ -17,7 +17,6 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.errors import HeteroError, ModelError, UsageError
-from tvm_hetero.frontends.onnx.importer import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
 from tvm_hetero.frontends.relay.core.arrays import dtype_of, load_params
 from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.frontends.relay.core.program import Program, TensorType, Var
@@ -25,7 +24,8 @@ from tvm_hetero.frontends.relay.emit import Emitter
 from tvm_hetero.frontends.relay.flat_values import Input
 from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.read import parse, read
-from tvm_hetero.passes.pins import WISHES, wishes_text
+from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, WISHES
+from tvm_hetero.passes.pins import wishes_text
 from tvm_hetero.util.untrusted_names import identifier, nearest, printable
 
 # Names that an unknown one is compared with: a millisecond goes to some dozens.
