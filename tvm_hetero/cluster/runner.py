@@ -28,7 +28,7 @@ import numpy as np
 from tvm_hetero.cluster.driver import Cluster, first_line
 from tvm_hetero.cluster.parts.parts import Part, Parts, Source
 from tvm_hetero.cluster.transport.message import GIVEN, Array, Message, Place
-from tvm_hetero.cluster.transport.routes import LaneRoutes, lane_routes, message_bytes
+from tvm_hetero.cluster.transport.routes import LaneRoutes, message_bytes, route_lane
 from tvm_hetero.compiler.build import Network, build
 from tvm_hetero.errors import HeteroError, NodeLost, RunError
 from tvm_hetero.passes.annotate_devices import annotate_devices
@@ -71,7 +71,7 @@ class Model:
     def routes(self) -> tuple[LaneRoutes, ...]:
         """The way of each lane's tensors."""
         lanes = enumerate(self.parts.lanes)
-        return tuple(lane_routes(self.id, number, lane) for number, lane in lanes)
+        return tuple(route_lane(self.id, number, lane) for number, lane in lanes)
 
 
 @dataclass

@@ -53,7 +53,7 @@ Settings = Annotated[
 ]
 
 
-def wish_of(
+def read_wish(
     model: str,
     platform: str,
     objective: str,

@@ -92,7 +92,7 @@ def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def objective_of(kind: str, batch: int) -> Any:
+def parse_objective(kind: str, batch: int) -> Any:
     """The objective of that kind (`Objective`).
 
     Raises

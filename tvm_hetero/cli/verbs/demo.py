@@ -55,7 +55,7 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     platform = describe_machine(steps, folder)
     module = import_model(steps, model_file, {}, seed)
-    goal = options.objective_of("latency", 1)
+    goal = options.parse_objective("latency", 1)
     result = partition_module(
         steps, module, platform, goal, time_limit=time_limit, seed=seed
     )

@@ -107,7 +107,7 @@ def partition(
     from tvm_hetero.util.text_tables import printable
 
     shapes = options.parse_shapes(shape)
-    goal = options.objective_of(objective, batch)
+    goal = options.parse_objective(objective, batch)
     options.check_writable(output, folder=True)
     steps = Steps(quiet=json_output)
     asked = {

@@ -30,7 +30,7 @@ def problem(
     from tvm_hetero.util.text_tables import printable
 
     shapes = options.parse_shapes(shape)
-    goal = options.objective_of(objective, batch)
+    goal = options.parse_objective(objective, batch)
     options.check_writable(output)
     steps = Steps()
     place = prepare_platform(steps, platform, cost_model)

@@ -102,7 +102,7 @@ def run(
         "artifact": str(artifact),
         "variant": executor.variant,
         "latency": measured[executor.variant].as_dict(),
-        "predicted": predicted(executor),
+        "predicted": find_prediction(executor),
         **({"throughput": throughput.as_dict()} if throughput else {}),
         **({"where": breakdown.as_dict()} if breakdown else {}),
         "outputs": describe(executor, outputs),
@@ -119,7 +119,7 @@ def run(
                 steps.say(f"wrote {printable(written)}", "green")
 
 
-def predicted(executor: Executor) -> float | None:
+def find_prediction(executor: Executor) -> float | None:
     """The latency (s) that was predicted for the variant that runs; None if there is none."""
     from tvm_hetero.artifact.executable import SINGLE
 
@@ -147,7 +147,7 @@ def _say_run(
     steps.head("Latency")
     steps.say(statistics_table(measured))
     steps.say()
-    guess, median = predicted(executor), measured[executor.variant].median
+    guess, median = find_prediction(executor), measured[executor.variant].median
     if guess:
         ratio = f"{median / guess:.2f} times the prediction"
         steps.say(f"predicted {format_seconds(guess)}, measured {format_seconds(median)}: {ratio}")

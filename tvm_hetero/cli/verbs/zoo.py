@@ -54,7 +54,7 @@ def zoo(
 
     entry = zoo.describe(name)
     chosen = _chosen(name, entry, seed, size, parameters or [])
-    goal = options.objective_of(objective, batch)
+    goal = options.parse_objective(objective, batch)
     options.check_writable(output)
     steps = Steps(quiet=json_output)
     with steps.step("Make problem") as step:

@@ -4,8 +4,8 @@ Functions are inlined where they are called, tuples are taken apart where they a
 is the value that it binds, and annotations become notes on the operators under them. What is
 left is what a graph of tasks needs: inputs, constants, and operators on them.
 
-    what an expression becomes                  `values`
-    what the file says of types                 `claims`
+    what an expression becomes                  `flat_values`
+    what the file says of types                 `type_claims`
     what annotations say of devices             `devices`
 
 Inlining can make much of little: ten functions that each call the one before twice are a

@@ -1,8 +1,8 @@
 """From a Relay program that an old TVM saved to a Relax module of this TVM.
 
-1. read        `graph_file` and `from_graph`, or `text_parser`: a `Program`, plain data
+1. read        `graph_file` and `from_graph`, or `text_reader.parser`: a `Program`, plain data
 2. flatten     functions, lets, tuples and annotations are resolved: a list of operators
-3. emit        each operator by its rule (`table.py`), its result checked against the file's types
+3. emit        each operator by its rule (`operator_table`), its result checked against the types
 """
 
 from __future__ import annotations

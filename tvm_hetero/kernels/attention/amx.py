@@ -5,13 +5,13 @@ queries as easily as one:
 
     scores[t, n] = keys[t, :] . query[n, :]        left: 16 rows of keys, as they stand in memory
                                                    right: queries, put in turn once for a block
-    result[n, j] = sum of power[n, t] value[t, j]  left: pairs of powers (`attention_powers`)
+    result[n, j] = sum of power[n, t] value[t, j]  left: pairs of powers (`attention.softmax`)
                                                    right: rows of values, two put in turn
 
 Rows of values are put in turn as vectors do it, within each 128 bits, so sums stand in that order
-(`attention_pairs.in_order`). A stretch of them is put in turn, and multiplied before it leaves the
-first cache, as many columns at a time as there are registers for sums. Scores come row by row and
-are `transposed`.
+(`cpu.bfloat16_pairs.in_order`). A stretch of them is put in turn, and multiplied before it leaves
+the first cache, as many columns at a time as there are registers for sums. Scores come row by row
+and are `transposed`.
 
 Queries and powers are rounded to bfloat16, as the caches are; sums are of float32.
 """

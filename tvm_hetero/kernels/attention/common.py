@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attention:
-    """The parameters of an attention kernel; see `attention.attend`."""
+    """The parameters of an attention kernel; see `attention.kernel.attend`."""
 
     heads: int
     kv_heads: int

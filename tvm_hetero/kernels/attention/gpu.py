@@ -1,4 +1,4 @@
-"""Attention (`attention`) on a GPU: right, and no more than that.
+"""Attention (`attention.kernel`) on a GPU: right, and no more than that.
 
 A block of threads for each head of keys: it writes what is new of it into the caches, and then
 computes one of its queries after the other, a tile of rows at a time, each thread a row:

@@ -23,7 +23,7 @@ chunk may be padded with any tokens; ``position`` is clamped, so that none is ou
 
 `attend` gives the plain loops: right, slow, and what TVM makes of it when nobody schedules it.
 They bear their parameters (`attention_of`), of which `select.schedule_kernel` makes the kernel for
-a target: `attention_cpu` or `attention_gpu`.
+a target: `attention.cpu` or `attention.gpu`.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ block's are read (`weights_once`).
     which loop is lanes, how large a tile      `tiling.plan_tile`, from the target's vector unit
     padding, gathering of strided columns      `_schedule_stage`
     the tile                                   `_tile_channels`, `_tile_points`
-    tiles that do not come out even            `overlap`
+    tiles that do not come out even            `tir.tail_tiles`
     unpacking and epilogue                     `_join_epilogue`, `_attach_epilogue`
-    several cores                              `parallel.share_longest`
+    several cores                              `tir.multicore.share_longest`
     weights that fit no cache                  `weights_once`, `prefetch_blocks`
     data that do not                           `prefetch_channels`
 """

@@ -11,9 +11,9 @@ Notation
     of ``k`` loads ``v`` vectors, broadcasts ``t`` values and does ``v * t`` multiply-adds.
     Lanes are output channels (the broadcast values are data), or points (the broadcast values
     are weights). A tile of T points need not divide the P points: the last one overlaps
-    (`overlap`), so that P / T tiles cost what ceil(P / T) do.
+    (`tir.tail_tiles`), so that P / T tiles cost what ceil(P / T) do.
 
-Cost, in cycles for each accumulated value; constants from `facts`, here those of x86
+Cost, in cycles for each accumulated value; constants from `cpu.vector_unit`, here those of x86
     step    = norm(v t / 2, 4.5, (v + t) / 2.2, v L / 8) + v / 4
               4.5: one accumulator waits for itself, 4 cycles and some slack
               2.2: loads a cycle; a vector of points counts for two where it straddles lines

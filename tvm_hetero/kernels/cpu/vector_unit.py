@@ -24,7 +24,7 @@ a new line of `UNITS`.
     dots                   the same of pairs of bfloat16, which adds to a sum of float32, too
     amx                    whether there are tile registers, for bfloat16 and bytes (`amx`)
     ahead                  bytes ahead that constants are asked for (`prefetch`)
-    codes_ahead            the same of codes of few bits (`groupwise_tile`); 0 for not at all
+    codes_ahead            the same of codes of few bits (`quantized.tile`); 0 for not at all
     l2                     bytes of the second-level cache of one core
 
 Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and

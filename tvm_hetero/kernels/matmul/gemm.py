@@ -46,7 +46,7 @@ _PACKED_TOGETHER = 16
 # Bytes between neighbours from which on many share a set of the first-level cache.
 _COLLIDING = 2048
 # Cycles of work that are worth waking another core for (about 15 us, five times what a fork and a
-# join cost, `parallel`; set by hand, not swept), and values of the left side whose packing is.
+# join cost, `tir.multicore`; set by hand, not swept), and values of the left side whose packing is.
 WORTH_SHARING = 60_000
 _LEFT_WORTH_SHARING = 1 << 16
 

@@ -1,6 +1,6 @@
 """What the codes of a group share, taken out of the sum over the group.
 
-A product with weights of few bits (`groupwise`) is written as one sum,
+A product with weights of few bits (`quantized.product`) is written as one sum,
 
     acc[m, n] += left[m, k] * ((near[k, n] - middle[k]) * scale[k / group, n])        over k
 

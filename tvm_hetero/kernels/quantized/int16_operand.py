@@ -1,8 +1,8 @@
 """The left side of a product with weights of few bits, as whole numbers of 16 bits.
 
-The values of a group (`groupwise`) are rounded to whole numbers with a step of their own, the
-largest magnitude over `MOST`: a step is 1 / 258 of what 8 bits have, and one large value
-costs nothing outside of its group. For each row m and group q
+The values of a group (`quantized.product`) are rounded to whole numbers with a step of their own,
+the largest magnitude over `MOST`: a step is 1 / 258 of what 8 bits have, and one large value costs
+nothing outside of its group. For each row m and group q
 
     step[m, q]     the step, over 2^bits as the stored scales are times that
     less[m, q]     what codes are larger than weights, times the numbers: to begin a sum with

@@ -1,4 +1,4 @@
-"""A product with weights of few bits (`groupwise`), found in a kernel."""
+"""A product with weights of few bits (`quantized.product`), found in a kernel."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ it is taken off once for a group, times the values on the left. Such a sum is so
 what is wanted, and so is its rounding; that of the codes is far larger still.
 
 Where the target multiplies pairs of whole numbers of 16 bits, codes need not become floats at all:
-`groupwise_whole`.
+`quantized.integer_product`.
 
 `groupwise_dense` builds one sum of all that; taking what a group shares out of it is the
-schedule's (`groupwise_groups`, `groupwise_schedule`).
+schedule's (`quantized.factored`, `quantized.float_schedule`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What our own rule would do if the machine were another one: a small space of good schedules.
 
 Problem
-    A rule reckons its register tile from a table of facts about the vector unit (`facts`). The
-    table is a model of the machine, and the best tile of a kernel may be another than the one
-    that the model likes best. Which others are worth a measurement?
+    A rule reckons its register tile from a table of facts about the vector unit
+    (`cpu.vector_unit`). The table is a model of the machine, and the best tile of a kernel may be
+    another than the one that the model likes best. Which others are worth a measurement?
 
 Answer
     Those that the rule would choose for slightly different facts: fewer registers, vectors of

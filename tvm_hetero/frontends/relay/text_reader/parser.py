@@ -4,9 +4,9 @@
     definition def @name(params) -> type { body }
     params     %name: type, ...  name=value, ...            (attributes of the function)
 
-    body, expression                            `text_expressions`
-    name=value                                  `text_values`
-    type                                        `text_types`
+    body, expression                            `text_reader.expressions`
+    name=value                                  `text_reader.values`
+    type                                        `text_reader.types`
 
 Types are after ``:`` and in comments ``/* ty=... */``. The metadata is a saved graph
 (`graph_file`).
