@@ -5,7 +5,7 @@
 A process of its own for every sample: ``import tvm_hetero as th; ex = th.load(path); ex.run(...)``.
 TVM's own start is most of it, so each is measured with TVM whole, and with TVM's small runtime
 alone (``TVM_USE_RUNTIME_LIB=1``), which has no compiler; what needs one then does not load.
-PyTorch, which tvm-ffi imports where it is installed, is kept away: who only runs artifacts has none.
+PyTorch, which tvm-ffi imports where it is installed, is kept away: who runs artifacts has none.
 
 With ``--beside`` another checkout of this repository (an older one, with its libraries built) takes
 turns with this one; each loads an artifact of its own build.

@@ -23,7 +23,8 @@ inputs = dict(np.load(sys.argv[2]))
 with th.load(sys.argv[1]) as executor:
     outputs = executor.run({"in/x": inputs["x"], "y": inputs["y"]})
 np.savez(sys.argv[3], *(output.numpy() for output in outputs))
-print(sorted({"tvm.relax", "tvm.s_tir.meta_schedule", "onnx", "scipy", "ortools"} & set(sys.modules)))
+heavy = {"tvm.relax", "tvm.s_tir.meta_schedule", "onnx", "scipy", "ortools"}
+print(sorted(heavy & set(sys.modules)))
 """
 
 
