@@ -29,34 +29,14 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.errors import PlatformError, UsageError
-from tvm_hetero.passes.emit_placed_program import DEVICE as DEVICE
-from tvm_hetero.passes.emit_placed_program import KERNEL as KERNEL
+from tvm_hetero.passes.attributes import PROBLEM, SCHEDULE
 from tvm_hetero.passes.emit_placed_program import MainWriter
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.placed_program import original_layout, plan_layout
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.format import problem_from_dict, problem_to_dict
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import canonical_json, parse_document
-
-PROBLEM = "tvm_hetero.problem"
-SCHEDULE = "tvm_hetero.schedule"
-
-
-@tvm.transform.module_pass(opt_level=0, name="AnnotateDevices")
-class AnnotateDevices:
-    """The pass of this file: place the tasks of a lowered module as a schedule says."""
-
-    def __init__(self, problem: Problem, schedule: Schedule) -> None:
-        self.problem = problem
-        self.schedule = schedule
-
-    def transform_module(
-        self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
-    ) -> tvm.IRModule:
-        """Return `mod` annotated."""
-        return annotate_devices(mod, self.problem, self.schedule)
 
 
 def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> tvm.IRModule:
@@ -72,7 +52,7 @@ def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) ->
     layout = plan_layout(main, problem, schedule)
     vdevices = make_vdevices(problem.platform)
     result = MainWriter(mod, main, layout, vdevices, problem).write()
-    document = canonical_json(problem_to_dict(problem))
+    document = canonical_json(problem.to_dict())
     own = {PROBLEM: document, SCHEDULE: schedule.dumps()}
     return result.with_attrs({**(dict(mod.attrs) if mod.attrs else {}), **own})
 
@@ -94,7 +74,7 @@ def problem_and_schedule(mod: tvm.IRModule) -> tuple[Problem, Schedule]:
         raise UsageError(
             "the module has no placement; expected the result of HeteroPartition()(module)"
         )
-    problem = problem_from_dict(parse_document(str(mod.attrs[PROBLEM]), "the module's problem"))
+    problem = Problem.from_dict(parse_document(str(mod.attrs[PROBLEM]), "the module's problem"))
     return problem, Schedule.loads(str(mod.attrs[SCHEDULE]), "the module's schedule")
 
 

@@ -17,7 +17,7 @@ from tvm.target import Target
 
 from benchmarks.replayed.places import NamedCosts, Placement
 from tvm_hetero.compiler.build import build
-from tvm_hetero.compiler.plan import make_plan, plan_text
+from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.tir.batched import batched
@@ -28,6 +28,7 @@ from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.split_segments import constant_names, split_segments
 from tvm_hetero.pipeline.partition import Partition, partition
+from tvm_hetero.plan.format import plan_text
 from tvm_hetero.problem.equivalent_devices import alike_devices
 
 Texts = Iterator[tuple[str, str]]

@@ -37,14 +37,15 @@ from typing import TYPE_CHECKING
 
 from tvm_hetero.kernels.tir.gathers import looked_up
 from tvm_hetero.passes.extract_tasks import extract_tasks
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.equivalent_devices import Seconds
 from tvm_hetero.problem.graph import Task
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.model import Problem
 
 if TYPE_CHECKING:
     import tvm
 
-    from tvm_hetero.cost_models.protocol import Kernel
+    from tvm_hetero.passes.kernel import Kernel
 
 SIZES = (2, 4, 8)
 # Fewer stay in the first caches from one element to the next, and take little time in all. More may

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tvm_hetero.artifact.code_version import code_version, join_version, source_digest
-from tvm_hetero.compiler.artifact import versions
+from tvm_hetero.artifact.manifest import versions
 
 PACKAGE = Path(__file__).parents[2] / "tvm_hetero"
 

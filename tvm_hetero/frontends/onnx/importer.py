@@ -19,16 +19,13 @@ from tvm_hetero.frontends.onnx.mutable_graph import Graph
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.frontends.onnx.verify_types import verify_types
+from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
 from tvm_hetero.util.untrusted_names import identifier, printable
 
 if TYPE_CHECKING:
     import numpy as np
     import tvm
     from tvm import relax
-
-INPUT_NAMES = "hetero_input_names"
-OUTPUT_NAMES = "hetero_output_names"
-MODEL_NAME = "hetero_model_name"
 
 
 def from_onnx(

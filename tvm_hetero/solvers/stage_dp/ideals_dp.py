@@ -1,0 +1,137 @@
+"""Contiguous stages by dynamic programming over all ideals: exact where they are few.
+
+The method is in `stage_dp`, the ideals in `tvm_hetero.views.ideals`. A chain of n tasks has n + 1
+ideals, however many skip edges run along it; GPT and ResNet are of that kind. Where branches run
+side by side their ideals multiply, and past `MOST_IDEALS` this solver gives up.
+
+With contiguous stages as the objective the value over all ideals is a bound of the problem. For
+throughput without them the plan is merely a plan: the devices may do better out of line.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.core.options import Options, make_schedule
+from tvm_hetero.solvers.stage_dp.stage_dp import Chain, best_plan
+from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.views.ideals import Blocks, Family, contract
+from tvm_hetero.views.instance import Instance, instance_of
+
+MOST_IDEALS = 6_000
+
+
+def solve(problem: Problem, options: Options) -> Schedule:
+    """Place contiguous stages by the DP over ideals.
+
+    Raises
+    ------
+    UsageError
+        If the objective is not throughput.
+    InfeasibleError
+        If no contiguous stages keep within memory.
+    SolverError
+        If the graph has too many ideals, or links make the best chain impossible.
+    """
+    check_kind(problem, "ideals-dp")
+    instance = instance_of(problem)
+    family = all_ideals(instance)
+    known = math.inf if options.start is None else options.start.value
+    placement, chain = best_plan(instance, family, known)
+    if chain.value == math.inf and options.start is None:
+        raise InfeasibleError(
+            "ideals-dp: no contiguous stages keep within memory (weights, and every tensor made "
+            "on or copied to a device); add memory or a device"
+        )
+    bound = stage_bound(problem, family, chain)
+    if placement is None and options.start is not None:
+        return make_schedule(
+            problem,
+            "ideals-dp",
+            options.start.executions,
+            options.start.copies,
+            lower_bound=bound,
+            seed=options.seed,
+        )
+    if placement is None:
+        raise SolverError(
+            "ideals-dp: no links lead along the best chain of stages, or copies that pass through "
+            "a device do not fit there; use solver stages"
+        )
+    executions, copies = write_period(instance, placement)
+    return make_schedule(
+        problem, "ideals-dp", executions, copies, lower_bound=bound, seed=options.seed
+    )
+
+
+def check_kind(problem: Problem, solver: str) -> None:
+    """Refuse an objective that stages do not serve.
+
+    Raises
+    ------
+    UsageError
+        If it is not throughput.
+    """
+    kind = problem.objective.kind
+    if kind != "throughput":
+        raise UsageError(f"{solver} serves throughput, not {kind}; use solver auto")
+
+
+def stage_bound(problem: Problem, family: Family, chain: Chain) -> float:
+    """What the best chain of all ideals proves of a problem, s.
+
+    A batch that is divided over devices may form other stages, so one element only.
+    """
+    if problem.batch > 1 or not problem.objective.contiguous:
+        return 0.0
+    return chain.bound(family)
+
+
+def all_ideals(instance: Instance, most: int = MOST_IDEALS) -> Family:
+    """All ideals of the graph of blocks.
+
+    Raises
+    ------
+    SolverError
+        If there are more than `most`.
+    """
+    blocks = contract(instance, instance.terminals)
+    return Family(instance, blocks, _enumerate(blocks, most), nested=False)
+
+
+def _enumerate(blocks: Blocks, most: int) -> NDArray[np.bool_]:
+    """All ideals by rising size, each found once: by adding a block to one that is smaller."""
+    needs = [sum(1 << a for a in row) for row in blocks.before]
+    after: list[list[int]] = [[] for _ in blocks.members]
+    for b, row in enumerate(blocks.before):
+        for a in row:
+            after[a].append(b)
+    sources = tuple(b for b, row in enumerate(blocks.before) if not row)
+    # For every ideal the blocks that could come next.
+    level: dict[int, tuple[int, ...]] = {0: sources}
+    found = [0]
+    for _ in range(len(blocks)):
+        bigger: dict[int, tuple[int, ...]] = {}
+        for ideal, free in level.items():
+            for b in free:
+                grown = ideal | 1 << b
+                if grown not in bigger:
+                    fresh = (w for w in after[b] if needs[w] & ~grown == 0)
+                    bigger[grown] = (*(other for other in free if other != b), *fresh)
+                    if len(found) + len(bigger) > most:
+                        raise SolverError(
+                            f"ideals-dp: this graph has more than {most} ideals (its branches run "
+                            "side by side); use solver stages or linear-dp"
+                        )
+        level = bigger
+        found += level
+    table = np.zeros((len(found), len(blocks)), dtype=np.bool_)
+    for i, ideal in enumerate(found):
+        table[i, [b for b in range(len(blocks)) if ideal >> b & 1]] = True
+    return table
