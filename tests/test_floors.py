@@ -56,7 +56,8 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "cost_models": (("",), ("links", "kernels_alone"), ("in_network", "tuning")),
     "frontends.relay": (("core",), ("json_reader", "operators"), ("text_reader",), ("",)),
     "kernels": (
-        ("tir",), ("cpu", "indexing"), ("attention", "matmul", "rowwise", "convolution.winograd"),
+        ("tir",), ("indexing",), ("cpu",),
+        ("attention", "convolution.winograd", "gather_scatter", "matmul", "rowwise"),
         ("convolution", "quantized"), ("rules",), ("tuning",), ("",),
     ),
     "report": (("", "schedule"), ("planning", "run")),

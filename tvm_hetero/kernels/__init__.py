@@ -5,8 +5,9 @@ and how; `schedule_kernel` (`select`) schedules each kernel for the target on wh
 folder stands on those before it:
 
     tir           tools for functions of TIR, of no operator in particular
+    indexing      what keeps indices that stand in data within bounds
     cpu           what a target's CPU is, and instructions that TVM has no name for
-    indexing      gathers and scatters; what keeps indices in data within bounds
+    gather_scatter    whose indices may be counted from the end
     rowwise       poolings, softmax, sums, transpositions, concatenations
     matmul        matrix products, packed
     quantized     products with weights of 8 or 4 bits

@@ -7,50 +7,18 @@ with None where it does not fit: then TVM's own legalisation builds the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
 from tvm import relax
 
 from tvm_hetero.kernels.convolution.conv2d import packed_conv2d
 from tvm_hetero.kernels.convolution.lrn import channel_window
-from tvm_hetero.kernels.indexing import gather, scatter
+from tvm_hetero.kernels.cpu.legalization import Legalization as Legalization
+from tvm_hetero.kernels.gather_scatter import gather, scatter
 from tvm_hetero.kernels.matmul.matmul import matmul
 from tvm_hetero.kernels.rowwise import strength_reduction
 from tvm_hetero.kernels.rowwise.pool import pool2d
 from tvm_hetero.kernels.rowwise.softmax import softmax
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
-
-
-@dataclass(frozen=True)
-class Legalization:
-    """What a rule may use.
-
-    Attributes
-    ----------
-    builder
-        Receives the kernels.
-    known
-        The value of an argument where it is constant, else None.
-    units
-        Vector units of the targets, widest first (`packing.packing_units`).
-    plain_sums
-        Whether convolutions are to be summed up as they are written.
-    emitted
-        An argument as a kernel may read it: constants that were computed are only names so far.
-    """
-
-    builder: relax.BlockBuilder
-    known: Callable[[Any], NDArray[Any] | None]
-    units: Sequence[VectorUnit]
-    plain_sums: bool = False
-    emitted: Callable[[relax.Expr], relax.Expr] = lambda expr: expr
-
 
 Rule = Callable[[relax.Call, Legalization], "relax.Expr | None"]
 

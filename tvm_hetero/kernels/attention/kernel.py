@@ -29,7 +29,6 @@ a target: `attention.cpu` or `attention.gpu`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,13 +46,12 @@ from tvm_hetero.kernels.attention.common import (
 )
 from tvm_hetero.kernels.tir.conversions import cast
 from tvm_hetero.kernels.tir.index_values import FLOPS
+from tvm_hetero.kernels.tir.kernel_attr import ATTENTION, KERNEL_ATTR, kernel_parameters
 from tvm_hetero.kernels.tir.statements import bound, function, load, loop, real, store, tensor
 
 if TYPE_CHECKING:
     Expr = Any
 
-KERNEL_ATTR = "hetero.kernel"
-_NAME = "attention"
 _NUMBERS = ("heads", "kv_heads", "size", "length", "rows", "rotary")
 _OPAQUE = 8
 _LOWEST = -3.0e38  # below every score that is a number
@@ -126,14 +124,14 @@ def attend(
     body = [bind, _write(a, tensors, first), _read(a, tensors, first, scratch)]
     # Half of the cache is full on average: two products of so many numbers for each row of it.
     flops = 4.0 * a.rows * a.heads * a.size * a.length / 2
-    attrs = {"op_pattern": _OPAQUE, FLOPS: flops, KERNEL_ATTR: {"name": _NAME, **asdict(a)}}
-    return function(tensors.params, body, _NAME, tensors.written, scratch.buffers, attrs)
+    attrs = {"op_pattern": _OPAQUE, FLOPS: flops, KERNEL_ATTR: {"name": ATTENTION, **asdict(a)}}
+    return function(tensors.params, body, ATTENTION, tensors.written, scratch.buffers, attrs)
 
 
 def attention_of(func: tirx.PrimFunc) -> Attention | None:
     """The parameters of an attention kernel; None for any other kernel."""
-    value = None if func.attrs is None else func.attrs.get(KERNEL_ATTR)
-    if not isinstance(value, Mapping) or str(value["name"]) != _NAME:
+    value = kernel_parameters(func, ATTENTION)
+    if value is None:
         return None
     heads, kv_heads, size, length, rows, rotary = (int(value[name]) for name in _NUMBERS)
     scale, dtype = float(value["scale"]), str(value["dtype"])

@@ -1,1 +1,1 @@
-"""Gathers and scatters, and what keeps all indices in data within bounds."""
+"""What keeps every index that stands in data within the bounds of its tensor."""

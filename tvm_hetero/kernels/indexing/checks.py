@@ -39,7 +39,6 @@ from tvm import s_tir, tirx
 from tvm.sym import Analyzer
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.attention.kernel import attention_of
 from tvm_hetero.kernels.indexing.indirect_accesses import (
     Access,
     indirect_accesses,
@@ -48,6 +47,7 @@ from tvm_hetero.kernels.indexing.indirect_accesses import (
 )
 from tvm_hetero.kernels.tir.batched import statements_of, with_root
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE_ATTR
+from tvm_hetero.kernels.tir.kernel_attr import ATTENTION, kernel_parameters
 from tvm_hetero.kernels.tir.nests import INDEX
 from tvm_hetero.kernels.tir.statements import load, loop, sequence, store, tensor, when, whole, wide
 
@@ -85,7 +85,8 @@ def with_checks(
         What makes a scheduled one of it, with as many parameters.
     """
     # What attention reads of its caches is clamped to them by whoever writes it out.
-    accesses = [] if attention_of(func) is not None else indirect_accesses(func)
+    clamped = kernel_parameters(func, ATTENTION) is not None
+    accesses = [] if clamped else indirect_accesses(func)
     if not accesses:
         return schedule(func)
     _register()

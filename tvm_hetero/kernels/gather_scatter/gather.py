@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax, te, tirx
 
-from tvm_hetero.kernels.indexing.from_the_end import from_the_end, given_indices
+from tvm_hetero.kernels.gather_scatter.from_the_end import from_the_end, given_indices
 
 if TYPE_CHECKING:
-    from tvm_hetero.kernels.legalize import Legalization
+    from tvm_hetero.kernels.cpu.legalization import Legalization
 
     Compute = Callable[[te.Tensor, te.Tensor], te.Tensor]
 

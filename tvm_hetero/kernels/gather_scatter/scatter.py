@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax, tirx
 
-from tvm_hetero.kernels.indexing.from_the_end import from_the_end, given_indices
-from tvm_hetero.kernels.indexing.gather import static_shape
+from tvm_hetero.kernels.gather_scatter.from_the_end import from_the_end, given_indices
+from tvm_hetero.kernels.gather_scatter.gather import static_shape
 from tvm_hetero.kernels.tir.statements import function, load, loop, store, tensor, wide
 
 if TYPE_CHECKING:
-    from tvm_hetero.kernels.legalize import Legalization
+    from tvm_hetero.kernels.cpu.legalization import Legalization
 
     Expr = Any
     At = Sequence[Expr]
