@@ -1,4 +1,4 @@
-"""The attribute by which a kernel that is written by hand says which one it is, and of which sizes."""
+"""The attribute by which a kernel that is written by hand says which one it is, and its sizes."""
 
 from __future__ import annotations
 
