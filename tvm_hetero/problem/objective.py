@@ -12,6 +12,9 @@ costs and the platform's links, and a hop occupying each of its ends that lacks 
 
 A device is in use if it runs an execution or is an end of a hop. Sums are exact (`math.fsum`),
 so that they do not depend on the order of executions and copies.
+
+For solvers, planning and reports. The judge counts for himself (`tvm_hetero.check.value`); tests
+hold the two against each other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Solvers by name, and the one way in: run, verify, compare with the best single device, bound.
 
 A solver is a function ``(problem, options) -> Schedule``. Whatever it answers goes through
-`check.verified`, which shares no code with any solver; so a solver's own value and its claim to
-be optimal are never believed.
+`check.verified`, whose counters no solver uses; so a solver's own value and its claim to be optimal
+are never believed.
 """
 
 from __future__ import annotations
