@@ -150,9 +150,6 @@ def test_the_judge_and_the_solvers_count_the_same_loads_and_value(
     # To the last digit: what is written of a plan must not depend on who counted.
     assert found == solvers_value.objective_value(given_, *plan)
     assert tolerances.of_times(plan[0]) == solvers_value.tolerance(plan[0])
-    assert tolerances.of_value(given_, plan[0], found) == pytest.approx(
-        solvers_value.value_tolerance(given_, plan[0], found), rel=1e-12
-    )
 
 
 @given(st.data(), problems(kinds=KINDS, batch=3, exact=False))
@@ -183,3 +180,12 @@ def test_a_stop_on_the_way_is_in_use_for_both() -> None:
     assert value.busy_times(through, *plan) == {("a",): 1.0, ("b",): 0.0, ("c",): 1.0}
     assert value.objective_value(through, *plan) == 3 * 2.0
     assert solvers_value.objective_value(through, *plan) == 3 * 2.0
+
+
+def test_an_energy_may_be_off_by_what_idling_costs_in_the_rounding_of_the_makespan() -> None:
+    place = Platform((Device("a", watts=0.0, idle_watts=2.0), Device("b", watts=0.0)))
+    run = (Execution("t", "a", (0,), 0.0, 10.0),)
+    for kind, expected in (("latency", 3e-9), ("energy", 20e-9)):
+        cost = {"t": {"a": Cost(((1, 10.0),))}}
+        given_ = Problem(TaskGraph([Task("t")], []), cost, place, Objective(kind))
+        assert tolerances.of_value(given_, run, 3.0) == pytest.approx(expected)

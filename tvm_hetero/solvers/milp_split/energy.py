@@ -27,7 +27,6 @@ from itertools import combinations
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.cpsat_run import Budget
@@ -35,6 +34,7 @@ from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.milp_split.energy_columns import EnergyChain, Times
 from tvm_hetero.solvers.milp_split.labels import WORK_A_SECOND, Search, Step
+from tvm_hetero.views.arrays import Array
 
 # Devices up to which all their sets are looked at.
 MOST_DEVICES = 5

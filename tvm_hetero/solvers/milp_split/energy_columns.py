@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices, choices_of, key_of, size_of
+from tvm_hetero.bounds.core.module_choices import Choices, choices_of, key_of, size_of
 from tvm_hetero.bounds.throughput.module_columns import (
     MOST_TOGETHER,
     listable,
@@ -34,6 +34,7 @@ from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
 from tvm_hetero.solvers.milp_split.join import joined
 from tvm_hetero.solvers.milp_split.module_bounds import Entry
 from tvm_hetero.solvers.timing.timing import to_schedule
+from tvm_hetero.views.arrays import Array
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, modules_of
 

@@ -33,10 +33,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices
+from tvm_hetero.bounds.core.module_choices import Choices
 from tvm_hetero.bounds.memory.prices import Box, Walk
 from tvm_hetero.bounds.throughput.module_columns import ColumnChain
 from tvm_hetero.solvers.milp_split.labels import Search, Step
+from tvm_hetero.views.arrays import Array
 
 # A load is a sum of some thousand floats, in whichever order; their rounding is less than this.
 ROUNDING = 1 - 1e-11
