@@ -81,12 +81,12 @@ def measure_model(name: str, platform: Platform, placements: int) -> Row:
         "tasks_on": _count(schedule),
         "copies": len(schedule.copies),
     }
-    with exe.executor() as executor:
+    with Executor(exe) as executor:
         inputs = executor.random_inputs(0)
         reference = _onnxruntime(name, inputs)
         row |= {"partition": _run(executor, inputs, reference)}
     if "single" in exe.variants:
-        with exe.executor("single") as executor:
+        with Executor(exe, "single") as executor:
             row |= {"single": _run(executor, inputs, reference)}
     row["random"] = [
         _random_placement(placed, seed, inputs, reference) for seed in range(placements)
@@ -108,7 +108,7 @@ def _random_placement(
     value = max(e.end for e in executions)
     schedule = Schedule(problem.digest, "random", "latency", executions, copies, value, 0.0)
     exe = th.build(annotate_devices(placed.module, problem, schedule), single=False)
-    with exe.executor() as executor:
+    with Executor(exe) as executor:
         return {"predicted_s": value, "copies": len(copies), **_run(executor, inputs, reference)}
 
 

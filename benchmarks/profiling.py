@@ -34,8 +34,8 @@ from benchmarks.documents import write_document
 from benchmarks.scheduling.page import table
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.frontends.onnx import from_onnx, light_models
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Device, Platform

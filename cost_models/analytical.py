@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
+from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.platform.roofline import computes, roofline
 from tvm_hetero.problem.cost import Cost

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tvm_hetero.cost_models.protocol import Costs, Kernel
+from tvm_hetero.cost_models.protocol import Costs
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.implementation_choice import Choice

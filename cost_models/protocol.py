@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tvm_hetero.errors import ProfileError
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
-
-if TYPE_CHECKING:
-    from tvm.tirx import PrimFunc
 
 # Told at every step: what is being done ("measure on cpu0"), how many are done, of how many.
 Progress = Callable[[str, int, int], None]
 Costs = dict[str, dict[str, Cost]]
-
-
-@dataclass(frozen=True, eq=False)
-class Kernel:
-    """One distinct fused operator, before it is scheduled for any device.
-
-    Attributes
-    ----------
-    name : unique within its model.
-    func : the unscheduled function; its attributes name no device.
-    flops, bytes : arithmetic operations and bytes moved to and from memory, for one call.
-    constants : positions of the parameters that hold weights.
-    """
-
-    name: str
-    func: PrimFunc
-    flops: float = 0.0
-    bytes: float = 0.0
-    constants: tuple[int, ...] = ()
 
 
 class CostModel(Protocol):

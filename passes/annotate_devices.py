@@ -29,8 +29,7 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.errors import PlatformError, UsageError
-from tvm_hetero.passes.emit_placed_program import DEVICE as DEVICE
-from tvm_hetero.passes.emit_placed_program import KERNEL as KERNEL
+from tvm_hetero.passes.attributes import PROBLEM, SCHEDULE
 from tvm_hetero.passes.emit_placed_program import MainWriter
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.placed_program import original_layout, plan_layout
@@ -38,24 +37,6 @@ from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import canonical_json, parse_document
-
-PROBLEM = "tvm_hetero.problem"
-SCHEDULE = "tvm_hetero.schedule"
-
-
-@tvm.transform.module_pass(opt_level=0, name="AnnotateDevices")
-class AnnotateDevices:
-    """The pass of this file: place the tasks of a lowered module as a schedule says."""
-
-    def __init__(self, problem: Problem, schedule: Schedule) -> None:
-        self.problem = problem
-        self.schedule = schedule
-
-    def transform_module(
-        self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
-    ) -> tvm.IRModule:
-        """Return `mod` annotated."""
-        return annotate_devices(mod, self.problem, self.schedule)
 
 
 def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> tvm.IRModule:

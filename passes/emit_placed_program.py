@@ -16,20 +16,22 @@ from tvm import relax
 
 from tvm_hetero.kernels.tir.batched import single
 from tvm_hetero.kernels.tir.implementation_attr import RULE, without_implementation
-from tvm_hetero.passes.element_names import MARK, batch_of, element_names, task_name
+from tvm_hetero.passes.attributes import (
+    DEVICE,
+    INPUT_NAMES,
+    KERNEL,
+    ONE_RESULT,
+    OUTPUT_NAMES,
+    STATES,
+    TASK_IDS,
+)
 from tvm_hetero.passes.emit_views import Emitter, Place, with_vdevice
-from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.kernel_choices import implemented
-from tvm_hetero.passes.lowered_main import TASK_IDS, KernelCall, LoweredMain, Root, names_of
+from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, Root, names_of
 from tvm_hetero.passes.placed_program import Layout, Move, Run
-from tvm_hetero.passes.states import STATES, states_of
+from tvm_hetero.passes.states import states_of
+from tvm_hetero.plan.element_names import MARK, batch_of, element_names, task_name
 from tvm_hetero.problem.model import Problem
-
-# Attributes of a kernel: its name before annotation, and the device that it is for.
-KERNEL = "hetero_kernel"
-DEVICE = "hetero_device"
-# Of the ``main`` of a batch, which returns a tuple: one element returns a tensor.
-ONE_RESULT = "hetero_one_result"
 
 
 @dataclass(frozen=True)

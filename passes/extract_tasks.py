@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import tvm
 
-from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.tir.gathers import looked_up
-from tvm_hetero.passes.lowered_main import INPUT_NAMES as INPUT_NAMES
-from tvm_hetero.passes.lowered_main import OUTPUT_NAMES as OUTPUT_NAMES
+from tvm_hetero.kernels.tir.index_values import FLOPS
+from tvm_hetero.passes.attributes import OUTPUT_NAMES
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lowered_main import (
     KernelCall,
     LoweredMain,
@@ -26,9 +26,6 @@ from tvm_hetero.passes.lowered_main import (
 )
 from tvm_hetero.passes.states import state_bytes, state_sets, states_of
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
-
-# Attribute of a kernel: its arithmetic.
-FLOPS = "hetero.flops"
 
 
 @dataclass(frozen=True)

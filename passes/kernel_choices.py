@@ -16,15 +16,12 @@ from typing import Any
 import tvm
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.kernels.tir.batched import batched
 from tvm_hetero.kernels.tir.implementation_attr import RULE, TUNED, with_implementation
+from tvm_hetero.passes.attributes import CHOICES, TRACES
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.implementation_choice import Choice, choices_from_dict, choices_to_dict
 from tvm_hetero.util.documents import canonical_json, parse_document
-
-CHOICES = "tvm_hetero.choices"
-TRACES = "tvm_hetero.traces"
 
 
 def with_choices(
@@ -39,6 +36,15 @@ def with_choices(
     if choices:
         mod = mod.with_attr(CHOICES, canonical_json(choices_to_dict(choices)))
     return mod.with_attr(TRACES, canonical_json(traces)) if traces else mod
+
+
+def with_traces(mod: tvm.IRModule, traces: Mapping[str, Mapping[str, str]]) -> tvm.IRModule:
+    """The module with these traces (kernel -> device -> trace) beside those that it has; of two for
+    the same its own stays.
+    """
+    own = traces_of(mod)
+    joined = {name: {**traces.get(name, {}), **own.get(name, {})} for name in {**own, **traces}}
+    return mod.with_attr(TRACES, canonical_json(joined)) if joined else mod
 
 
 def choices_of(mod: tvm.IRModule) -> tuple[Choice, ...]:
@@ -77,12 +83,13 @@ def implemented(
             ) from None
     if implementation != TUNED:
         return with_implementation(func, implementation)
-    trace = traces_of(mod).get(kernel, {}).get(device.name) or _stored_trace(func, device)
+    trace = traces_of(mod).get(kernel, {}).get(device.name)
     if trace is not None:
         return with_implementation(func, TUNED, trace)
     warnings.warn(
-        f"kernel {kernel!r} on device {device.name!r}: the cost is that of a tuned schedule, which "
-        "neither the module nor the store has; its rule is built, which is slower",
+        f"kernel {kernel!r} on device {device.name!r}: the cost is that of a tuned schedule, whose "
+        "trace the module lacks (with_stored_traces looks for it); its rule is built, which is "
+        "slower",
         stacklevel=2,
     )
     return with_implementation(func, RULE)
@@ -93,10 +100,3 @@ def traces_of(mod: tvm.IRModule) -> dict[str, Any]:
     text = mod.attrs.get(TRACES) if mod.attrs is not None else None
     return {} if text is None else dict(json.loads(str(text)))
 
-
-def _stored_trace(func: tvm.tirx.PrimFunc, device: Device) -> str | None:
-    """A trace that was found on this machine: the problem came from a file."""
-    from tvm_hetero.cost_models.identity import kernel_key
-    from tvm_hetero.cost_models.store import CostStore
-
-    return CostStore().find_tuned(kernel_key(func), str(device_target(device)))

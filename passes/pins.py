@@ -22,14 +22,10 @@ import tvm
 from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ModelError, PlatformError
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.passes.attributes import PINS, WISHES
 from tvm_hetero.platform.model import Platform
-
-# Attributes of `main`: JSON of wishes by variable, and of pins by position of the call. A wish is
-# a DLPack device type and a number among the devices of that type (-1: any of them).
-WISHES = "hetero_device_wishes"
-PINS = "hetero_pins"
 
 _HINT = "relax.hint_on_device"
 Row = TypeVar("Row")

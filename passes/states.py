@@ -18,12 +18,8 @@ import json
 from collections.abc import Mapping
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.passes.attributes import RANGES, STATE_SETS, STATES
 from tvm_hetero.passes.lowered_main import LoweredMain, Root, tensor_bytes
-
-# Attributes of `main` that a front end sets and every pass keeps.
-STATES = "hetero_states"
-STATE_SETS = "hetero_state_sets"
-RANGES = "hetero_input_ranges"
 
 
 def states_of(main: LoweredMain) -> tuple[int, ...]:

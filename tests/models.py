@@ -14,10 +14,11 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.batched import batched
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.passes.extract_tasks import INPUT_NAMES, OUTPUT_NAMES, extract_tasks
+from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
+from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.platform import Device, Link, Platform

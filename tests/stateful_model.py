@@ -10,9 +10,8 @@ import tvm
 from tvm import relax
 from tvm.script import tirx as T
 
-from tvm_hetero.kernels.tir.index_values import with_values
-from tvm_hetero.passes.extract_tasks import FLOPS, INPUT_NAMES, OUTPUT_NAMES
-from tvm_hetero.passes.states import RANGES, STATES
+from tvm_hetero.kernels.tir.index_values import FLOPS, with_values
+from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES, RANGES, STATES
 
 LENGTH, WIDTH = 6, 16
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tvm_hetero.cluster.description import LOCAL, Description, NodeRow
 from tvm_hetero.cluster.replan import Placed
 from tvm_hetero.frontends.huggingface import from_huggingface
-from tvm_hetero.passes.states import STATE_SETS
+from tvm_hetero.passes.attributes import STATE_SETS
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.platform import Fabric, Platform
 from tvm_hetero.problem import Objective

@@ -45,7 +45,7 @@ from tvm_hetero.problem.model import Problem
 if TYPE_CHECKING:
     import tvm
 
-    from tvm_hetero.cost_models.protocol import Kernel
+    from tvm_hetero.passes.kernel import Kernel
 
 SIZES = (2, 4, 8)
 # Fewer stay in the first caches from one element to the next, and take little time in all. More may

@@ -14,8 +14,8 @@ from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort, spread
 from tvm_hetero.cost_models.store import KernelKey
+from tvm_hetero.devices.target import board_device, dl_device
 from tvm_hetero.errors import ProfileError
-from tvm_hetero.kernels.cpu.target import board_device, dl_device
 from tvm_hetero.kernels.tir.index_values import values_of
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.identity import kernel_key
-from tvm_hetero.cost_models.protocol import Kernel, Progress
+from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.store import CostStore, KernelKey
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
@@ -26,6 +26,7 @@ from tvm_hetero.kernels.tir.implementation_attr import (
     TUNED,
     with_implementation,
 )
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.problem.implementation_choice import FALL_BACKS
 
 if TYPE_CHECKING:

@@ -25,10 +25,11 @@ from tvm_hetero.cost_models.kernels_alone.candidates import Candidate, Job, make
 from tvm_hetero.cost_models.kernels_alone.choose_implementation import Verdict, contest
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled, compile_kernels
 from tvm_hetero.cost_models.kernels_alone.sampling import settled
-from tvm_hetero.cost_models.protocol import Kernel, Progress, left_out, refused
+from tvm_hetero.cost_models.protocol import Progress, left_out, refused
 from tvm_hetero.cost_models.store import KernelKey, Place
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE, TUNED
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.host import available_cores
 from tvm_hetero.platform.model import Platform

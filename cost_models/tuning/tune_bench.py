@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured, parameters, timing_of
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
-from tvm_hetero.cost_models.protocol import Kernel
-from tvm_hetero.kernels.cpu.target import device_target, dl_device
+from tvm_hetero.devices.target import device_target, dl_device
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Timing

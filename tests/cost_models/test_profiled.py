@@ -27,9 +27,10 @@ from tests.cost_models.kernel_samples import (
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured, parameters, timing_of
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
 from tvm_hetero.cost_models.profiled import ProfiledCosts
-from tvm_hetero.cost_models.protocol import Kernel, ProfileWarning
+from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.errors import PlatformError, ProfileError
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.platform.host import available_cores
 from tvm_hetero.problem.implementation_choice import Timing

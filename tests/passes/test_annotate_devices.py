@@ -22,7 +22,8 @@ from tvm_hetero.passes.annotate_devices import (
     problem_and_schedule,
     strip_devices,
 )
-from tvm_hetero.passes.lowered_main import TASK_IDS, bindings, is_kernel_call, read_main
+from tvm_hetero.passes.attributes import TASK_IDS
+from tvm_hetero.passes.lowered_main import bindings, is_kernel_call, read_main
 from tvm_hetero.relax.transform import AnnotateDevices
 
 PLATFORM = two_cpus()

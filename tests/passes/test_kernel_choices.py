@@ -14,7 +14,9 @@ from tests.models import branchy, branchy_inputs, lowered, random_schedule, two_
 from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.store import CostStore, Tuning
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.cost_models.stored_traces import with_stored_traces
+from tvm_hetero.devices.target import device_target
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     RULE,
@@ -23,13 +25,9 @@ from tvm_hetero.kernels.tir.implementation_attr import (
     trace_of,
 )
 from tvm_hetero.kernels.tuning.trace import trace_text
-from tvm_hetero.passes.annotate_devices import (
-    DEVICE,
-    KERNEL,
-    annotate_devices,
-    strip_devices,
-)
-from tvm_hetero.passes.kernel_choices import choices_of, with_choices
+from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
+from tvm_hetero.passes.attributes import DEVICE, KERNEL
+from tvm_hetero.passes.kernel_choices import choices_of, traces_of, with_choices, with_traces
 from tvm_hetero.problem import Problem
 from tvm_hetero.problem.implementation_choice import Choice, Timing
 
@@ -58,7 +56,7 @@ def copies(mod: tvm.IRModule) -> dict[tuple[str, str], tvm.tirx.PrimFunc]:
 
 
 def outputs(mod: tvm.IRModule) -> list[np.ndarray]:
-    with build(mod, single=False).executor() as executor:
+    with Executor(build(mod, single=False)) as executor:
         return [out.numpy() for out in executor.run(INPUTS)]
 
 
@@ -109,10 +107,24 @@ def test_a_trace_that_the_module_lacks_is_looked_for_in_the_store(own_cache) -> 
     task = next(t.id for t in problem.tasks if t.op == kernel)
     seed = next(s for s in range(99) if random_schedule(problem, s).placement[task] == ("big",))
     schedule = random_schedule(problem, seed)
-    with pytest.warns(UserWarning, match="neither the module nor the store has"):
+    with pytest.warns(UserWarning, match="whose trace the module lacks"):
         without = annotate_devices(MODULE, problem, schedule)
     assert implementation_of(copies(without)[kernel, "big"]) == RULE
     target = str(device_target(PLATFORM.devices[0]))
     CostStore().set_tuning(kernel_key(MODULE[kernel]), target, Tuning("[1]", 1e-3, 2e-3, 4))
-    found = annotate_devices(MODULE, problem, schedule)
+    found = annotate_devices(with_stored_traces(MODULE, problem), problem, schedule)
     assert trace_of(copies(found)[kernel, "big"]) == "[1]"
+
+
+def test_traces_that_a_module_has_are_not_replaced_by_stored_ones(own_cache) -> None:
+    kernel = next(task.op for task in PLAIN.tasks if "pool" in task.op)
+    problem = problem_of({kernel: TUNED})
+    target = str(device_target(PLATFORM.devices[0]))
+    CostStore().set_tuning(kernel_key(MODULE[kernel]), target, Tuning("[1]", 1e-3, 2e-3, 4))
+    own = with_choices(MODULE, traces={kernel: {"big": "[2]"}, "another": {"big": "[3]"}})
+    assert with_stored_traces(own, problem).same_as(own)
+    assert with_stored_traces(MODULE, PLAIN).same_as(MODULE)
+    assert traces_of(with_traces(own, {kernel: {"big": "[4]", "little": "[5]"}})) == {
+        kernel: {"big": "[2]", "little": "[5]"},
+        "another": {"big": "[3]"},
+    }

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import tvm
-
 from tvm_hetero.cluster.driver import Cluster
+from tvm_hetero.cluster.kernel_text import kernels_to_text
 from tvm_hetero.cluster.parts.part_plan import nodes_of, sub_platform
 from tvm_hetero.cost_models.profile import Profile
 from tvm_hetero.cost_models.profiled import ProfiledCosts
-from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress, require_a_device
+from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import choices_from_dict
 
@@ -46,7 +46,7 @@ class ClusterCosts(ProfiledCosts):
         NodeLost
             If a node is lost meanwhile.
         """
-        text = kernels_text(kernels)
+        text = kernels_to_text(kernels)
         self.profile = Profile()
         nodes = nodes_of(platform)
         for number, node in enumerate(nodes):
@@ -65,24 +65,3 @@ class ClusterCosts(ProfiledCosts):
         result = self.profile.costs(kernels, devices)
         require_a_device(result, self.profile.reasons)
         return result
-
-
-def kernels_text(kernels: Sequence[Kernel]) -> str:
-    """Kernels as text."""
-    module = tvm.IRModule({kernel.name: kernel.func for kernel in kernels})
-    rows = [
-        {"name": k.name, "flops": k.flops, "bytes": k.bytes, "constants": list(k.constants)}
-        for k in kernels
-    ]
-    return json.dumps({"kernels": rows, "module": tvm.ir.save_json(module)})
-
-
-def kernels_from_text(text: str) -> list[Kernel]:
-    """The kernels of a text."""
-    document = json.loads(text)
-    module = tvm.ir.load_json(document["module"])
-    return [
-        Kernel(row["name"], module[row["name"]], row["flops"], row["bytes"],
-               tuple(row["constants"]))
-        for row in document["kernels"]
-    ]  # fmt: skip

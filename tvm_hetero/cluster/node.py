@@ -31,10 +31,10 @@ from typing import Any
 from tvm_hetero.processes.torch_import import without_torch
 
 with without_torch():  # a node's process begins with this module
+    from tvm_hetero.artifact.manifest import versions
     from tvm_hetero.cluster.transport.inbox import Inbox, Work
     from tvm_hetero.cluster.transport.message import DRIVER, ECHO, GIVEN, Array, Message, Place
-    from tvm_hetero.cluster.transport.routes import by_reader
-    from tvm_hetero.compiler.artifact import versions
+    from tvm_hetero.cluster.transport.routes import group_by_reader
     from tvm_hetero.errors import ArtifactError, HeteroError, ProfileError, RunError, UsageError
     from tvm_hetero.executor.executor import Executor, load
     from tvm_hetero.executor.state import Element, State
@@ -95,7 +95,7 @@ class Node:
 
     def profile(self, kernels: str, platform: str) -> str:
         """Measure kernels on this node's devices; texts as in `tvm_hetero.cluster.costs`."""
-        from tvm_hetero.cluster.costs import kernels_from_text
+        from tvm_hetero.cluster.kernel_text import kernels_from_text
         from tvm_hetero.cost_models.profiled import ProfiledCosts
         from tvm_hetero.problem.implementation_choice import choices_to_dict
 
@@ -206,7 +206,7 @@ class Node:
         try:
             made = self._computed(work)
             self._inbox.done(work)
-            for reader, indices in by_reader(place).items():
+            for reader, indices in group_by_reader(place).items():
                 arrays = [made[index] for index in indices]
                 message = head._replace(indices=tuple(indices), arrays=arrays)
                 if reader == self.name:

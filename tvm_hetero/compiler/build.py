@@ -12,10 +12,10 @@ import tvm
 
 from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable, Variant
 from tvm_hetero.compiler.kernel_cache import Scheduled, begin_library, schedule_kernels
+from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.compiler.module_text import module_text
 from tvm_hetero.compiler.parallel_compile import Compiler
-from tvm_hetero.compiler.plan import make_plan
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.implementation_attr import implementation_of
@@ -24,6 +24,7 @@ from tvm_hetero.passes.annotate_devices import (
     problem_and_schedule,
     strip_devices,
 )
+from tvm_hetero.passes.attributes import SOURCE
 from tvm_hetero.passes.kernel_choices import choices_of
 from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
 from tvm_hetero.passes.split_segments import Split, split_segments
@@ -36,8 +37,6 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.lists.best_single import best_single
 
-# Attribute of `main`: where the model came from, as JSON text. Set by a front end.
-SOURCE = "hetero_source"
 # Of each kernel (by name) on each device, as far as is known.
 Choices = dict[tuple[str, str], Choice]
 

@@ -17,13 +17,15 @@ from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import CostModel, Costs, Progress
 from tvm_hetero.cost_models.registry import by_name
+from tvm_hetero.cost_models.stored_traces import with_stored_traces
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.passes.annotate_devices import (
     annotate_devices,
     is_annotated,
     strip_devices,
 )
+from tvm_hetero.passes.attributes import MODEL_NAME
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.io_tasks import add_io_tasks, host_device, io_costs, needs_io_tasks
 from tvm_hetero.passes.kernel_choices import with_choices
@@ -41,7 +43,6 @@ from tvm_hetero.solvers.core.feasibility import check_memory
 from tvm_hetero.solvers.throughput.fewer_transfers import settled
 from tvm_hetero.views.instance import instance_of
 
-MODEL_NAME = "hetero_model_name"
 # A search ends within this share of the least value: costs are not measured more exactly.
 MEASURED_GAP = 1e-3
 
@@ -174,7 +175,8 @@ def partition(
     with _timed(seconds, "solve"):
         schedule = settled(prepared.problem, solve(prepared.problem, solver, options))
     with _timed(seconds, "annotate"):
-        module = annotate_devices(prepared.module, prepared.problem, schedule)
+        module = with_stored_traces(prepared.module, prepared.problem)
+        module = annotate_devices(module, prepared.problem, schedule)
     return Partition(module, prepared.problem, schedule, prepared.kernels, seconds)
 
 

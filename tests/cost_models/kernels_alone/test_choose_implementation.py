@@ -23,9 +23,9 @@ from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.kernels_alone.profile_worker import difference
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
 from tvm_hetero.cost_models.profiled import ProfiledCosts
-from tvm_hetero.cost_models.protocol import Kernel, ProfileWarning
+from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore, Tuning
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     RULE,
@@ -34,6 +34,7 @@ from tvm_hetero.kernels.tir.implementation_attr import (
     implementation_of,
     without_implementation,
 )
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.problem.implementation_choice import Choice
 
 HASTY = Effort(budget=0.001, rounds=1, time_limit=6.0)

@@ -16,16 +16,16 @@ from tests.cost_models.kernel_samples import here
 from tests.kernels.helpers import kernels, model, random
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
-from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.cost_models.tuning.tune_bench import TuneBench
 from tvm_hetero.cost_models.tuning.tune_spaces import GeneralSpace, Known, RuleSpace
 from tvm_hetero.cost_models.tuning.tuner import KernelTuner, Limits, beats
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, with_implementation
 from tvm_hetero.kernels.tuning.trace import apply_trace, trace_text
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.problem.implementation_choice import Timing
 

@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tvm_hetero.cli.shared.console import Steps, chart_width
+from tvm_hetero.cli.shared.partition_steps import (
+    compile_executable,
+    partition_json,
+    partition_module,
+    say_kernels,
+)
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,14 +75,8 @@ def partition_decoder(
     Parameters
     ----------
     kind : the objective's.
-    how : see `tvm_hetero.cli.verbs.partition.partition_module`.
+    how : see `partition_module`.
     """
-    from tvm_hetero.cli.verbs.partition import (
-        compile_executable,
-        partition_json,
-        partition_module,
-        say_kernels,
-    )
     from tvm_hetero.decoders.build import make_decoder
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.text_tables import printable

@@ -16,14 +16,11 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps, chart_width
-from tvm_hetero.cli.verbs.bench import load_reference, load_single, measure_against
-from tvm_hetero.cli.verbs.partition import (
-    compile_artifact,
-    import_model,
-    measure_links,
-    partition_module,
-)
-from tvm_hetero.cli.verbs.run import load_executor, write_trace
+from tvm_hetero.cli.shared.executors import load_executor, write_trace
+from tvm_hetero.cli.shared.import_model import import_model
+from tvm_hetero.cli.shared.partition_steps import compile_artifact, partition_module
+from tvm_hetero.cli.shared.platforms import measure_links
+from tvm_hetero.cli.shared.rivals import load_reference, load_single, measure_against
 from tvm_hetero.errors import RunError
 from tvm_hetero.util.units import format_seconds
 
@@ -58,7 +55,7 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     platform = describe_machine(steps, folder)
     module = import_model(steps, model_file, {}, seed)
-    goal = options.objective_of("latency", 1)
+    goal = options.parse_objective("latency", 1)
     result = partition_module(
         steps, module, platform, goal, time_limit=time_limit, seed=seed
     )
@@ -144,7 +141,7 @@ def measure_artifact(
 
 def default_variant(artifact: Path) -> str:
     """What an artifact runs unless told otherwise."""
-    from tvm_hetero.compiler.artifact import read_manifest
+    from tvm_hetero.artifact.manifest import read_manifest
 
     return str(read_manifest(artifact)["default"])
 

@@ -9,7 +9,7 @@ import typer
 
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.cli.shared.options import AsJson, check_writable
-from tvm_hetero.cli.verbs.partition import measure_links
+from tvm_hetero.cli.shared.platforms import measure_links
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:

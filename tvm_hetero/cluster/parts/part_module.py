@@ -10,10 +10,11 @@ from typing import Any
 import tvm
 from tvm import relax
 
+from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES, RANGES, STATE_SETS, STATES
 from tvm_hetero.passes.emit_views import Emitter, Place
 from tvm_hetero.passes.kernel_choices import choices_of, traces_of, with_choices
-from tvm_hetero.passes.lowered_main import INPUT_NAMES, OUTPUT_NAMES, LoweredMain, Root
-from tvm_hetero.passes.states import RANGES, STATE_SETS, STATES, ranges_of
+from tvm_hetero.passes.lowered_main import LoweredMain, Root
+from tvm_hetero.passes.states import ranges_of
 
 _HERE: Place = (0, 0)
 

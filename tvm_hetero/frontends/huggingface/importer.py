@@ -9,7 +9,6 @@ from pathlib import Path
 import tvm
 from tvm import relax
 
-from tvm_hetero.compiler.build import SOURCE
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.huggingface import gpt2, llama_family
 from tvm_hetero.frontends.huggingface.config import Config, read_config
@@ -17,11 +16,16 @@ from tvm_hetero.frontends.huggingface.graph import Graph, Plan
 from tvm_hetero.frontends.huggingface.shards import check_shards
 from tvm_hetero.frontends.huggingface.weights import Weights
 from tvm_hetero.kernels.attention.kernel import CACHE_TYPES
-from tvm_hetero.passes.lowered_main import INPUT_NAMES, OUTPUT_NAMES
-from tvm_hetero.passes.states import RANGES, STATES
+from tvm_hetero.passes.attributes import (
+    INPUT_NAMES,
+    MODEL_NAME,
+    OUTPUT_NAMES,
+    RANGES,
+    SOURCE,
+    STATES,
+)
 from tvm_hetero.util.untrusted_names import identifier
 
-MODEL_NAME = "hetero_model_name"
 WEIGHTS = ("float32", "bfloat16", "int8", "int4")
 
 

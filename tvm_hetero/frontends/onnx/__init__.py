@@ -6,17 +6,13 @@ when a model is loaded, not when this package is.
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.importer import (
-    INPUT_NAMES,
-    MODEL_NAME,
-    OUTPUT_NAMES,
-    from_onnx,
-)
+from tvm_hetero.frontends.onnx.importer import from_onnx
 from tvm_hetero.frontends.onnx.limits import Limits
 from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.randomize import randomize_weights
 from tvm_hetero.frontends.onnx.sample_models import light_models
 from tvm_hetero.frontends.onnx.simplify import simplify
+from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
 
 __all__ = [
     "INPUT_NAMES",

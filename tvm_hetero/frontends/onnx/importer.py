@@ -18,14 +18,11 @@ from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.mutable_graph import Graph
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
+from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
 from tvm_hetero.util.untrusted_names import identifier, printable
 
 if TYPE_CHECKING:
     import tvm
-
-INPUT_NAMES = "hetero_input_names"
-OUTPUT_NAMES = "hetero_output_names"
-MODEL_NAME = "hetero_model_name"
 
 
 def from_onnx(

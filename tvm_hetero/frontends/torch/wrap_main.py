@@ -13,11 +13,8 @@ from tvm import relax
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface.operators import pick
 from tvm_hetero.frontends.torch.cache_updates import dtype_of, extents, shape_of
-from tvm_hetero.passes.lowered_main import INPUT_NAMES, OUTPUT_NAMES
-from tvm_hetero.passes.states import RANGES, STATES
+from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES, STATES
 from tvm_hetero.util.untrusted_names import identifier
-
-MODEL_NAME = "hetero_model_name"
 
 
 @dataclass(frozen=True)

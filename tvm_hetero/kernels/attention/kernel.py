@@ -23,7 +23,7 @@ chunk may be padded with any tokens; ``position`` is clamped, so that none is ou
 
 `attend` gives the plain loops: right, slow, and what TVM makes of it when nobody schedules it.
 They bear their parameters (`attention_of`), of which `select.schedule_kernel` makes the kernel for
-a target: `attention_cpu` or `attention_gpu`.
+a target: `attention.cpu` or `attention.gpu`.
 """
 
 from __future__ import annotations
@@ -39,19 +39,20 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.attention.common import (
     Attention,
     Tensors,
-    cast,
     first_row,
     row_of,
     tensors_of,
     turned,
     written,
 )
+from tvm_hetero.kernels.tir.conversions import cast
+from tvm_hetero.kernels.tir.index_values import FLOPS
 from tvm_hetero.kernels.tir.statements import bound, function, load, loop, real, store, tensor
 
 if TYPE_CHECKING:
     Expr = Any
 
-KERNEL_ATTR, FLOPS_ATTR = "hetero.kernel", "hetero.flops"
+KERNEL_ATTR = "hetero.kernel"
 _NAME = "attention"
 _NUMBERS = ("heads", "kv_heads", "size", "length", "rows", "rotary")
 _OPAQUE = 8
@@ -125,7 +126,7 @@ def attend(
     body = [bind, _write(a, tensors, first), _read(a, tensors, first, scratch)]
     # Half of the cache is full on average: two products of so many numbers for each row of it.
     flops = 4.0 * a.rows * a.heads * a.size * a.length / 2
-    attrs = {"op_pattern": _OPAQUE, FLOPS_ATTR: flops, KERNEL_ATTR: {"name": _NAME, **asdict(a)}}
+    attrs = {"op_pattern": _OPAQUE, FLOPS: flops, KERNEL_ATTR: {"name": _NAME, **asdict(a)}}
     return function(tensors.params, body, _NAME, tensors.written, scratch.buffers, attrs)
 
 

@@ -3,7 +3,8 @@
 Kernels that read indices or lengths are measured with 0 in them, which is right wherever the time
 does not hang on the number. Where it does (attention reads as many rows as the sequence is long)
 the kernel says by the attribute `VALUES` which number stands for all: JSON, from the position of a
-parameter to the number that fills it.
+parameter to the number that fills it. Its arithmetic hangs on the number too, so such a kernel says
+by `FLOPS` how many operations it takes; of others that is counted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tvm import tirx
 
 VALUES = "hetero.values"
+FLOPS = "hetero.flops"
 
 
 def with_values(func: tirx.PrimFunc, values: Mapping[int, int]) -> tirx.PrimFunc:

@@ -29,7 +29,6 @@ from tests.kernels.helpers import (
 )
 from tests.models import equal_cpus
 from tvm_hetero.cost_models.kernels_alone.candidates import make_jobs
-from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.convolution.winograd.kernel import CLEAR, WINOGRAD, share_of_plain, winograd
@@ -38,6 +37,7 @@ from tvm_hetero.kernels.cpu.compilation import WRITTEN_OUT, build
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.kernels.select import SCHEDULED, rule_of
 from tvm_hetero.kernels.tir.implementation_attr import DIRECT, with_implementation
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.pipeline.hetero_partition import HeteroPartition
 
