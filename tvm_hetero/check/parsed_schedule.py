@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tvm_hetero.check import tolerances
 from tvm_hetero.platform.devices import Link
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective import tolerance
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.util.documents import nearest
 
@@ -96,7 +96,7 @@ def read_case(problem: Problem, schedule: Schedule) -> Case:
     report = Report()
     executions = [e for e in schedule.executions if _makes_sense(problem, e, report)]
     maker = _makers(problem, executions, report)
-    case = Case(problem, executions, [], maker, tolerance(executions), report)
+    case = Case(problem, executions, [], maker, tolerances.of_times(executions), report)
     for copy in schedule.copies:
         hop = _read_copy(case, copy)
         if hop is not None:

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tvm_hetero.check.parsed_schedule import Case, moment, name
+from tvm_hetero.check.value import Resource, kept_busy
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.problem.objective import Resource, occupied
 from tvm_hetero.problem.schedule import Copy, Execution
 from tvm_hetero.util.units import format_seconds
 
@@ -71,9 +71,9 @@ def judge_resources(case: Case) -> None:
     """Rules 2, 3 and 4: devices (with the hops that occupy them) and exclusive links."""
     users: dict[Resource, list[Execution | Copy]] = {}
     for e in case.executions:
-        users.setdefault(e.device, []).append(e)
+        users.setdefault((e.device,), []).append(e)
     for hop in case.hops if not case.steady else []:
-        for resource in occupied(case.problem, hop.link):
+        for resource in kept_busy(case.problem, hop.link):
             users.setdefault(resource, []).append(hop.copy)
     for resource, activities in users.items():
         _judge_resource(case, resource, activities)
@@ -93,9 +93,9 @@ def _judge_resource(case: Case, resource: Resource, users: list[Execution | Copy
         if not after and not before:
             overlap = min(last.end, activity.end) - activity.start
             pair = f"{_timed(last)} and {_timed(activity)}"
-            if isinstance(resource, str):
+            if len(resource) == 1:
                 rule = 2 if isinstance(last, Execution) and isinstance(activity, Execution) else 4
-                text = f"device {resource!r} does two things at once: {pair}"
+                text = f"device {resource[0]!r} does two things at once: {pair}"
             else:
                 rule = 3
                 text = f"exclusive link {resource[0]!r} -> {resource[1]!r} is shared: {pair}"

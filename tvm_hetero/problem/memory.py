@@ -1,4 +1,6 @@
-"""How much memory a schedule needs on each device (rule 6 of the schedule format).
+"""How much memory a schedule needs on each device (rule 6), for solvers, planning and reports.
+
+The judge counts for himself (`tvm_hetero.check.memory`); tests hold the two against each other.
 
 Latency, energy and cost: on a device live, at a moment t,
 

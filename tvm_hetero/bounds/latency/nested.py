@@ -1,8 +1,9 @@
 """Nested programs: heads and tails that know how long a task's ancestors keep the devices.
 
-Heads and tails by paths (`paths`) know nothing of loads: where many tasks precede v, their work
-alone may take longer than every path to v. The program of `precedence` knows loads, and is better
-the more its heads know. So, for the tasks of a module in topological order, and every device d,
+Heads and tails by paths (`critical_path`) know nothing of loads: where many tasks precede v, their
+work alone may take longer than every path to v. The program of `precedence` knows loads, and is
+better the more its heads know. So, for the tasks of a module in topological order, and every device
+d,
 
     head(v, d) = the bound of the program of v, held on d, and all its ancestors,
                  with the heads that were found for these

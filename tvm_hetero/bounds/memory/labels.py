@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices, undominated
+from tvm_hetero.bounds.core.module_choices import Choices, undominated
 from tvm_hetero.bounds.memory.prices import Box, Walk, Way
+from tvm_hetero.views.arrays import Array
 
 # Sums of labels and placements that are made at once.
 _AT_ONCE = 200_000

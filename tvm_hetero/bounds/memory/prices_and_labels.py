@@ -41,10 +41,11 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices, choices_of, key_of, size_of
+from tvm_hetero.bounds.core.module_choices import Choices, choices_of, key_of, size_of
 from tvm_hetero.bounds.memory.labels import ways_below
 from tvm_hetero.bounds.memory.prices import Box, Way, best_prices, narrowed
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE
+from tvm_hetero.views.arrays import Array
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import modules_of
 

@@ -2,13 +2,14 @@
 
 Coarse tasks fill memories badly in segments: of alternating tasks of 1.3 and 2.4 GB a device of
 17 GB takes 9 in a row (16.2 GB), but 6 large and 2 small ones are 17.1 GB. Atoms of a line
-(`cluster`) of equal costs and weight are one kind; with a(d, k) how many of kind k device d takes,
+(`machine_counts`) of equal costs and weight are one kind; with a(d, k) how many of kind k device d
+takes,
 
     minimise  sum c(k, d) a(d, k)          (latency of a chain)      or T        (throughput)
     subject to  sum over d of a(d, k) = N_k,   sum over k of w_k a(d, k) <= memory of d,
                 sum over k of c(k, d) a(d, k) <= T,  falling along devices that are alike
 
-by CP-SAT: a handful of whole numbers a device, however many tasks there are      -> `count_plan`
+by CP-SAT: a handful of whole numbers a device, however many tasks there are    -> `cpsat_counts`
 Then the line is walked, staying on a device as long as it has the next atom's kind left, and going
 on where the row that can follow is longest, in the same node if there is a choice  -> `realise`
 """

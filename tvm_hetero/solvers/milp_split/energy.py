@@ -5,9 +5,9 @@ looked at, those with the least bound first, until the best schedule that is kno
 the least bound of all sets, which is the bound of the problem (for one element). Hops over devices
 that run nothing are left out of bounds, never of values.
 
-*Cost.* On D every second costs the same, so wanted is the least latency on D   -> `split_cost`
+*Cost.* On D every second costs the same, so wanted is the least latency on D         -> `cost`
 
-*Energy.* A chain of columns with energy e and seconds s (`split_energy`), such that
+*Energy.* A chain of columns with energy e and seconds s (`energy_columns`), such that
 
     minimise  sum of e    subject to  sum of s  <=  limit
 
@@ -27,7 +27,6 @@ from itertools import combinations
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.cpsat_run import Budget
@@ -35,12 +34,13 @@ from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.milp_split.energy_columns import EnergyChain, Times
 from tvm_hetero.solvers.milp_split.labels import WORK_A_SECOND, Search, Step
+from tvm_hetero.views.arrays import Array
 
 # Devices up to which all their sets are looked at.
 MOST_DEVICES = 5
 # A sum of some thousand floats, in whichever order, is less than this off.
 ROUNDING = 1 - 1e-11
-# A target and a limit in units (see `split_prices`), and by how much a limit may be exceeded.
+# A target and a limit in units (see `lagrangian`), and by how much a limit may be exceeded.
 _UNITS, _TOLERANCE = 1e12, 1e-9
 # What a target is below the best value: what is then proven is optimal.
 _BELOW = 1 - 0.1 * OPTIMAL_GAP

@@ -7,10 +7,10 @@ of length T takes
 
 and both busy(d) and T are sums over the modules (`tvm_hetero.views.modularity`). So for a set D a
 chain takes one column of each module, ends meeting: a placement on D with its busy times and its
-seconds; which chain, `split_spending` says.
+seconds; which chain, `energy` says.
 
 The seconds of a column are a bound first (`bounds.module_choices`). Where a chain that is wanted
-takes it, it is scheduled, by a list, annealing and CP-SAT (`split_entry`), which mostly meets the
+takes it, it is scheduled, by a list, annealing and CP-SAT (`module_bounds`), which mostly meets the
 bound and else raises it                                                    -> `Times.schedule`.
 The schedules one after the other are one of the whole                -> `EnergyChain.schedule`.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices, choices_of, key_of, size_of
+from tvm_hetero.bounds.core.module_choices import Choices, choices_of, key_of, size_of
 from tvm_hetero.bounds.throughput.module_columns import (
     MOST_TOGETHER,
     listable,
@@ -34,6 +34,7 @@ from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
 from tvm_hetero.solvers.milp_split.join import joined
 from tvm_hetero.solvers.milp_split.module_bounds import Entry
 from tvm_hetero.solvers.timing.timing import to_schedule
+from tvm_hetero.views.arrays import Array
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, modules_of
 

@@ -12,9 +12,9 @@ hubs and else tasks that are all alike, the search for the least makespan was le
 after a minute. That nothing is 3 % below the value the windows show by themselves, in 2 s.
 
 Rounding. A schedule in exact times that takes less than L takes at most L q + slack ticks in the
-same order (see `scaling`), where starts and the ways to the end are q times as late and long, or
-more. So L q + slack, rounded down to a whole tick, is the horizon, and windows are rounded down,
-less a tick.
+same order (see `core.integer_scaling`), where starts and the ways to the end are q times as late
+and long, or more. So L q + slack, rounded down to a whole tick, is the horizon, and windows are
+rounded down, less a tick.
 
 The idea of bounding by refuting one limit after the other: R. Klein and A. Scholl, Computing lower
 bounds by destructive improvement, EJOR 112, 1999, doi:10.1016/S0377-2217(97)00442-6.

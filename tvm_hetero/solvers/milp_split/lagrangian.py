@@ -1,7 +1,8 @@
 """Throughput by modules: prices of loads, and labels that prove how small the largest can be.
 
-Notation: a chain takes one column of every module, their ends meeting (`split_columns`), loads
-resource r for load(r) and holds bytes(d) on device d. Wanted is the least T of all chains with
+Notation: a chain takes one column of every module, their ends meeting
+(`bounds.throughput.module_columns`), loads resource r for load(r) and holds bytes(d) on device d.
+Wanted is the least T of all chains with
 
     load(r)  <=  T           for every resource r                                     (1)
     bytes(d) <=  memory(d)   for every device d that can be full
@@ -33,10 +34,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices
+from tvm_hetero.bounds.core.module_choices import Choices
 from tvm_hetero.bounds.memory.prices import Box, Walk
 from tvm_hetero.bounds.throughput.module_columns import ColumnChain
 from tvm_hetero.solvers.milp_split.labels import Search, Step
+from tvm_hetero.views.arrays import Array
 
 # A load is a sum of some thousand floats, in whichever order; their rounding is less than this.
 ROUNDING = 1 - 1e-11
@@ -66,7 +68,7 @@ class Probe:
     ----------
     bound : of all plans (s): the target, where it is proven that there is none.
     plans : that keep (1), or nearly: labels round loads down.
-    work : see `split_labels`.
+    work : see `labels`.
     """
 
     bound: float

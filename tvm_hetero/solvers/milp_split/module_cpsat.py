@@ -5,7 +5,7 @@ With prices a_i and b_j (s) for the devices of a module's ends, the model minimi
     T + a_i + b_j    over all i, j and all schedules with the first part on i, the last on j
 
 and a bound L of that is one of every entry: M(i, j) >= L - a_i - b_j. In ticks the prices are
-rounded down, so the bound holds as it does without them (see `scaling`).
+rounded down, so the bound holds as it does without them (see `core.integer_scaling`).
 """
 
 from __future__ import annotations
