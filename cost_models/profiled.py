@@ -33,7 +33,7 @@ and little ones, or one whose sibling is busy.
 
 Devices of other nodes of the platform are measured here, as if this machine were they; for nodes
 that are unlike, use a table. A board that is reached by RPC is measured where it is
-(`tvm_hetero.cost_models.rpc_devices`).
+(`tvm_hetero.cost_models.links.rpc_devices`).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from collections.abc import Sequence
 
 from tvm_hetero.compiler.linking import linker_of
 from tvm_hetero.cost_models.kernels_alone.candidates import Schedule
-from tvm_hetero.cost_models.kernels_alone.profile_run import TargetRun
+from tvm_hetero.cost_models.kernels_alone.profile import Profile
+from tvm_hetero.cost_models.kernels_alone.profile_run import Setup, TargetRun
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
-from tvm_hetero.cost_models.profile import Profile
+from tvm_hetero.cost_models.links.rpc_devices import measure_board
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
-from tvm_hetero.cost_models.rpc_devices import measure_board
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.kernels.cpu.target import device_target, require_present
 from tvm_hetero.passes.kernel import Kernel
@@ -76,7 +76,7 @@ class ProfiledCosts:
         self.in_place = in_place
         self.again = again
         self._schedule = schedule
-        self.runs = 0  # measurements that were really made, for those who want to know
+        self._runs_before = 0
         self.profile = Profile()  # of the last `costs`
 
     @property
@@ -106,17 +106,22 @@ class ProfiledCosts:
         devices = [device for device in platform.devices if device.target is not None]
         for device in devices:
             require_present(platform, device)
-        self.profile = Profile()
+        self._runs_before, self.profile = self.runs, Profile()
         for device in devices:
             if device.rpc is not None:
                 linker_of(device_target(device))  # before anything is compiled in vain
                 self.profile.call_seconds[device.name] = measure_board(device, self.store).call
+        setup = Setup(self.store, self.effort, self.schedule)
         for group in _by_target(devices):
-            run = TargetRun(self, kernels, platform, group, progress)
-            run.measure()
+            TargetRun(setup, self.profile, kernels, platform, group, progress).measure()
         result = self.profile.costs(kernels, devices)
         require_a_device(result, self.profile.reasons)
         return result
+
+    @property
+    def runs(self) -> int:
+        """Measurements that were really made, for those who want to know."""
+        return self._runs_before + self.profile.runs
 
     @property
     def schedule(self) -> Schedule:

@@ -26,12 +26,12 @@ from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.kernel_cache import kernel_library
 from tvm_hetero.compiler.plan import REMOTE
 from tvm_hetero.compiler.reference_vm import ReferenceVM
-from tvm_hetero.cost_models.identity import kernel_key, place_of
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
 from tvm_hetero.cost_models.links.measure import measure_links
+from tvm_hetero.cost_models.links.rpc_devices import measure_board
 from tvm_hetero.cost_models.profiled import ProfiledCosts
-from tvm_hetero.cost_models.rpc_devices import measure_board
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.cost_models.store.identity import kernel_key, place_of
 from tvm_hetero.errors import ProfileError, RunError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels import schedule_kernel

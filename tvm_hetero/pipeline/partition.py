@@ -17,7 +17,7 @@ from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import CostModel, Costs, Progress
 from tvm_hetero.cost_models.registry import by_name
-from tvm_hetero.cost_models.stored_traces import with_stored_traces
+from tvm_hetero.cost_models.store.traces import with_stored_traces
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.passes.annotate_devices import (
