@@ -5,6 +5,7 @@ from __future__ import annotations
 from tvm_hetero.cost_models.protocol.cost_model import (
     CostModel,
     Costs,
+    MeasuringCostModel,
     Progress,
     require_a_device,
 )
@@ -19,6 +20,7 @@ from tvm_hetero.cost_models.protocol.warnings import (
 __all__ = [
     "CostModel",
     "Costs",
+    "MeasuringCostModel",
     "ProfileWarning",
     "Progress",
     "left_out",

@@ -24,7 +24,7 @@ from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedul
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.states import state_readers
-from tvm_hetero.pipeline.partition import MEASURED_GAP
+from tvm_hetero.pipeline.options import MEASURED_GAP
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule

@@ -85,11 +85,11 @@ def priced(
         return
     with started(steps, where) as running:
         from tvm_hetero.cluster.costs import ClusterCosts
+        from tvm_hetero.cost_models.registry import measures
 
-        measured = cost_model.startswith("profiled")
         yield (
             _survey(steps, running) if platform is None else options.load_platform(platform),
-            ClusterCosts(running) if measured else cost_model,
+            ClusterCosts(running) if measures(cost_model) else cost_model,
         )
 
 

@@ -59,9 +59,10 @@ def demo(
     platform = describe_machine(steps, folder)
     module = import_model(steps, model_file, {}, seed)
     goal = options.objective_of("latency", 1)
-    result = partition_module(
-        steps, module, platform, goal, time_limit=time_limit, seed=seed
-    )
+    from tvm_hetero.pipeline.options import PartitionOptions
+
+    how = PartitionOptions(objective=goal, time_limit=time_limit, seed=seed)
+    result = partition_module(steps, module, platform, how)
     artifact = folder / "net.hetero"
     compile_artifact(steps, result, artifact)
     comparison, trace = measure_artifact(steps, artifact, folder / "trace.json", seed, repeat)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import tvm
 
     from tvm_hetero.artifact.executable import Executable
+    from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
     from tvm_hetero.platform.model import Platform
 
@@ -109,6 +111,7 @@ def partition(
 
     Plan and best single device are run; the quicker one is what the artifact runs.
     """
+    from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.text_tables import printable
 
@@ -120,22 +123,31 @@ def partition(
         "length": length, "chunk": chunk, "groups": groups, "shards": shards, "weights": weights,
         "cache": cache,
     }  # fmt: skip
-    how: dict[str, Any] = {"time_limit": time_limit, "gap": gap, "seed": seed, "costs": cost_model}
+    how = PartitionOptions(
+        objective=goal,
+        solver=solver,
+        time_limit=time_limit,
+        gap=gap,
+        seed=seed,
+        respect_annotations=respect_annotations,
+        plain_sums=plain_sums,
+    )
     if model.is_dir():
         from tvm_hetero.cli.shared.partition_decoder import decoder_options, partition_decoder
 
         decoder = decoder_options(model, asked, batch, shape=shape, random_weights=random_weights)
-        with priced(steps, platform, cost_model, cluster) as (place, how["costs"]):
+        # Annotations and convolutions are none of a decoder's.
+        how = replace(how, respect_annotations=False, plain_sums=False)
+        with priced(steps, platform, cost_model, cluster) as (place, costs):
             partition_decoder(
-                steps, model, output, place, goal.kind, decoder, {"solver": solver, **how},
+                steps, model, output, place, decoder, replace(how, cost_model=costs),
                 measure=not no_measure, json_output=json_output,
             )  # fmt: skip
         return
     _refuse_decoder_options(model, asked)
-    how |= {"respect_annotations": respect_annotations, "plain_sums": plain_sums}
-    with priced(steps, platform, cost_model, cluster) as (place, how["costs"]):
+    with priced(steps, platform, cost_model, cluster) as (place, costs):
         module = import_model(steps, model, shapes, random_weights, params)
-        result = partition_module(steps, module, place, goal, solver, **how)
+        result = partition_module(steps, module, place, replace(how, cost_model=costs))
     executable = compile_artifact(steps, result, output, measure=not no_measure)
     if json_output:
         typer.echo(json.dumps(partition_json(result, executable, steps.seconds, output)))
@@ -173,10 +185,12 @@ def load_platform(steps: Steps, path: Path | None, cost_model: str) -> Platform:
 
     Links are measured only where kernels are: other cost models are for devices elsewhere.
     """
+    from tvm_hetero.cost_models.registry import measures
+
     with steps.step("Load platform") as step:
         platform = options.load_platform(path)
         step.note = ", ".join(platform.names)
-    return measure_links(steps, platform) if cost_model.startswith("profiled") else platform
+    return measure_links(steps, platform) if measures(cost_model) else platform
 
 
 def measure_links(steps: Steps, platform: Platform, again: bool = False) -> Platform:
@@ -244,36 +258,13 @@ def import_relay(
 
 
 def partition_module(
-    steps: Steps,
-    module: tvm.IRModule,
-    platform: Platform,
-    objective: Any,
-    solver: str = "auto",
-    *,
-    time_limit: float = 60.0,
-    gap: float = 1e-3,
-    seed: int = 0,
-    costs: str = "profiled",
-    respect_annotations: bool = False,
-    plain_sums: bool = False,
+    steps: Steps, module: tvm.IRModule, platform: Platform, how: PartitionOptions
 ) -> Partition:
     """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
-    from tvm_hetero.pipeline.partition import partition
+    from tvm_hetero.pipeline.partition import partition_as
 
     with steps.live("Partition") as live:
-        result = partition(
-            module,
-            platform,
-            objective,
-            solver=solver,
-            time_limit=time_limit,
-            gap=gap,
-            seed=seed,
-            cost_model=costs,
-            progress=live.progress,
-            respect_annotations=respect_annotations,
-            plain_sums=plain_sums,
-        )
+        result = partition_as(module, platform, how, live.progress)
     names = ", ".join(platform.names)
     tasks = f"{len(result.problem.tasks)} tasks, {result.kernels} distinct kernels on {names}"
     for i, (title, seconds) in enumerate(result.seconds.items()):
