@@ -1,14 +1,15 @@
 """What each phase of the pipeline leaves, checked before the next one relies on it.
 
 Passes rewrite modules, and a fault of one of them shows late: as a wrong number, or deep inside
-the compiler. These checks read what is there, once; they cost milliseconds. A violation is no
-mistake of the user's, so it is a `PassFault`.
+the compiler. These checks read what is there, once; next to what a pass takes they are quick. A
+violation is no mistake in the use of this package, so it is a `PassFault`.
 
     verify_lowered   after lowering: every call is that of a kernel of the module, with an argument
                      for each of its parameters; every call is a task of its own
-    verify_placed    after annotation: each call has a device of the platform, which its kernel was
-                     made for and all outputs are on (`split_segments` cuts by that); every task is
-                     computed once for each element, on the device that the schedule gives it
+    verify_placed    after annotation, and before `split_segments` relies on it (a placed module may
+                     have gone through other hands): each call has a device of the platform, which
+                     its kernel was made for and all outputs are on; every task is computed once
+                     for each element, on the device that the schedule gives it
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tvm_hetero.passes.element_names import split_task
 from tvm_hetero.passes.emit_views import device_position
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
 from tvm_hetero.passes.io_tasks import is_io_task
-from tvm_hetero.passes.lowered_main import KernelCall, read_main
+from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
@@ -46,8 +47,10 @@ def verify_lowered(mod: tvm.IRModule, tasks: ExtractedTasks) -> None:
     _check(named == list(ids), "the tasks are not the calls, in order", named)
 
 
-def verify_placed(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> None:
-    """Check a module that was placed as a schedule of its problem says.
+def verify_placed(
+    mod: tvm.IRModule, main: LoweredMain, problem: Problem, schedule: Schedule
+) -> None:
+    """Check a module, and its ``main``, that was placed as a schedule of its problem says.
 
     Raises
     ------
@@ -66,7 +69,7 @@ def verify_placed(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> No
         if row.task in kernels
         for element in row.elements
     }
-    for where, device in _placed(mod, problem.platform, vdevices):
+    for where, device in _placed(mod, main, problem.platform, vdevices):
         # Each is taken away as it is found, so a second one is not there any more.
         wanted = asked.pop(where, "nowhere")
         _check(device == wanted, f"a call is on {device}, where the schedule has {wanted}", where)
@@ -74,10 +77,9 @@ def verify_placed(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> No
 
 
 def _placed(
-    mod: tvm.IRModule, platform: Platform, vdevices: Sequence[Any]
+    mod: tvm.IRModule, main: LoweredMain, platform: Platform, vdevices: Sequence[Any]
 ) -> Iterator[tuple[tuple[str, int], str]]:
     """Each task and element that is computed, and the device that all that is known agrees on."""
-    main = read_main(mod)
     for call, name in zip(main.calls, main.task_ids, strict=True):
         _check_kernel(mod, call)
         attrs = mod[call.kernel].attrs or {}
@@ -103,6 +105,6 @@ def _check_kernel(mod: tvm.IRModule, call: KernelCall) -> None:
 def _check(holds: bool, what: str, which: object) -> None:
     if not holds:
         raise PassFault(
-            f"{what}: {which!s:.200}. A pass of this package is at fault: please report it, with "
-            "the model and the platform"
+            f"{what}: {which!s:.200}. A pass is at fault: one that has changed the module since it "
+            "was partitioned, else one of this package: please report it, with model and platform"
         )

@@ -13,6 +13,8 @@ from tvm_hetero.errors import PassFault
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.attributes import DEVICE, SCHEDULE, TASK_IDS
 from tvm_hetero.passes.extract_tasks import extract_tasks
+from tvm_hetero.passes.lowered_main import read_main
+from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.passes.verify import verify_lowered, verify_placed
 
 PLATFORM = two_cpus()
@@ -21,12 +23,16 @@ PROBLEM = unit_problem(MODULE, PLATFORM)
 BATCH = unit_problem(MODULE, PLATFORM, batch=3)
 
 
+def check(module, problem, schedule):
+    verify_placed(module, read_main(module), problem, schedule)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("problem", [PROBLEM, BATCH], ids=["one element", "a batch"])
 def test_what_the_passes_make_is_as_it_should_be(problem, seed):
     verify_lowered(MODULE, extract_tasks(MODULE))
     schedule = random_schedule(problem, seed)
-    verify_placed(annotate_devices(MODULE, problem, schedule), problem, schedule)
+    check(annotate_devices(MODULE, problem, schedule), problem, schedule)
 
 
 def test_a_kernel_with_a_parameter_too_many_is_refused():
@@ -68,15 +74,15 @@ def test_a_module_that_is_placed_by_another_schedule_is_refused():
     )
     placed = annotate_devices(MODULE, PROBLEM, one)
     with pytest.raises(PassFault, match=r"a call is on .* where the schedule has"):
-        verify_placed(placed, PROBLEM, other)
+        check(placed, PROBLEM, other)
     with pytest.raises(PassFault, match=r"no tvm_hetero\.schedule"):
-        verify_placed(placed.without_attr(SCHEDULE), PROBLEM, one)
+        check(placed.without_attr(SCHEDULE), PROBLEM, one)
     with pytest.raises(PassFault, match="the schedule has what the module does not compute"):
         whole = random_schedule(BATCH, 1)
         row = whole.executions[0]
         more = replace(row, elements=(7,))
         schedule = replace(whole, executions=(*whole.executions, more))
-        verify_placed(annotate_devices(MODULE, BATCH, whole), BATCH, schedule)
+        check(annotate_devices(MODULE, BATCH, whole), BATCH, schedule)
 
 
 def test_a_call_that_is_there_twice_is_refused():
@@ -85,7 +91,7 @@ def test_a_call_that_is_there_twice_is_refused():
     names = [str(name) for name in placed["main"].attrs[TASK_IDS]]
     placed["main"] = placed["main"].with_attr(TASK_IDS, [names[1], *names[1:]])
     with pytest.raises(PassFault, match="where the schedule has"):
-        verify_placed(placed, PROBLEM, schedule)
+        check(placed, PROBLEM, schedule)
 
 
 def test_a_kernel_for_another_device_than_its_outputs_are_on_is_refused():
@@ -95,7 +101,17 @@ def test_a_kernel_for_another_device_than_its_outputs_are_on_is_refused():
     other = {"big": "little", "little": "big"}[str(placed[var].attrs[DEVICE])]
     placed[var] = placed[var].with_attr(DEVICE, other)
     with pytest.raises(PassFault, match=f"an output of a kernel for {other} is on"):
-        verify_placed(placed, PROBLEM, schedule)
+        check(placed, PROBLEM, schedule)
     placed[var] = placed[var].with_attr(DEVICE, "nowhere")
     with pytest.raises(PassFault, match="no device of the platform"):
-        verify_placed(placed, PROBLEM, schedule)
+        check(placed, PROBLEM, schedule)
+
+
+def test_a_placed_module_that_was_changed_is_refused_before_it_is_cut():
+    schedule = random_schedule(PROBLEM, 1)
+    placed = annotate_devices(MODULE, PROBLEM, schedule)
+    split_segments(placed)
+    names = [str(name) for name in placed["main"].attrs[TASK_IDS]]
+    placed["main"] = placed["main"].with_attr(TASK_IDS, names[::-1])
+    with pytest.raises(PassFault, match="changed the module since it was partitioned"):
+        split_segments(placed)

@@ -34,6 +34,7 @@ from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import host_device, io_costs, needs_io_tasks
 from tvm_hetero.passes.kernel_choices import with_choices
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.pins import pinned, with_hints
 from tvm_hetero.passes.task_graph import task_graph, where_states_can_be
 from tvm_hetero.passes.verify import verify_lowered, verify_placed
@@ -166,6 +167,11 @@ def place_tasks(job: Job) -> None:
     job.module = annotate_devices(complete, job.problem, job.schedule)
 
 
+def check_placement(job: Job) -> None:
+    """Check that the module says what the schedule says."""
+    verify_placed(job.module, read_main(job.module), job.problem, job.schedule)
+
+
 def _nothing(_: Job) -> None:
     """Check nothing: see the file's text."""
 
@@ -215,7 +221,7 @@ PLACE = (
     Phase(
         "annotate",
         (place_tasks,),
-        verify=lambda job: verify_placed(job.module, job.problem, job.schedule),
+        verify=check_placement,
     ),
 )
 
