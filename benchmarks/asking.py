@@ -46,13 +46,13 @@ from benchmarks.kernel_cases.contest import (
     scheduled,
 )
 from benchmarks.scheduling.runner import geometric_mean
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.executor.native import load_library
 from tvm_hetero.executor.tensors import lasting
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.convolution import packed
 from tvm_hetero.kernels.cpu.compilation import PIPELINE
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 

@@ -24,8 +24,8 @@ from benchmarks.documents import write_document
 from benchmarks.execution.arguments import RESULTS
 from benchmarks.execution.cases import TINY, make_model
 from benchmarks.scheduling.runner import geometric_mean
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.frontends.onnx import from_onnx, light_models
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.platform.host import available_cores

@@ -37,7 +37,7 @@ from benchmarks.performance import write_page
 from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.survey import measure_network
-from tvm_hetero.platform.discovery import detect_platform
+from tvm_hetero.platform.model import Platform
 
 SIZES = [64, 24 * 2**10, 80 * 2**10, 2**20]
 GENERATIONS, KILLS = 50, 20
@@ -173,7 +173,7 @@ def write(path: Path, rows: list[Row], hops: list[Hop], kills: list[Kill]) -> No
     """Write what was measured."""
     write_document(
         path, "python -m benchmarks.cluster", map(asdict, rows),
-        target=dict(detect_platform(1).devices[0].target or {}),
+        target=dict(Platform.detect(1).devices[0].target or {}),
         hops=[asdict(hop) for hop in hops], kills=[asdict(kill) for kill in kills],
         generations=GENERATIONS,
     )  # fmt: skip

@@ -35,11 +35,11 @@ from benchmarks.documents import write_document
 from benchmarks.execution.arguments import RESULTS, ROOT
 from benchmarks.kernel_cases.peaks import computing, copying
 from benchmarks.performance import write_page
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.executor.native import load_library
 from tvm_hetero.executor.tensors import lasting
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import build
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.kernels.select import rule_of
 
 KINDS = ("product", "attention", "chunk")

@@ -25,7 +25,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import onnx
 
@@ -44,6 +43,7 @@ from benchmarks.execution.pinned import PinnedProcesses
 from tvm_hetero.artifact.executable import PARTITION, Executable
 from tvm_hetero.cli.shared.measure import OnnxRuntime
 from tvm_hetero.cost_models.links.measure import measure_links
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem import Objective
 
 BATCH, CORES = 8, (0, 1)
@@ -118,8 +118,8 @@ def _contenders(
 ) -> tuple[dict[str, Rate], float]:
     """The sides, which end with the stack, and by how much ours deviate from ONNX Runtime."""
     executors = {
-        "plan": built.executable.executor(PARTITION),
-        "apart": each_for_itself(built.executable).executor(PARTITION),
+        "plan": Executor(built.executable, PARTITION),
+        "apart": Executor(each_for_itself(built.executable), PARTITION),
     }
     for executor in executors.values():
         stack.callback(executor.close)
@@ -136,13 +136,9 @@ def _contenders(
 
 def each_for_itself(executable: Executable) -> Executable:
     """The same plan, in which no worker runs another's steps."""
-
-    def without(plan: dict[str, Any]) -> dict[str, Any]:
-        rows = [{k: v for k, v in row.items() if k != "alike"} for row in plan["workers"]]
-        return {**plan, "workers": rows}
-
     variant = executable.variants[PARTITION]
-    alone = replace(variant, plan=without(dict(variant.plan)))
+    workers = tuple(replace(worker, alike=None) for worker in variant.plan.workers)
+    alone = replace(variant, plan=replace(variant.plan, workers=workers))
     return replace(executable, variants={**executable.variants, PARTITION: alone})
 
 

@@ -30,7 +30,6 @@ from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weight
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.platform import Platform
-from tvm_hetero.platform.discovery import detect_platform
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.problem.simulate import simulate
 from tvm_hetero.report.schedule.intervals import COPY, Interval, overlap_seconds
@@ -48,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--placements", type=int, default=3, help="random ones for each model")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
-    platform = measure_links(detect_platform())
+    platform = measure_links(Platform.detect())
     if not any(device.kind == "cuda" for device in platform.devices):
         sys.exit("this machine has no CUDA device that nvidia-smi shows; nothing to measure")
     for device in platform.devices:
@@ -82,12 +81,12 @@ def measure_model(name: str, platform: Platform, placements: int) -> Row:
         "tasks_on": _count(schedule),
         "copies": len(schedule.copies),
     }
-    with exe.executor() as executor:
+    with Executor(exe) as executor:
         inputs = executor.random_inputs(0)
         reference = _onnxruntime(name, inputs)
         row |= {"partition": _run(executor, inputs, reference)}
     if "single" in exe.variants:
-        with exe.executor("single") as executor:
+        with Executor(exe, "single") as executor:
             row |= {"single": _run(executor, inputs, reference)}
     row["random"] = [
         _random_placement(placed, seed, inputs, reference) for seed in range(placements)
@@ -109,7 +108,7 @@ def _random_placement(
     value = max(e.end for e in executions)
     schedule = Schedule(problem.digest, "random", "latency", executions, copies, value, 0.0)
     exe = th.build(annotate_devices(placed.module, problem, schedule), single=False)
-    with exe.executor() as executor:
+    with Executor(exe) as executor:
         return {"predicted_s": value, "copies": len(copies), **_run(executor, inputs, reference)}
 
 

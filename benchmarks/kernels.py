@@ -31,7 +31,7 @@ from benchmarks.kernel_cases.contest import TOLERANCE, Contest, Overhead, Row
 from benchmarks.kernel_cases.peaks import Peaks, measure_peaks
 from benchmarks.performance import KERNEL_LEAST, KERNEL_MEAN, write_page
 from benchmarks.scheduling.runner import geometric_mean
-from tvm_hetero.kernels.cpu.target import own_mcpu
+from tvm_hetero.devices.target import own_mcpu
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "kernels.json"

@@ -35,8 +35,8 @@ from benchmarks.kernel_cases.contest import (
 )
 from benchmarks.kernel_cases.convolutions import Convolution, of_network
 from benchmarks.performance import totals
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.frontends.onnx import from_onnx
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 RESULTS = Path(__file__).with_name("results") / "layouts.json"

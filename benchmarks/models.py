@@ -41,10 +41,10 @@ from benchmarks.kernel_cases.contest import scheduled
 from benchmarks.performance import BUILD_SECONDS, MODEL_MEAN, MODEL_WORST, write_page
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.cli.shared.background_load import Neighbours
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.executor.native import load_library
 from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
 from tvm_hetero.kernels.cpu.compilation import PIPELINE
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 

@@ -34,12 +34,11 @@ from benchmarks.documents import write_document
 from benchmarks.scheduling.page import table
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.frontends.onnx import from_onnx, light_models
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.platform.discovery import detect_platform
 from tvm_hetero.platform.host import available_cores
 
 RESULTS = Path(__file__).with_name("results") / "profiling.json"
@@ -98,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 
 def one_device(cores: int) -> Platform:
     """This machine's first cores as one device."""
-    found = detect_platform(devices=1).devices[0]
+    found = Platform.detect(devices=1).devices[0]
     target = {**dict(found.target or {}), "num-cores": cores}
     first = tuple(sorted(available_cores())[:cores])
     return Platform((Device("cpu0", target=target, cores=first),))

@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
     seconds = args.seconds or (3.0 if args.small else 600.0)
     platform = two_devices()
     built = build_plan(make_model(model), platform, Objective("throughput"), _LIMIT)
-    with built.executable.executor(PARTITION) as executor:
+    with Executor(built.executable, PARTITION) as executor:
         found = soak(executor, seconds)
     print(summary(found, seconds))
     output = args.output or (None if args.small or args.seconds else RESULTS)

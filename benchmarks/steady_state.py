@@ -56,6 +56,7 @@ from benchmarks.execution.pinned import PinnedProcesses
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.artifact.executable import PARTITION, SINGLE
 from tvm_hetero.cli.shared.measure import OnnxRuntime
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import light_models
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
@@ -178,7 +179,7 @@ def _contenders(
     executors = {
         "single": ours[SINGLE],
         "plan": ours[PARTITION],
-        "threads": threads.executable.executor(PARTITION),
+        "threads": Executor(threads.executable, PARTITION),
     }
     copies = [on_core(plan.executable, core) for core in CORES]
     for executor in (*executors.values(), *copies):

@@ -29,11 +29,11 @@ from benchmarks.kernel_cases import FAMILIES
 from benchmarks.kernel_cases.case import Case
 from benchmarks.kernel_cases.contest import Session, caller, in_turns, machine, relative_error
 from benchmarks.scheduling.runner import geometric_mean
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.convolution.winograd.kernel import share_of_plain, winograd
 from tvm_hetero.kernels.cpu.compilation import WRITTEN_OUT, build
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.kernels.select import SCHEDULED
 from tvm_hetero.kernels.tir.implementation_attr import DIRECT, with_implementation

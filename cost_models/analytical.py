@@ -12,7 +12,7 @@ from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.platform.roofline import computes, roofline
-from tvm_hetero.problem.model import Cost
+from tvm_hetero.problem.cost import Cost
 
 
 class AnalyticalCosts:

@@ -51,9 +51,10 @@ from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.cost_models.links.rpc_devices import measure_board
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
 from tvm_hetero.cost_models.store import CostStore
-from tvm_hetero.kernels.cpu.target import device_target, require_present
+from tvm_hetero.devices.target import device_target, require_present
 from tvm_hetero.passes.kernel import Kernel
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Choice
 from tvm_hetero.problem.model import Problem
 

@@ -17,8 +17,8 @@ from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
 from tvm_hetero.errors import FormatError, PlatformError, ProfileError
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.format import cost_value, parse_cost
-from tvm_hetero.problem.model import Cost
 from tvm_hetero.util.documents import (
     check_format,
     check_keys,

@@ -34,7 +34,6 @@ from tvm_hetero.passes.emit_placed_program import MainWriter
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.placed_program import original_layout, plan_layout
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.format import problem_from_dict, problem_to_dict
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import canonical_json, parse_document
@@ -53,7 +52,7 @@ def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) ->
     layout = plan_layout(main, problem, schedule)
     vdevices = make_vdevices(problem.platform)
     result = MainWriter(mod, main, layout, vdevices, problem).write()
-    document = canonical_json(problem_to_dict(problem))
+    document = canonical_json(problem.to_dict())
     own = {PROBLEM: document, SCHEDULE: schedule.dumps()}
     return result.with_attrs({**(dict(mod.attrs) if mod.attrs else {}), **own})
 
@@ -75,7 +74,7 @@ def problem_and_schedule(mod: tvm.IRModule) -> tuple[Problem, Schedule]:
         raise UsageError(
             "the module has no placement; expected the result of HeteroPartition()(module)"
         )
-    problem = problem_from_dict(parse_document(str(mod.attrs[PROBLEM]), "the module's problem"))
+    problem = Problem.from_dict(parse_document(str(mod.attrs[PROBLEM]), "the module's problem"))
     return problem, Schedule.loads(str(mod.attrs[SCHEDULE]), "the module's schedule")
 
 

@@ -25,12 +25,12 @@ from tvm_hetero.passes.attributes import (
     STATES,
     TASK_IDS,
 )
-from tvm_hetero.passes.element_names import MARK, batch_of, element_names, task_name
 from tvm_hetero.passes.emit_views import Emitter, Place, with_vdevice
 from tvm_hetero.passes.kernel_choices import implemented
 from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, Root, names_of
 from tvm_hetero.passes.placed_program import Layout, Move, Run
 from tvm_hetero.passes.states import states_of
+from tvm_hetero.plan.element_names import MARK, batch_of, element_names, task_name
 from tvm_hetero.problem.model import Problem
 
 

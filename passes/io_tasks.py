@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.platform.model import HOST_KINDS, Device, Platform
+from tvm_hetero.platform.devices import HOST_KINDS, Device
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
-from tvm_hetero.problem.model import Cost
 
 INPUT_OP = "input"
 OUTPUT_OP = "output"

@@ -19,7 +19,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.kernels.tir.batched import batched
 from tvm_hetero.kernels.tir.implementation_attr import RULE, TUNED, with_implementation
 from tvm_hetero.passes.attributes import CHOICES, TRACES
-from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.implementation_choice import Choice, choices_from_dict, choices_to_dict
 from tvm_hetero.util.documents import canonical_json, parse_document
 

@@ -21,8 +21,8 @@ from tvm_hetero.passes.annotate_devices import is_annotated, strip_devices
 from tvm_hetero.passes.attributes import DEVICE, KERNEL
 from tvm_hetero.passes.kernel_choices import implemented
 from tvm_hetero.passes.lowered_main import LoweredMain, read_main
-from tvm_hetero.platform.model import Device
-from tvm_hetero.problem.model import Cost
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.problem.cost import Cost
 
 if TYPE_CHECKING:
     import tvm

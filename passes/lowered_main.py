@@ -22,7 +22,7 @@ from tvm import relax
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.attributes import INPUT_NAMES, TASK_IDS
-from tvm_hetero.passes.element_names import element_name, split_task
+from tvm_hetero.plan.element_names import element_name, split_task
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class LoweredMain:
     call i in a task graph: ``<position>.<kernel>``, unique because of the position, readable
     because of the kernel. An annotated module has other positions (its calls stand in the order
     of a schedule), so it carries the ids in the attribute `TASK_IDS`; in that of a batch they bear
-    the elements (`tvm_hetero.passes.element_names`).
+    the elements (`tvm_hetero.plan.element_names`).
     """
 
     function: relax.Function

@@ -22,8 +22,8 @@ import tvm
 from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ModelError, PlatformError
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.passes.attributes import PINS, WISHES
 from tvm_hetero.platform.model import Platform
 

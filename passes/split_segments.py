@@ -23,7 +23,6 @@ import tvm
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import problem_and_schedule
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
-from tvm_hetero.passes.element_names import plain_task
 from tvm_hetero.passes.emit_views import device_position
 from tvm_hetero.passes.form_steps import Item, cut
 from tvm_hetero.passes.io_tasks import is_host
@@ -39,6 +38,7 @@ from tvm_hetero.passes.lowered_main import (
     static_shape,
 )
 from tvm_hetero.passes.verify import verify_placed
+from tvm_hetero.plan.element_names import plain_task
 from tvm_hetero.platform.model import Platform
 
 

@@ -9,8 +9,8 @@ from tvm_hetero.passes.extract_tasks import ExtractedTasks
 from tvm_hetero.passes.io_tasks import add_io_tasks, needs_io_tasks
 from tvm_hetero.passes.lowered_main import tensor_bytes
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import Task, TaskGraph
-from tvm_hetero.problem.model import Cost
 
 
 def task_graph(tasks: ExtractedTasks, platform: Platform, batch: int) -> TaskGraph:

@@ -21,11 +21,11 @@ import tvm
 
 from tvm_hetero.errors import PassFault
 from tvm_hetero.passes.attributes import DEVICE, KERNEL, PROBLEM, SCHEDULE
-from tvm_hetero.passes.element_names import split_task
 from tvm_hetero.passes.emit_views import device_position
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
 from tvm_hetero.passes.io_tasks import is_io_task
 from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain
+from tvm_hetero.plan.element_names import split_task
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule

@@ -14,7 +14,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.batched import batched
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES

@@ -12,9 +12,8 @@ import pytest
 
 from tests.cli.invoke import tvm_hetero
 from tvm_hetero.check import check_schedule
-from tvm_hetero.platform.format import platform_from_dict
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
-from tvm_hetero.problem.format import problem_from_dict
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import parse_document
 
@@ -30,12 +29,12 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def documented_problem() -> Problem:
-    return problem_from_dict(parse_document(blocks(FORMATS, "json")[0], "docs"))
+    return Problem.from_dict(parse_document(blocks(FORMATS, "json")[0], "docs"))
 
 
 def test_the_platform_example_is_read() -> None:
     (text,) = blocks(FORMATS, "yaml")
-    platform = platform_from_dict(parse_document(text, "docs", as_yaml=True))
+    platform = Platform.from_dict(parse_document(text, "docs", as_yaml=True))
     assert platform.names == ("big", "little")
     assert platform.device("big").memory == 8 * 2**30
     assert platform.device("big").launch == pytest.approx(5e-6)
@@ -44,7 +43,7 @@ def test_the_platform_example_is_read() -> None:
 
 def test_the_boards_example_is_read() -> None:
     (text,) = blocks((ROOT / "docs" / "boards.md").read_text(encoding="utf-8"), "yaml")
-    platform = platform_from_dict(parse_document(text, "docs", as_yaml=True))
+    platform = Platform.from_dict(parse_document(text, "docs", as_yaml=True))
     boards = [device.rpc for device in platform.devices if device.rpc is not None]
     assert [board.timeout for board in boards] == [10.0, 30.0]
     assert boards[1].tracker == "10.0.0.1:9190"

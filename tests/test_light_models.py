@@ -21,6 +21,7 @@ from tvm_hetero import relay
 from tvm_hetero.check import check_schedule
 from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.analytical import AnalyticalCosts
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform import Platform
@@ -67,7 +68,7 @@ def test_partitioned_its_logits_equal_onnxruntimes(name):
             mod, unlike_cpus(), Objective(kind), time_limit=1, cost_model="analytical"
         )
         assert check_schedule(placed.problem, placed.schedule) == []
-        with th.build(placed.module, single=False).executor() as executor:
+        with Executor(th.build(placed.module, single=False)) as executor:
             inputs = executor.random_inputs(0)
             outputs = [out.numpy() for out in executor.run(inputs)]
             devices = {step.device for step in executor.trace()}

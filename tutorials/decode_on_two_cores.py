@@ -22,7 +22,6 @@ import safetensors.numpy
 
 import tvm_hetero as th
 from tvm_hetero.generation.generate import Generation
-from tvm_hetero.platform.discovery import detect_platform
 from tvm_hetero.platform.host import available_cores
 
 VOCABULARY, WIDTH, LAYERS, LENGTH = 512, 64, 4, 128
@@ -51,7 +50,7 @@ def _tell(folder: Path, target: Path, cost_model: str, time_limit: float) -> lis
     # Core 0 runs what the processor can, core 1 code for an older one. A machine with a single
     # core plays both.
     cores = sorted(available_cores())[:2]
-    platform = detect_platform(2, [None, "x86-64-v2"], cores=cores)
+    platform = th.Platform.detect(2, [None, "x86-64-v2"], cores=cores)
     if cost_model == "analytical":  # made-up figures, in the place of measured ones
         platform = described(platform)
     for device in platform.devices:

@@ -29,6 +29,8 @@ _HOME = {
     "build": "tvm_hetero.compiler.build",
     "decide": "tvm_hetero.executor.choose_variant",
     "load": "tvm_hetero.decoders.load",
+    "Executable": "tvm_hetero.artifact.executable",
+    "Executor": "tvm_hetero.executor.executor",
     "Decoder": "tvm_hetero.decoders.decoder",
     "DecoderOptions": "tvm_hetero.decoders.build",
     "build_decoder": "tvm_hetero.decoders.build",
@@ -38,18 +40,28 @@ _HOME = {
 }
 _MODULES = {"check", "relay", "relax"}
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the same names again, for who checks types and for editors
     from tvm_hetero import check as check
+    from tvm_hetero import relax as relax
+    from tvm_hetero import relay as relay
+    from tvm_hetero.artifact.executable import Executable as Executable
+    from tvm_hetero.compiler.build import build as build
+    from tvm_hetero.decoders.build import DecoderOptions as DecoderOptions
+    from tvm_hetero.decoders.build import build_decoder as build_decoder
+    from tvm_hetero.decoders.decoder import Decoder as Decoder
+    from tvm_hetero.decoders.load import load as load
     from tvm_hetero.errors import HeteroError as HeteroError
+    from tvm_hetero.executor.choose_variant import decide as decide
+    from tvm_hetero.executor.executor import Executor as Executor
     from tvm_hetero.generation.sampling import Sampling as Sampling
-    from tvm_hetero.platform.model import Device as Device
-    from tvm_hetero.platform.model import Link as Link
-    from tvm_hetero.platform.model import Platform as Platform
+    from tvm_hetero.platform import Device as Device
+    from tvm_hetero.platform import Link as Link
+    from tvm_hetero.platform import Platform as Platform
+    from tvm_hetero.problem import Objective as Objective
+    from tvm_hetero.problem import Problem as Problem
     from tvm_hetero.problem.graph import Edge as Edge
     from tvm_hetero.problem.graph import Task as Task
     from tvm_hetero.problem.graph import TaskGraph as TaskGraph
-    from tvm_hetero.problem.model import Objective as Objective
-    from tvm_hetero.problem.model import Problem as Problem
     from tvm_hetero.problem.schedule import Schedule as Schedule
     from tvm_hetero.solvers import solve as solve
 

@@ -13,7 +13,6 @@ from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.attributes import STATE_SETS
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.platform import Fabric, Platform
-from tvm_hetero.platform.discovery import detect_platform
 from tvm_hetero.problem import Objective
 from tvm_hetero.solvers import Options, solve
 
@@ -34,7 +33,7 @@ def description(count: int) -> Description:
 def platform(nodes: Sequence[str], network: tuple[float, float]) -> Platform:
     """A core for each node."""
     cores = sorted(os.sched_getaffinity(0))
-    own = detect_platform(1, cores=cores[:1]).devices[0]
+    own = Platform.detect(1, cores=cores[:1]).devices[0]
     roof = {"peak_flops": _FLOPS, "bandwidth": _BANDWIDTH, "launch": 1e-6, "memory": None}
     devices = tuple(
         replace(own, name=f"{node}.cpu0", node=node, cores=(cores[i % len(cores)],), **roof)

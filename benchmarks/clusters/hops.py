@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from tvm_hetero.cluster.driver import Cluster
-from tvm_hetero.cluster.session import import_ray
 from tvm_hetero.cluster.survey import hop_seconds
+from tvm_hetero.cluster.transport.ray_import import import_ray
 
 _SHORT, _LONG, _WARMUP = 1, 5, 10
 

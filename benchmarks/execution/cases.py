@@ -21,7 +21,6 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.models import logits_of
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.platform.discovery import detect_platform
 from tvm_hetero.platform.host import available_cores
 from tvm_hetero.zoo.random_wiring import neighbours_of, wires
 
@@ -63,7 +62,7 @@ def with_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
 
 
 def two_devices(mcpus: Sequence[str | None] = ()) -> Platform:
-    """One device on each of the first two cores; `mcpus` as `detect_platform` takes them."""
+    """One device on each of the first two cores; `mcpus` as `Platform.detect` takes them."""
     return _cpus(2, mcpus)
 
 
@@ -75,7 +74,7 @@ def one_device(cores: int) -> Platform:
 
 def _cpus(devices: int, mcpus: Sequence[str | None], cores: int = 2) -> Platform:
     first = sorted(available_cores())[:cores]
-    platform = detect_platform(devices, mcpus, cores=first)
+    platform = Platform.detect(devices, mcpus, cores=first)
     cpus: tuple[Device, ...] = tuple(d for d in platform.devices if d.kind == "llvm")
     return Platform(cpus, name=platform.name)
 

@@ -66,7 +66,7 @@ def build_plan(
 
 def executors_of(built: Built) -> dict[str, Executor]:
     """An executor of every variant; the plan's twice where it is that of a single device."""
-    found = {name: built.executable.executor(name) for name in (PARTITION, SINGLE)
+    found = {name: Executor(built.executable, name) for name in (PARTITION, SINGLE)
              if name in built.executable.variants}  # fmt: skip
     found.setdefault(SINGLE, found[PARTITION])
     return found

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 from benchmarks.execution.contenders import LEAST_BATCHES, Rate
 from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
@@ -30,12 +29,12 @@ def on_core(executable: Executable, core: int) -> Executor:
     """
     name = SINGLE if SINGLE in executable.variants else PARTITION
     variant = executable.variants[name]
-    workers: list[dict[str, Any]] = list(variant.plan["workers"])
-    if len(workers) != 1 or len(workers[0]["cores"]) != 1:
+    workers = variant.plan.workers
+    if len(workers) != 1 or len(workers[0].cores) != 1:
         raise ValueError(f"expected a plan of one worker on one core, got {workers}")
-    plan = {**variant.plan, "workers": [{**workers[0], "cores": [core]}]}
+    plan = replace(variant.plan, workers=(replace(workers[0], cores=(core,)),))
     variants = {**executable.variants, name: replace(variant, plan=plan)}
-    return replace(executable, variants=variants).executor(name)
+    return Executor(replace(executable, variants=variants), name)
 
 
 def copies_rate(executors: Sequence[Executor], inputs: Arrays, batch: int) -> Rate:

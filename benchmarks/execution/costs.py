@@ -24,6 +24,7 @@ from tvm import relax
 from benchmarks.execution.cases import one_device
 from benchmarks.execution.empty import SHAPE, Figure, chain, figure, tensor
 from tvm_hetero.compiler.build import build
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.pipeline.partition import partition
 
 # Longer than workers and callers spin, seconds.
@@ -83,7 +84,7 @@ def _requests(count: int, runs: int) -> list[Figure]:
 
     found = _request(through_cpp, "executor (C++ functions)", count, runs)
     module = _relu()
-    with build(partition(module, one_device(1)).module).executor() as executor:
+    with Executor(build(partition(module, one_device(1)).module)) as executor:
         inputs = executor.random_inputs(0)
         found += _request(lambda: executor.submit(inputs).result(), "Executor.submit", count, runs)
         found += _request(lambda: executor.run(inputs), "Executor.run", count, runs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -19,6 +19,21 @@ import tvm_ffi
 from tvm import te
 
 from tvm_hetero.executor import native
+from tvm_hetero.plan.model import (
+    ArgKind,
+    ArgPlan,
+    CallPlan,
+    DevicePlan,
+    InputPlan,
+    OutputPlan,
+    Plan,
+    Role,
+    SlotPlan,
+    StepKind,
+    StepPlan,
+    TensorPlan,
+    WorkerPlan,
+)
 from tvm_hetero.platform.host import available_cores
 from tvm_hetero.util.statistics import quantile
 
@@ -45,37 +60,35 @@ def figure(what: str, runner: str, workers: int, seconds: Iterable[float]) -> Fi
     return Figure(what, runner, workers, us[0], statistics.median(us), quantile(us, 0.99))
 
 
-def chain_plan(workers: Sequence[int], kind: Nothing, calls: int = 1) -> dict[str, Any]:
+def chain_plan(workers: Sequence[int], kind: Nothing, calls: int = 1) -> Plan:
     """A chain of steps, one for each of `workers`, whose threads have a core each.
 
     `calls` is how many kernels each step has, all of them from its in to its out.
     """
     cores = sorted(available_cores())
-    tensor = {"shape": list(SHAPE), "dtype": "float32"}
-    return {
-        "format": "tvm-hetero/plan/2",
-        "batch": 1,
-        "devices": [{"name": "cpu", "dl_type": 1, "dl_id": 0}],
-        "workers": [
-            {"name": f"w{i}", "device": 0, "cores": [cores[i % len(cores)]], "role": "compute"}
+    tensor = TensorPlan(SHAPE, "float32")
+    return Plan(
+        1,
+        devices=(DevicePlan("cpu", 1, 0),),
+        workers=tuple(
+            WorkerPlan(f"w{i}", 0, (cores[i % len(cores)],), Role.COMPUTE)
             for i in range(max(workers) + 1)
-        ],
-        "slots": [{"name": f"t{i}", "device": 0, **tensor} for i in range(len(workers) + 1)],
-        "inputs": [{"name": "x", "slot": 0, **tensor}],
-        "constants": [],
-        "outputs": [{"name": "y", "slot": len(workers)}],
-        "steps": [_step(i, worker, kind, calls) for i, worker in enumerate(workers)],
-    }
+        ),
+        slots=tuple(SlotPlan(f"t{i}", 0, tensor) for i in range(len(workers) + 1)),
+        inputs=(InputPlan("x", 0, tensor),),
+        constants=(),
+        outputs=(OutputPlan("y", len(workers)),),
+        steps=tuple(_step(i, worker, kind, calls) for i, worker in enumerate(workers)),
+    )
 
 
-def _step(i: int, worker: int, kind: Nothing, calls: int) -> dict[str, Any]:
-    step = {"kind": kind, "name": f"s{i}", "worker": worker, "ins": [i], "outs": [i + 1]}
+def _step(i: int, worker: int, kind: Nothing, calls: int) -> StepPlan:
+    step = StepPlan(StepKind(kind), f"s{i}", worker, (i,), (i + 1,))
     if kind == "call":
-        return step | {"function": KERNEL}
-    view = {"shape": list(SHAPE), "dtype": "float32"}
-    args = [{"in": 0, **view}, {"out": 0, **view}]
-    call = {"kernel": KERNEL, "task": f"{i}.{KERNEL}", "args": args, "written": 1}
-    return step | {"scratch": 0, "calls": [call] * calls}
+        return replace(step, function=KERNEL)
+    tensor = TensorPlan(SHAPE, "float32")
+    args = (ArgPlan(ArgKind.IN, 0, tensor), ArgPlan(ArgKind.OUT, 0, tensor))
+    return replace(step, calls=(CallPlan(KERNEL, f"{i}.{KERNEL}", args, 1),) * calls)
 
 
 def chain(workers: Sequence[int], kind: Nothing, calls: int = 1) -> native.NativeExecutor:

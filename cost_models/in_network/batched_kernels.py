@@ -37,9 +37,10 @@ from typing import TYPE_CHECKING
 
 from tvm_hetero.kernels.tir.gathers import looked_up
 from tvm_hetero.passes.extract_tasks import extract_tasks
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.equivalent_devices import Seconds
 from tvm_hetero.problem.graph import Task
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.model import Problem
 
 if TYPE_CHECKING:
     import tvm

@@ -51,8 +51,9 @@ from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.cost_models.store.identity import place_of
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.equivalent_devices import Seconds
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.util.documents import canonical_json
 
 if TYPE_CHECKING:

@@ -33,8 +33,9 @@ from tvm_hetero.cost_models.in_network.bench import Bench
 from tvm_hetero.cost_models.in_network.run import Rounds
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.equivalent_devices import Seconds, alike, evened
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.model import Problem
 
 if TYPE_CHECKING:
     import tvm

@@ -17,8 +17,11 @@ import numpy as np
 
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.errors import HeteroError, RunError
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.problem.model import Cost, Objective, Problem
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.problem.simulate import simulate
 from tvm_hetero.solvers.core.options import make_schedule
@@ -151,7 +154,7 @@ def _executor(mod: tvm.IRModule, problem: Problem, load: Load) -> Executor:
         objective=Objective(batch=load.elements),
     )
     placed = annotate_devices(mod, problem, _all_on(problem, load.device))
-    return build(placed, single=False).executor()
+    return Executor(build(placed, single=False))
 
 
 def _costs(row: Mapping[str, Cost], task: str, load: Load) -> dict[str, Cost]:

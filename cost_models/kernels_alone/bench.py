@@ -14,10 +14,11 @@ from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort, spread
 from tvm_hetero.cost_models.store import KernelKey
 from tvm_hetero.cost_models.store.identity import worker_cores
+from tvm_hetero.devices.target import board_device, dl_device
 from tvm_hetero.errors import ProfileError
-from tvm_hetero.kernels.cpu.target import board_device, dl_device
 from tvm_hetero.kernels.tir.index_values import values_of
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Timing
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.rpc_devices.endpoint_text import (

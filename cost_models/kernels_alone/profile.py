@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from tvm_hetero.cost_models.protocol import Costs
 from tvm_hetero.passes.kernel import Kernel
-from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.implementation_choice import Choice
-from tvm_hetero.problem.model import Cost
 
 
 @dataclass

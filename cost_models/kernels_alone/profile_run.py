@@ -35,11 +35,12 @@ from tvm_hetero.cost_models.kernels_alone.sampling import Effort, settled
 from tvm_hetero.cost_models.protocol import Progress, left_out, refused
 from tvm_hetero.cost_models.store import CostStore, KernelKey, Place
 from tvm_hetero.cost_models.store.identity import place_of
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE, TUNED
 from tvm_hetero.passes.kernel import Kernel
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.host import available_cores
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Choice, Timing, fastest
 from tvm_hetero.processes.child_process import Worker
 

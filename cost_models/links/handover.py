@@ -41,6 +41,22 @@ from typing import Any
 
 import numpy as np
 
+from tvm_hetero.plan.model import (
+    ArgKind,
+    ArgPlan,
+    CallPlan,
+    DevicePlan,
+    InputPlan,
+    OutputPlan,
+    Plan,
+    Role,
+    SlotPlan,
+    StepKind,
+    StepPlan,
+    TensorPlan,
+    WorkerPlan,
+)
+
 # Kernels of a chain.
 CHAIN = 17
 SAMPLES = 100
@@ -71,7 +87,7 @@ def measure_handover(src: Place, dst: Place) -> tuple[float, float]:
     """
     library = _library((LEAST, *SIZES))
 
-    def seconds(plan: dict[str, Any], size: int) -> float:
+    def seconds(plan: Plan, size: int) -> float:
         # From the start of the first step to the end of the last one.
         traces = _traces(plan, library, size, SAMPLES)
         spans = [trace[-1][1] - trace[0][0] for trace in traces]
@@ -93,28 +109,27 @@ def measure_cold(src: Place, dst: Place) -> float:
     warm_size = SIZES[-1]
     library = _library((warm_size, COLD_SIZE))
 
-    def per_byte(plan: dict[str, Any], size: int) -> float:
+    def per_byte(plan: Plan, size: int) -> float:
         traces = _traces(plan, library, size, COLD_SAMPLES)
         steps = [[end - start for start, end in step] for step in zip(*traces, strict=True)]
         # The first ones of those that wait read the input.
         each = [statistics.quantiles(times, n=4)[0] for times in steps[-(CHAIN - WAIT) :]]
-        return statistics.mean(each) / len(plan["steps"][-1]["calls"]) / size
+        return statistics.mean(each) / len(plan.steps[-1].calls) / size
 
     waiting, together = apart_plan(src, dst, COLD_SIZE, WAIT), together_plan(src, warm_size)
     return per_byte(waiting, COLD_SIZE) - per_byte(together, warm_size)
 
 
-def together_plan(place: Place, size: int) -> dict[str, Any]:
+def together_plan(place: Place, size: int) -> Plan:
     """The chain as one step; what is passed on stands in two places of the arena, in turns."""
-    between = [{"scratch": size * (i % 2)} for i in range(CHAIN - 1)]
-    tensors = [{"in": 0}, *between, {"out": 0}]
-    calls = [_call(size, tensors[i], tensors[i + 1]) for i in range(CHAIN)]
-    step = {"name": "all", "kind": "kernels", "worker": 0, "ins": [0], "outs": [1]}
-    steps = [{**step, "scratch": 2 * size, "calls": calls}]
-    return _plan([place.memory], [_worker(place, 0)], [0, 0], steps, size)
+    between = [(ArgKind.SCRATCH, size * (i % 2)) for i in range(CHAIN - 1)]
+    tensors = [(ArgKind.IN, 0), *between, (ArgKind.OUT, 0)]
+    calls = tuple(_call(size, tensors[i], tensors[i + 1]) for i in range(CHAIN))
+    step = StepPlan(StepKind.KERNELS, "all", 0, (0,), (1,), scratch=2 * size, calls=calls)
+    return _plan([place.memory], [_worker(place, 0)], [0, 0], [step], size)
 
 
-def apart_plan(src: Place, dst: Place, size: int, wait: int = 1) -> dict[str, Any]:
+def apart_plan(src: Place, dst: Place, size: int, wait: int = 1) -> Plan:
     """The chain with a step for each kernel, in turns here and there; one core is one worker.
 
     Places of one memory may let tensors `wait`: each step reads what was filled so many steps ago.
@@ -124,38 +139,38 @@ def apart_plan(src: Place, dst: Place, size: int, wait: int = 1) -> dict[str, An
     workers = [_worker(place, memories.index(place.memory)) for place in places]
     if len(memories) == 2:
         # From and to a device with a memory of its own, on workers of the links, as in real plans.
-        workers += [{"name": f"copy{i}", "device": 1, "cores": [], "role": "copy"} for i in (0, 1)]
+        workers += [WorkerPlan(f"copy{i}", 1, (), Role.COPY) for i in (0, 1)]
     slots, steps = [0], []
+    calls = (_call(size, (ArgKind.IN, 0), (ArgKind.OUT, 0)),)
     for i in range(CHAIN):
         turn = i % len(places)
-        here = workers[turn]["device"]
+        here = workers[turn].device
         if slots[-1] != here:
-            copy = {"kind": "copy", "worker": 2 + turn, "to_device": here}
-            steps.append({**copy, "name": f"copy {i}", **_through(slots, here, 1)})
-        step = {"name": str(i), "kind": "kernels", "worker": turn, "scratch": 0}
-        calls = [_call(size, {"in": 0}, {"out": 0})]
-        steps.append({**step, "calls": calls, **_through(slots, here, wait)})
+            ends = _through(slots, here, 1)
+            steps.append(StepPlan(StepKind.COPY, f"copy {i}", 2 + turn, *ends, to_device=here))
+        ends = _through(slots, here, wait)
+        steps.append(StepPlan(StepKind.KERNELS, str(i), turn, *ends, calls=calls))
     return _plan(memories, workers, slots, steps, size)
 
 
-def _through(slots: list[int], device: int, wait: int) -> dict[str, list[int]]:
+def _through(slots: list[int], device: int, wait: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """A step's slots: it reads the last but `wait` - 1 and fills a new one, on `device`."""
     slots.append(device)
-    return {"ins": [max(len(slots) - 1 - wait, 0)], "outs": [len(slots) - 1]}
+    return (max(len(slots) - 1 - wait, 0),), (len(slots) - 1,)
 
 
-def _worker(place: Place, device: int) -> dict[str, Any]:
+def _worker(place: Place, device: int) -> WorkerPlan:
     name = f"core {place.core} of memory {device}"
-    return {"name": name, "device": device, "cores": [place.core], "role": "compute"}
+    return WorkerPlan(name, device, (place.core,), Role.COMPUTE)
 
 
-def _call(size: int, read: dict[str, int], written: dict[str, int]) -> dict[str, Any]:
-    args = [{**read, **_tensor(size)}, {**written, **_tensor(size)}]
-    return {"kernel": _kernel(size), "task": "add", "args": args, "written": 1}
+def _call(size: int, read: tuple[ArgKind, int], written: tuple[ArgKind, int]) -> CallPlan:
+    args = (ArgPlan(*read, _tensor(size)), ArgPlan(*written, _tensor(size)))
+    return CallPlan(_kernel(size), "add", args, written=1)
 
 
-def _tensor(size: int) -> dict[str, Any]:
-    return {"shape": [size // 4], "dtype": "float32"}
+def _tensor(size: int) -> TensorPlan:
+    return TensorPlan((size // 4,), "float32")
 
 
 def _kernel(size: int) -> str:
@@ -164,30 +179,28 @@ def _kernel(size: int) -> str:
 
 def _plan(
     memories: Sequence[tuple[int, int]],
-    workers: list[dict[str, Any]],
+    workers: Sequence[WorkerPlan],
     slots: Sequence[int],
-    steps: list[dict[str, Any]],
+    steps: Sequence[StepPlan],
     size: int,
-) -> dict[str, Any]:
+) -> Plan:
     """A plan whose first slot is its input and whose last one is its output."""
-    return {
-        "format": "tvm-hetero/plan/2",
-        "batch": 1,
-        "devices": [
-            {"name": f"memory{i}", "dl_type": kind, "dl_id": number}
-            for i, (kind, number) in enumerate(memories)
-        ],
-        "workers": workers,
-        "slots": [{"name": str(i), "device": d, **_tensor(size)} for i, d in enumerate(slots)],
-        "inputs": [{"name": "x", "slot": 0, **_tensor(size)}],
-        "constants": [],
-        "outputs": [{"name": "y", "slot": len(slots) - 1}],
-        "steps": steps,
-    }
+    return Plan(
+        1,
+        devices=tuple(
+            DevicePlan(f"memory{i}", kind, number) for i, (kind, number) in enumerate(memories)
+        ),
+        workers=tuple(workers),
+        slots=tuple(SlotPlan(str(i), d, _tensor(size)) for i, d in enumerate(slots)),
+        inputs=(InputPlan("x", 0, _tensor(size)),),
+        constants=(),
+        outputs=(OutputPlan("y", len(slots) - 1),),
+        steps=tuple(steps),
+    )
 
 
 def _traces(
-    plan: dict[str, Any], library: Any, size: int, samples: int
+    plan: Plan, library: Any, size: int, samples: int
 ) -> list[list[tuple[float, float]]]:
     """When each step of a plan started and ended, s, in several runs."""
     import tvm
@@ -196,10 +209,10 @@ def _traces(
 
     executor = native.create(plan)
     try:
-        for i, worker in enumerate(plan["workers"]):
-            if worker["role"] == "compute":
+        for i, worker in enumerate(plan.workers):
+            if worker.role is Role.COMPUTE:
                 executor.set_library(i, library)
-        kind, number = (plan["devices"][0][key] for key in ("dl_type", "dl_id"))
+        kind, number = plan.devices[0].dl_type, plan.devices[0].dl_id
         zeros = np.zeros(size // 4, np.float32)
         executor.set_input(0, tvm.runtime.tensor(zeros, tvm.runtime.device(kind, number)))
         traces = []

@@ -39,11 +39,12 @@ from typing import Any
 
 from tvm_hetero.cost_models.links.rpc_devices import BoardFigures, measure_board
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.devices.target import HOST_KINDS, dl_device
 from tvm_hetero.errors import ProfileError
-from tvm_hetero.kernels.cpu.target import HOST_KINDS, dl_device
 from tvm_hetero.passes.io_tasks import is_host
+from tvm_hetero.platform.devices import Device, Link
 from tvm_hetero.platform.host import available_cores, read_processor
-from tvm_hetero.platform.model import Device, Link, Platform
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.util.documents import canonical_json
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.errors import ProfileError
-from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.rpc_devices.client import WORKER
 from tvm_hetero.rpc_devices.endpoint_text import (

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.implementation_choice import Choice
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.model import Problem
 
 if TYPE_CHECKING:
     from tvm import IRModule

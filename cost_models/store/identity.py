@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.store.database import KernelKey, Place
-from tvm_hetero.kernels.cpu.target import CPU, device_target, dl_device
+from tvm_hetero.devices.target import CPU, device_target, dl_device
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.host import available_cores, read_processor
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.model import Platform
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc

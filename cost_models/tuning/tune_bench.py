@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured, parameters, timing_of
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
 from tvm_hetero.cost_models.store.identity import worker_cores
-from tvm_hetero.kernels.cpu.target import device_target, dl_device
+from tvm_hetero.devices.target import device_target, dl_device
 from tvm_hetero.passes.kernel import Kernel
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Timing
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 

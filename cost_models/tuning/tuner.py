@@ -30,9 +30,10 @@ from tvm_hetero.cost_models.store import CostStore, KernelKey, Tuning
 from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.cost_models.tuning.tune_bench import TuneBench
 from tvm_hetero.cost_models.tuning.tune_spaces import GeneralSpace, RuleSpace, Space
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.passes.kernel import Kernel
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Timing
 
 if TYPE_CHECKING:

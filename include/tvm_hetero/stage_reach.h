@@ -1,6 +1,7 @@
 /*!
  * \file tvm_hetero/stage_reach.h
- * \brief C interface of the question that `tvm_hetero/solvers/stages/device_sets.py` asks again and again:
+ * \brief C interface of the question that `tvm_hetero/solvers/stage_dp/device_sets.py` asks again
+ * and again:
  * in which ways can devices be used to run each ideal in stages of at most some load?
  *
  * A way is a bit of a set, and using one more device of kind k moves it up by stride[k] bits.

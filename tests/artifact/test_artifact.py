@@ -26,11 +26,13 @@ from tests.models import (
     two_cpus,
     unit_problem,
 )
+from tvm_hetero.artifact import manifest as manifests
+from tvm_hetero.artifact import read, write
 from tvm_hetero.artifact.executable import Executable
-from tvm_hetero.compiler import artifact
 from tvm_hetero.compiler.build import build
 from tvm_hetero.errors import ArtifactError, HeteroError, UsageError
 from tvm_hetero.executor import loading
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.platform import Link, Platform
@@ -53,7 +55,7 @@ def copied(saved: Path, tmp_path: Path) -> Path:
 
 
 def test_loaded_it_computes_the_same(executable, saved):
-    with executable.executor() as before, th.load(saved) as after:
+    with Executor(executable) as before, th.load(saved) as after:
         expected = [out.numpy().tobytes() for out in before.run(INPUTS)]
         assert [out.numpy().tobytes() for out in after.run(INPUTS)] == expected
         assert after.schedule == executable.schedule
@@ -89,12 +91,12 @@ class FailingDisk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, before: int) -> None:
         self.left = before
         for place, name in [
-            (artifact, "write_atomic"),
-            (artifact.shutil, "copyfile"),
-            (artifact.safetensors.numpy, "save_file"),
-            (artifact.os, "rename"),
-            (artifact, "exchange"),
-            (artifact.tempfile, "mkdtemp"),
+            (write, "write_atomic"),
+            (write.shutil, "copyfile"),
+            (write.safetensors.numpy, "save_file"),
+            (write.os, "rename"),
+            (write, "exchange_names"),
+            (write.tempfile, "mkdtemp"),
         ]:
             monkeypatch.setattr(place, name, self._counted(getattr(place, name)))
 
@@ -128,10 +130,10 @@ def test_whichever_write_fails_what_was_there_stays_whole(
                 break
         assert [p.name for p in tmp_path.iterdir()] == (["net.hetero"] if replacing else [])
         if replacing:
-            assert len(artifact.load_artifact(target).variants) == 2
+            assert len(read.load_artifact(target).variants) == 2
         failures += 1
     assert failures >= 8, "the folder, weights, plans, libraries, manifest and the rename"
-    assert len(artifact.load_artifact(target).variants) == 2
+    assert len(read.load_artifact(target).variants) == 2
     assert [p.name for p in tmp_path.iterdir()] == ["net.hetero"]
 
 
@@ -147,7 +149,7 @@ def test_a_real_disk_that_takes_no_more(executable, tmp_path, limit):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []
     executable.save(tmp_path / "net.hetero")
-    assert len(artifact.load_artifact(tmp_path / "net.hetero").variants) == 2
+    assert len(read.load_artifact(tmp_path / "net.hetero").variants) == 2
 
 
 def test_every_file_is_checked(saved, tmp_path):
@@ -192,18 +194,18 @@ def test_another_format_is_refused(copied):
 def test_it_says_how_its_default_was_decided(executable, tmp_path):
     decision = {"measured": {"partition": 2.0, "single": 1.0}, "chosen": "single"}
     replace(executable, default="single", decision=decision).save(tmp_path / "net.hetero")
-    loaded = artifact.load_artifact(tmp_path / "net.hetero")
+    loaded = read.load_artifact(tmp_path / "net.hetero")
     assert (loaded.default, loaded.decision) == ("single", decision)
-    assert artifact.read_manifest(tmp_path / "net.hetero")["decision"] == decision
+    assert manifests.read_manifest(tmp_path / "net.hetero")["decision"] == decision
     loaded.save(tmp_path / "again.hetero")
-    assert artifact.load_artifact(tmp_path / "again.hetero").decision == decision
+    assert read.load_artifact(tmp_path / "again.hetero").decision == decision
     assert executable.decision is None
 
 
 def test_all_variants_share_a_library_a_device(executable, saved):
     libraries = {path.name for path in saved.glob("**/*.so")}
     assert libraries == {"big.so", "little.so"}
-    for name, variant in artifact.load_artifact(saved).variants.items():
+    for name, variant in read.load_artifact(saved).variants.items():
         assert {path.parent for path in variant.libraries.values()} == {saved}
         assert variant.plan == executable.variants[name].plan
         assert variant.tasks == executable.variants[name].tasks
@@ -226,8 +228,8 @@ def without_choices(path: Path) -> None:
 
 
 def test_it_says_how_each_kernel_is_computed(executable, saved):
-    choices = artifact.read_choices(saved)
-    assert choices == artifact.load_artifact(saved).choices == executable.choices
+    choices = read.read_choices(saved)
+    assert choices == read.load_artifact(saved).choices == executable.choices
     placement = executable.schedule.placement
     placed = {(t.op, device) for t in executable.problem.tasks for device in placement[t.id]}
     assert placed <= {(choice.kernel, choice.device) for choice in choices}
@@ -236,10 +238,10 @@ def test_it_says_how_each_kernel_is_computed(executable, saved):
 
 def test_an_older_artifact_runs_but_does_not_say_how_its_kernels_are_computed(copied):
     without_choices(copied)
-    assert artifact.load_artifact(copied).choices is None
+    assert read.load_artifact(copied).choices is None
     with pytest.raises(ArtifactError, match=r"does not say how.*older version; build it again"):
-        artifact.read_choices(copied)
-    artifact.load_artifact(copied).save(copied)
+        read.read_choices(copied)
+    read.load_artifact(copied).save(copied)
     assert not (copied / "kernels.json").exists()
 
 
@@ -249,9 +251,9 @@ def test_choices_of_another_format_are_refused(copied):
     manifest = json.loads((copied / "manifest.json").read_text())
     manifest["files"]["kernels.json"] = hashlib.sha256(text.encode()).hexdigest()
     (copied / "manifest.json").write_text(json.dumps(manifest))
-    for read in (th.load, artifact.read_choices):
+    for reader in (th.load, read.read_choices):
         with pytest.raises(ArtifactError, match="kernels/9"):
-            read(copied)
+            reader(copied)
 
 
 def test_what_is_no_artifact_is_refused_with_the_way_to_make_one(tmp_path):
@@ -300,7 +302,7 @@ def test_built_again_under_its_name_the_new_model_runs(tmp_path):
 
 
 def test_a_loaded_executable_can_be_saved_again_even_in_its_place(copied, tmp_path):
-    loaded = artifact.load_artifact(copied)
+    loaded = read.load_artifact(copied)
     loaded.save(tmp_path / "other.hetero")
     loaded.save(copied)
     with th.load(tmp_path / "other.hetero") as one, th.load(copied) as other:
@@ -375,7 +377,7 @@ def test_whatever_a_document_says_it_runs_or_is_refused(copied, seed):
     try:
         with th.load(copied) as loaded:
             assert len(loaded.run(INPUTS)) == len(loaded.outputs)
-            assert len(loaded.trace()) == len(loaded.plan["steps"])
+            assert len(loaded.trace()) == len(loaded.plan.steps)
     except HeteroError as error:
         assert str(error)
 

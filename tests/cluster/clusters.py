@@ -15,9 +15,9 @@ import tvm
 from tests.models import NATIVE, PLAIN, lowered, random_schedule, unit_problem, with_sizes
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.parts.parts import Lane, Parts, Source
-from tvm_hetero.cluster.parts.stacking import put_elements, take_elements
+from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.cluster.transport.message import DRIVER, GIVEN, Message
-from tvm_hetero.cluster.transport.routes import LaneRoutes, lane_routes
+from tvm_hetero.cluster.transport.routes import LaneRoutes, route_lane
 from tvm_hetero.compiler.build import Network, build
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.platform import Device, Fabric, Platform
@@ -63,7 +63,7 @@ def started(
     """Nodes in this process, each with its parts built (as parts of a network) and started."""
     found = {name: Node(name) for name in parts.nodes}
     for number, lane in enumerate(parts.lanes):
-        ways = lane_routes("model", number, lane)
+        ways = route_lane("model", number, lane)
         for part, at in zip(lane.parts, ways.places, strict=True):
             place = folder / part.name
             placed = annotate_devices(part.module, part.problem, part.schedule)
@@ -84,7 +84,7 @@ def run_parts(parts: Parts, found: dict[str, Node], inputs: list[Array]) -> list
     made = []
     for number, lane in enumerate(parts.lanes):
         given = [take_elements(x, lane, parts.batch) for x in inputs]
-        made.append(_run_lane(lane, lane_routes("model", number, lane), found, given, request))
+        made.append(_run_lane(lane, route_lane("model", number, lane), found, given, request))
     assert [node.waiting() for node in found.values()] == [0] * len(found)
     return [
         put_elements([row[k] for row in made], parts.lanes, output.shape, parts.batch)

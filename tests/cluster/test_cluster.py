@@ -32,11 +32,12 @@ from tests.cluster.clusters import nodes, planned
 from tests.models import branchy, branchy_inputs, dense, lowered, random_schedule, unit_problem
 from tests.small_decoders import tiny
 from tutorials import two_node_cluster
-from tvm_hetero.cluster.costs import ClusterCosts, kernels_from_text, kernels_text
+from tvm_hetero.cluster.costs import ClusterCosts
 from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.description import Description, NodeRow
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import ClusterExecutor
+from tvm_hetero.cluster.kernel_text import kernels_from_text, kernels_to_text
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.replan import Placed
 from tvm_hetero.cluster.transport.inbox import Work
@@ -46,6 +47,7 @@ from tvm_hetero.cost_models.protocol import MeasuringCostModel
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.decoders.folder import DecoderFacts
 from tvm_hetero.errors import InfeasibleError, NodeLost, RunError, UsageError
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.annotate_devices import annotate_devices
@@ -164,7 +166,7 @@ def test_a_model_on_nodes_is_the_model(cluster: Cluster):
     images = [np.stack(x) for x in zip(branchy_inputs(0), branchy_inputs(1), strict=True)]
     named = dict(zip(("in/x", "y"), images, strict=True))
     placed = annotate_devices(module, problem, schedule)
-    with build(placed, single=False).executor() as whole:
+    with Executor(build(placed, single=False)) as whole:
         expected = [[out.numpy() for out in whole.run(named)]]
         other = {name: x[::-1].copy() for name, x in named.items()}
         expected.append([out.numpy() for out in whole.run(other)])
@@ -211,7 +213,7 @@ def test_the_verbs(cluster: Cluster, tmp_path: Path):
     facts = json.loads(told.out)
     assert facts["lost"] == {}
     assert sorted(facts["nodes"]) == ["n0", "n1"] and facts["latency"]["count"] == 3
-    with built.executor() as executor, np.load(tmp_path / "out.npz") as outputs:
+    with Executor(built) as executor, np.load(tmp_path / "out.npz") as outputs:
         expected = executor.run(executor.random_inputs(0))
         for name, out in zip(executor.outputs, expected, strict=True):
             assert outputs[name].tobytes() == out.numpy().tobytes()
@@ -239,7 +241,7 @@ def test_nodes_measure_their_own_devices(cluster: Cluster):
     assert all(0 < cost.seconds(1) < 1 for cost in costs[kernel.name].values())
     assert isinstance(model, MeasuringCostModel) and not model.in_place
     assert {choice.device for choice in model.choices()} == set(place.names)
-    (again,) = kernels_from_text(kernels_text([kernel]))
+    (again,) = kernels_from_text(kernels_to_text([kernel]))
     assert tvm_ffi.structural_equal(again.func, kernel.func)
     assert (again.flops, again.constants) == (kernel.flops, kernel.constants)
 

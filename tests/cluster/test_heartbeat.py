@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tvm_hetero.cluster.heartbeat import Watch, counted, silence_of
+from tvm_hetero.cluster.heartbeat import Watch, count_silence, silence_of
 
 BEAT, SILENCE = 0.02, 0.3
 
@@ -84,8 +84,8 @@ def test_a_watch_that_was_held_up_blames_nobody(watched):
 
 
 def test_silence_counts_only_while_somebody_listens():
-    assert counted(BEAT, BEAT) == BEAT
-    assert counted(100 * BEAT, BEAT) == 2 * BEAT
+    assert count_silence(BEAT, BEAT) == BEAT
+    assert count_silence(100 * BEAT, BEAT) == 2 * BEAT
     answered: Future[Any] = Future()
     answered.set_result(None)
     assert silence_of(answered, BEAT, SILENCE) is None

@@ -24,6 +24,7 @@ from tvm_hetero.cluster.executor import ClusterExecutor
 from tvm_hetero.cluster.replan import Placed
 from tvm_hetero.cluster.survey import hop_seconds
 from tvm_hetero.compiler.build import build
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.passes.annotate_devices import annotate_devices
 
@@ -55,7 +56,7 @@ def test_a_model_goes_over_two_machines_and_outlives_one(raylets: Raylets, tmp_p
     module, problem, schedule = planned(branchy(), nodes(1, 1), 3)
     named = dict(zip(("in/x", "y"), branchy_inputs(0), strict=True))
     placed = annotate_devices(module, problem, schedule)
-    with build(placed, single=False).executor() as whole:
+    with Executor(build(placed, single=False)) as whole:
         expected = [as_array(out).tobytes() for out in whole.run(named)]
     with Cluster(read_description(file), silence=3.0, beat=0.1) as cluster:
         machines = {row["NodeID"] for row in ray.nodes() if row["Alive"]}

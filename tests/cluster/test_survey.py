@@ -7,12 +7,11 @@ from typing import Any
 from tests.models import NATIVE
 from tvm_hetero.cluster.survey import node_devices
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.platform.format import platform_to_dict
 
 
 def about(name: str, host: str, memory: int | None) -> dict[str, Any]:
     device = Device("cpu0", name, memory=memory, target=NATIVE, cores=(0,))
-    return {"name": name, "host": host, "platform": platform_to_dict(Platform((device,)))}
+    return {"name": name, "host": host, "platform": Platform((device,)).to_dict()}
 
 
 def test_nodes_of_one_machine_share_its_memory() -> None:

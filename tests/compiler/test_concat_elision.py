@@ -11,7 +11,9 @@ from tests.executor.interpreter import interpret
 from tests.models import as_schedule, lowered, two_cpus, unit_problem
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.reference_vm import ReferenceVM
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.plan.format import plan_to_dict
 
 ops = relax.op
 PLATFORM = two_cpus()
@@ -44,14 +46,14 @@ def run(module: tvm.IRModule, little: tuple[str, ...] = (), batch: int = 1):
     ]
     placed = annotate_devices(module, problem, as_schedule(problem, steps))
     executable = build(placed, single=False)
-    plan = executable.variants["partition"].plan
+    plan = plan_to_dict(executable.variants["partition"].plan)
     shape = plan["inputs"][0]["shape"]
     rng = np.random.default_rng(0)
     values = {row["name"]: rng.standard_normal(shape).astype("float32") for row in plan["inputs"]}
     expected = ReferenceVM(placed).run(*values.values())
     found = interpret(executable.variants["partition"], executable.weights, values)
     assert [out.tobytes() for out in found] == [out.tobytes() for out in expected]
-    with executable.executor() as executor:
+    with Executor(executable) as executor:
         stacked = np.stack(list(values.values()))
         for _ in range(2):
             outputs = executor.run(input0=stacked if batch > 1 else stacked[0])
@@ -84,7 +86,7 @@ def test_its_task_is_traced_and_takes_no_time():
     problem = unit_problem(module, PLATFORM)
     steps = [(task, "big", (0,)) for task in problem.graph.topological_order]
     placed = annotate_devices(module, problem, as_schedule(problem, steps))
-    with build(placed, single=False).executor() as executor:
+    with Executor(build(placed, single=False)) as executor:
         executor.profile_kernels = True
         executor.run(executor.random_inputs())
         (traced,) = executor.trace()

@@ -20,9 +20,10 @@ from tests.models import (
 )
 from tvm_hetero.compiler import kernel_cache
 from tvm_hetero.compiler.build import build
-from tvm_hetero.compiler.kernel_cache import kernel_library, load_library
+from tvm_hetero.compiler.kernel_cache import kernel_library
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ArtifactError
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.kernel_symbols import network_kernels
 from tvm_hetero.passes.lowered_main import read_main
@@ -94,7 +95,7 @@ def test_what_was_compiled_to_measure_a_network_is_what_is_built(own_cache, comp
 
 
 def test_a_library_has_a_kernel_for_every_call(own_cache, kernels):
-    library = load_library(kernel_library(kernels, LITTLE))
+    library = load_kernels(kernel_library(kernels, LITTLE))
     for symbol in kernels:
         assert library.get_function(symbol) is not None
 
@@ -177,12 +178,12 @@ def mapped(stem: str) -> set[str]:
 
 def test_loaded_twice_code_is_shared_unless_it_keeps_functions_of_others(tmp_path, kernels):
     path = kernel_library(kernels, BIG)
-    plain = [load_library(path) for _ in range(2)]
+    plain = [load_kernels(path) for _ in range(2)]
     assert len(mapped(path.stem)) == 1
     # As a GPU's library has device code in it, this one has another module.
     executable = tvm.compile(lowered(branchy(), two_cpus()), "llvm")
     executable.export_library(str(tmp_path / "with_imports.so"))
-    others = [load_library(tmp_path / "with_imports.so") for _ in range(2)]
+    others = [load_kernels(tmp_path / "with_imports.so") for _ in range(2)]
     assert all(library.imports for library in others)
     assert len(mapped("own.with_imports")) == 2
     assert plain[0] is not plain[1]
@@ -191,4 +192,4 @@ def test_loaded_twice_code_is_shared_unless_it_keeps_functions_of_others(tmp_pat
 def test_a_damaged_library_is_refused(tmp_path):
     (tmp_path / "broken.so").write_bytes(b"\x7fELF and nothing else")
     with pytest.raises(ArtifactError, match=r"broken\.so: the library does not load"):
-        load_library(tmp_path / "broken.so")
+        load_kernels(tmp_path / "broken.so")

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.cost_models.kernel_samples import elementwise
 from tvm_hetero.compiler import linking, parallel_compile
-from tvm_hetero.compiler.kernel_cache import kernel_library, load_library
+from tvm_hetero.compiler.kernel_cache import kernel_library
 from tvm_hetero.compiler.linking import export_library
 from tvm_hetero.compiler.parallel_compile import deal
 from tvm_hetero.errors import ArtifactError
+from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.platform import Device
 
@@ -70,7 +71,7 @@ def test_little_work_is_one_group():
 
 
 def test_all_kernels_are_in_the_library_and_compute(own_cache, many):
-    library = load_library(kernel_library(many, DEVICE))
+    library = load_kernels(kernel_library(many, DEVICE))
     for n, symbol in enumerate(many):
         values = np.arange(16 + n, dtype="float32")
         given, out = tvm.runtime.tensor(values), tvm.runtime.empty((16 + n,), "float32")

@@ -7,8 +7,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.executor.native_plans import planned
 from tests.models import placed, two_cpus
-from tvm_hetero.compiler.plan import make_plan
 from tvm_hetero.compiler.storage import ALIGNMENT, Lifetime, aligned, least_bytes, plan_storage
 from tvm_hetero.passes.split_segments import split_segments
 
@@ -55,7 +55,7 @@ def test_a_gap_that_fits_is_filled_before_the_arena_grows():
 
 def test_a_plan_has_enough_scratch_for_what_its_calls_keep_there():
     for seed in range(4):
-        plan = make_plan(split_segments(placed(seed)), two_cpus())
+        plan = planned(split_segments(placed(seed)), two_cpus())
         for step in plan["steps"]:
             ends = [
                 arg["scratch"] + 4 * _items(arg["shape"])

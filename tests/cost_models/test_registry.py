@@ -11,7 +11,7 @@ from tvm_hetero.cost_models.protocol import MeasuringCostModel
 from tvm_hetero.cost_models.registry import NAMES, measures
 from tvm_hetero.cost_models.table import dump_costs
 from tvm_hetero.errors import UsageError
-from tvm_hetero.problem.model import Cost
+from tvm_hetero.problem.cost import Cost
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -26,6 +26,7 @@ from tests.models import (
 )
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
 
 NAMES = ("in/x", "y")
@@ -76,7 +77,7 @@ def outputs_of(
 def check_equal(program: Path, built: Executable, variant: str, inputs: list, folder: Path) -> None:
     built.save(folder / "net.hetero")
     values = dict(zip(NAMES, inputs, strict=True))
-    with built.executor(variant) as executor:
+    with Executor(built, variant) as executor:
         expected = [out.numpy() for out in executor.run(values)]
     results = outputs_of(program, folder / "net.hetero", values, folder, "--variant", variant)
     assert [r.shape for r in results] == [e.shape for e in expected]

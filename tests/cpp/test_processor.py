@@ -7,8 +7,8 @@ import tvm_ffi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.executor import native
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.platform.discovery import missing_features
 from tvm_hetero.platform.host import Processor, read_processor
 

@@ -18,7 +18,7 @@ import transformers
 import tvm_hetero
 from tests.models import two_cpus
 from tests.small_decoders import FAMILIES, tiny
-from tvm_hetero.compiler.artifact import load_artifact
+from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.decoders import build as decoder_build
 from tvm_hetero.decoders.build import DecoderOptions, build_decoder, decoder_facts
 from tvm_hetero.decoders.decoder import Decoder
@@ -351,7 +351,7 @@ def test_a_device_that_keeps_caches_to_itself(built):
     step, prefill = load_artifact(path / "step"), load_artifact(path / "prefill")
     assert decoder_build._alike(step, prefill)
     chosen = prefill.variants[prefill.default]
-    moved = [{**row, "dl_type": 2} for row in chosen.plan["devices"]]
-    elsewhere = replace(chosen, plan={**chosen.plan, "devices": moved})
+    moved = tuple(replace(device, dl_type=2) for device in chosen.plan.devices)
+    elsewhere = replace(chosen, plan=replace(chosen.plan, devices=moved))
     variants = {**prefill.variants, prefill.default: elsewhere}
     assert not decoder_build._alike(step, replace(prefill, variants=variants))

@@ -14,6 +14,7 @@ import tvm
 from tests.executor.native_plans import PlanBuilder
 from tvm_hetero.artifact.executable import PARTITION, Executable, Variant
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.plan.format import plan_from_dict
 
 WAIT = 30.0  # what a test waits for at most; it is there long before
 
@@ -59,9 +60,9 @@ def gated(executable: Executable) -> Iterator[tuple[Executor, Gate]]:
     builder = PlanBuilder(workers=2)
     [doubled] = builder.call([builder.input()], worker=0, function=gate.enter)
     [result] = builder.call([doubled], worker=1, function=gate.leave)
-    plan = builder.output(result).plan
+    plan = plan_from_dict(builder.output(result).plan)
     made = replace(executable, variants={PARTITION: Variant(plan, {})}, weights={})
-    with made.executor(PARTITION) as executor:
+    with Executor(made, PARTITION) as executor:
         executor._native.set_functions(builder.functions)
         try:
             yield executor, gate

@@ -13,16 +13,17 @@ import tvm
 import tvm_ffi
 
 from tvm_hetero.artifact.executable import Variant
-from tvm_hetero.compiler.kernel_cache import load_library
-from tvm_hetero.compiler.plan import weight_name
+from tvm_hetero.executor.kernel_library import load_kernels
+from tvm_hetero.plan.format import plan_to_dict
+from tvm_hetero.plan.model import weight_name
 
 
 def interpret(
     variant: Variant, weights: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> list[np.ndarray[Any, Any]]:
     """The outputs of a plan, in order, for inputs by name."""
-    plan = variant.plan
-    libraries = {name: load_library(path) for name, path in variant.libraries.items()}
+    plan = plan_to_dict(variant.plan)
+    libraries = {name: load_kernels(path) for name, path in variant.libraries.items()}
     slots: dict[int, Any] = {}
     for row in plan["inputs"]:
         slots[row["slot"]] = tvm.runtime.tensor(inputs[row["name"]], _device(plan, row["slot"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -15,12 +16,29 @@ import numpy as np
 import pytest
 import tvm
 
+from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.errors import FormatError
 from tvm_hetero.executor import native
+from tvm_hetero.plan.format import plan_to_dict
 
 ROOT = Path(__file__).parents[2]
 
 Function = Callable[..., Any]
+
+
+def create(document: dict[str, Any]) -> native.NativeExecutor:
+    """An executor of a plan's document, right or wrong: C++ checks it."""
+    return native.create_from_text(json.dumps(document))
+
+
+def planned(*args: Any) -> dict[str, Any]:
+    """The document of the plan that `make_plan` makes."""
+    return plan_to_dict(make_plan(*args))
+
+
+def tasks_of_step(row: dict[str, Any]) -> list[str]:
+    """The tasks of a step of a document."""
+    return [each["task"] for key in ("calls", "remote", "joined") for each in row.get(key, ())]
 
 
 def tensor(*values: float) -> Any:
@@ -134,7 +152,7 @@ class PlanBuilder:
         return self
 
     def create(self) -> native.NativeExecutor:
-        executor = native.create(self.plan)
+        executor = create(self.plan)
         executor.set_functions(self.functions)
         return executor
 
@@ -198,7 +216,7 @@ def stream(executor: native.NativeExecutor, batches: Iterable[Any]) -> Iterator[
 def refused(plan: dict[str, Any]) -> str:
     """The words in which a plan is refused."""
     with pytest.raises(FormatError) as caught:
-        native.create(plan)
+        create(plan)
     return str(caught.value)
 
 
@@ -208,7 +226,7 @@ import sys
 sys.modules["torch"] = None
 import threading, time, tvm_ffi
 from tvm_hetero.executor import native
-from tests.executor.native_plans import PlanBuilder, chain, diamond, tensor
+from tests.executor.native_plans import PlanBuilder, chain, create, diamond, tensor
 builder = PlanBuilder(workers=1)
 """
 

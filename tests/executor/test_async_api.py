@@ -54,7 +54,7 @@ def test_many_at_once_begin_in_order_and_none_is_lost(held: Gated) -> None:
 
 def test_it_gives_what_run_gives(executable: Executable) -> None:
     inputs = dict(zip(("in/x", "y"), branchy_inputs(), strict=True))
-    with executable.executor() as executor:
+    with Executor(executable) as executor:
         expected = [out.numpy().tobytes() for out in executor.run(inputs)]
         outputs = run(executor.run_async({"in/x": inputs["in/x"]}, y=inputs["y"]))
         assert [out.numpy().tobytes() for out in outputs] == expected

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.executor.kernel_plans import KernelPlan, call, one_call, view
-from tests.executor.native_plans import refused
-from tvm_hetero.executor import native
+from tests.executor.native_plans import create, refused
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -150,6 +149,6 @@ def test_a_read_of_scratch_is_refused_unless_all_of_it_was_written(
     written = {64 * start + k for start, length in spans for k in range(64 * length)}
     wanted = {64 * read[0] + k for k in range(64 * read[1])}
     if wanted <= written:
-        native.create(plan.plan)
+        create(plan.plan)
     else:
         assert "no earlier call" in refused(plan.plan)

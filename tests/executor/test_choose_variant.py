@@ -9,7 +9,7 @@ import pytest
 
 from tests.models import branchy, lowered, random_schedule, two_cpus, unit_problem
 from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
-from tvm_hetero.compiler.artifact import load_artifact
+from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.choose_variant import Decision, compare, decide, with_decision
 from tvm_hetero.passes.annotate_devices import annotate_devices
@@ -60,8 +60,8 @@ def test_what_is_not_judged_by_time_is_what_was_asked_for():
 def test_a_machine_that_is_not_here():
     executable = built()
     plan = executable.variants[PARTITION].plan
-    workers = [{**row, "cores": [4095]} for row in plan["workers"]]
-    elsewhere = replace(executable.variants[PARTITION], plan={**plan, "workers": workers})
+    workers = tuple(replace(worker, cores=(4095,)) for worker in plan.workers)
+    elsewhere = replace(executable.variants[PARTITION], plan=replace(plan, workers=workers))
     variants = {**executable.variants, PARTITION: elsewhere}
     decision = compare(replace(executable, variants=variants))
     assert decision.chosen == PARTITION

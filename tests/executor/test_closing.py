@@ -124,7 +124,7 @@ def completing() -> list[threading.Thread]:
 def test_the_completing_thread_is_there_only_while_it_is_needed(executable: Executable) -> None:
     inputs = dict(zip(("in/x", "y"), branchy_inputs(), strict=True))
     before = set(completing())
-    executor = executable.executor()
+    executor = Executor(executable)
     executor.run(inputs)
     assert set(completing()) == before
     executor.submit(inputs).result(WAIT)
@@ -136,7 +136,7 @@ def test_the_completing_thread_is_there_only_while_it_is_needed(executable: Exec
 def test_who_forgets_to_close_leaves_nothing_behind(executable: Executable) -> None:
     inputs = dict(zip(("in/x", "y"), branchy_inputs(), strict=True))
     before = set(completing())
-    executor = executable.executor()
+    executor = Executor(executable)
     pending = executor.submit(inputs)
     kept = weakref.ref(executor)
     del executor

@@ -44,7 +44,7 @@ X, Y = branchy_inputs()
 
 @pytest.fixture
 def executor(executable: Executable) -> Iterator[Executor]:
-    with executable.executor() as made:
+    with Executor(executable) as made:
         yield made
 
 
@@ -58,7 +58,7 @@ def unpartitioned() -> list[np.ndarray]:
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_cutting_is_invisible(seed, unpartitioned):
-    with build(placed(seed), single=False).executor() as executor:
+    with Executor(build(placed(seed), single=False)) as executor:
         for _ in range(2):
             outputs = executor.run({"in/x": X, "y": Y})
             for out, expected in zip(outputs, unpartitioned, strict=True):
@@ -69,15 +69,15 @@ def test_cutting_is_invisible(seed, unpartitioned):
 def test_bit_for_bit_what_the_stock_vm_gives(seed):
     module = placed(seed)
     reference = ReferenceVM(module).run(X, Y)
-    with build(module, single=False).executor() as executor:
+    with Executor(build(module, single=False)) as executor:
         outputs = executor.run({"in/x": X, "y": Y})
     assert [out.numpy().tobytes() for out in outputs] == [ref.tobytes() for ref in reference]
 
 
 def test_the_best_single_device_is_built_beside_it(executable, unpartitioned):
-    with executable.executor("single") as single:
-        assert len(single.plan["workers"]) == 1
-        assert len(single.plan["steps"]) == 1
+    with Executor(executable, "single") as single:
+        assert len(single.plan.workers) == 1
+        assert len(single.plan.steps) == 1
         outputs = single.run({"in/x": X, "y": Y})
     np.testing.assert_allclose(outputs[0].numpy(), unpartitioned[0], rtol=1e-4, atol=1e-6)
 
@@ -151,7 +151,7 @@ def test_random_inputs_are_seeded(executor):
 
 def test_an_unknown_variant_is_refused(executable):
     with pytest.raises(UsageError, match=r"no variant 'singel'; did you mean 'single'\?"):
-        executable.executor("singel")
+        Executor(executable, "singel")
 
 
 def test_libraries_of_another_model_are_refused(executable):
@@ -162,7 +162,7 @@ def test_libraries_of_another_model_are_refused(executable):
     for libraries, message in ((wrong.libraries, "is not that of the plan"), ({}, "no library of")):
         variants = {"single": replace(chosen, libraries=libraries)}
         with pytest.raises(ArtifactError, match=message):
-            replace(executable, variants=variants).executor("single")
+            Executor(replace(executable, variants=variants), "single")
 
 
 def test_a_module_without_placement_is_refused():
@@ -172,11 +172,11 @@ def test_a_module_without_placement_is_refused():
 
 def test_executors_come_and_go(executable):
     for _ in range(20):
-        executor = executable.executor()
+        executor = Executor(executable)
         executor.run({"in/x": X, "y": Y})
         del executor
     gc.collect()
-    with executable.executor() as last:
+    with Executor(executable) as last:
         assert len(last.run({"in/x": X, "y": Y})) == 2
 
 
@@ -186,7 +186,7 @@ def test_with_equal_targets_the_placement_changes_no_bit():
     twins = replace(platform, devices=(big, replace(little, target=big.target)))
     outputs = []
     for seed in (11, 12):
-        with build(placed(seed, twins), single=False).executor() as executor:
+        with Executor(build(placed(seed, twins), single=False)) as executor:
             outputs.append([o.numpy().tobytes() for o in executor.run({"in/x": X, "y": Y})])
     assert outputs[0] == outputs[1]
 
@@ -203,9 +203,9 @@ def bits(outputs) -> list[bytes]:
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6), platform=st.sampled_from([two_cpus(), equal_cpus()]))
 def test_a_stream_gives_bit_for_bit_what_runs_give(seed, platform):
-    with build(placed(seed, platform), single=False).executor() as executor:
-        helped = {row.get("alike") for row in executor.plan["workers"]}
-        both = len(executor.plan["workers"]) == 2
+    with Executor(build(placed(seed, platform), single=False)) as executor:
+        helped = {row.alike for row in executor.plan.workers}
+        both = len(executor.plan.workers) == 2
         assert helped == ({0} if both and platform == equal_cpus() else {None})
         inputs = stream_of_inputs(executor.depth + 5)
         expected = [bits(executor.run(values)) for values in inputs]
@@ -268,7 +268,7 @@ def soft_module() -> tvm.IRModule:
 
 def test_an_output_that_is_an_input_survives_the_next_run():
     value = np.arange(4, dtype="float32")
-    with build(soft_module(), single=False).executor() as executor:
+    with Executor(build(soft_module(), single=False)) as executor:
         held = executor.run(input0=value)
         executor.run(input0=-value)
         assert (held[1].numpy() == value).all()
@@ -295,7 +295,7 @@ def test_a_numpy_scalar_is_an_input():
     module = lowered(builder.get(), two_cpus())
     problem = unit_problem(module, two_cpus())
     module = annotate_devices(module, problem, random_schedule(problem, 0))
-    with build(module, single=False).executor() as executor:
+    with Executor(build(module, single=False)) as executor:
         (out,) = executor.run(a_b=np.float32(3))
         assert out.numpy().shape == ()
         assert float(out.numpy()) == 6.0
@@ -313,20 +313,20 @@ def test_an_identifier_that_two_inputs_share_names_neither():
     problem = unit_problem(module, two_cpus())
     module = annotate_devices(module, problem, random_schedule(problem, 0))
     one = np.ones(4, "float32")
-    with build(module, single=False).executor() as executor:
+    with Executor(build(module, single=False)) as executor:
         assert (executor.run({"a/b": one, "a.b": 3 * one})[0].numpy() == -2).all()
         with pytest.raises(RunError, match="no input 'a_b'"):
             executor.run({"a/b": one, "a_b": one})
 
 
 def test_another_thread_than_its_maker_may_use_it_and_two_run_at_once(executable):
-    expected = bits(executable.executor().run({"in/x": X, "y": Y}))
+    expected = bits(Executor(executable).run({"in/x": X, "y": Y}))
     results = []
 
     def use(executor):
         results.extend(bits(executor.run({"in/x": X, "y": Y})) for _ in range(20))
 
-    with executable.executor() as one, executable.executor("single") as other:
+    with Executor(executable) as one, Executor(executable, "single") as other:
         threads = [threading.Thread(target=use, args=(e,)) for e in (one, Executor(executable))]
         for thread in threads:
             thread.start()
@@ -347,7 +347,7 @@ def batch_executor(seed: int) -> Executor:
     module = lowered(branchy(), two_cpus())
     problem = unit_problem(module, two_cpus(), batch=BATCH)
     placed_batch = annotate_devices(module, problem, random_schedule(problem, seed))
-    return build(placed_batch, single=False).executor()
+    return Executor(build(placed_batch, single=False))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -445,8 +445,8 @@ def test_a_device_with_a_memory_of_its_own_is_copied_to_and_from(seed, unpartiti
     platform = two_cpus()
     big, little = platform.devices
     apart = replace(platform, devices=(big, replace(little, private=True)))
-    with build(placed(seed, apart), single=False).executor() as executor:
-        assert any(step["kind"] == "copy" for step in executor.plan["steps"])
+    with Executor(build(placed(seed, apart), single=False)) as executor:
+        assert any(step.kind == "copy" for step in executor.plan.steps)
         inputs = [{"in/x": X, "y": Y}] * (2 * executor.depth)
         for outputs in executor.map(inputs):
             for out, expected in zip(outputs, unpartitioned, strict=True):
@@ -475,7 +475,7 @@ def test_squeezenet_in_every_way():
     placed_model = partition(
         module, unlike_cpus(), Objective("throughput"), time_limit=2, cost_model="analytical"
     )
-    with build(placed_model.module, single=False).executor() as executor:
+    with Executor(build(placed_model.module, single=False)) as executor:
         inputs = [executor.random_inputs(seed) for seed in range(3)]
         expected = [bits(executor.run(values)) for values in inputs]
         assert len(set(map(tuple, expected))) == 3

@@ -13,6 +13,7 @@ from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.errors import HeteroError, RunError
 from tvm_hetero.executor import native
+from tvm_hetero.executor.executor import Executor
 
 FAULTS = ("kernel", "copy", "allocation", "worker", "workspace")
 
@@ -36,7 +37,7 @@ def test_the_nth_fault_ends_requests_and_the_next_one_is_served(
     apart: Executable, kind: str
 ) -> None:
     inputs = [dict(zip(("in/x", "y"), branchy_inputs(i), strict=True)) for i in range(5)]
-    with apart.executor() as executor:
+    with Executor(apart) as executor:
         expected = [[out.numpy().tobytes() for out in executor.run(each)] for each in inputs]
         failures = 0
         for nth in range(1, 30, 2):
@@ -61,11 +62,11 @@ def test_the_nth_allocation_that_fails_while_loading_is_an_error_of_ours(apart: 
     for nth in range(1, 80):
         inject("allocation", nth)
         try:
-            apart.executor().close()
+            Executor(apart).close()
         except HeteroError as error:
             assert "injected fault" in str(error)
             refused += 1
         finally:
             inject("allocation", 0)
     assert 0 < refused < 79
-    assert len(apart.executor().run(dict(zip(("in/x", "y"), branchy_inputs(), strict=True)))) == 2
+    assert len(Executor(apart).run(dict(zip(("in/x", "y"), branchy_inputs(), strict=True)))) == 2

@@ -21,6 +21,7 @@ from tvm.script import relax as R
 from tests.executor.native_plans import (
     PlanBuilder,
     chain,
+    create,
     diamond,
     evaluate,
     refused,
@@ -197,7 +198,7 @@ def test_outputs_need_a_run() -> None:
 
 def test_functions_must_fit_the_steps() -> None:
     builder = chain(2)
-    executor = native.create(builder.plan)
+    executor = create(builder.plan)
     executor.set_input("x", tensor(1, 2))
     with pytest.raises(RunError, match="set_functions first"):
         executor.run()

@@ -40,7 +40,7 @@ def _disarmed() -> Iterator[None]:
 
 def threads(executor: native.NativeExecutor) -> int:
     """The workers that live; each executor of these tests names its own otherwise."""
-    names = {row["name"] for row in executor.plan["workers"]}
+    names = {row.name for row in executor.plan.workers}
     found = 0
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):  # it may have ended just now

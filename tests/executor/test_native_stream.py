@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.executor.native_plans import (
     PlanBuilder,
     chain,
+    create,
     diamond,
     evaluate,
     step,
@@ -84,7 +85,7 @@ def test_a_stage_is_the_number_of_changes_of_worker(builder: PlanBuilder, random
     for i in nx.topological_sort(graph):
         for j in graph.predecessors(i):
             stages[i] = max(stages[i], stages[j] + graph.edges[j, i]["crosses"])
-    executor = native.create(builder.plan)
+    executor = create(builder.plan)
     assert list(executor.stages) == stages
     assert executor.frames == max(stages) + 2
 

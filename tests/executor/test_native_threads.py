@@ -119,7 +119,7 @@ def test_an_idle_executor_sleeps() -> None:
 def test_the_interpreter_ends_with_executors_in_every_state() -> None:
     code = """
         never_run = diamond(3).create()
-        without_functions = native.create(chain(3).plan)
+        without_functions = create(chain(3).plan)
         idle = chain(5, 2).create()
         idle.set_input("x", tensor(1, 2))
         idle.run()

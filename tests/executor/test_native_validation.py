@@ -13,6 +13,7 @@ import tvm_ffi
 from tests.executor.native_plans import (
     PlanBuilder,
     chain,
+    create,
     diamond,
     refused,
 )
@@ -229,7 +230,7 @@ def test_a_core_that_is_not_there_is_refused() -> None:
     builder = chain(1)
     builder.plan["workers"][0]["cores"] = [0, 1000]
     with pytest.raises(PlatformError, match=r"worker 'w0'.*cores \[0, 1000\]"):
-        native.create(builder.plan)
+        create(builder.plan)
 
 
 def test_a_library_that_is_not_built_is_explained(

@@ -23,6 +23,7 @@ from tests.random_models import Program, make_module, programs, random_inputs
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.errors import ModelError
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.passes.annotate_devices import (
     annotate_devices,
@@ -103,7 +104,7 @@ def test_cut_placed_and_run_it_is_the_model(program, seed):
     if placed is None:
         return
     inputs = random_inputs(program, seed)
-    with build(placed, single=False).executor() as executor:
+    with Executor(build(placed, single=False)) as executor:
         named = {info.name: value for info, value in zip(executor.inputs, inputs, strict=True)}
         twice = [executor.run(named), executor.run(named), *executor.map([named, named])]
     for outputs in twice[1:]:
@@ -126,7 +127,7 @@ def test_a_batch_divided_at_random_is_the_model_for_each_element(program, seed):
         return
     elements = [random_inputs(program, seed + element) for element in range(batch)]
     stacked = [np.stack(values) for values in zip(*elements, strict=True)]
-    with build(placed, single=False).executor() as executor:
+    with Executor(build(placed, single=False)) as executor:
         named = {info.name: value for info, value in zip(executor.inputs, stacked, strict=True)}
         outputs = [out.numpy() for out in executor.run(named)]
     reference = ReferenceVM(placed).run(*[value for inputs in elements for value in inputs])
@@ -144,7 +145,7 @@ def test_elements_of_a_batch_equal_onnxruntime():
     placed = place(from_onnx(two_branches()), 5, batch=3)
     _, schedule = problem_and_schedule(placed)
     assert any(len(devices) == 2 for devices in schedule.placement.values()), "nothing is divided"
-    with build(placed, single=False).executor() as executor:
+    with Executor(build(placed, single=False)) as executor:
         (stacked,) = executor.run(x=images)
         (merged,) = executor.run(x=images.reshape(3, 8, 12, 12))
     expected = np.stack([session.run(None, {"x": image})[0] for image in images])
@@ -186,7 +187,7 @@ def test_built_twice_saved_and_loaded_it_is_the_same(program, seed):
     named = dict(enumerate(random_inputs(program, seed)))
     with tempfile.TemporaryDirectory() as folder:
         one.save(Path(folder) / "net.hetero")
-        with one.executor() as before, th.load(Path(folder) / "net.hetero") as after:
+        with Executor(one) as before, th.load(Path(folder) / "net.hetero") as after:
             values = {info.name: named[i] for i, info in enumerate(before.inputs)}
             assert before.inputs == after.inputs
             assert [out.numpy().tobytes() for out in before.run(values)] == [

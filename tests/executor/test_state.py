@@ -29,7 +29,7 @@ def executor(batch: int, seed: int = 1, platform: Platform | None = None) -> Exe
     mod = lowered(running_sums(), place)
     problem = unit_problem(mod, place, batch)
     placed = annotate_devices(mod, problem, random_schedule(problem, seed))
-    return build(placed, single=False).executor()
+    return Executor(build(placed, single=False))
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +198,7 @@ def test_a_device_that_insists_on_copying_keeps_its_states_itself() -> None:
     mod = lowered(running_sums(), place)
     problem = make_problem(mod, place, Objective(batch=2), "analytical").problem
     placed = annotate_devices(mod, problem, random_schedule(problem, 5))
-    with build(placed, single=False).executor() as ex:
+    with Executor(build(placed, single=False)) as ex:
         state, expected = ex.new_state(), [Expected(), Expected()]
         for p in range(3):
             x = tokens(p, 2, 1)
@@ -210,17 +210,13 @@ def test_a_device_that_insists_on_copying_keeps_its_states_itself() -> None:
 
 def test_states_do_not_limit_how_many_requests_are_in_flight(three: Executor) -> None:
     """They are made once by who calls, not once for each request."""
-    import copy
-
     from tvm_hetero.executor import native
 
     def frames(memory: int, states: bool) -> int:
-        plan = copy.deepcopy(three.plan)
-        plan["devices"][0]["memory"] = memory
-        for row in plan["inputs"]:
-            if not states:
-                row.pop("state", None)
-        held = native.create(plan)
+        host, *others = three.plan.devices
+        devices = (replace(host, memory=memory), *others)
+        inputs = tuple(replace(row, is_state=row.is_state and states) for row in three.plan.inputs)
+        held = native.create(replace(three.plan, devices=devices, inputs=inputs))
         held.close()
         return held.frames
 

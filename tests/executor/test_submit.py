@@ -45,7 +45,7 @@ def test_outputs_that_are_held_survive_all_later_requests(free: Executor) -> Non
 def test_eight_threads_with_random_cancels_lose_nothing(executable: Executable) -> None:
     rounds = 60
     inputs = [dict(zip(("in/x", "y"), branchy_inputs(i), strict=True)) for i in range(8)]
-    with executable.executor() as executor:
+    with Executor(executable) as executor:
         expected = [[out.numpy().tobytes() for out in executor.run(each)] for each in inputs]
         ends: list[str] = []
 
@@ -76,7 +76,7 @@ def test_eight_threads_with_random_cancels_lose_nothing(executable: Executable) 
 
 def test_threads_that_run_and_map_share_an_executor(executable: Executable) -> None:
     inputs = [dict(zip(("in/x", "y"), branchy_inputs(i), strict=True)) for i in range(12)]
-    with executable.executor() as executor:
+    with Executor(executable) as executor:
         expected = [[out.numpy().tobytes() for out in executor.run(each)] for each in inputs]
 
         def use(number: int) -> None:
@@ -91,7 +91,7 @@ def test_threads_that_run_and_map_share_an_executor(executable: Executable) -> N
 
 def test_only_outputs_that_wait_to_be_taken_are_allocated(executable: Executable) -> None:
     inputs = dict(zip(("in/x", "y"), branchy_inputs(), strict=True))
-    with executable.executor() as executor:
+    with Executor(executable) as executor:
         for _ in range(10):
             executor.run(inputs)
         assert executor.allocations == 0

@@ -17,10 +17,11 @@ from tests.executor.threads import eventually
 from tests.models import lowered, random_schedule, two_cpus, unit_problem
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
-from tvm_hetero.compiler.kernel_cache import load_library
 from tvm_hetero.compiler.linking import export_library
 from tvm_hetero.errors import RunError
 from tvm_hetero.executor import native, workspaces
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD
 from tvm_hetero.passes.annotate_devices import annotate_devices
 
@@ -76,7 +77,7 @@ def convolutions(image: np.ndarray, window: int) -> Executable:
 
 def test_in_the_steady_state_none_is_allocated(padded: Executable) -> None:
     held = workspaces.bytes_now()
-    with padded.executor() as executor:
+    with Executor(padded) as executor:
         executor.benchmark({"input0": X}, repeat=3)
         settled = workspaces.allocations()
         assert workspaces.bytes_now() - held >= HUGE  # a padded image is more than a megabyte
@@ -90,7 +91,7 @@ def test_in_the_steady_state_none_is_allocated(padded: Executable) -> None:
 def test_the_nth_that_fails_ends_its_request_alone_and_is_told_with_the_task(
     kernels: str, image: np.ndarray, request: pytest.FixtureRequest
 ) -> None:
-    with request.getfixturevalue(kernels).executor() as executor:
+    with Executor(request.getfixturevalue(kernels)) as executor:
         [expected] = executor.run(input0=image)
         executor.benchmark({"input0": image}, repeat=3)
         settled = workspaces.allocations()
@@ -131,7 +132,7 @@ def threaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_threads_of_tvms_pool_take_ours(threaded: Path) -> None:
-    kernel = load_library(threaded)["twice"]
+    kernel = load_kernels(threaded)["twice"]
     x = tvm.runtime.tensor(np.ones((2, 4096), "float32"))
     y = tvm.runtime.tensor(np.zeros((2, 4096), "float32"))
     for _ in range(3):
@@ -164,9 +165,9 @@ def test_it_is_all_one_which_library_is_loaded_first(threaded: Path, first: str)
         import tvm
         from pathlib import Path
         from tvm_hetero.executor import workspaces
-        from tvm_hetero.compiler.kernel_cache import load_library
+        from tvm_hetero.executor.kernel_library import load_kernels
         native.load_library()
-        kernel = load_library(Path({str(threaded)!r}))["twice"]
+        kernel = load_kernels(Path({str(threaded)!r}))["twice"]
         register()
         x = tvm.runtime.tensor(np.ones((2, 4096), "float32"))
         kernel(x, x)

@@ -9,9 +9,9 @@ import numpy as np
 import tvm
 from tvm import relax, s_tir, tirx
 
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 

@@ -25,8 +25,8 @@ from tvm_hetero.compiler.build import build
 from tvm_hetero.errors import UsageError
 from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
 from tvm_hetero.passes.attributes import TASK_IDS
-from tvm_hetero.passes.element_names import batch_of, plain_task, split_task
 from tvm_hetero.passes.lowered_main import read_main
+from tvm_hetero.plan.element_names import batch_of, plain_task, split_task
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import solve

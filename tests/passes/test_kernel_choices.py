@@ -15,7 +15,8 @@ from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.store import CostStore, Tuning
 from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.cost_models.store.traces import with_stored_traces
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     RULE,
@@ -55,7 +56,7 @@ def copies(mod: tvm.IRModule) -> dict[tuple[str, str], tvm.tirx.PrimFunc]:
 
 
 def outputs(mod: tvm.IRModule) -> list[np.ndarray]:
-    with build(mod, single=False).executor() as executor:
+    with Executor(build(mod, single=False)) as executor:
         return [out.numpy() for out in executor.run(INPUTS)]
 
 

@@ -26,6 +26,7 @@ from tests.models import (
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.errors import ModelError
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.kernel_symbols import network_kernels
 from tvm_hetero.passes.lowered_main import Root
@@ -201,7 +202,7 @@ def test_a_constant_behind_a_view_is_a_weight(seed):
     assert [task.weight_bytes for task in problem.graph.tasks] == [0, 64]
     module = annotate_devices(module, problem, random_schedule(problem, seed))
     assert len(split_segments(module).constants) == 1
-    with build(module, single=False).executor() as executor:
+    with Executor(build(module, single=False)) as executor:
         (out,) = executor.run(input0=np.ones(16, "float32"))
     assert (out.numpy() == 1 + constant.reshape(16)).all()
     (reference,) = ReferenceVM(module).run(np.ones(16, "float32"))

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from tvm_ffi import structural_equal
 
+from tests.executor.native_plans import planned
 from tests.models import as_schedule, lowered, random_schedule, two_cpus, unit_problem
 from tests.stateful_model import LENGTH, WIDTH, running_sums
-from tvm_hetero.compiler.plan import make_plan
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
 from tvm_hetero.passes.attributes import RANGES, STATE_SETS, STATES
@@ -72,7 +72,7 @@ def test_a_state_lives_on_the_device_of_its_reader_and_is_never_copied() -> None
         steps += [(task.id, devices[element % len(devices)], (element,)) for element in (0, 1)]
     placed = annotate_devices(mod, problem, as_schedule(problem, steps))
     split = split_segments(placed)
-    plan = make_plan(split, problem.platform)
+    plan = planned(split, problem.platform)
     rows = {row["name"]: row for row in plan["inputs"]}
     assert {name for name, row in rows.items() if row.get("state")} == {
         f"sum.{layer}#{element}" for layer in range(3) for element in (0, 1)
@@ -115,7 +115,7 @@ def test_what_is_wrong_is_said(name: str, value: object, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         problem = unit_problem(mod, two_cpus())
         placed = annotate_devices(mod, problem, random_schedule(problem, 0))
-        make_plan(split_segments(placed), two_cpus())
+        planned(split_segments(placed), two_cpus())
 
 
 def test_ranges_are_json() -> None:

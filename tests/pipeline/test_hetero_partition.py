@@ -20,6 +20,7 @@ from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.errors import InfeasibleError, PlatformError, ProfileError, UsageError
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform import Device, Platform
@@ -74,7 +75,7 @@ def test_measured_it_runs_and_equals_the_stock_vm_bit_for_bit():
     assert th.check.check_schedule(problem, schedule) == []
     assert schedule.lower_bound <= schedule.value <= schedule.best_single_device.value * (1 + 1e-9)
     reference = ReferenceVM(mod).run(X, Y)
-    with th.build(mod).executor() as executor:
+    with Executor(th.build(mod)) as executor:
         outputs = executor.run(INPUTS)
     assert [o.numpy().tobytes() for o in outputs] == [r.tobytes() for r in reference]
 
@@ -101,7 +102,7 @@ def test_batches(kind):
     assert th.check.check_schedule(problem, schedule) == []
     elements = [branchy_inputs(seed) for seed in range(3)]
     stacked = [np.stack(values) for values in zip(*elements, strict=True)]
-    with th.build(mod, single=False).executor() as executor:
+    with Executor(th.build(mod, single=False)) as executor:
         outputs = executor.run(dict(zip(INPUTS, stacked, strict=True)))
     alone = ReferenceVM(analytical()(branchy()))
     for element, inputs in enumerate(elements):
@@ -119,7 +120,7 @@ def test_a_partitioned_module_can_be_partitioned_again():
     again = analytical()(once)
     fresh = analytical()(branchy())
     assert problem_and_schedule(again)[0].digest == problem_and_schedule(fresh)[0].digest
-    with th.build(again, single=False).executor() as one, th.build(fresh).executor() as other:
+    with Executor(th.build(again, single=False)) as one, Executor(th.build(fresh)) as other:
         pairs = zip(one.run(INPUTS), other.run(INPUTS), strict=True)
         assert all((a.numpy() == b.numpy()).all() for a, b in pairs)
 
@@ -160,7 +161,7 @@ def test_a_batch_whose_weights_are_read_once_where_that_was_measured_to_pay():
     problem, schedule = problem_and_schedule(mod)
     assert th.check.check_schedule(problem, schedule) == []
     x = np.random.default_rng(0).standard_normal((4, 1024)).astype("float32")
-    with th.build(mod).executor() as executor:
+    with Executor(th.build(mod)) as executor:
         (y,) = executor.run({executor.inputs[0].name: x})
         calls = [row for row in executor.kernel_times() if row.task.startswith("0.")]
     for execution in schedule.executions:
@@ -169,7 +170,7 @@ def test_a_batch_whose_weights_are_read_once_where_that_was_measured_to_pay():
             own = [row for row in calls if set(row.elements) <= set(execution.elements)]
             sizes = tuple(sorted((len(row.elements) for row in own), reverse=True))
             assert sizes == cost.calls_of(len(execution.elements))
-    with th.build(analytical()(dense(1024, 512, 16))).executor() as one:
+    with Executor(th.build(analytical()(dense(1024, 512, 16)))) as one:
         alone = [one.run({one.inputs[0].name: x[i : i + 1]})[0].numpy() for i in range(4)]
     np.testing.assert_allclose(y.numpy(), np.concatenate(alone), rtol=1e-4, atol=1e-4)
 
@@ -190,7 +191,7 @@ def test_with_no_argument_it_takes_this_machine():
     mod = relay.transform.HeteroPartition(time_limit=5)(branchy())
     problem, _ = problem_and_schedule(mod)
     assert problem.platform.names == th.Platform.detect().names
-    with th.build(mod).executor() as executor:
+    with Executor(th.build(mod)) as executor:
         outputs = executor.run(INPUTS)
     vm = relax.VirtualMachine(tvm.compile(branchy(), "llvm"), tvm.cpu())
     expected = vm["main"](tvm.runtime.tensor(X), tvm.runtime.tensor(Y))

@@ -23,8 +23,8 @@ from tvm_hetero.pipeline.partition import make_problem, partition, partition_as
 from tvm_hetero.pipeline.steps import PLACE, PREPARE, run_phases
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.implementation_choice import Choice, Timing
-from tvm_hetero.problem.model import Cost
 
 PLATFORM = two_cpus()
 

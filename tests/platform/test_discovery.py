@@ -20,7 +20,6 @@ from tvm_hetero.platform.discovery import (
     _ZEN4,
     _ZEN5,
     default_devices,
-    detect_platform,
     missing_features,
     native_mcpu,
     split_cores,
@@ -81,7 +80,7 @@ def fake_smi(folder: Path, text: str, status: int = 0) -> str:
 
 
 def test_this_machine_is_described_with_its_own_cores() -> None:
-    platform = detect_platform(nvidia_smi=NO_GPU)
+    platform = Platform.detect(nvidia_smi=NO_GPU)
     cores = [core for device in platform.devices for core in device.cores]
     assert cores and set(cores) <= os.sched_getaffinity(0)
     assert len(cores) == len(set(cores))
@@ -92,15 +91,15 @@ def test_this_machine_is_described_with_its_own_cores() -> None:
 
 
 def test_this_machine_survives_a_file(tmp_path: Path) -> None:
-    platform = detect_platform()
+    platform = Platform.detect()
     platform.save(tmp_path / "here.yaml")
     assert Platform.load(tmp_path / "here.yaml") == platform
-    assert detect_platform() == platform
+    assert Platform.detect() == platform
 
 
 def test_discovery_does_not_import_tvm() -> None:
     code = (
-        "import sys; from tvm_hetero.platform.discovery import detect_platform; detect_platform();"
+        "import sys; from tvm_hetero.platform import Platform; Platform.detect();"
         "sys.exit('tvm' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -111,13 +110,13 @@ def test_discovery_does_not_import_tvm() -> None:
 
 def test_several_cores_become_two_devices(tmp_path: Path) -> None:
     root = fake_machine(tmp_path, ["0-3"] * 4)
-    platform = detect_platform(root=root, cores=range(4), nvidia_smi=NO_GPU)
+    platform = Platform.detect(root=root, cores=range(4), nvidia_smi=NO_GPU)
     assert [(d.name, d.cores) for d in platform.devices] == [("cpu0", (0, 1)), ("cpu1", (2, 3))]
     assert [d.memory for d in platform.devices] == [1024 * 1024] * 2
 
 
 def test_one_core_becomes_one_device(tmp_path: Path) -> None:
-    platform = detect_platform(
+    platform = Platform.detect(
         root=fake_machine(tmp_path, ["0"]), cores=[0], nvidia_smi=NO_GPU
     )
     assert platform.names == ("cpu0",)
@@ -125,9 +124,9 @@ def test_one_core_becomes_one_device(tmp_path: Path) -> None:
 
 def test_two_threads_of_one_core_are_one_device_unless_asked(tmp_path: Path) -> None:
     root = fake_machine(tmp_path, ["0-1"] * 2, ["0-1"] * 2)
-    alone = detect_platform(root=root, cores=[0, 1], nvidia_smi=NO_GPU)
+    alone = Platform.detect(root=root, cores=[0, 1], nvidia_smi=NO_GPU)
     assert [d.cores for d in alone.devices] == [(0,)]
-    both = detect_platform(2, root=root, cores=[0, 1], nvidia_smi=NO_GPU)
+    both = Platform.detect(2, root=root, cores=[0, 1], nvidia_smi=NO_GPU)
     assert [d.cores for d in both.devices] == [(0,), (1,)]
 
 
@@ -140,7 +139,7 @@ def test_gpus_are_listed_beside_one_cpu_device(
         "0, GPU-aa, NVIDIA H100 80GB HBM3, 81559, 9.0\n1, GPU-bb, NVIDIA A10, 23028, 8.6",
     )
     root = fake_machine(tmp_path, ["0-3"] * 4)
-    platform = detect_platform(root=root, cores=range(4), nvidia_smi=smi)
+    platform = Platform.detect(root=root, cores=range(4), nvidia_smi=smi)
     assert platform.names == ("cpu0", "gpu0", "gpu1")
     assert platform.device("cpu0").cores == (0, 1, 2, 3)
     gpu = platform.device("gpu1")
@@ -167,24 +166,24 @@ def test_a_driver_that_fails_means_no_gpus(tmp_path: Path) -> None:
 
 def test_mcpus_are_given_device_by_device(tmp_path: Path) -> None:
     root = fake_machine(tmp_path, ["0-1"] * 2, flags=frozenset(_V4))
-    platform = detect_platform(
+    platform = Platform.detect(
         2, [None, "x86-64-v3"], root=root, cores=[0, 1], nvidia_smi=NO_GPU
     )
     assert [dict(d.target or {})["mcpu"] for d in platform.devices] == ["x86-64-v4", "x86-64-v3"]
     with pytest.raises(UsageError, match="3 values of mcpu for 2"):
-        detect_platform(2, [None, "a", "b"], root=root, cores=[0, 1], nvidia_smi=NO_GPU)
+        Platform.detect(2, [None, "a", "b"], root=root, cores=[0, 1], nvidia_smi=NO_GPU)
 
 
 @pytest.mark.parametrize("devices", [0, 3])
 def test_a_number_of_devices_that_cannot_be(tmp_path: Path, devices: int) -> None:
     root = fake_machine(tmp_path, ["0-1"] * 2)
     with pytest.raises(UsageError, match=f"{devices} CPU devices of 2"):
-        detect_platform(devices, root=root, cores=[0, 1], nvidia_smi=NO_GPU)
+        Platform.detect(devices, root=root, cores=[0, 1], nvidia_smi=NO_GPU)
 
 
 def test_cores_are_cut_between_caches(tmp_path: Path) -> None:
     root = fake_machine(tmp_path, ["0,2,4"] * 1 + ["1,3,5"] + ["0,2,4", "1,3,5"] * 2)
-    platform = detect_platform(root=root, cores=range(6), nvidia_smi=NO_GPU)
+    platform = Platform.detect(root=root, cores=range(6), nvidia_smi=NO_GPU)
     assert [d.cores for d in platform.devices] == [(0, 2, 4), (1, 3, 5)]
 
 

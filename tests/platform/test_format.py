@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tests.strategies import platforms
 from tvm_hetero.errors import FormatError, PlatformError
 from tvm_hetero.platform import Device, Fabric, Link, Platform
-from tvm_hetero.platform.format import platform_from_dict, platform_to_dict
 from tvm_hetero.util.documents import canonical_json, parse_document
 
 EXAMPLE = """
@@ -48,7 +47,7 @@ def example() -> dict[str, Any]:
 
 
 def test_the_example_of_the_format() -> None:
-    platform = platform_from_dict(example())
+    platform = Platform.from_dict(example())
     big, little, far = platform.devices
     assert (platform.name, big.memory, big.cores) == ("big-little", 8 * 2**30, (0,))
     assert big.target == {"kind": "llvm", "mcpu": "znver4"}
@@ -95,9 +94,9 @@ devices = st.builds(
 @given(st.lists(devices, min_size=1, max_size=3, unique_by=lambda d: d.name), text)
 def test_devices_come_back(rows: list[Device], name: str) -> None:
     platform = Platform(tuple(rows), name=name, shared_cores=True)
-    document = platform_to_dict(platform)
-    assert platform_from_dict(document) == platform
-    assert platform_to_dict(platform_from_dict(document)) == document
+    document = platform.to_dict()
+    assert Platform.from_dict(document) == platform
+    assert Platform.from_dict(document).to_dict() == document
 
 
 @given(st.lists(devices, min_size=1, max_size=2, unique_by=lambda d: d.name), text)
@@ -112,13 +111,13 @@ def test_yaml_files_come_back(
 
 @given(platforms(max_devices=4, exact=False))
 def test_links_come_back(platform: Platform) -> None:
-    again = platform_from_dict(parse_document(canonical_json(platform_to_dict(platform)), "p"))
+    again = Platform.from_dict(parse_document(canonical_json(platform.to_dict()), "p"))
     assert again == platform
 
 
 @pytest.mark.parametrize("name", ["p.yaml", "p.yml", "p.json", "p", "p.txt"])
 def test_files_come_back(tmp_path: Path, name: str) -> None:
-    platform = platform_from_dict(example())
+    platform = Platform.from_dict(example())
     path = tmp_path / name
     platform.save(path)
     assert Platform.load(path) == platform
@@ -127,26 +126,26 @@ def test_files_come_back(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("asked", [False, True])
 def test_a_private_device_comes_back(asked: bool) -> None:
     rows = (Device("a", target={"kind": "llvm"}, private=asked), Device("b"))
-    document = platform_to_dict(Platform(rows))
+    document = Platform(rows).to_dict()
     assert ("private" in document["devices"][0]) == asked
-    assert platform_from_dict(document).devices == rows
+    assert Platform.from_dict(document).devices == rows
 
 
 def test_a_core_of_two_devices_is_refused_unless_asked_for() -> None:
     rows = (Device("a", cores=(0, 1)), Device("b", cores=(1, 2)))
     with pytest.raises(PlatformError, match=r"'a' and 'b' share core 1.*shared_cores: true"):
-        platform_from_dict(platform_to_dict(Platform(rows)))
+        Platform.from_dict(Platform(rows).to_dict())
     asked = Platform(rows, shared_cores=True)
-    assert platform_from_dict(platform_to_dict(asked)) == asked
+    assert Platform.from_dict(asked.to_dict()) == asked
     apart = Platform((rows[0], Device("b", node="another machine", cores=(1, 2))))
-    assert platform_from_dict(platform_to_dict(apart)) == apart
+    assert Platform.from_dict(apart.to_dict()) == apart
 
 
 def test_whole_numbers_and_floats_are_one_document() -> None:
     one = Platform((Device("a", watts=5, price=1),), (), (Fabric("node0", 8, 1),))
     two = Platform((Device("a", watts=5.0, price=1.0),), (), (Fabric("node0", 8.0, 1.0),))
     assert one == two
-    assert canonical_json(platform_to_dict(one)) == canonical_json(platform_to_dict(two))
+    assert canonical_json(one.to_dict()) == canonical_json(two.to_dict())
 
 
 RECURSIVE: dict[str, Any] = {"kind": "llvm"}
@@ -193,7 +192,7 @@ def test_refused(path: list[Any], value: object, message: str) -> None:
         place = place[key]
     place[path[-1]] = value
     with pytest.raises(FormatError, match=message) as error:
-        platform_from_dict(document, "p.yaml")
+        Platform.from_dict(document, "p.yaml")
     assert str(error.value).startswith("p.yaml: ")
 
 
@@ -205,14 +204,14 @@ def test_missing_keys(path: list[Any]) -> None:
         place = place[key]
     del place[path[-1]]
     with pytest.raises(FormatError, match=f"key '{path[-1]}' is missing"):
-        platform_from_dict(document)
+        Platform.from_dict(document)
 
 
 def test_a_link_to_nowhere() -> None:
     document = example()
     document["links"][0]["to"] = "litle"
     with pytest.raises(PlatformError, match=r"no device 'litle'; did you mean 'little'\?"):
-        platform_from_dict(document)
+        Platform.from_dict(document)
 
 
 @pytest.mark.parametrize("factor", [0.97, 0, math.inf])

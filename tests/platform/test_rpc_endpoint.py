@@ -9,7 +9,6 @@ import pytest
 
 from tvm_hetero.errors import FormatError, PlatformError
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.platform.format import platform_from_dict, platform_to_dict
 from tvm_hetero.platform.rpc_endpoint import PATIENCE, Remote, parse_remote, remote_row
 
 ARM = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72", "num-cores": 4}
@@ -69,7 +68,7 @@ def test_address_and_words_of_a_place() -> None:
 def test_a_platform_file_keeps_its_boards(tmp_path: Path) -> None:
     platform = Platform((Device("cpu0", target={"kind": "llvm"}, cores=(0,)),
                          Device("pi", target=ARM, rpc=SERVER, memory=1 << 30)))  # fmt: skip
-    assert platform_from_dict(platform_to_dict(platform)) == platform
+    assert Platform.from_dict(platform.to_dict()) == platform
     platform.save(tmp_path / "boards.yaml")
     assert Platform.load(tmp_path / "boards.yaml") == platform
 

@@ -12,7 +12,6 @@ from tests.strategies import problems
 from tvm_hetero.errors import FormatError, PlatformError
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.problem import KINDS, Cost, Objective, Problem
-from tvm_hetero.problem.format import problem_from_dict, problem_to_dict
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.util.documents import canonical_json, parse_document
 
@@ -46,7 +45,7 @@ def example() -> dict[str, Any]:
 
 
 def test_the_example_of_the_format() -> None:
-    problem = problem_from_dict(example())
+    problem = Problem.from_dict(example())
     assert problem.name == "resnet50"
     assert problem.tasks[0] == Task("conv1", "conv2d", 37632, 3211264, 2.4e8, 4.1e6, "c0")
     assert problem.costs["conv1"]["little"] == Cost(((1, 0.004), (4, 0.015)))
@@ -56,34 +55,34 @@ def test_the_example_of_the_format() -> None:
 
 def test_implementations_are_written_where_they_are_not_the_rule() -> None:
     document = example()
-    plain = problem_from_dict(document)
-    assert "implementation" not in str(problem_to_dict(plain))
+    plain = Problem.from_dict(document)
+    assert "implementation" not in str(plain.to_dict())
     document["tasks"][0]["implementation"] = {"little": "tuned", "big": "rule"}
-    problem = problem_from_dict(document)
+    problem = Problem.from_dict(document)
     assert problem.costs["conv1"]["little"].implementation == "tuned"
     assert problem.costs["conv1"]["big"] == plain.costs["conv1"]["big"]
-    written = problem_to_dict(problem)
+    written = problem.to_dict()
     assert written["tasks"][0]["implementation"] == {"little": "tuned"}
-    assert problem_from_dict(written) == problem and problem.digest != plain.digest
+    assert Problem.from_dict(written) == problem and problem.digest != plain.digest
 
 
 def test_sizes_are_written_where_kernels_compute_several_elements() -> None:
     document = example()
-    plain = problem_from_dict(document)
-    assert "sizes" not in str(problem_to_dict(plain))
+    plain = Problem.from_dict(document)
+    assert "sizes" not in str(plain.to_dict())
     document["tasks"][0]["sizes"] = {"little": [1, 4], "big": [1]}
-    problem = problem_from_dict(document)
+    problem = Problem.from_dict(document)
     assert problem.costs["conv1"]["little"] == Cost(((1, 0.004), (4, 0.015)), sizes=(1, 4))
     assert problem.costs["conv1"]["big"] == plain.costs["conv1"]["big"]
-    written = problem_to_dict(problem)
+    written = problem.to_dict()
     assert written["tasks"][0]["sizes"] == {"little": [1, 4]}
-    assert problem_from_dict(written) == problem and problem.digest != plain.digest
+    assert Problem.from_dict(written) == problem and problem.digest != plain.digest
 
 
 @given(problems(kinds=KINDS, batch=3, memory=True, exact=False))
 def test_problems_come_back(problem: Problem) -> None:
-    document = problem_to_dict(problem)
-    again = problem_from_dict(parse_document(canonical_json(document), "p"))
+    document = problem.to_dict()
+    again = Problem.from_dict(parse_document(canonical_json(document), "p"))
     assert again == problem
     assert again.digest == problem.digest
 
@@ -106,7 +105,7 @@ def test_whole_numbers_and_floats_are_one_problem() -> None:
         return Problem(graph, cost, Platform((device,)), Objective("energy", 1, number(9)))
 
     assert make(int).digest == make(float).digest
-    assert problem_from_dict(problem_to_dict(make(int))).digest == make(int).digest
+    assert Problem.from_dict(make(int).to_dict()).digest == make(int).digest
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_refused(path: list[Any], value: object, message: str) -> None:
         place = place[key]
     place[path[-1]] = value
     with pytest.raises(FormatError, match=message) as error:
-        problem_from_dict(document, "p.json")
+        Problem.from_dict(document, "p.json")
     assert str(error.value).startswith("p.json: ")
     assert len(str(error.value)) < 400
 
@@ -175,14 +174,14 @@ def test_missing_keys(key: str) -> None:
     document = example()
     del document[key]
     with pytest.raises(FormatError, match=f"p.json: key '{key}' is missing"):
-        problem_from_dict(document, "p.json")
+        Problem.from_dict(document, "p.json")
 
 
 def test_a_cost_on_a_device_that_is_not_there() -> None:
     document = example()
     document["tasks"][1]["cost"] = {"bigg": 1}
     with pytest.raises(PlatformError, match=r"device 'bigg', .* lacks; did you mean 'big'\?"):
-        problem_from_dict(document)
+        Problem.from_dict(document)
 
 
 def test_a_yaml_problem_with_a_number_for_a_device(tmp_path: Path) -> None:
@@ -200,12 +199,12 @@ def test_a_yaml_problem_with_a_number_for_a_device(tmp_path: Path) -> None:
 def test_contiguous_stages_come_back_and_are_refused_elsewhere() -> None:
     document = example()
     document["objective"] = {"kind": "throughput", "contiguous": True}
-    problem = problem_from_dict(document)
+    problem = Problem.from_dict(document)
     assert problem.objective == Objective("throughput", contiguous=True)
-    assert problem_to_dict(problem)["objective"]["contiguous"] is True
+    assert problem.to_dict()["objective"]["contiguous"] is True
     document["objective"]["contiguous"] = 1
     with pytest.raises(FormatError, match="contiguous: expected true or false, got 1"):
-        problem_from_dict(document)
+        Problem.from_dict(document)
     document["objective"] = {"kind": "energy", "contiguous": True}
     with pytest.raises(FormatError, match="contiguous stages belong to throughput, not to energy"):
-        problem_from_dict(document)
+        Problem.from_dict(document)

@@ -24,7 +24,6 @@ from tests.rpc_devices.servers import KEY, Server, Wire, tracked
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.kernel_cache import kernel_library
-from tvm_hetero.compiler.plan import REMOTE
 from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
 from tvm_hetero.cost_models.links.measure import measure_links
@@ -32,10 +31,10 @@ from tvm_hetero.cost_models.links.rpc_devices import measure_board
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.cost_models.store.identity import kernel_key, place_of
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError, RunError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.platform.rpc_endpoint import Remote
 from tvm_hetero.rpc_devices.client import Kept, Program, board_of, laid_out
@@ -99,7 +98,7 @@ def expected(reference: ReferenceVM) -> list[np.ndarray[Any, Any]]:
 def executor(server: Server, executable: Executable) -> Iterator[Executor]:
     """Holds the server, which has one client at a time, from its first use on."""
     server.wait()
-    with executable.executor("partition") as made:
+    with Executor(executable, "partition") as made:
         yield made
 
 
@@ -196,8 +195,8 @@ def test_runs_here_and_there_and_again_after_a_cut(
 ) -> None:
     assert same(run(executor), expected)
     # Some step there reads what another one has made there: the board keeps it.
-    steps = [step for step in executor.plan["steps"] if REMOTE in step]
-    assert {s for step in steps for s in step["ins"]} & {s for step in steps for s in step["outs"]}
+    steps = [step for step in executor.plan.steps if step.remote]
+    assert {s for step in steps for s in step.ins} & {s for step in steps for s in step.outs}
     # Requests in flight at once do not get each other's tensors.
     pending = [executor.submit(named_inputs(seed)) for seed in range(12)]
     for seed, each in enumerate(pending):

@@ -13,21 +13,24 @@ import pytest
 import tvm
 
 from tests.cost_models.kernel_samples import elementwise
+from tests.executor.native_plans import planned, tasks_of_step
 from tests.models import NATIVE, PLAIN, as_schedule, dense, lowered, placed, unit_problem
 from tests.stateful_model import running_sums
 from tvm_hetero.compiler.build import build
-from tvm_hetero.compiler.kernel_cache import kernel_library, load_library
+from tvm_hetero.compiler.kernel_cache import kernel_library
 from tvm_hetero.compiler.linking import linker_of
-from tvm_hetero.compiler.plan import REMOTE, make_plan, tasks_of_step
 from tvm_hetero.cost_models.protocol import Costs, Progress
+from tvm_hetero.devices.target import board_device, device_target, dl_device
 from tvm_hetero.errors import PlatformError, RunError
 from tvm_hetero.executor import native
-from tvm_hetero.kernels.cpu.target import board_device, device_target, dl_device
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.kernels.cpu.vector_unit import AVX512_BF16, vector_unit
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.pipeline.partition import make_problem
+from tvm_hetero.plan.format import plan_from_dict
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.platform.rpc_endpoint import Remote
 from tvm_hetero.problem import Cost
@@ -55,21 +58,21 @@ class Unit:
 def test_segments_of_a_board_are_calls_and_their_weights_are_in_no_slot() -> None:
     mod = placed(1, PLATFORM)
     split = split_segments(mod)
-    plan = make_plan(split, PLATFORM)
+    plan = planned(split, PLATFORM)
     pi = next(i for i, row in enumerate(plan["workers"]) if row["name"] == "pi")
     steps = [s for s in plan["steps"] if s["worker"] == pi and s["kind"] != "copy"]
     assert steps
-    assert all(step["kind"] == "call" and step["function"] == REMOTE for step in steps)
+    assert all(step["kind"] == "call" and step["function"] == "remote" for step in steps)
     # Every task is in a step, once, as in a plan without boards.
     tasks = [task for step in plan["steps"] for task in tasks_of_step(step)]
     assert sorted(tasks) == sorted(split.main.task_ids)
-    own = {a["constant"] for s in steps for c in s[REMOTE] for a in c["args"] if "constant" in a}
+    own = {a["constant"] for s in steps for c in s["remote"] for a in c["args"] if "constant" in a}
     assert own
     assert own <= split.constants.keys()
     assert all(row["name"].endswith("@0") for row in plan["constants"])
     assert not own & {row["name"].rpartition("@")[0] for row in plan["constants"]}
     # C++ takes it: to it these steps are functions.
-    executor = native.create(plan)
+    executor = native.create(plan_from_dict(plan))
     with pytest.raises(RunError, match="no functions"):
         executor.run()
     executor.close()
@@ -100,7 +103,7 @@ def test_a_plan_that_keeps_a_state_on_a_board_is_refused() -> None:
     problem = unit_problem(mod, PLATFORM)
     schedule = as_schedule(problem, [(task, "pi", (0,)) for task in problem.graph.index])
     with pytest.raises(PlatformError, match="'pi' is reached by RPC and keeps no states"):
-        make_plan(split_segments(annotate_devices(mod, problem, schedule)), PLATFORM)
+        planned(split_segments(annotate_devices(mod, problem, schedule)), PLATFORM)
 
 
 def test_who_loads_a_model_hears_that_its_board_is_not_there() -> None:
@@ -109,7 +112,7 @@ def test_who_loads_a_model_hears_that_its_board_is_not_there() -> None:
     schedule = as_schedule(problem, [(task, "pi", (0,)) for task in problem.graph.index])
     executable = build(annotate_devices(mod, problem, schedule), single=False)
     with pytest.raises(RunError, match=r"'pi' \(RPC server 127.0.0.1:1\) cannot be reached"):
-        executable.executor()
+        Executor(executable)
 
 
 def test_a_library_for_another_processor_needs_its_linker(
@@ -144,7 +147,7 @@ def test_a_cross_compiler_links_what_is_for_its_triple(
     assert own_cache in path.parents
     assert (tmp_path / "called").exists()
     ones, out = tvm.runtime.tensor(np.ones(16, "float32")), tvm.runtime.empty((16,), "float32")
-    load_library(path)["twice"](ones, ones, out)
+    load_kernels(path)["twice"](ones, ones, out)
     assert (out.numpy() == 2).all()
 
 

@@ -10,15 +10,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tvm_hetero.compiler.plan import tasks_of_step
+from tvm_hetero.plan.model import Plan
 from tvm_hetero.problem.implementation_choice import Choice
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-
-if TYPE_CHECKING:
-    from tvm_hetero.executor.executor import Executor
 
 PARTITION = "partition"
 SINGLE = "single"
@@ -30,17 +27,17 @@ class Variant:
 
     Attributes
     ----------
-    plan : a ``tvm-hetero/plan/2`` document.
+    plan : what its executor runs.
     libraries : for each device that computes, its compiled kernels; all variants share them.
     """
 
-    plan: Mapping[str, Any]
+    plan: Plan
     libraries: Mapping[str, Path]
 
     @property
     def tasks(self) -> tuple[tuple[str, ...], ...]:
         """Ids of the tasks of each step of the plan; for batches with ``#element`` behind them."""
-        return tuple(tasks_of_step(step) for step in self.plan["steps"])
+        return tuple(step.tasks for step in self.plan.steps)
 
 
 @dataclass(frozen=True)
@@ -71,13 +68,7 @@ class Executable:
     module: str | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write this executable as a folder (see `tvm_hetero.compiler.artifact`)."""
-        from tvm_hetero.compiler.artifact import save_artifact
+        """Write this executable as a folder (see `tvm_hetero.artifact.write`)."""
+        from tvm_hetero.artifact.write import save_artifact
 
         save_artifact(self, path)
-
-    def executor(self, variant: str | None = None) -> Executor:
-        """Start an executor of a variant (default: `default`)."""
-        from tvm_hetero.executor.executor import Executor
-
-        return Executor(self, variant)

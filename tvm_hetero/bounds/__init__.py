@@ -1,25 +1,18 @@
 """Lower bounds: what no schedule of a problem can beat, whatever solver made it.
 
-============  ==========================================================================
-file          what is in it
-============  ==========================================================================
-`figures`     a problem in arrays; what no division of a batch can undercut
-`paths`       critical paths: best devices, device-aware, by modules
-`loads`       what the busiest device must do at least
-`linear`      linear programs whose value is a proof
-`precedence`  the program of paths, copies, loads and memory, of a `part` of a graph
-`load_cuts`   its rows for work that starts late or must be followed by something
-`count_cuts`  its rows for whole tasks that fit below a limit
-`modules`     the same by modules, and branched
-`nested`      its heads and tails by programs of their own
-`ladder`      the rungs for latency and throughput, from milliseconds to seconds
-`spending`    energy and cost
-`memory`      latency by modules where memory binds (with `memory_prices`, `labels`,
-              `module_choices`): prices of bytes, labels of what is taken
-============  ==========================================================================
+===============  =======================================================================
+wing or file     what is in it
+===============  =======================================================================
+`core/`          linear programs whose value is a proof; placements of a module
+`latency/`       critical paths, loads of the busiest device, and the program of paths,
+                 copies, loads and memory: whole, by modules, nested, for a batch
+`throughput/`    loads with copies, patterns of whole tasks in memories, chains
+`memory/`        latency by modules where memory binds: prices of bytes, and labels
+`ladder`         the rungs for latency and throughput, from milliseconds to seconds
+`energy_cost`    energy and cost
+===============  =======================================================================
 
-The rungs that know more of special problems are beside this package: `throughput_bounds`,
-`pattern_bounds` (with `fillings`), `chain_bounds`.
+A wing imports those above it in this table alone; `views.arrays` has a problem in arrays.
 
 Latency and the two that are spent obey all rules of the format; the bounds relax some of them
 and are valid for every schedule: batches divided in any way, copies that block devices, colors,
@@ -31,16 +24,10 @@ from __future__ import annotations
 import math
 import time
 
+from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
 from tvm_hetero.bounds.energy_cost import spending
-from tvm_hetero.bounds.ladder import (
-    ROUNDING,
-    WORK_A_SECOND,
-    Rung,
-    climb,
-    climb_throughput,
-    limit_of,
-    path_of,
-)
+from tvm_hetero.bounds.ladder import Rung, climb, climb_throughput
+from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
 from tvm_hetero.bounds.latency.loads import load_of
 from tvm_hetero.bounds.memory.prices_and_labels import WORK_A_SECOND as WORK_ON_MEMORY
 from tvm_hetero.bounds.memory.prices_and_labels import memory_bound

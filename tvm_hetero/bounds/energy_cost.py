@@ -25,7 +25,9 @@ from itertools import combinations
 
 import numpy as np
 
-from tvm_hetero.bounds.ladder import ROUNDING, climb, limit_of
+from tvm_hetero.bounds.core.linear import ROUNDING
+from tvm_hetero.bounds.ladder import climb
+from tvm_hetero.bounds.latency.critical_path import limit_of
 from tvm_hetero.bounds.latency.loads import group_rates
 from tvm_hetero.bounds.latency.precedence import Model, work_of
 from tvm_hetero.bounds.latency.subgraph import Part

@@ -1,20 +1,20 @@
 """The ladder: bounds of latency and throughput from milliseconds to seconds, the quickest first.
 
-====================  ==============================================================  ==========
-rung                  what it knows                                                   file
-====================  ==============================================================  ==========
-diviml                best device of every task: longest path, and all work shared
-                      evenly by the devices (the ingredients of DiviML's bound)       `paths`
-critical path         devices and copies along every path                             `paths`
-loads                 how long each device is busy, at best                           `loads`
-precedence program    paths, copies, loads and memory together                        `precedence`
-module programs       the same between articulations, by ends' devices (B = 1)        `modules`
-nested programs       heads and tails by programs of what is before and after         `nested`
-branched programs     the same with tasks tried on every device                       `modules`
-patterns              whole tasks in the memories of many alike devices        `pattern_bounds`
-shares                throughput: loads with copies, links and memory       `throughput_bounds`
-chain                 throughput of a chain, below a known value                 `chain_bounds`
-====================  ==============================================================  ==========
+==================  ==========================================================  ================
+rung                what it knows                                               file
+==================  ==========================================================  ================
+diviml              best device of every task: longest path, and all work shared
+                    evenly by the devices (the ingredients of DiviML's bound)   `critical_path`
+critical path       devices and copies along every path                         `critical_path`
+loads               how long each device is busy, at best                       `loads`
+precedence program  paths, copies, loads and memory together                    `precedence`
+module programs     the same between articulations, by ends' devices (B = 1)    `modules`
+nested programs     heads and tails by programs of what is before and after     `nested`
+branched programs   the same with tasks tried on every device                   `modules`
+patterns            whole tasks in the memories of many alike devices           `patterns`
+shares              throughput: loads with copies, links and memory             `share_program`
+chain               throughput of a chain, below a known value                  `chain`
+==================  ==========================================================  ================
 
 What a rung may take is counted in numbers of its linear programs (about 80,000 a second), not
 in seconds, so that a run can be repeated. Rungs that are too big, and those that cannot add
@@ -31,14 +31,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_hetero.bounds.core.linear import ROUNDING
 from tvm_hetero.bounds.latency.critical_path import (
     Cuts,
     articulations,
-    best_chain,
-    critical_path,
     fastest_path,
     fits,
-    module_table,
+    limit_of,
+    path_of,
 )
 from tvm_hetero.bounds.latency.loads import group_rates, load_of, priced
 from tvm_hetero.bounds.latency.modules import Chain
@@ -51,9 +51,6 @@ from tvm_hetero.bounds.throughput.share_program import rates, share_bound
 from tvm_hetero.views.arrays import Figures
 from tvm_hetero.views.task_classes import shares_of
 
-ROUNDING = 1 - 1e-12
-# Numbers in linear programs that take about a second.
-WORK_A_SECOND = 80_000
 # Shares (task x kind of device) above which throughput is bounded by prices alone.
 _MOST_SHARES = 60_000
 # Work from which on patterns are worth the tenths of a second that they take.
@@ -87,24 +84,9 @@ def diviml(figures: Figures) -> float:
     return max(fastest_path(figures), work / devices)
 
 
-def path_of(figures: Figures) -> float:
-    """The device-aware critical path, by modules where that is quicker; 0 if it is infinite, s."""
-    own = figures.merged
-    if fits(own):
-        value = best_chain(module_table(own, Cuts.of(own, articulations(own))))[0]
-    else:
-        value = critical_path(own)
-    return value if value < math.inf else 0.0
-
-
 def program_of(figures: Figures, limit: float) -> float:
     """The precedence program of the whole graph, for makespans up to `limit`, s."""
     return Model(Part.whole(figures), limit, limit / 8).build().bound()
-
-
-def limit_of(figures: Figures, path: float) -> float:
-    """A makespan that programs may assume, far above any that is of interest (see `linear`), s."""
-    return 4 * (path + math.fsum(figures.rate.min(axis=1).tolist())) or 1.0
 
 
 def climb(figures: Figures, work: int, upper: float = math.inf) -> Iterator[Rung]:
@@ -112,7 +94,7 @@ def climb(figures: Figures, work: int, upper: float = math.inf) -> Iterator[Rung
 
     Parameters
     ----------
-    work : numbers in linear programs that may be solved (see `WORK_A_SECOND`).
+    work : numbers in linear programs that may be solved (see `bounds.core.linear.WORK_A_SECOND`).
     upper : a known value; nothing is tried any more when a bound has reached it, s.
     """
     yield from _climb(_rungs(figures, work, upper), upper)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tvm_hetero.platform.model import Link
+from tvm_hetero.platform.devices import Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import tolerance
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule

@@ -10,15 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import tvm
-
 from tvm_hetero.cluster.driver import Cluster
+from tvm_hetero.cluster.kernel_text import kernels_to_text
 from tvm_hetero.cluster.parts.part_plan import nodes_of, sub_platform
 from tvm_hetero.cost_models.kernels_alone.profile import Profile
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
 from tvm_hetero.passes.kernel import Kernel
-from tvm_hetero.platform.format import platform_to_dict
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import choices_from_dict
 
@@ -48,13 +46,13 @@ class ClusterCosts(ProfiledCosts):
         NodeLost
             If a node is lost meanwhile.
         """
-        text = kernels_text(kernels)
+        text = kernels_to_text(kernels)
         self.profile = Profile()
         nodes = nodes_of(platform)
         for number, node in enumerate(nodes):
             if progress is not None:
                 progress(f"measure on {node}", number, len(nodes))
-            own = json.dumps(platform_to_dict(sub_platform(platform, node)))
+            own = json.dumps(sub_platform(platform, node).to_dict())
             found = json.loads(
                 self.cluster.get(self.cluster.call(node, "profile", text, own)[0], node, _MEASURING)
             )
@@ -67,24 +65,3 @@ class ClusterCosts(ProfiledCosts):
         result = self.profile.costs(kernels, devices)
         require_a_device(result, self.profile.reasons)
         return result
-
-
-def kernels_text(kernels: Sequence[Kernel]) -> str:
-    """Kernels as text."""
-    module = tvm.IRModule({kernel.name: kernel.func for kernel in kernels})
-    rows = [
-        {"name": k.name, "flops": k.flops, "bytes": k.bytes, "constants": list(k.constants)}
-        for k in kernels
-    ]
-    return json.dumps({"kernels": rows, "module": tvm.ir.save_json(module)})
-
-
-def kernels_from_text(text: str) -> list[Kernel]:
-    """The kernels of a text."""
-    document = json.loads(text)
-    module = tvm.ir.load_json(document["module"])
-    return [
-        Kernel(row["name"], module[row["name"]], row["flops"], row["bytes"],
-               tuple(row["constants"]))
-        for row in document["kernels"]
-    ]  # fmt: skip

@@ -22,9 +22,9 @@ import numpy as np
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import DEADLINE, check_nodes
 from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
-from tvm_hetero.cluster.parts.stacking import put_elements, take_elements
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, homes, sharing, without
 from tvm_hetero.cluster.runner import Model, Runner
+from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.decoders.folder import PREFILL, STEP, DecoderFacts, read_facts
 from tvm_hetero.errors import NodeLost, UsageError
 from tvm_hetero.generation.generate import Generates

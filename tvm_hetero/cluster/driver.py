@@ -17,11 +17,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tvm_hetero.artifact.manifest import versions
 from tvm_hetero.cluster.description import LOCAL, Description, read_description
 from tvm_hetero.cluster.heartbeat import Watch, silence_of
 from tvm_hetero.cluster.session import WATCH, Session
-from tvm_hetero.cluster.transport.wiring import Wiring
-from tvm_hetero.compiler.artifact import versions
+from tvm_hetero.cluster.wiring import Wiring
 from tvm_hetero.errors import HeteroError, NodeLost, UsageError
 from tvm_hetero.util.closeable import Closes
 

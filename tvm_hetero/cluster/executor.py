@@ -18,16 +18,17 @@ import tvm
 
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
-from tvm_hetero.cluster.parts.stacking import put_elements, take_elements
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, without
 from tvm_hetero.cluster.runner import Model, Runner
+from tvm_hetero.cluster.stacking import put_elements, take_elements
+from tvm_hetero.devices.target import CPU
 from tvm_hetero.errors import DeadlineError, NodeLost, UsageError
 from tvm_hetero.executor.batches import join_outputs, make_stacks
 from tvm_hetero.executor.inputs import InputReader, Request, merge_inputs, random_values
 from tvm_hetero.executor.profiling import Inputs
 from tvm_hetero.executor.tensors import as_array
-from tvm_hetero.kernels.cpu.target import CPU
-from tvm_hetero.passes.element_names import element_names
+from tvm_hetero.plan.element_names import element_names
+from tvm_hetero.plan.model import DevicePlan, InputPlan, Plan, SlotPlan, TensorPlan
 from tvm_hetero.util.closeable import Closes
 
 # Seconds that a request may take before the node that it waits for is given up.
@@ -202,20 +203,23 @@ def check_nodes(cluster: Cluster, placed: Placed) -> None:
             )
 
 
-def _input_plan(parts: Parts) -> dict[str, Any]:
+def _input_plan(parts: Parts) -> Plan:
     """What `InputReader` wants to know of a plan: inputs that all arrive in main memory."""
-    rows = [
-        {"name": name, "slot": 0, "shape": list(x.shape), "dtype": x.dtype}
-        for name, x in zip(
-            element_names([x.name for x in parts.inputs], parts.batch),
-            parts.inputs * parts.batch,
-            strict=True,
-        )
-    ]
-    memory = {"name": "host", "dl_type": CPU, "dl_id": 0}
-    slot = {"name": "input", "device": 0}
-    return {"batch": parts.batch, "devices": [memory], "slots": [slot], "inputs": rows,
-            "outputs": []}  # fmt: skip
+    names = element_names([x.name for x in parts.inputs], parts.batch)
+    inputs = tuple(
+        InputPlan(name, 0, TensorPlan(tuple(x.shape), x.dtype))
+        for name, x in zip(names, parts.inputs * parts.batch, strict=True)
+    )
+    return Plan(
+        parts.batch,
+        devices=(DevicePlan("host", CPU, 0),),
+        workers=(),
+        slots=(SlotPlan("input", 0, None),),
+        inputs=inputs,
+        constants=(),
+        outputs=(),
+        steps=(),
+    )
 
 
 def _stacked(request: Request, inputs: int, batch: int) -> list[np.ndarray[Any, Any]]:

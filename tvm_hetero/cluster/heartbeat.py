@@ -74,7 +74,7 @@ class Watch:
             before, elapsed = (now := time.monotonic()), now - before
             try:
                 for name, actor in list(self._nodes.items()):
-                    self._look(name, actor, counted(elapsed, self._beat))
+                    self._look(name, actor, count_silence(elapsed, self._beat))
                 self._each()
             except Exception:  # whoever waits for a lost node would wait for ever
                 if self._end.is_set():
@@ -107,13 +107,13 @@ def silence_of(answer: Future[Any], beat: float, silence: float) -> str | None:
             answer.result(beat)
             return None
         except FutureTimeout:
-            silent += counted(time.monotonic() - begin, beat)
+            silent += count_silence(time.monotonic() - begin, beat)
         except Exception as error:  # whatever Ray says of one that is gone
             return _first_line(error)
     return f"it has not answered for {silence:g} s"
 
 
-def counted(elapsed: float, beat: float) -> float:
+def count_silence(elapsed: float, beat: float) -> float:
     """Seconds of silence that count, of those since the last beat."""
     return min(elapsed, _LATE * beat)
 

@@ -31,17 +31,16 @@ from typing import Any
 from tvm_hetero.processes.torch_import import without_torch
 
 with without_torch():  # a node's process begins with this module
+    from tvm_hetero.artifact.manifest import versions
     from tvm_hetero.cluster.transport.inbox import Inbox, Work
     from tvm_hetero.cluster.transport.message import DRIVER, ECHO, GIVEN, Array, Message, Place
-    from tvm_hetero.cluster.transport.routes import by_reader
-    from tvm_hetero.compiler.artifact import versions
+    from tvm_hetero.cluster.transport.routes import group_by_reader
     from tvm_hetero.errors import ArtifactError, HeteroError, ProfileError, RunError, UsageError
     from tvm_hetero.executor.executor import Executor, load
     from tvm_hetero.executor.state import Element, State
     from tvm_hetero.executor.tensors import as_array
-    from tvm_hetero.platform.discovery import detect_platform
-    from tvm_hetero.platform.format import platform_from_dict, platform_to_dict
     from tvm_hetero.platform.host import available_cores
+    from tvm_hetero.platform.model import Platform
 
 # Sends a message to a process: a node by its name, or the driver.
 Send = Callable[[str, Message], None]
@@ -80,13 +79,13 @@ class Node:
 
     def describe(self) -> dict[str, Any]:
         """What is here: process, cores, devices, versions."""
-        platform = detect_platform(1, cores=available_cores())
+        platform = Platform.detect(1, cores=available_cores())
         return {
             "name": self.name,
             "host": os.uname().nodename,
             "pid": os.getpid(),
             "cores": sorted(available_cores()),
-            "platform": platform_to_dict(platform),
+            "platform": platform.to_dict(),
             "versions": {**versions(), "python": ".".join(map(str, sys.version_info[:2]))},
         }
 
@@ -96,12 +95,12 @@ class Node:
 
     def profile(self, kernels: str, platform: str) -> str:
         """Measure kernels on this node's devices; texts as in `tvm_hetero.cluster.costs`."""
-        from tvm_hetero.cluster.costs import kernels_from_text
+        from tvm_hetero.cluster.kernel_text import kernels_from_text
         from tvm_hetero.cost_models.profiled import ProfiledCosts
         from tvm_hetero.problem.implementation_choice import choices_to_dict
 
         model = ProfiledCosts(in_place=False)
-        place = platform_from_dict(json.loads(platform), f"devices of node {self.name!r}")
+        place = Platform.from_dict(json.loads(platform), f"devices of node {self.name!r}")
         with suppress(ProfileError):  # a kernel that runs on none of these may run elsewhere
             model.costs(kernels_from_text(kernels), place)
         found = model.profile
@@ -207,7 +206,7 @@ class Node:
         try:
             made = self._computed(work)
             self._inbox.done(work)
-            for reader, indices in by_reader(place).items():
+            for reader, indices in group_by_reader(place).items():
                 arrays = [made[index] for index in indices]
                 message = head._replace(indices=tuple(indices), arrays=arrays)
                 if reader == self.name:

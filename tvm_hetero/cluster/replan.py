@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import tvm
 
+from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.cluster.parts.part_plan import without_node
-from tvm_hetero.compiler.artifact import load_artifact
 from tvm_hetero.compiler.build import Network
 from tvm_hetero.compiler.module_text import module_from_text
 from tvm_hetero.cost_models.store.traces import with_stored_traces
@@ -76,7 +76,7 @@ class Placed:
         return cls(module, executable.problem, executable.schedule)
 
 
-def solved(placed: Placed, problem: Problem, seconds: float = TIME_LIMIT) -> Placed:
+def solve_again(placed: Placed, problem: Problem, seconds: float = TIME_LIMIT) -> Placed:
     """The same module by the best schedule of another problem."""
     options = Options(time_limit=seconds, gap=MEASURED_GAP)
     return Placed(placed.module, problem, settled(problem, solve(problem, "auto", options)))
@@ -98,7 +98,7 @@ def without(placed: Placed, nodes: Collection[str], seconds: float = TIME_LIMIT)
         for node in nodes:
             if any(device.node == node for device in platform.devices):
                 platform = without_node(platform, node)
-        return solved(placed, on_platform(problem, platform), seconds)
+        return solve_again(placed, on_platform(problem, platform), seconds)
     except (InfeasibleError, PlatformError) as error:
         lost = ", ".join(sorted(nodes))
         raise InfeasibleError(
@@ -159,7 +159,7 @@ def sharing(placed: Placed, kept: Mapping[str, str], seconds: float = TIME_LIMIT
     pinned = replace(problem, costs=costs)
     if all(e.device in costs[e.task] for e in placed.schedule.executions):
         return placed
-    return solved(placed, pinned, seconds)
+    return solve_again(placed, pinned, seconds)
 
 
 def _alike(platform: Platform, device: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Models in parts on the nodes of a cluster: placed there, run, and placed anew after a loss.
 
 A request is sent to the nodes that begin with it. What a part makes goes from its node to those
-that read it (`tvm_hetero.cluster.transport.wiring`), without passing through here; what comes here
+that read it (`tvm_hetero.cluster.wiring`), without passing through here; what comes here
 are the model's outputs. As many requests as one likes are in flight, so that every node works on
 another.
 
@@ -28,7 +28,7 @@ import numpy as np
 from tvm_hetero.cluster.driver import Cluster, first_line
 from tvm_hetero.cluster.parts.parts import Part, Parts, Source
 from tvm_hetero.cluster.transport.message import GIVEN, Array, Message, Place
-from tvm_hetero.cluster.transport.routes import LaneRoutes, lane_routes, message_bytes
+from tvm_hetero.cluster.transport.routes import LaneRoutes, message_bytes, route_lane
 from tvm_hetero.compiler.build import Network, build
 from tvm_hetero.errors import HeteroError, NodeLost, RunError
 from tvm_hetero.passes.annotate_devices import annotate_devices
@@ -71,7 +71,7 @@ class Model:
     def routes(self) -> tuple[LaneRoutes, ...]:
         """The way of each lane's tensors."""
         lanes = enumerate(self.parts.lanes)
-        return tuple(lane_routes(self.id, number, lane) for number, lane in lanes)
+        return tuple(route_lane(self.id, number, lane) for number, lane in lanes)
 
 
 @dataclass

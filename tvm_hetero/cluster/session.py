@@ -21,6 +21,7 @@ from contextlib import suppress
 from typing import Any
 
 from tvm_hetero.cluster.description import LOCAL, Description, NodeRow
+from tvm_hetero.cluster.transport.ray_import import import_ray
 from tvm_hetero.errors import UsageError
 
 WATCH = "watch"
@@ -45,24 +46,6 @@ _OWN = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
 }
-
-
-def import_ray() -> Any:
-    """The package `ray`.
-
-    Raises
-    ------
-    UsageError
-        If it is not installed; the extra that has it is named.
-    """
-    try:
-        import ray
-    except ImportError as error:
-        raise UsageError(
-            f"a cluster needs Ray, which cannot be imported ({error}); install it with: "
-            "pip install 'tvm_hetero[ray]'"
-        ) from None
-    return ray
 
 
 class StandIn:

@@ -23,8 +23,8 @@ from tvm_hetero.cluster.driver import STARTING, Cluster
 from tvm_hetero.cluster.transport.message import DRIVER, ECHO, Message
 from tvm_hetero.errors import NodeLost, UsageError
 from tvm_hetero.passes.io_tasks import is_host
-from tvm_hetero.platform.format import platform_from_dict
-from tvm_hetero.platform.model import Device, Fabric, Platform
+from tvm_hetero.platform.devices import Device, Fabric
+from tvm_hetero.platform.model import Platform
 
 _SMALL, _LARGE = 64, 4 * 2**20
 _HOPS = (2, 10)
@@ -65,7 +65,7 @@ def node_devices(about: Sequence[Mapping[str, Any]]) -> list[Device]:
     nodes_on = Counter(row["host"] for row in about)
     devices = []
     for row in about:
-        for device in platform_from_dict(row["platform"], row["name"]).devices:
+        for device in Platform.from_dict(row["platform"], row["name"]).devices:
             memory = device.memory
             if memory is not None and is_host(device):
                 memory //= nodes_on[row["host"]]

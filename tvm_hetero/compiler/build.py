@@ -12,10 +12,10 @@ import tvm
 
 from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable, Variant
 from tvm_hetero.compiler.kernel_cache import Scheduled, begin_library, schedule_kernels
+from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.compiler.module_text import module_text
 from tvm_hetero.compiler.parallel_compile import Compiler
-from tvm_hetero.compiler.plan import make_plan
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.implementation_attr import implementation_of
@@ -29,9 +29,10 @@ from tvm_hetero.passes.kernel_choices import choices_of
 from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
 from tvm_hetero.passes.split_segments import Split, split_segments
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.equivalent_devices import alike_devices
 from tvm_hetero.problem.implementation_choice import Choice
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.lists.best_single import best_single

@@ -11,22 +11,18 @@ afterwards. How long it takes: ``python -m benchmarks.building``.
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import tvm
 import tvm_ffi
 
 from tvm_hetero import __version__
 from tvm_hetero.compiler.parallel_compile import OPT_LEVEL, Compiler, Kernels
-from tvm_hetero.errors import ArtifactError
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import PIPELINE
-from tvm_hetero.kernels.cpu.target import device_target
-from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.util.cache_dir import cache_dir
 
 # By symbol: kernels as they came, and scheduled.
@@ -83,30 +79,3 @@ def _key(texts: Mapping[str, str], target: tvm.target.Target) -> str:
     versions = [tvm.__version__, __version__, PIPELINE, str(OPT_LEVEL)]
     named = [part for pair in sorted(texts.items()) for part in pair]
     return hashlib.sha256("\0".join([*named, str(target), *versions]).encode()).hexdigest()
-
-
-def load_library(path: Path) -> Any:
-    """Load a compiled library.
-
-    Raises
-    ------
-    ArtifactError
-        If it is missing or damaged.
-    """
-    try:
-        # Under a name of its own: glibc gives back the library that was loaded from a name before,
-        # even if another file stands there now (an artifact that was built again). And not through
-        # tvm.runtime.load_module, which looks through the link.
-        with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
-            name = Path(folder) / path.name
-            name.symlink_to(path.resolve())
-            library = tvm_ffi.load_module(name)
-            if not library.imports:
-                return library  # by the file's number glibc shares it between devices: one code
-            # Host code keeps the functions of its device code in the library's own memory. Were it
-            # shared with who loads it too, these would be gone when one of them is closed.
-            own = Path(folder) / f"own.{path.name}"
-            shutil.copyfile(path, own)
-            return tvm_ffi.load_module(own)
-    except (RuntimeError, ValueError, OSError) as error:
-        raise ArtifactError(f"{path}: the library does not load: {error}; build again") from None

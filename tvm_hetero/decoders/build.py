@@ -8,24 +8,18 @@ other plan has elsewhere, the decoder goes without prefill: prompts go in by ste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.artifact.executable import Executable
-from tvm_hetero.decoders.folder import (
-    PREFILL,
-    STEP,
-    DecoderFacts,
-    check_target,
-    save_decoder,
-)
+from tvm_hetero.decoders.folder import PREFILL, STEP, DecoderFacts, check_target, save_decoder
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.batches import split_element
 from tvm_hetero.passes.attributes import STATE_SETS
-from tvm_hetero.problem.model import Objective
+from tvm_hetero.problem.objective_kinds import Objective
 
 if TYPE_CHECKING:
     import tvm
@@ -209,11 +203,11 @@ def _alike(step: Executable, prefill: Executable) -> bool:
 
 def _state_homes(executable: Executable) -> dict[str, set[Any]]:
     """The memories of each state's elements."""
-    plan: Mapping[str, Any] = executable.variants[executable.default].plan
+    plan = executable.variants[executable.default].plan
     homes: dict[str, set[Any]] = {}
-    for row in plan["inputs"]:
-        if row.get("state"):
-            memory = plan["devices"][plan["slots"][row["slot"]]["device"]]
-            name, _ = split_element(row["name"], int(plan["batch"]))
-            homes.setdefault(name, set()).add((memory["dl_type"], memory["dl_id"]))
+    for row in plan.inputs:
+        if row.is_state:
+            memory = plan.device_of_slot(row.slot)
+            name, _ = split_element(row.name, plan.batch)
+            homes.setdefault(name, set()).add((memory.dl_type, memory.dl_id))
     return homes

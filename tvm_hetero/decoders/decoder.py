@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.artifact.executable import Executable
-from tvm_hetero.compiler.artifact import load_artifact
+from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.decoders.folder import PREFILL, STEP, DecoderFacts, read_facts
 from tvm_hetero.errors import ArtifactError, UsageError
 from tvm_hetero.executor.executor import Executor

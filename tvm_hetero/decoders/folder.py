@@ -21,11 +21,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tvm_hetero.artifact.kinds import DECODER, check_built, is_artifact, is_decoder
 from tvm_hetero.errors import ArtifactError, FormatError, UsageError
 from tvm_hetero.util.documents import check_format, check_keys, read_document, write_atomic
+from tvm_hetero.util.files import exchange_names
 
 FORMAT = "tvm-hetero/decoder/1"
-DECODER, STEP, PREFILL = "decoder.json", "step", "prefill"
+STEP, PREFILL = "step", "prefill"
 _SIZES = ("length", "batch", "groups", "chunk", "vocabulary", "shards")
 
 
@@ -58,26 +60,6 @@ class DecoderFacts:
     cache: str = "float32"
     shards: int = 1
     source: Mapping[str, Any] = field(default_factory=dict)
-
-
-def is_decoder(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder is (or was meant to be) a decoder's."""
-    return (Path(path) / DECODER).is_file()
-
-
-def check_built(path: Path) -> None:
-    """Refuse the folder of a model from which nothing was built yet.
-
-    Raises
-    ------
-    ArtifactError
-        If it is one; says how to build it.
-    """
-    if (path / "config.json").is_file():
-        raise ArtifactError(
-            f"{path} is the folder of a model (config.json), which is to be built first: "
-            f"'tvm-hetero partition {path} -o NAME.hetero'; then load NAME.hetero"
-        )
 
 
 def read_facts(path: str | os.PathLike[str]) -> DecoderFacts:
@@ -131,10 +113,7 @@ def check_target(path: Path) -> None:
     UsageError
         If something else is there.
     """
-    from tvm_hetero.compiler.artifact import MANIFEST
-
-    ours = is_decoder(path) or (path / MANIFEST).is_file()
-    if path.exists() and not ours:
+    if path.exists() and not is_decoder(path) and not is_artifact(path):
         raise UsageError(f"{path} is there and is no decoder; give another name or remove it")
 
 
@@ -154,8 +133,6 @@ def save_decoder(
     ArtifactError
         If the folder cannot be written.
     """
-    from tvm_hetero.compiler.artifact import exchange
-
     path = Path(os.path.realpath(path))
     check_target(path)
     temporary: Path | None = None
@@ -168,7 +145,7 @@ def save_decoder(
         write_atomic(temporary / DECODER, json.dumps(document, indent=1) + "\n")
         os.chmod(temporary, 0o755)
         if path.exists():
-            exchange(temporary, path)
+            exchange_names(temporary, path)
         else:
             os.rename(temporary, path)
     except (OSError, FormatError) as error:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
+from tvm_hetero.artifact.kinds import is_decoder
 from tvm_hetero.decoders.decoder import Decoder
-from tvm_hetero.decoders.folder import is_decoder
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.executor import load as load_executor
 
 
-def load(path: str | os.PathLike[str], variant: str | None = None) -> Any:
+def load(path: str | os.PathLike[str], variant: str | None = None) -> Executor | Decoder:
     """Load a folder and start what runs it.
 
     Returns

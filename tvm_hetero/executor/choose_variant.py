@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
 from tvm_hetero.errors import ArtifactError, PlatformError
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.interleave import Runner, measure_in_turns
 from tvm_hetero.util.units import format_seconds
 
@@ -99,7 +100,8 @@ def compare(executable: Executable) -> Decision:
     with ExitStack() as stack:
         try:
             executors = {
-                name: stack.enter_context(executable.executor(name)) for name in (PARTITION, SINGLE)
+                name: stack.enter_context(Executor(executable, name))
+                for name in (PARTITION, SINGLE)
             }
         except (ArtifactError, PlatformError) as error:
             reason = f"it was built for a machine that is not here: {error}"

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from tvm_hetero.artifact.executable import Executable
-from tvm_hetero.compiler.artifact import load_artifact
+from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.errors import DeadlineError, FullError, UsageError
 from tvm_hetero.executor.async_api import Gates, map_in_order, run_in_turn
 from tvm_hetero.executor.batches import join_outputs, make_stacks
@@ -92,7 +92,7 @@ class Executor(Measured, Closes):
         check_processor(executable.problem.platform, chosen.libraries)
         super().__init__(executable.problem, chosen.plan)
         self.batch = self._reader.batch
-        self._stacks = make_stacks([row["name"] for row in self.plan["outputs"]], self.batch)
+        self._stacks = make_stacks([output.name for output in self.plan.outputs], self.batch)
         self.outputs = tuple(stack.name for stack in self._stacks)
         set_libraries(self._native, chosen.libraries)
         set_constants(self._native, executable.weights)

@@ -12,13 +12,13 @@ import tvm
 from tvm_hetero.errors import RunError
 from tvm_hetero.executor.batches import (
     Shape,
-    Stack,
     make_stacks,
     merged_shape,
     split_batch,
     stacked_shape,
 )
 from tvm_hetero.executor.tensors import as_array, as_tensor, placed
+from tvm_hetero.plan.model import Plan
 from tvm_hetero.util.documents import nearest
 
 
@@ -51,25 +51,28 @@ class InputReader:
     infos : the model's inputs, in its order, but for states (`tvm_hetero.executor.state`).
     """
 
-    def __init__(self, plan: Mapping[str, Any]) -> None:
-        self.batch = int(plan.get("batch", 1))
-        rows = plan["inputs"]
-        stacks = make_stacks([row["name"] for row in rows], self.batch)
-        self._stacks = [stack for stack in stacks if not rows[stack.rows[0]].get("state")]
-        self._shapes = [tuple(rows[stack.rows[0]]["shape"]) for stack in self._stacks]
-        self._dtypes = [str(rows[stack.rows[0]]["dtype"]) for stack in self._stacks]
+    def __init__(self, plan: Plan) -> None:
+        self.batch = plan.batch
+        rows = plan.inputs
+        stacks = make_stacks([row.name for row in rows], self.batch)
+        self._stacks = [stack for stack in stacks if not rows[stack.rows[0]].is_state]
+        firsts = [rows[stack.rows[0]] for stack in self._stacks]
+        self._shapes = [row.type.shape for row in firsts]
+        self._dtypes = [row.type.dtype for row in firsts]
         self.infos = tuple(
-            TensorInfo(stack.name, merged_shape(shape, self.batch), dtype, _range(rows, stack))
-            for stack, shape, dtype in zip(self._stacks, self._shapes, self._dtypes, strict=True)
+            TensorInfo(
+                stack.name, merged_shape(row.type.shape, self.batch), row.type.dtype, row.range
+            )
+            for stack, row in zip(self._stacks, firsts, strict=True)
         )
         self._forms = [
             (merged_shape(shape, self.batch), stacked_shape(shape, self.batch))
             for shape in self._shapes
         ]
-        self._homes = [device_of_slot(plan, row["slot"]) for row in rows]
+        self._homes = [device_of_slot(plan, row.slot) for row in rows]
         # Inputs that are outputs too: whoever holds such an output must keep what it was.
-        returned = {row["slot"] for row in plan["outputs"]}
-        self._own = [row["slot"] in returned for row in rows]
+        returned = {output.slot for output in plan.outputs}
+        self._own = [row.slot in returned for row in rows]
         self._positions = _positions(self.infos)
 
     def read(self, values: Mapping[str, Any] | Sequence[Any], copy: bool = False) -> Request:
@@ -223,11 +226,6 @@ def identifier(name: str) -> str:
     return f"_{text}" if text[:1].isdigit() else text
 
 
-def _range(rows: Sequence[Mapping[str, Any]], stack: Stack) -> tuple[int, int] | None:
-    limits = rows[stack.rows[0]].get("range")
-    return None if limits is None else (int(limits[0]), int(limits[1]))
-
-
 def _positions(infos: Iterable[TensorInfo]) -> dict[str, int]:
     """Where the input of a name stands; an identifier that two names share is none."""
     names = [info.name for info in infos]
@@ -236,12 +234,7 @@ def _positions(infos: Iterable[TensorInfo]) -> dict[str, int]:
     return positions | {name: i for i, name in enumerate(names)}
 
 
-def device_of(plan: Mapping[str, Any], number: int) -> tvm.runtime.Device:
-    """A device of a plan, as TVM names it."""
-    row = plan["devices"][number]
-    return tvm.runtime.Device(row["dl_type"], row["dl_id"])
-
-
-def device_of_slot(plan: Mapping[str, Any], slot: int) -> tvm.runtime.Device:
-    """The device whose memory holds a slot."""
-    return device_of(plan, plan["slots"][slot]["device"])
+def device_of_slot(plan: Plan, slot: int) -> tvm.runtime.Device:
+    """The device whose memory holds a slot, as TVM names it."""
+    device = plan.device_of_slot(slot)
+    return tvm.runtime.Device(device.dl_type, device.dl_id)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.compiler.kernel_cache import load_library
-from tvm_hetero.compiler.plan import weight_name
 from tvm_hetero.errors import ArtifactError, RunError
 from tvm_hetero.executor.inputs import device_of_slot
+from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.executor.native import NativeExecutor
 from tvm_hetero.executor.tensors import lasting
+from tvm_hetero.plan.model import StepKind, weight_name
 from tvm_hetero.platform.discovery import missing_features
 from tvm_hetero.platform.host import read_processor
 from tvm_hetero.platform.model import Platform
@@ -49,13 +49,13 @@ def set_libraries(executor: NativeExecutor, libraries: Mapping[str, Path]) -> No
         If a library is missing or damaged, or lacks a kernel.
     """
     plan = executor.plan
-    computing = {step["worker"] for step in plan["steps"] if step["kind"] == "kernels"}
+    computing = {step.worker for step in plan.steps if step.kind is StepKind.KERNELS}
     for i in sorted(computing):
-        name = plan["workers"][i]["name"]
+        name = plan.workers[i].name
         if name not in libraries:
             raise ArtifactError(f"there is no library of device {name!r}; build the model again")
         try:
-            executor.set_library(i, load_library(libraries[name]))
+            executor.set_library(i, load_kernels(libraries[name]))
         except RunError as error:
             raise ArtifactError(
                 f"the library of device {name!r} is not that of the plan ({error}); build the "
@@ -71,11 +71,11 @@ def set_constants(executor: NativeExecutor, weights: Mapping[str, Any]) -> None:
     ArtifactError
         If one is missing.
     """
-    for i, row in enumerate(executor.plan["constants"]):
-        name = weight_name(row["name"])
+    for i, constant in enumerate(executor.plan.constants):
+        name = weight_name(constant.name)
         if name not in weights:
             raise ArtifactError(f"the plan needs a weight {name!r}, which is not there")
-        device = device_of_slot(executor.plan, row["slot"])
+        device = device_of_slot(executor.plan, constant.slot)
         value = weights[name]
         if isinstance(value, np.ndarray) or value.device != device:
             array = value if isinstance(value, np.ndarray) else value.numpy()

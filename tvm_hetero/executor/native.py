@@ -1,6 +1,6 @@
 """The C++ executor, as Python sees it.
 
-The library is built by ``pip install -e .`` (or ``make``) into ``_lib`` beside this file and is
+The library is built by ``pip install -e .`` (or ``make``) into ``tvm_hetero/_lib`` and is
 loaded when the first executor is made. What a plan is stands in
 ``include/tvm_hetero/plan.h``; it is checked in C++, by whose words it is refused.
 """
@@ -12,13 +12,14 @@ import ctypes
 import functools
 import importlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tvm_hetero.compiler.plan import native_plan
 from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunError
 from tvm_hetero.executor.native_calls import EXECUTORS, call, call_for_list
 from tvm_hetero.libinfo import LIBRARIES
+from tvm_hetero.plan.format import native_text, plan_from_dict
+from tvm_hetero.plan.model import Plan
 
 if TYPE_CHECKING:
     from tvm_ffi import Tensor
@@ -64,13 +65,8 @@ def load_library() -> ctypes.CDLL:
     return library
 
 
-def create(plan: Mapping[str, Any]) -> NativeExecutor:
+def create(plan: Plan) -> NativeExecutor:
     """Make an executor; its workers start, and sleep until the first run.
-
-    Parameters
-    ----------
-    plan
-        A ``tvm-hetero/plan/2`` document.
 
     Raises
     ------
@@ -81,17 +77,26 @@ def create(plan: Mapping[str, Any]) -> NativeExecutor:
     ArtifactError
         If the library is not built.
     """
+    return NativeExecutor(plan, _create_module(native_text(plan)))
+
+
+def create_from_text(text: str) -> NativeExecutor:
+    """`create` for a plan as the JSON text of its document, which C++ checks as it stands."""
+    module = _create_module(text)
+    return NativeExecutor(plan_from_dict(json.loads(text)), module)
+
+
+def _create_module(text: str) -> Any:
     load_library()
     import tvm_ffi
 
     make = tvm_ffi.get_global_func("tvm_hetero.create_executor")
     try:
-        module = make(json.dumps(native_plan(plan)))
+        return make(text)
     except ValueError as error:
         raise FormatError(str(error)) from None
     except RuntimeError as error:
         raise PlatformError(str(error)) from None
-    return NativeExecutor(plan, module)
 
 
 class NativeExecutor:
@@ -116,11 +121,11 @@ class NativeExecutor:
     frames : how many requests are in flight at most.
     """
 
-    def __init__(self, plan: Mapping[str, Any], module: Any) -> None:
+    def __init__(self, plan: Plan, module: Any) -> None:
         self.plan = plan
-        self._inputs = _indices(plan["inputs"])
-        self._constants = _indices(plan["constants"])
-        self._outputs = _indices(plan["outputs"])
+        self._inputs = _indices(given.name for given in plan.inputs)
+        self._constants = _indices(constant.name for constant in plan.constants)
+        self._outputs = _indices(output.name for output in plan.outputs)
         # Each look-up by name makes a function: do it once.
         self._functions = {name: module[name] for name in _FUNCTIONS}
         self.frames = int(module["frames"]())
@@ -395,8 +400,8 @@ class NativeExecutor:
             self.join()
 
 
-def _indices(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    return {row["name"]: index for index, row in enumerate(rows)}
+def _indices(names: Iterable[str]) -> dict[str, int]:
+    return {name: index for index, name in enumerate(names)}
 
 
 def _index(indices: Mapping[str, int], which: int | str, kind: str) -> int:

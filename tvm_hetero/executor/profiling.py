@@ -20,6 +20,7 @@ from tvm_hetero.executor.native_calls import waited_for
 from tvm_hetero.executor.spans import KernelTime, TracedStep
 from tvm_hetero.executor.state import State, StateRows
 from tvm_hetero.executor.streaming import steady_seconds
+from tvm_hetero.plan.model import Plan
 from tvm_hetero.problem.model import Problem
 
 # Inputs by name, or for a batch also a mapping for each element.
@@ -29,7 +30,7 @@ Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 class Measured:
     """The half of `tvm_hetero.executor.executor.Executor` that measures."""
 
-    def __init__(self, problem: Problem, plan: Mapping[str, Any]) -> None:
+    def __init__(self, problem: Problem, plan: Plan) -> None:
         self.problem = problem
         self.plan = plan
         self._native = native.create(plan)  # checks the plan: what follows may trust it

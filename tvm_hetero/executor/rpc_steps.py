@@ -17,11 +17,11 @@ import numpy as np
 import tvm
 import tvm_ffi
 
-from tvm_hetero.compiler.plan import REMOTE
-from tvm_hetero.errors import ArtifactError
+from tvm_hetero.errors import ArtifactError, FormatError
 from tvm_hetero.executor.inputs import device_of_slot
 from tvm_hetero.executor.native import NativeExecutor
 from tvm_hetero.executor.tensors import as_array
+from tvm_hetero.plan.model import ArgKind, ArgPlan, Plan, StepPlan, TensorPlan
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.rpc_devices.client import Board, Bytes, Kept, Program, board_of, laid_out
 
@@ -46,12 +46,12 @@ class BoardSteps:
     ) -> None:
         self._held: list[tuple[Board, int]] = []
         plan = executor.plan
-        steps = [i for i, step in enumerate(plan["steps"]) if REMOTE in step]
-        functions: list[Any] = [None] * len(plan["steps"])
+        steps = [i for i, step in enumerate(plan.steps) if step.remote]
+        functions: list[Any] = [None] * len(plan.steps)
         try:
-            for worker in sorted({plan["steps"][i]["worker"] for i in steps}):
-                name = plan["workers"][worker]["name"]
-                own = [i for i in steps if plan["steps"][i]["worker"] == worker]
+            for worker in sorted({plan.steps[i].worker for i in steps}):
+                name = plan.workers[worker].name
+                own = [i for i in steps if plan.steps[i].worker == worker]
                 if name not in libraries:
                     raise ArtifactError(
                         f"there is no library of device {name!r}; build the model again"
@@ -61,7 +61,7 @@ class BoardSteps:
                 self._held.append((board, number))
                 program = _Running(board, number, _passed_on(plan, own), executor.frames + 1)
                 for place, i in enumerate(own):
-                    functions[i] = _function(plan, plan["steps"][i], program, place)
+                    functions[i] = _function(plan, plan.steps[i], program, place)
             if steps:
                 executor.set_functions(functions)
         except BaseException:
@@ -76,17 +76,13 @@ class BoardSteps:
 
 
 def _program(
-    plan: Mapping[str, Any], steps: Sequence[int], library: Path, weights: Mapping[str, Any]
+    plan: Plan, steps: Sequence[int], library: Path, weights: Mapping[str, Any]
 ) -> Program:
     """What a board has to know of its steps."""
-    rows = [_step(plan, plan["steps"][i]) for i in steps]
-    wanted = {
-        arg["constant"]: None
-        for row in rows
-        for call in row["calls"]
-        for arg in call["args"]
-        if "constant" in arg
-    }
+    rows = [_step(plan, plan.steps[i]) for i in steps]
+    calls = [call for i in steps for call in plan.steps[i].remote]
+    constants = (a.where for call in calls for a in call.args if a.kind is ArgKind.CONSTANT)
+    wanted = [str(name) for name in dict.fromkeys(constants)]
     missing = [name for name in wanted if name not in weights]
     if missing:
         raise ArtifactError(f"the plan needs a weight {missing[0]!r}, which is not there")
@@ -94,24 +90,25 @@ def _program(
     return Program(library.resolve(), own, rows)
 
 
-def _step(plan: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, Any]:
+def _step(plan: Plan, step: StepPlan) -> dict[str, Any]:
     """A step, with what goes there and comes back laid out in the region."""
-    sizes = [[_slot_bytes(plan, slot) for slot in step[key]] for key in ("ins", "outs")]
-    ins = laid_out(sizes[0])
+    ins, outs = ([_slot_bytes(plan, slot) for slot in slots] for slots in (step.ins, step.outs))
     calls = [
-        {
-            "kernel": call["kernel"],
-            "args": [{**arg, "bytes": _bytes_of(arg)} for arg in call["args"]],
-        }
-        for call in step[REMOTE]
+        {"kernel": call.kernel, "args": [_argument(arg) for arg in call.args]}
+        for call in step.remote
     ]
-    return {"ins": ins, "outs": laid_out(sizes[1]), "calls": calls}
+    return {"ins": laid_out(ins), "outs": laid_out(outs), "calls": calls}
 
 
-def _passed_on(plan: Mapping[str, Any], steps: Sequence[int]) -> frozenset[int]:
+def _argument(arg: ArgPlan) -> dict[str, Any]:
+    tensor = {"shape": list(arg.type.shape), "dtype": arg.type.dtype}
+    return {arg.kind.value: arg.where, **tensor, "bytes": _bytes_of(arg.type)}
+
+
+def _passed_on(plan: Plan, steps: Sequence[int]) -> frozenset[int]:
     """The slots that one of these steps fills and another one reads."""
-    made = {slot for i in steps for slot in plan["steps"][i]["outs"]}
-    return frozenset(slot for i in steps for slot in plan["steps"][i]["ins"] if slot in made)
+    made = {slot for i in steps for slot in plan.steps[i].outs}
+    return frozenset(slot for i in steps for slot in plan.steps[i].ins if slot in made)
 
 
 class _Running:
@@ -152,17 +149,15 @@ class _Running:
             self._at[tensor.data_ptr()] = place
 
 
-def _function(
-    plan: Mapping[str, Any], step: Mapping[str, Any], program: _Running, number: int
-) -> Any:
+def _function(plan: Plan, step: StepPlan, program: _Running, number: int) -> Any:
     """What the executor calls for a step."""
-    outs = [(plan["slots"][i], device_of_slot(plan, i)) for i in step["outs"]]
+    outs = [(_type_of(plan, slot), device_of_slot(plan, slot)) for slot in step.outs]
 
     def run(*tensors: Any) -> Any:
-        made = [tvm.runtime.empty(row["shape"], row["dtype"], device) for row, device in outs]
+        made = [tvm.runtime.empty(kind.shape, kind.dtype, device) for kind, device in outs]
         ins, results = ([_tensor_bytes(each) for each in many] for many in (tensors, made))
         had = [program.find(tensor) for tensor in tensors]
-        keep = [program.place(slot) for slot in step["outs"]]
+        keep = [program.place(slot) for slot in step.outs]
         connection = program.board.run(program.number, number, ins, results, had, keep)
         for place, tensor in zip(keep, made, strict=True):
             program.enter(place, tensor, connection)
@@ -173,7 +168,7 @@ def _function(
 
 def _tensor_bytes(tensor: Any) -> Bytes:
     """The memory of a contiguous tensor in this machine's memory, whatever its type."""
-    size = _bytes_of({"shape": tensor.shape, "dtype": str(tensor.dtype)})
+    size = _bytes_of(TensorPlan(tuple(map(int, tensor.shape)), str(tensor.dtype)))
     if not size:
         return np.empty(0, np.uint8)
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(tensor.data_ptr()))
@@ -183,10 +178,17 @@ def _array_bytes(array: np.ndarray[Any, Any]) -> Bytes:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def _slot_bytes(plan: Mapping[str, Any], slot: int) -> int:
-    return _bytes_of(plan["slots"][slot])
+def _slot_bytes(plan: Plan, slot: int) -> int:
+    return _bytes_of(_type_of(plan, slot))
 
 
-def _bytes_of(row: Mapping[str, Any]) -> int:
-    bits = tvm_ffi.dtype(row["dtype"]).itemsize
-    return int(math.prod(int(extent) for extent in row["shape"])) * bits
+def _type_of(plan: Plan, slot: int) -> TensorPlan:
+    """The type of a slot that a kernel reads or fills: it is known beforehand."""
+    kind = plan.slots[slot].type
+    if kind is None:
+        raise FormatError(f"slot {plan.slots[slot].name!r}: expected a shape and a dtype")
+    return kind
+
+
+def _bytes_of(kind: TensorPlan) -> int:
+    return math.prod(kind.shape) * int(tvm_ffi.dtype(kind.dtype).itemsize)

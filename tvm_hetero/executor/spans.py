@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from tvm_hetero.compiler.plan import tasks_of_step
-from tvm_hetero.passes.element_names import split_task
+from tvm_hetero.plan.element_names import split_task
+from tvm_hetero.plan.model import Plan, StepKind
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.report.schedule.intervals import COPY
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class TracedStep:
     ----------
     name : its tasks, each once, or what is copied; device : of its worker.
     run_by : the worker that ran it: its own, or one that is alike and had nothing else to do.
-    kind : the op of the task that takes most of its time, or `COPY`.
+    kind : the op of the task that takes most of its time, or "copy".
     tasks : ids of its tasks in the order of its kernels, and `elements`, those of the batch: one
         each, so a kernel for several elements is there for each of them.
     calls : the same by kernels: of which task each is, and how many elements it computes.
@@ -55,7 +53,7 @@ class KernelTime:
 
 
 def traced_steps(
-    plan: Mapping[str, Any],
+    plan: Plan,
     problem: Problem,
     spans: Sequence[tuple[float, float]],
     waits: Sequence[float],
@@ -63,16 +61,16 @@ def traced_steps(
 ) -> list[TracedStep]:
     """The steps of a plan with their times."""
     steps = []
-    names = [row["name"] for row in plan["workers"]]
-    rows = zip(plan["steps"], spans, waits, run_by, strict=True)
+    names = [worker.name for worker in plan.workers]
+    rows = zip(plan.steps, spans, waits, run_by, strict=True)
     for step, (start, end), waited, runner in rows:
-        of = [split_task(name) for name in tasks_of_step(step)]
+        of = [split_task(name) for name in step.tasks]
         tasks = tuple(task for task, own in of for _ in own)
         elements = tuple(element for _, own in of for element in own)
         calls = tuple((task, len(own)) for task, own in of)
-        kind = COPY if step["kind"] == "copy" else _main_op(problem, tasks)
-        name = ", ".join(dict.fromkeys(tasks)) if tasks else step["name"]
-        worker = names[step["worker"]]
+        kind = "copy" if step.kind is StepKind.COPY else _main_op(problem, tasks)
+        name = ", ".join(dict.fromkeys(tasks)) if tasks else step.name
+        worker = names[step.worker]
         ran = worker if runner < 0 else names[runner]
         steps.append(
             TracedStep(name, worker, start, end, kind, tasks, elements, calls, waited, ran)
@@ -80,26 +78,22 @@ def traced_steps(
     return steps
 
 
-def kernel_times(plan: Mapping[str, Any], seconds: Sequence[float]) -> list[KernelTime]:
+def kernel_times(plan: Plan, seconds: Sequence[float]) -> list[KernelTime]:
     """The kernels of a plan, in its order, with their times; behind them the tasks that needed no
     kernel, which took none.
     """
+    workers = [(plan.worker_of_step(step).name, step) for step in plan.steps]
+    calls = [(worker, call) for worker, step in workers for call in step.calls]
     called = [
-        KernelTime(*split_task(call["task"]), call["kernel"], worker, value)
-        for (worker, call), value in zip(_rows(plan, "calls"), seconds, strict=True)
+        KernelTime(*split_task(call.task), call.kernel, worker, value)
+        for (worker, call), value in zip(calls, seconds, strict=True)
     ]
     joined = [
-        KernelTime(*split_task(row["task"]), "", worker, 0.0)
-        for worker, row in _rows(plan, "joined")
+        KernelTime(*split_task(task), "", worker, 0.0)
+        for worker, step in workers
+        for task in step.joined
     ]
     return called + joined
-
-
-def _rows(plan: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """All rows of a list that steps have, each with its worker's name."""
-    for step in plan["steps"]:
-        for row in step.get(key, ()):
-            yield plan["workers"][step["worker"]]["name"], row
 
 
 def _main_op(problem: Problem, tasks: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.executor.batches import make_stacks
 from tvm_hetero.executor.inputs import device_of_slot
 from tvm_hetero.executor.tensors import lasting, numpy_type
+from tvm_hetero.plan.model import Plan
 
 # One for all: it is held for as long as it takes to look at a few flags.
 _LOCK = threading.Lock()
@@ -127,16 +128,15 @@ class StateRows:
     names : of the states, in the plan's order; none where it keeps none.
     """
 
-    def __init__(self, plan: Mapping[str, Any]) -> None:
-        batch, inputs = int(plan.get("batch", 1)), plan["inputs"]
+    def __init__(self, plan: Plan) -> None:
+        batch, inputs = plan.batch, plan.inputs
         self._elements: list[dict[str, _Row]] = [{} for _ in range(batch)]
-        for stack in make_stacks([row["name"] for row in inputs], batch):
+        for stack in make_stacks([row.name for row in inputs], batch):
             for element, number in enumerate(stack.rows):
                 row = inputs[number]
-                if row.get("state"):
-                    device = device_of_slot(plan, row["slot"])
-                    shape = tuple(int(extent) for extent in row["shape"])
-                    found = _Row(number, shape, str(row["dtype"]), device)
+                if row.is_state:
+                    device = device_of_slot(plan, row.slot)
+                    found = _Row(number, row.type.shape, row.type.dtype, device)
                     self._elements[element][stack.name] = found
         self.names = tuple(self._elements[0])
 

@@ -43,7 +43,8 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
         return np.asarray(value)
     if value.device.dlpack_device_type() == CPU and _numpy_knows(str(value.dtype)):
         return np.from_dlpack(value)
-    return tvm.runtime.empty(value.shape, value.dtype).copyfrom(_of_tvm(value)).numpy()
+    copied = tvm.runtime.empty(value.shape, value.dtype).copyfrom(_of_tvm(value))
+    return np.asarray(copied.numpy())
 
 
 def placed(value: Any, device: tvm.runtime.Device, copy: bool = False) -> Any:

@@ -20,15 +20,15 @@ from tvm_hetero.kernels.attention.kernel import attention_of
 from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD, share_of_plain, winograd
 from tvm_hetero.kernels.convolution.winograd.match import is_convolution_3x3
 from tvm_hetero.kernels.cpu.vector_unit import VectorUnit, cores, vector_unit
-from tvm_hetero.kernels.gpu import schedule_gpu
 from tvm_hetero.kernels.matmul.product_amx import by_tiles
 from tvm_hetero.kernels.matmul.product_pairs import in_pairs
 from tvm_hetero.kernels.matmul.written_products import schedule_parts
 from tvm_hetero.kernels.quantized.factored import grouped
 from tvm_hetero.kernels.quantized.float_schedule import schedule_groupwise
 from tvm_hetero.kernels.quantized.integer_product import in_whole_numbers
-from tvm_hetero.kernels.rules import CPU_RULES
-from tvm_hetero.kernels.rules import Rule as CpuRule
+from tvm_hetero.kernels.rules.cpu_rules import CPU_RULES
+from tvm_hetero.kernels.rules.cpu_rules import Rule as CpuRule
+from tvm_hetero.kernels.rules.gpu import schedule_gpu
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.batched_schedule import schedule_batched
 from tvm_hetero.kernels.tir.implementation_attr import (

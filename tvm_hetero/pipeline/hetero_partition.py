@@ -7,7 +7,7 @@ import tvm
 from tvm_hetero.cost_models.protocol import CostModel
 from tvm_hetero.pipeline.options import MEASURED_GAP, PartitionOptions
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.model import Kind, Objective
+from tvm_hetero.problem.objective_kinds import Kind, Objective
 
 
 @tvm.transform.module_pass(opt_level=0, name="HeteroPartition")

@@ -27,10 +27,11 @@ import numpy as np
 from tvm_hetero.cost_models.in_network.costs import measure_in_place
 from tvm_hetero.cost_models.in_network.run import Rounds
 from tvm_hetero.cost_models.protocol import Costs, Progress
-from tvm_hetero.kernels.cpu.target import require_present
+from tvm_hetero.devices.target import require_present
 from tvm_hetero.passes.kernel import Kernel
-from tvm_hetero.platform.model import Fabric, Platform
-from tvm_hetero.problem.model import Cost
+from tvm_hetero.platform.devices import Fabric
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 
 if TYPE_CHECKING:
     import tvm

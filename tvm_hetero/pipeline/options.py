@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tvm_hetero.problem.model import Objective
+from tvm_hetero.problem.objective_kinds import Objective
 
 if TYPE_CHECKING:
     from tvm_hetero.cost_models.protocol import CostModel

@@ -16,7 +16,8 @@ from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import MEASURED_GAP, PartitionOptions
 from tvm_hetero.pipeline.steps import PLACE, PREPARE, run_phases
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.model import Objective, Problem, check_objective
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective, check_objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, check_name
 

@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 import tvm
 
 from tvm_hetero.cost_models.store.traces import with_stored_traces
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.passes.annotate_devices import annotate_devices, is_annotated, strip_devices
 from tvm_hetero.passes.attributes import MODEL_NAME
 from tvm_hetero.passes.extract_tasks import extract_tasks
@@ -39,7 +39,8 @@ from tvm_hetero.passes.pins import pinned, with_hints
 from tvm_hetero.passes.task_graph import task_graph, where_states_can_be
 from tvm_hetero.passes.verify import verify_lowered, verify_placed
 from tvm_hetero.pipeline.job import Job
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.core.feasibility import check_memory
 from tvm_hetero.solvers.throughput.fewer_transfers import settled

@@ -13,8 +13,9 @@ from typing import Any, Literal
 from tvm_hetero import zoo
 from tvm_hetero.planning.route import in_order
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.model import Objective, Problem
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import makespan
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Schedule
 
 

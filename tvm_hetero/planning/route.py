@@ -25,8 +25,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tvm_hetero.problem.model import Objective, Problem
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import Resource, occupied
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.problem.simulate import Timed, simulate
 

@@ -16,7 +16,8 @@ from tvm_hetero.errors import FormatError, UsageError
 from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish, one_pass
 from tvm_hetero.planning.route import Route, in_order, make_route, route_of
 from tvm_hetero.planning.service import Service
-from tvm_hetero.problem.model import Objective, Problem
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import read_document
 

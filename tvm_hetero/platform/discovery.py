@@ -1,4 +1,4 @@
-"""Describe this machine as a platform.
+"""Describe the devices of this machine.
 
 Without further wishes:
 
@@ -35,8 +35,8 @@ from itertools import pairwise
 from typing import Any
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.host import Core, Gpu, Machine, Processor, read_machine
-from tvm_hetero.platform.model import Device, Platform
 
 # Feature levels of the x86-64 psABI, best first, by the names that Linux gives the flags.
 _V2 = {"cx16", "lahf_lm", "popcnt", "pni", "ssse3", "sse4_1", "sse4_2"}
@@ -60,21 +60,21 @@ _NAMED = {
 }  # fmt: skip
 
 
-def detect_platform(
+def detect_devices(
     devices: int | None = None,
     mcpus: Sequence[str | None] = (),
     *,
     cores: Iterable[int] | None = None,
     root: str | os.PathLike[str] = "/",
     nvidia_smi: str = "nvidia-smi",
-) -> Platform:
-    """Describe this machine.
+) -> tuple[Device, ...]:
+    """The devices of this machine.
 
     Parameters
     ----------
     devices : number of CPU devices; None for the rule in this module's text.
     mcpus : the CPU that LLVM compiles for, device by device; None, and devices beyond the end
-        of the list, take this CPU. ``detect_platform(2, [None, "x86-64-v3"])`` makes two unlike
+        of the list, take this CPU. ``detect_devices(2, [None, "x86-64-v3"])`` makes two unlike
         devices of two like cores.
     cores : the hardware threads to use; by default all that this process may use.
     root, nvidia_smi : see `tvm_hetero.platform.host.read_machine`.
@@ -96,7 +96,7 @@ def detect_platform(
     parts = split_cores(machine.cores, devices)
     cpus = [_cpu(i, parts[i], chosen[i], machine) for i in range(devices)]
     gpus = [_gpu(i, gpu) for i, gpu in enumerate(machine.gpus)]
-    return Platform(devices=(*cpus, *gpus), name="this-machine")
+    return (*cpus, *gpus)
 
 
 def default_devices(machine: Machine) -> int:

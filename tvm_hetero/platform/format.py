@@ -1,4 +1,4 @@
-"""The ``tvm-hetero/platform/1`` format: YAML or JSON to `Platform` and back.
+"""The ``tvm-hetero/platform/1`` format: YAML or JSON to devices and links, and back.
 
 Units are accepted in text (``8GiB``, ``20GB/s``, ``5us``) and written as plain numbers, so that
 what is read again is exactly what was written.
@@ -11,19 +11,18 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from tvm_hetero.errors import FormatError
-from tvm_hetero.platform.model import Device, Fabric, Link, Platform, check_cores
+from tvm_hetero.platform.devices import Device, Fabric, Link
 from tvm_hetero.platform.rpc_endpoint import parse_remote, remote_row
 from tvm_hetero.util.documents import (
     canonical_json,
     check_format,
     check_keys,
     is_yaml,
-    read_document,
     write_atomic,
 )
 from tvm_hetero.util.units import parse_bytes, parse_number, parse_rate, parse_seconds
@@ -44,45 +43,46 @@ _QUANTITIES: dict[str, Callable[[object, str], float]] = {
 _NEUTRAL = {"idle_watts": 0.0, "interference": 1.0}
 
 
-def load_platform(path: str | os.PathLike[str]) -> Platform:
-    """Read a platform file.
+class Parts(NamedTuple):
+    """What a platform's document says; whether it fits together is `Platform`'s to see."""
+
+    devices: tuple[Device, ...]
+    links: tuple[Link, ...]
+    fabrics: tuple[Fabric, ...]
+    name: str
+    shared_cores: bool
+
+
+def parse_platform(data: object, where: str) -> Parts:
+    """Read a parsed document.
 
     Raises
     ------
     FormatError
-        If the file cannot be read or says something unknown or of the wrong kind.
-    PlatformError
-        If devices and links do not fit together.
+        If it says something unknown or of the wrong kind.
     """
-    return platform_from_dict(read_document(path), str(path))
-
-
-def platform_from_dict(data: object, where: str = "platform") -> Platform:
-    """Make a platform of a parsed document (see `load_platform`)."""
     check_format(data, FORMAT, where)
     mapping = check_keys(data, where, ["format", "devices"], ["name", "links", "shared_cores"])
     devices = _rows(mapping["devices"], f"{where}: devices")
     links = _rows(mapping.get("links", []), f"{where}: links")
     parsed = [_parse_row(row, f"{where}: link {i}") for i, row in enumerate(links)]
-    platform = Platform(
+    return Parts(
         devices=tuple(_parse_device(d, f"{where}: device {i}") for i, d in enumerate(devices)),
         links=tuple(link for row in parsed for link in row if isinstance(link, Link)),
         fabrics=tuple(fabric for row in parsed for fabric in row if isinstance(fabric, Fabric)),
         name=_text(mapping.get("name", "platform"), f"{where}: name"),
         shared_cores=_flag(mapping.get("shared_cores", False), f"{where}: shared_cores"),
     )
-    check_cores(platform)
-    return platform
 
 
-def platform_to_dict(platform: Platform) -> dict[str, Any]:
-    """The document of a platform; values that are the default are left out."""
-    document: dict[str, Any] = {"format": FORMAT, "name": platform.name}
-    if platform.shared_cores:
+def platform_document(parts: Parts) -> dict[str, Any]:
+    """The document that `parse_platform` reads; values that are the default are left out."""
+    document: dict[str, Any] = {"format": FORMAT, "name": parts.name}
+    if parts.shared_cores:
         document["shared_cores"] = True
-    document["devices"] = [_device_row(device) for device in platform.devices]
-    rows = [_link_row({"from": k.src, "to": k.dst}, k) for k in platform.links]
-    for fabric in platform.fabrics:
+    document["devices"] = [_device_row(device) for device in parts.devices]
+    rows = [_link_row({"from": k.src, "to": k.dst}, k) for k in parts.links]
+    for fabric in parts.fabrics:
         if fabric.node is None:
             rows.append(_link_row({"network": True}, fabric))
         else:
@@ -92,9 +92,8 @@ def platform_to_dict(platform: Platform) -> dict[str, Any]:
     return document
 
 
-def save_platform(platform: Platform, path: str | os.PathLike[str]) -> None:
-    """Write a platform as YAML if `path` ends in ``.yaml`` or ``.yml``, else as JSON."""
-    document = platform_to_dict(platform)
+def save_document(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a document as YAML if `path` ends in ``.yaml`` or ``.yml``, else as JSON."""
     if is_yaml(path):
         # ASCII only: with allow_unicode PyYAML writes U+0085 in a form that it reads as a space.
         write_atomic(path, yaml.safe_dump(document, sort_keys=False))

@@ -5,8 +5,9 @@ else the cheapest path of links *for the bytes that are moved*, hop by hop (stor
 Among paths of equal time the one with fewer hops wins, then the one whose device names come
 first in the platform, so that the path is the same on every machine.
 
-Reading and writing the ``tvm-hetero/platform/1`` format is in `tvm_hetero.platform.format`,
-finding out what this machine is in `tvm_hetero.platform.discovery`.
+What it is made of is in `tvm_hetero.platform.devices`; reading and writing the
+``tvm-hetero/platform/1`` format in `tvm_hetero.platform.format`; finding out what this machine is
+in `tvm_hetero.platform.discovery`.
 """
 
 from __future__ import annotations
@@ -14,96 +15,17 @@ from __future__ import annotations
 import heapq
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.platform.rpc_endpoint import Remote
-from tvm_hetero.util.documents import nearest
-
-# Kinds of TVM targets that compute on the machine's own processor.
-HOST_KINDS = ("llvm", "c")
-
-
-@dataclass(frozen=True)
-class Device:
-    """A place where tasks run, or at least where tensors may stop on their way.
-
-    Attributes
-    ----------
-    name : unique, ``[A-Za-z0-9_.-]+``.
-    node : the machine that it belongs to.
-    target : TVM target (``{"kind": "llvm", "mcpu": "x86-64-v3"}``), or None.
-    cores : CPU cores that its threads are pinned to.
-    memory : capacity in bytes, None for unlimited.
-    overlap : True if a copy engine moves tensors while the device computes.
-    peak_flops : flop/s; bandwidth : bytes/s; launch : s per kernel (analytical cost model).
-    watts, idle_watts : power while busy and while idle; price : money per hour.
-    interference : by how much its kernels are slower while all devices compute than alone: a
-        factor of at least 1, which costs that were measured alone are multiplied by.
-    private : a CPU device with a memory of its own: tensors are copied to and from it as to and
-        from a GPU, so that this path runs where there is none.
-    rpc : where the device is, if it is a board that only speaks TVM's RPC (it has a memory of its
-        own, and does one thing at a time); None: a device of its node.
-    """
-
-    name: str
-    node: str = "node0"
-    target: Mapping[str, Any] | None = None
-    cores: tuple[int, ...] = ()
-    memory: int | None = None
-    overlap: bool = False
-    peak_flops: float | None = None
-    bandwidth: float | None = None
-    launch: float | None = None
-    watts: float | None = None
-    idle_watts: float = 0.0
-    price: float | None = None
-    private: bool = False
-    interference: float = 1.0
-    rpc: Remote | None = None
-
-    @property
-    def kind(self) -> str:
-        """The kind of the TVM target: ``llvm``, ``cuda``, ..., or ``unknown``."""
-        return str(self.target["kind"]) if self.target else "unknown"
-
-
-@dataclass(frozen=True)
-class Link:
-    """A one-way connection. Moving b bytes takes ``latency + b / bandwidth`` seconds.
-
-    `cold_bandwidth` (bytes/s) is that between devices that compute in one memory of bytes that have
-    left the caches before they are read; None: as `bandwidth`. No rule of a schedule reads it.
-    """
-
-    src: str
-    dst: str
-    bandwidth: float = math.inf
-    latency: float = 0.0
-    exclusive: bool = False
-    cold_bandwidth: float | None = None
-
-    def seconds(self, nbytes: float) -> float:
-        """Time to move `nbytes` over this link, s."""
-        return self.latency + nbytes / self.bandwidth
-
-    def cold_seconds(self, nbytes: float) -> float:
-        """The same of bytes that have left the caches, s."""
-        return self.latency + nbytes / (self.cold_bandwidth or self.bandwidth)
-
-
-@dataclass(frozen=True)
-class Fabric:
-    """Links between every two devices of one node, or (`node` None) of different nodes."""
-
-    node: str | None
-    bandwidth: float = math.inf
-    latency: float = 0.0
-    exclusive: bool = False
+from tvm_hetero.platform.devices import Device, Fabric, Link, check_devices
+from tvm_hetero.platform.discovery import detect_devices
+from tvm_hetero.platform.format import Parts, parse_platform, platform_document, save_document
+from tvm_hetero.util.documents import nearest, read_document
 
 
 @dataclass(frozen=True)
@@ -133,28 +55,51 @@ class Platform:
     )
 
     def __post_init__(self) -> None:
-        _check_devices(self.devices)
+        check_devices(self.devices)
         _check_links(self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Platform:
-        """Read a platform file (YAML or JSON, format ``tvm-hetero/platform/1``)."""
-        from tvm_hetero.platform.format import load_platform
+        """Read a platform file (YAML or JSON, format ``tvm-hetero/platform/1``).
 
-        return load_platform(path)
+        Raises
+        ------
+        FormatError
+            If the file cannot be read or says something unknown or of the wrong kind.
+        PlatformError
+            If devices and links do not fit together.
+        """
+        return cls.from_dict(read_document(path), str(path))
 
     @classmethod
-    def detect(cls) -> Platform:
-        """Describe this machine (see `tvm_hetero.platform.discovery`)."""
-        from tvm_hetero.platform.discovery import detect_platform
+    def from_dict(cls, data: object, where: str = "platform") -> Platform:
+        """Make a platform of a parsed document (see `load`)."""
+        platform = cls(*parse_platform(data, where))
+        check_cores(platform)
+        return platform
 
-        return detect_platform()
+    @classmethod
+    def detect(
+        cls,
+        devices: int | None = None,
+        mcpus: Sequence[str | None] = (),
+        *,
+        cores: Iterable[int] | None = None,
+        root: str | os.PathLike[str] = "/",
+        nvidia_smi: str = "nvidia-smi",
+    ) -> Platform:
+        """Describe this machine; the parameters are those of `discovery.detect_devices`."""
+        found = detect_devices(devices, mcpus, cores=cores, root=root, nvidia_smi=nvidia_smi)
+        return cls(devices=found, name="this-machine")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of this platform; values that are the default are left out."""
+        parts = (self.devices, self.links, self.fabrics, self.name, self.shared_cores)
+        return platform_document(Parts(*parts))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write this platform as YAML, or as JSON if `path` ends in ``.json``."""
-        from tvm_hetero.platform.format import save_platform
-
-        save_platform(self, path)
+        """Write this platform as YAML if `path` ends in ``.yaml`` or ``.yml``, else as JSON."""
+        save_document(self.to_dict(), path)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -259,58 +204,6 @@ class Platform:
         names = [self.names[i] for i in way]
         links = (self.link(a, b) for a, b in pairwise(names))
         return tuple(link for link in links if link is not None)
-
-
-def _check_devices(devices: tuple[Device, ...]) -> None:
-    if not devices:
-        raise PlatformError("the platform has no devices; expected at least one")
-    seen: set[str] = set()
-    for device in devices:
-        if device.name in seen:
-            raise PlatformError(f"device {device.name!r} is given twice")
-        seen.add(device.name)
-        if not 1 <= device.interference < math.inf:
-            raise PlatformError(
-                f"device {device.name!r} has interference {device.interference!r}; expected a "
-                "factor of at least 1: while others compute it is slower, not faster"
-            )
-        if device.private and device.kind not in HOST_KINDS:
-            raise PlatformError(
-                f"device {device.name!r} is private, and of kind {device.kind}; only a CPU device "
-                "(kind llvm) may be: every other has a memory of its own anyway"
-            )
-    _check_boards(devices)
-
-
-def _check_boards(devices: tuple[Device, ...]) -> None:
-    """Refuse what a device that is reached by RPC cannot be."""
-    owners: dict[str, str] = {}
-    for device in devices:
-        if device.rpc is None:
-            continue
-        board = f"device {device.name!r} is reached by RPC"
-        if device.target is None:
-            raise PlatformError(
-                f"{board}, but nothing says what to compile for it; give it a target such as "
-                "{kind: llvm, mtriple: aarch64-linux-gnu, mcpu: cortex-a72}"
-            )
-        if device.cores:
-            raise PlatformError(
-                f"{board}: its cores are not this machine's; leave 'cores' out, and say "
-                "num-cores in its target"
-            )
-        if device.overlap or device.private:
-            raise PlatformError(
-                f"{board}: it has a memory of its own anyway, and is busy while tensors are moved; "
-                "leave 'private' and 'overlap' out"
-            )
-        if device.rpc.server is not None:
-            other = owners.setdefault(device.rpc.server, device.name)
-            if other != device.name:
-                raise PlatformError(
-                    f"devices {other!r} and {device.name!r} are one {device.rpc.text}, which has "
-                    "one client at a time; start a server for each, or use a tracker"
-                )
 
 
 def check_cores(platform: Platform) -> None:

@@ -14,7 +14,7 @@ shapes or how well a kernel is written.
 from __future__ import annotations
 
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.devices import Device
 
 
 def roofline(flops: float, nbytes: float, device: Device, efficiency: float = 1.0) -> float:

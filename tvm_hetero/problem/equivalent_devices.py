@@ -20,8 +20,10 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from tvm_hetero.platform.model import Device, Platform
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.util.documents import canonical_json
 
 # task -> device -> s

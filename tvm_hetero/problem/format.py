@@ -1,19 +1,20 @@
-"""The ``tvm-hetero/problem/1`` format: JSON to `Problem` and back."""
+"""The ``tvm-hetero/problem/1`` format: JSON to graph, costs, platform and objective, and back."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tvm_hetero.errors import FormatError
-from tvm_hetero.platform.format import platform_from_dict, platform_to_dict
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import IMPLEMENTATIONS, Cost, check_sizes
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
-from tvm_hetero.problem.model import IMPLEMENTATIONS, Cost, Objective, Problem, check_sizes
-from tvm_hetero.util.documents import check_format, check_keys, nearest, read_document, write_atomic
+from tvm_hetero.problem.objective_kinds import Objective
+from tvm_hetero.util.documents import check_format, check_keys, nearest
 from tvm_hetero.util.units import parse_bytes, parse_number
 
 FORMAT = "tvm-hetero/problem/1"
@@ -21,61 +22,72 @@ FORMAT = "tvm-hetero/problem/1"
 _SIZE = re.compile(r"0*[1-9][0-9]{0,8}")
 
 
-def load_problem(path: str | os.PathLike[str]) -> Problem:
-    """Read a problem file.
+class Parts(NamedTuple):
+    """What a problem's document says; whether it fits together is `Problem`'s to see."""
 
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, says something unknown, or its graph is empty or cyclic.
-    PlatformError
-        If a cost names a device that the platform lacks.
-    """
-    return problem_from_dict(read_document(path), str(path))
+    graph: TaskGraph
+    costs: Mapping[str, Mapping[str, Cost]]
+    platform: Platform
+    objective: Objective
+    name: str
 
 
-def problem_from_dict(data: object, where: str = "problem") -> Problem:
-    """Make a problem of a parsed document (see `load_problem`)."""
-    check_format(data, FORMAT, where)
-    row = check_keys(data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"])
-    tasks = [_parse_task(t, f"{where}: task {i}") for i, t in enumerate(_rows(row, "tasks", where))]
-    edges = [_parse_edge(e, f"{where}: edge {i}") for i, e in enumerate(_rows(row, "edges", where))]
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Let every error of the format begin with the document that it is about."""
     try:
-        return Problem(
-            graph=TaskGraph([task for task, _ in tasks], edges),
-            costs={task.id: costs for task, costs in tasks},
-            platform=platform_from_dict(row["platform"], f"{where}: platform"),
-            objective=_parse_objective(row.get("objective", {}), f"{where}: objective"),
-            name=_text(row.get("name", "problem"), f"{where}: name"),
-        )
+        yield
     except FormatError as error:
         text = str(error)
         raise FormatError(text if text.startswith(where) else f"{where}: {text}") from None
 
 
-def problem_to_dict(problem: Problem) -> dict[str, Any]:
-    """The document of a problem; values that are the default are left out."""
+def parse_problem(data: object, where: str) -> Parts:
+    """Read a parsed document.
+
+    Raises
+    ------
+    FormatError
+        If it says something unknown, or its graph is empty or cyclic.
+    PlatformError
+        If devices and links do not fit together.
+    """
+    check_format(data, FORMAT, where)
+    row = check_keys(data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"])
+    tasks = [_parse_task(t, f"{where}: task {i}") for i, t in enumerate(_rows(row, "tasks", where))]
+    edges = [_parse_edge(e, f"{where}: edge {i}") for i, e in enumerate(_rows(row, "edges", where))]
+    with located(where):
+        return Parts(
+            graph=TaskGraph([task for task, _ in tasks], edges),
+            costs={task.id: costs for task, costs in tasks},
+            platform=Platform.from_dict(row["platform"], f"{where}: platform"),
+            objective=_parse_objective(row.get("objective", {}), f"{where}: objective"),
+            name=_text(row.get("name", "problem"), f"{where}: name"),
+        )
+
+
+def problem_document(parts: Parts) -> dict[str, Any]:
+    """The document that `parse_problem` reads; values that are the default are left out."""
     objective: dict[str, Any] = {
-        "kind": problem.objective.kind,
-        "batch": problem.objective.batch,
+        "kind": parts.objective.kind,
+        "batch": parts.objective.batch,
     }
-    if problem.objective.latency_limit is not None:
-        objective["latency_limit"] = float(problem.objective.latency_limit)
-    if problem.objective.contiguous:
+    if parts.objective.latency_limit is not None:
+        objective["latency_limit"] = float(parts.objective.latency_limit)
+    if parts.objective.contiguous:
         objective["contiguous"] = True
     return {
         "format": FORMAT,
-        "name": problem.name,
-        "platform": platform_to_dict(problem.platform),
-        "tasks": [_task_row(task, problem.costs[task.id]) for task in problem.tasks],
-        "edges": [_edge_row(edge) for edge in problem.graph.edges],
+        "name": parts.name,
+        "platform": parts.platform.to_dict(),
+        "tasks": [_task_row(task, parts.costs[task.id]) for task in parts.graph.tasks],
+        "edges": [_edge_row(edge) for edge in parts.graph.edges],
         "objective": objective,
     }
 
 
-def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
-    """Write a problem as JSON, one task or edge a line, whole or not at all."""
-    document = problem_to_dict(problem)
+def problem_text(document: Mapping[str, Any]) -> str:
+    """A problem's document as JSON, one task or edge a line."""
     lines = []
     for key, value in document.items():
         if key in {"tasks", "edges"}:
@@ -83,7 +95,7 @@ def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
             lines.append(f'"{key}": [\n  {rows}]' if value else f'"{key}": []')
         else:
             lines.append(f'"{key}": {json.dumps(value)}')
-    write_atomic(path, "{" + ",\n ".join(lines) + "}\n")
+    return "{" + ",\n ".join(lines) + "}\n"
 
 
 def _parse_task(data: object, where: str) -> tuple[Task, dict[str, Cost]]:

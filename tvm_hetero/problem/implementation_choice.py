@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_hetero.errors import FormatError
-from tvm_hetero.problem.model import IMPLEMENTATIONS
+from tvm_hetero.problem.cost import IMPLEMENTATIONS
 from tvm_hetero.util.documents import check_format, check_keys, read_document
 
 FORMAT = "tvm-hetero/kernels/1"

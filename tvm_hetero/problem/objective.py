@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tvm_hetero.platform.model import Link
+from tvm_hetero.platform.devices import Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution
 

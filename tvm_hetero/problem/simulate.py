@@ -29,7 +29,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.platform.model import Link
+from tvm_hetero.platform.devices import Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution
 from tvm_hetero.util.documents import nearest

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.errors import RunError
-from tvm_hetero.platform.model import Device
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.rpc_devices.endpoint_text import (
     PREPARE_SECONDS,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from tvm_hetero.kernels.cpu.target import board_device, device_target
-from tvm_hetero.platform.model import Device
+from tvm_hetero.devices.target import board_device, device_target
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.rpc_endpoint import Remote
 
 # To load TVM takes a child two seconds; on a busy machine many.

@@ -15,10 +15,6 @@ from typing import Any
 _BIG = 1
 
 
-class Lost(Exception):
-    """The connection to the board is gone."""
-
-
 class BoardSession:
     """A connection to a board.
 

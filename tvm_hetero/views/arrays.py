@@ -35,7 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.instance import Instance
 
 Array = np.ndarray[Any, np.dtype[Any]]

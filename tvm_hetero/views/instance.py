@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
-from tvm_hetero.platform.model import Fabric, Link
+from tvm_hetero.platform.devices import Fabric, Link
 from tvm_hetero.problem.graph import Edge, Tensor
 from tvm_hetero.problem.memoize import once
 from tvm_hetero.problem.model import Problem

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.model import Objective, Problem
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.zoo.costs import make_problem
 from tvm_hetero.zoo.platforms import cluster, platform, platform_names
 from tvm_hetero.zoo.registry import ENTRIES, Entry, entry, work_graph

@@ -19,10 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.platform.roofline import computes, roofline
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import Task, TaskGraph
-from tvm_hetero.problem.model import Cost, Objective, Problem
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.zoo.hardware import half_rates
 from tvm_hetero.zoo.work_graph import HALF, Work, WorkGraph
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tvm_hetero.platform.model import Device, Fabric, Link, Platform
+from tvm_hetero.platform.devices import Device, Fabric, Link
+from tvm_hetero.platform.model import Platform
 
 _GB, _GIB, _TB = 10**9, 2**30, 10**12
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.platform.model import Fabric, Platform
+from tvm_hetero.platform.devices import Fabric
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.zoo.hardware import NETWORKS
 

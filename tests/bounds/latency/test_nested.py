@@ -13,7 +13,8 @@ from tests.brute_force import brute_force
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder
-from tvm_hetero.bounds.ladder import chain_of, limit_of, path_of, program_of
+from tvm_hetero.bounds.ladder import chain_of, program_of
+from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
 from tvm_hetero.bounds.latency.modules import Chain
 from tvm_hetero.bounds.latency.nested import Nested, nest
 from tvm_hetero.problem import Problem

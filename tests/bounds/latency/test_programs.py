@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tests.brute_force import brute_force
 from tests.solvers.examples import fork_join, problem_of, processors
 from tvm_hetero.bounds import bound_ladder, lower_bound
-from tvm_hetero.bounds.ladder import chain_of, diviml, limit_of, path_of, program_of
+from tvm_hetero.bounds.core.linear import Program
+from tvm_hetero.bounds.ladder import chain_of, diviml, program_of
+from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
 from tvm_hetero.bounds.latency.loads import load_of, priced
-from tvm_hetero.bounds.linear import Program
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Task, TaskGraph

@@ -16,7 +16,7 @@ from tests.brute_force import brute_force
 from tests.solvers.examples import problem_of
 from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder
-from tvm_hetero.bounds.latency.module_choices import undominated
+from tvm_hetero.bounds.core.module_choices import undominated
 from tvm_hetero.bounds.memory.prices_and_labels import Search, memory_bound, memory_chain
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.views.instance import Instance

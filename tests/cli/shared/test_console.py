@@ -17,7 +17,8 @@ def test_steps_are_numbered_and_timed(capsys: pytest.CaptureFixture[str]) -> Non
     steps = Steps()
     with steps.step("First") as step:
         step.note = "a\x1bnote"
-    steps.record_all({"Second": 1.5, "Third": 0.25})
+    steps.record("Second", 1.5)
+    steps.record("Third", 0.25)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(" [1] First ..") and lines[0].endswith("a\\x1bnote")
     assert lines[1].startswith(" [2] Second ..") and lines[1].endswith(" 1.50 s")

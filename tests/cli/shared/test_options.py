@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tvm_hetero.cli.shared.options import check_writable, objective_of, parse_shapes
+from tvm_hetero.cli.shared.options import check_writable, parse_objective, parse_shapes
 from tvm_hetero.errors import UsageError
 
 
@@ -27,9 +27,9 @@ def test_a_shape_given_twice() -> None:
 
 
 def test_objective() -> None:
-    assert objective_of("throughput", 4).batch == 4
+    assert parse_objective("throughput", 4).batch == 4
     with pytest.raises(UsageError, match="did you mean 'latency'"):
-        objective_of("latncy", 1)
+        parse_objective("latncy", 1)
 
 
 def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:

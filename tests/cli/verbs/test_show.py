@@ -5,7 +5,6 @@ from pathlib import Path
 from tests.cli.invoke import tvm_hetero
 from tests.report import samples
 from tests.solvers.examples import topcuoglu
-from tvm_hetero.platform.format import save_platform
 from tvm_hetero.solvers import solve
 
 
@@ -40,7 +39,7 @@ def test_schedule_of_another_problem(files: Path) -> None:
 
 
 def test_platform(files: Path) -> None:
-    save_platform(samples.problem().platform, files / "p.yaml")
+    samples.problem().platform.save(files / "p.yaml")
     result = tvm_hetero("show", files / "p.yaml")
     assert result.status == 0
     assert "big → little  3.81 MiB/s" in result.out

@@ -16,6 +16,7 @@ from tvm_hetero.check import check_schedule
 from tvm_hetero.cluster.parts.parts import cut_by_node
 from tvm_hetero.compiler.build import Network, build
 from tvm_hetero.errors import ModelError
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.annotate_devices import annotate_devices
 
@@ -35,7 +36,7 @@ def test_parts_make_what_the_whole_makes(program, seed):
         return
     each = [random_inputs(program, seed + e) for e in range(batch)]
     stacked = [np.stack(x) if batch > 1 else x[0] for x in zip(*each, strict=True)]
-    with build(annotate_devices(module, problem, schedule), single=False).executor() as whole:
+    with Executor(build(annotate_devices(module, problem, schedule), single=False)) as whole:
         named = dict(zip((info.name for info in whole.inputs), stacked, strict=True))
         if batch > 1:
             expected = whole.run([{n: x[e] for n, x in named.items()} for e in range(batch)])
@@ -69,7 +70,7 @@ def test_parts_of_a_decoder_keep_its_caches(tmp_path):
     found = started(parts, tmp_path / "parts", 1, network)
     rng = np.random.default_rng(0)
     placed = annotate_devices(module, problem, schedule)
-    with build(placed, single=False, network=network).executor() as whole:
+    with Executor(build(placed, single=False, network=network)) as whole:
         state = whole.new_state()
         for position in range(4):
             token = rng.integers(0, 96, (batch, 1)).astype(np.int32)

@@ -13,7 +13,7 @@ from tests.random_models import make_module, programs
 from tvm_hetero.cluster.parts.parts import Source, cut_by_node
 from tvm_hetero.cluster.transport.inbox import Inbox
 from tvm_hetero.cluster.transport.message import DRIVER, GIVEN, Message, Place
-from tvm_hetero.cluster.transport.routes import by_reader, lane_routes, message_bytes
+from tvm_hetero.cluster.transport.routes import group_by_reader, message_bytes, route_lane
 from tvm_hetero.errors import ModelError
 
 
@@ -77,7 +77,7 @@ def test_everything_is_computed_once_whatever_comes_first(program, seed) -> None
         return
     parts = cut_by_node(module, problem, schedule)
     (lane,) = parts.lanes
-    ways = lane_routes("m", 0, lane)
+    ways = route_lane("m", 0, lane)
     sizes = message_bytes(parts, [ways])
     inboxes = {node: Inbox() for node in parts.nodes}
     for part, at in zip(lane.parts, ways.places, strict=True):
@@ -98,7 +98,7 @@ def test_everything_is_computed_once_whatever_comes_first(program, seed) -> None
             for array, source in zip(work.arrays, work.place.sources, strict=True):
                 of = GIVEN if source.part is None else source.part
                 assert array.tolist() == [of, source.index]
-            for other, indices in by_reader(work.place).items():
+            for other, indices in group_by_reader(work.place).items():
                 sent.append((other, message(work.place.number, *indices)))
                 assert other == node_of[work.part] or (node_of[work.part], other) in sizes
     assert sorted(computed) == sorted(part.name for part in lane.parts)

@@ -25,7 +25,7 @@ from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore, Tuning
 from tvm_hetero.cost_models.store.identity import kernel_key
-from tvm_hetero.kernels.cpu.target import device_target
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     RULE,

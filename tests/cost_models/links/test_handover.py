@@ -25,33 +25,33 @@ HERE, THERE = Place(CORES[0]), Place(CORES[-1])
 
 def test_the_chain_apart_changes_the_worker_at_every_kernel() -> None:
     plan = apart_plan(HERE, THERE, LEAST)
-    assert [step["worker"] for step in plan["steps"]] == [i % 2 for i in range(CHAIN)]
-    assert all(len(step["calls"]) == 1 for step in plan["steps"])
-    assert [row["cores"] for row in plan["workers"]] == [[HERE.core], [THERE.core]]
-    assert len(together_plan(HERE, LEAST)["steps"]) == 1
-    assert len(together_plan(HERE, LEAST)["steps"][0]["calls"]) == CHAIN
+    assert [step.worker for step in plan.steps] == [i % 2 for i in range(CHAIN)]
+    assert all(len(step.calls) == 1 for step in plan.steps)
+    assert [row.cores for row in plan.workers] == [(HERE.core,), (THERE.core,)]
+    assert len(together_plan(HERE, LEAST).steps) == 1
+    assert len(together_plan(HERE, LEAST).steps[0].calls) == CHAIN
 
 
 def test_what_waits_was_written_by_the_other_worker() -> None:
-    steps = apart_plan(HERE, THERE, LEAST, WAIT)["steps"]
-    assert [step["ins"][0] for step in steps] == [0] * WAIT + list(range(1, CHAIN - WAIT + 1))
-    by_slot = {step["outs"][0]: step["worker"] for step in steps}
-    assert all(by_slot[step["ins"][0]] != step["worker"] for step in steps[WAIT:])
+    steps = apart_plan(HERE, THERE, LEAST, WAIT).steps
+    assert [step.ins[0] for step in steps] == [0] * WAIT + list(range(1, CHAIN - WAIT + 1))
+    by_slot = {step.outs[0]: step.worker for step in steps}
+    assert all(by_slot[step.ins[0]] != step.worker for step in steps[WAIT:])
 
 
 def test_here_alone_is_one_worker() -> None:
     plan = apart_plan(HERE, HERE, LEAST)
-    assert len(plan["workers"]) == 1 and len(plan["steps"]) == CHAIN
-    assert {step["worker"] for step in plan["steps"]} == {0}
+    assert len(plan.workers) == 1 and len(plan.steps) == CHAIN
+    assert {step.worker for step in plan.steps} == {0}
 
 
 def test_a_place_with_its_own_memory_is_reached_by_copies() -> None:
     plan = apart_plan(HERE, Place(THERE.core, (1, 1)), LEAST)
-    kinds = [step["kind"] for step in plan["steps"]]
+    kinds = [step.kind for step in plan.steps]
     assert kinds[:4] == ["kernels", "copy", "kernels", "copy"] and kinds.count("kernels") == CHAIN
-    for step in plan["steps"]:
-        device = plan["slots"][step["outs"][0]]["device"]
-        assert device == step.get("to_device", plan["workers"][step["worker"]]["device"])
+    for step in plan.steps:
+        here = step.to_device if step.kind == "copy" else plan.workers[step.worker].device
+        assert plan.slots[step.outs[0]].device == here
 
 
 @pytest.mark.parametrize("there", [THERE, Place(THERE.core, (1, 1))])

@@ -20,8 +20,8 @@ from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.cost_models.tuning.tune_bench import TuneBench
 from tvm_hetero.cost_models.tuning.tune_spaces import GeneralSpace, Known, RuleSpace
 from tvm_hetero.cost_models.tuning.tuner import KernelTuner, Limits, beats
+from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.cpu.target import device_target
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, with_implementation
 from tvm_hetero.kernels.tuning.trace import apply_trace, trace_text

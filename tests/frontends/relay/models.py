@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.models import two_cpus
-from tvm_hetero.frontends.relay.program import Program, TensorType
+from tvm_hetero.frontends.relay.core.program import Program, TensorType
 from tvm_hetero.frontends.relay.read import read
 from tvm_hetero.platform import Platform
 

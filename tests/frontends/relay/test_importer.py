@@ -14,6 +14,7 @@ from tests.frontends.relay.json_reader.test_graph_file import params_bytes
 from tests.frontends.relay.models import DATA, ROOT, recorded, unlike_cpus
 from tutorials import from_relay
 from tvm_hetero import relay
+from tvm_hetero.executor.executor import Executor
 
 GUIDE = (ROOT / "docs" / "from-relay.md").read_text(encoding="utf-8")
 
@@ -69,7 +70,7 @@ def test_every_line_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for output in (names["y"], names["later"], names["all_of_them"][1][0]):
         np.testing.assert_allclose(output.numpy(), expected, rtol=1e-4)
     assert names["names"] == ["data"] and names["params"].keys() == params.keys()
-    with names["mixed"].executor("partition") as executor:
+    with Executor(names["mixed"], "partition") as executor:
         placed = executor.schedule.placement
         np.testing.assert_allclose(executor.run({"data": data})[0].numpy(), expected, rtol=1e-4)
     assert placed["0.dense" if "0.dense" in placed else next(iter(placed))] == ("little",)

@@ -15,6 +15,7 @@ from tests.models import two_cpus
 from tvm_hetero import relay
 from tvm_hetero.compiler.build import build
 from tvm_hetero.errors import ModelError, PlatformError, UsageError
+from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.read import read
 from tvm_hetero.passes.attributes import WISHES
@@ -40,7 +41,7 @@ def test_a_recorded_program_on_two_unlike_devices(name: str) -> None:
         platform=platform, cost_model="analytical", solver="heft"
     )
     module = together(relay.frontend.from_json(path, params))
-    with build(module).executor("partition") as executor:
+    with Executor(build(module), "partition") as executor:
         (output,) = executor.run({"data": data})
     np.testing.assert_allclose(output.numpy(), expected, rtol=1e-4, atol=1e-4 * expected.max())
 
@@ -233,7 +234,7 @@ def test_annotations_that_are_respected_pin() -> None:
     on = {task.split(".")[1]: d for task, (d,) in pinned.schedule.placement.items()}
     assert on["fused_conv2d_relu"] == little and on["conv2d"] == big
     x = normal(1, 8, 8, 8)
-    with build(pinned.module).executor("partition") as executor:
+    with Executor(build(pinned.module), "partition") as executor:
         (output,) = executor.run({"x": x})
     np.testing.assert_allclose(output.numpy(), run(annotated(), {"x": x})[0], rtol=1e-4, atol=1e-4)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from math import prod
@@ -27,12 +26,11 @@ from tests.kernels.helpers import (
     runs_here,
     walk,
 )
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.convolution.weights_once import together
 from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD
 from tvm_hetero.kernels.convolution.winograd.match import is_convolution_3x3
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
-from tvm_hetero.kernels.cpu.target import own_mcpu
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.batched import batch_of_kernel, batched, params_of, single
@@ -220,23 +218,6 @@ def _loops_of_weights(func: tirx.PrimFunc, weight: tirx.Var) -> tuple[list[int],
     walk(func.body, meet)
     ((weights, elements),) = found
     return weights, elements
-
-
-@pytest.mark.parametrize(
-    ("images", "blocks", "each", "weights", "expected"),
-    [
-        (8, 16, 1000, 200_000, 8),  # all images stay
-        (8, 16, 200_000, 6_000_000, 2),  # two of them do
-        (8, 16, 400_000, 2_000_000, 1),  # one: to read the images for each block costs more
-        (8, 16, 4_000_000, 2_000_000, 8),  # none: they are read for each block in any case
-        (1, 16, 1000, 2_000_000, 1),
-    ],
-)
-def test_how_many_images_meet_a_block_of_weights(
-    images: int, blocks: int, each: int, weights: int, expected: int
-) -> None:
-    unit = dataclasses.replace(vector_unit(AVX512), l2=1_000_000)
-    assert together(images, blocks, each, weights, unit) == expected
 
 
 def test_the_virtual_machine_calls_it_with_all_tensors_and_takes_a_tuple() -> None:

@@ -15,7 +15,7 @@ from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Task, TaskGraph
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.options import make_schedule
-from tvm_hetero.solvers.cpsat.solver import best_start
+from tvm_hetero.solvers.lists.best_start import best_start
 from tvm_hetero.solvers.milp import backends as backends
 from tvm_hetero.solvers.milp.candidates import (
     choose_class,

@@ -18,13 +18,13 @@ from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.milp import backends
+from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
+from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
+from tvm_hetero.solvers.stage_dp.stage_dp import run
 from tvm_hetero.solvers.stages import device_orders
 from tvm_hetero.solvers.stages import solver as stages
 from tvm_hetero.solvers.stages.device_orders import Found, search_orders
 from tvm_hetero.solvers.stages.fixed_order_milp import StageOrder
-from tvm_hetero.solvers.stages.ideals_dp import all_ideals
-from tvm_hetero.solvers.stages.linear_dp import linear_plan
-from tvm_hetero.solvers.stages.stage_dp import run
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.ideals import contract
 from tvm_hetero.views.instance import Instance

@@ -23,10 +23,10 @@ from tvm_hetero.problem.graph import Edge, TaskGraph
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.core.cpsat_run import Budget
-from tvm_hetero.solvers.stages import device_sets, ideals_dp, linear_dp, stage_dp
+from tvm_hetero.solvers.stage_dp import device_sets, ideals_dp, linear_dp, stage_dp
+from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
+from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stages import solver as stages
-from tvm_hetero.solvers.stages.ideals_dp import all_ideals
-from tvm_hetero.solvers.stages.linear_dp import linear_plan
 from tvm_hetero.solvers.throughput import solver as throughput
 from tvm_hetero.solvers.throughput.solver import divided, tidied
 from tvm_hetero.solvers.timing.device_loads import exact_value, is_pipeline

@@ -21,7 +21,8 @@ from __future__ import annotations
 import math
 import time
 
-from tvm_hetero.bounds.ladder import ROUNDING, WORK_A_SECOND, limit_of, path_of
+from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
+from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
 from tvm_hetero.bounds.latency.precedence import Model, work_of
 from tvm_hetero.bounds.latency.subgraph import Part
 from tvm_hetero.views.arrays import figures_of

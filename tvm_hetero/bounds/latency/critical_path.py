@@ -226,3 +226,18 @@ def _maximum_at(table: Array, rows: Array, values: Array) -> None:
     found, first = np.unique(rows[order], return_index=True)
     most = np.maximum.reduceat(values[:, order], first, axis=1)
     table[:, found] = np.maximum(table[:, found], most)
+
+
+def path_of(figures: Figures) -> float:
+    """The device-aware critical path, by modules where that is quicker; 0 if it is infinite, s."""
+    own = figures.merged
+    if fits(own):
+        value = best_chain(module_table(own, Cuts.of(own, articulations(own))))[0]
+    else:
+        value = critical_path(own)
+    return value if value < math.inf else 0.0
+
+
+def limit_of(figures: Figures, path: float) -> float:
+    """A makespan that programs may assume, far above any that is of interest (see `linear`), s."""
+    return 4 * (path + math.fsum(figures.rate.min(axis=1).tolist())) or 1.0

@@ -28,7 +28,7 @@ import math
 
 import numpy as np
 
-from tvm_hetero.bounds.linear import Program
+from tvm_hetero.bounds.core.linear import Program
 from tvm_hetero.views.arrays import Array, Figures
 
 # Copies (reader x device) above which the program leaves them out, to stay within a second.

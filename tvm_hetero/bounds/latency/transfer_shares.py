@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tvm_hetero.bounds.core.linear import Program
 from tvm_hetero.bounds.latency.load_cuts import Activity
 from tvm_hetero.bounds.latency.subgraph import Part
-from tvm_hetero.bounds.linear import Program
 from tvm_hetero.views.arrays import Array, Choice
 
 # Beyond this many devices z is replaced by m (see `precedence`).

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.module_choices import Array, Choices, undominated
+from tvm_hetero.bounds.core.module_choices import Array, Choices, undominated
 from tvm_hetero.bounds.memory.prices import Box, Walk, Way
 
 # Sums of labels and placements that are made at once.

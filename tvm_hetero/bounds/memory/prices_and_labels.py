@@ -41,7 +41,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.module_choices import Array, Choices, choices_of, key_of, size_of
+from tvm_hetero.bounds.core.module_choices import Array, Choices, choices_of, key_of, size_of
 from tvm_hetero.bounds.memory.labels import ways_below
 from tvm_hetero.bounds.memory.prices import Box, Way, best_prices, narrowed
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.module_choices import Array, undominated
+from tvm_hetero.bounds.core.module_choices import Array, undominated
 from tvm_hetero.bounds.throughput.module_columns import loads_of, resources_of
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, canonical, modules_of, signature

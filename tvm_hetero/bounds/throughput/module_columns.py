@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.module_choices import Array, placements_of, size_of, undominated
+from tvm_hetero.bounds.core.module_choices import Array, placements_of, size_of, undominated
 from tvm_hetero.views.instance import Flow, Hop, Instance
 from tvm_hetero.views.modularity import Module, Piece, canonical, modules_of, signature
 

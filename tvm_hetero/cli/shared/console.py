@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,11 +61,6 @@ class Steps:
         number, dots = f"[{self.count}]", "." * max(2, _TITLE - len(title))
         typer.secho(f"{number:>4} ", fg="cyan", nl=False, err=self.quiet)
         self.say(f"{title} {dots} {format_seconds(seconds):>8}  {printable(note)}".rstrip())
-
-    def record_all(self, seconds: Mapping[str, float]) -> None:
-        """Print steps that were timed elsewhere, in their order."""
-        for title, each in seconds.items():
-            self.record(title, each)
 
     @contextmanager
     def step(self, title: str) -> Iterator[Step]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tvm_hetero.cli.shared.platforms import resolve_platform
+from tvm_hetero.cli.shared.zoo_settings import parse_setting
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
     from tvm_hetero.planning import Wish
-    from tvm_hetero.platform.model import Platform
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A decoder of the zoo, such as gpt3-175b.")
@@ -53,7 +53,7 @@ Settings = Annotated[
 ]
 
 
-def wish_of(
+def read_wish(
     model: str,
     platform: str,
     objective: str,
@@ -74,7 +74,6 @@ def wish_of(
         If the model is no decoder, or a name, number or parameter makes no sense.
     """
     from tvm_hetero import zoo
-    from tvm_hetero.cli.verbs.zoo import parse_setting
     from tvm_hetero.planning import Wish
 
     entry = zoo.describe(model)
@@ -85,7 +84,7 @@ def wish_of(
         if key not in entry.parameters:
             raise UsageError(f"--{key}: {model} cannot be cut that way; leave it out")
     parameters |= dict(parse_setting(model, entry, text) for text in settings or [])
-    return Wish(model, load(platform), _goal(objective), batch, in_flight, parameters)
+    return Wish(model, resolve_platform(platform), _goal(objective), batch, in_flight, parameters)
 
 
 def _goal(objective: str) -> Literal["latency", "throughput"]:
@@ -94,13 +93,3 @@ def _goal(objective: str) -> Literal["latency", "throughput"]:
     if objective == "throughput":
         return "throughput"
     raise UsageError(f"--objective {objective!r}: expected latency or throughput")
-
-
-def load(platform: str) -> Platform:
-    """A platform from a file, or of the zoo by name."""
-    from tvm_hetero import zoo
-    from tvm_hetero.platform.model import Platform
-
-    if Path(platform).suffix in {".yaml", ".yml", ".json"}:
-        return Platform.load(platform)
-    return zoo.platform(platform)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tvm_hetero.errors import UsageError
-
-if TYPE_CHECKING:
-    from tvm_hetero.platform.model import Platform
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model.")]
 ProblemFile = Annotated[
@@ -95,14 +92,7 @@ def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def load_platform(path: Path | None) -> Platform:
-    """The platform of that file, or of this machine."""
-    from tvm_hetero.platform.model import Platform
-
-    return Platform.detect() if path is None else Platform.load(path)
-
-
-def objective_of(kind: str, batch: int) -> Any:
+def parse_objective(kind: str, batch: int) -> Any:
     """The objective of that kind (`Objective`).
 
     Raises
@@ -110,7 +100,7 @@ def objective_of(kind: str, batch: int) -> Any:
     UsageError
         If there is no such kind; the nearest is suggested.
     """
-    from tvm_hetero.problem.model import KINDS, Objective
+    from tvm_hetero.problem.objective_kinds import KINDS, Objective
     from tvm_hetero.util.documents import nearest
 
     for known in KINDS:

@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tvm_hetero.cli.shared.console import Steps, chart_width
+from tvm_hetero.cli.shared.partition_steps import (
+    compile_executable,
+    partition_json,
+    partition_module,
+    say_kernels,
+)
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
     from tvm_hetero.platform.model import Platform
-    from tvm_hetero.problem.model import Objective
+    from tvm_hetero.problem.objective_kinds import Objective
 
 
 def decoder_options(
@@ -70,12 +76,6 @@ def partition_decoder(
     ----------
     how : each part is partitioned like that, for a batch of its own.
     """
-    from tvm_hetero.cli.verbs.partition import (
-        compile_executable,
-        partition_json,
-        partition_module,
-        say_kernels,
-    )
     from tvm_hetero.decoders.build import make_decoder
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.text_tables import printable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tvm_hetero.cli.shared.clusters import place_executor
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.verbs.cluster import placed_executor
 
 if TYPE_CHECKING:
     from tvm_hetero.cluster.executor import ClusterExecutor
@@ -34,7 +34,7 @@ def run_on_cluster(
     from tvm_hetero.util.text_tables import printable
 
     steps = Steps(quiet=json_output)
-    with placed_executor(steps, artifact, where) as executor:
+    with place_executor(steps, artifact, where) as executor:
         if input_file is not None:
             inputs = measure.read_inputs(input_file)
         else:

@@ -6,13 +6,13 @@ that it stays with it through all passes and ends up in the artifact's manifest.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.util.files import sha256_of_file
 
 if TYPE_CHECKING:
     import onnx
@@ -27,7 +27,7 @@ def note_source(
 
     note = {
         "path": str(model.absolute()),
-        "sha256": _sha256(model),
+        "sha256": sha256_of_file(model),
         "shapes": {name: list(shape) for name, shape in shapes.items()},
         "random_weights": random_weights,
     }
@@ -52,7 +52,7 @@ def source_model(source: Mapping[str, Any]) -> onnx.ModelProto:
             "partition' and 'demo' note it); leave onnxruntime out of --against"
         )
     path = Path(source["path"])
-    if not path.is_file() or _sha256(path) != source.get("sha256"):
+    if not path.is_file() or sha256_of_file(path) != source.get("sha256"):
         raise UsageError(
             f"the model {path} is gone or has changed since the artifact was built; "
             "build it again, or leave onnxruntime out of --against"
@@ -60,8 +60,3 @@ def source_model(source: Mapping[str, Any]) -> onnx.ModelProto:
     model = load_model(path, shapes=source.get("shapes") or None)
     seed = source.get("random_weights")
     return model if seed is None else randomize_weights(model, seed)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

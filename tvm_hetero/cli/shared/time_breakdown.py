@@ -49,7 +49,7 @@ def alone_times(single: Executor, inputs: Arrays) -> dict[tuple[str, int, str], 
 
 
 @dataclass(frozen=True)
-class Where:
+class TimeBreakdown:
     """A run beside its plan, and the lane to make faster first."""
 
     differences: Differences
@@ -60,9 +60,9 @@ class Where:
         return {**self.differences.as_dict(), "bottleneck": self.bottleneck}
 
 
-def where_time_went(
+def break_down_time(
     executor: Executor, inputs: Arrays, single: Executor | None = None
-) -> tuple[Where, list[TracedStep]]:
+) -> tuple[TimeBreakdown, list[TracedStep]]:
     """Compare a typical run of the partition with its plan; also that run's trace.
 
     `single` is the executor of the best single device, for what its tasks take alone.
@@ -74,19 +74,19 @@ def where_time_went(
     alone = alone_times(single, inputs) if single and single is not executor else None
     found = differences(trace, executor.schedule, alone)
     names = executor.problem.platform.names
-    return Where(found, measured_bottleneck(trace, names, seconds)), trace
+    return TimeBreakdown(found, measured_bottleneck(trace, names, seconds)), trace
 
 
-def say_where(steps: Steps, where: Where) -> None:
+def say_time_breakdown(steps: Steps, breakdown: TimeBreakdown) -> None:
     """The table of differences, the interference, the verdict and the bottleneck."""
     from tvm_hetero.report.run.predicted_vs_measured import differences_table
     from tvm_hetero.util.text_tables import printable
 
-    found = where.differences
+    found = breakdown.differences
     steps.head("Where the time went")
     steps.say(differences_table(found, _ROWS))
     steps.say()
     for device, factor in found.factors.items():
         steps.say(f"interference on {device}: its kernels take {factor:.2f} times as long as alone")
     steps.say(printable(found.verdict))
-    steps.say(printable(where.bottleneck), "yellow")
+    steps.say(printable(breakdown.bottleneck), "yellow")

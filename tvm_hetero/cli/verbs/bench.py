@@ -5,23 +5,23 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tvm_hetero.cli.shared import options
-from tvm_hetero.cli.shared.background_load import Neighbours
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.verbs.run import load_executor
+from tvm_hetero.cli.shared.executors import load_executor
+from tvm_hetero.cli.shared.rivals import (
+    ONNXRUNTIME,
+    PARTITION,
+    SINGLE,
+    load_reference,
+    load_single,
+    measure_against,
+)
 from tvm_hetero.errors import UsageError
 
-if TYPE_CHECKING:
-    from tvm_hetero.cli.shared.measure import Arrays, OnnxRuntime, Runner
-    from tvm_hetero.executor.executor import Executor
-    from tvm_hetero.report.run.run_table import Comparison
-
-PARTITION, SINGLE, ONNXRUNTIME = "partition", "single", "onnxruntime"
 _OPPONENTS = (SINGLE, ONNXRUNTIME)
 
 
@@ -38,7 +38,7 @@ def bench(
     """Measure a partition against its rivals."""
     names = parse_opponents(against)
     from tvm_hetero.cli.shared.throughput import measure_throughput, say_throughput
-    from tvm_hetero.cli.shared.time_breakdown import say_where, where_time_went
+    from tvm_hetero.cli.shared.time_breakdown import break_down_time, say_time_breakdown
     from tvm_hetero.report.run.run_table import statistics_table, verdict
 
     steps = Steps(quiet=json_output)
@@ -55,7 +55,7 @@ def bench(
         executors = {PARTITION: executor, **({SINGLE: single} if single else {})}
         throughput = measure_throughput(steps, executors, inputs, repeat)
         with steps.step("Trace"):
-            where, _ = where_time_went(executor, inputs, single)
+            breakdown, _ = break_down_time(executor, inputs, single)
     measured, difference = comparison.measured, comparison.difference
     if json_output:
         facts = {
@@ -66,7 +66,7 @@ def bench(
             "measured": {name: each.as_dict() for name, each in measured.items()},
             "difference": difference and asdict(difference),
             **({"throughput": throughput.as_dict()} if throughput else {}),
-            "where": where.as_dict(),
+            "where": breakdown.as_dict(),
         }
         typer.echo(json.dumps(facts))
         return
@@ -80,7 +80,7 @@ def bench(
         steps.say("\n" + text, {"good": "green", "bad": "yellow"}.get(tone), bold=True)
     if difference is not None:
         steps.say(f"largest difference from ONNX Runtime's outputs: {difference}")
-    say_where(steps, where)
+    say_time_breakdown(steps, breakdown)
 
 
 def parse_opponents(text: str) -> list[str]:
@@ -98,65 +98,3 @@ def parse_opponents(text: str) -> list[str]:
         if name not in _OPPONENTS:
             raise UsageError(f"--against {name!r} is unknown{nearest(name, _OPPONENTS)}")
     return names
-
-
-def load_single(
-    steps: Steps, artifact: Path, executor: Executor, stack: contextlib.ExitStack
-) -> Executor:
-    """Step: the executor of the best single device; the same one if the partition is just that."""
-    from tvm_hetero.compiler.artifact import read_manifest
-
-    if SINGLE not in read_manifest(artifact)["variants"]:
-        return executor
-    return stack.enter_context(load_executor(steps, artifact, SINGLE))
-
-
-def load_reference(steps: Steps, artifact: Path, executor: Executor) -> OnnxRuntime:
-    """Step: the artifact's model on ONNX Runtime, with as many threads as the plan has cores."""
-    from tvm_hetero.cli.shared.measure import OnnxRuntime
-    from tvm_hetero.cli.shared.source import source_model
-    from tvm_hetero.compiler.artifact import read_manifest
-
-    with steps.step("Load ONNX Runtime") as step:
-        threads = count_cores(executor)
-        model = source_model(read_manifest(artifact)["source"])
-        step.note = f"{threads} threads"
-        return OnnxRuntime(model, threads)
-
-
-def count_cores(executor: Executor) -> int:
-    """All CPU cores of the platform: what a program without a partition would use."""
-    cores = {core for device in executor.problem.platform.devices for core in device.cores}
-    return max(1, len(cores))
-
-
-def measure_against(
-    steps: Steps,
-    executor: Executor,
-    single: Executor | None,
-    reference: OnnxRuntime | None,
-    inputs: Arrays,
-    repeat: int,
-    warmup: int,
-) -> Comparison:
-    """Steps: compare the outputs, then measure all in turns."""
-    from tvm_hetero.cli.shared import measure
-    from tvm_hetero.report.run.run_table import Comparison
-
-    difference = None
-    runners: dict[str, Runner] = {PARTITION: measure.executor_runner(executor, inputs)}
-    if single is not None:
-        runners[SINGLE] = measure.executor_runner(single, inputs)
-    if reference is not None:
-        with steps.step("Compare outputs") as step:
-            difference = measure.largest_difference(executor.run(inputs), reference.outputs(inputs))
-            step.note = f"largest difference {difference}"
-        runners[ONNXRUNTIME] = reference.runner(inputs)
-    neighbours = Neighbours()
-    with steps.step("Measure in turns") as step:
-        measured = measure.measure_in_turns(runners, repeat, warmup)
-        step.note = f"{', '.join(runners)}: {repeat} runs each after {warmup}"
-    warning = neighbours.warning()
-    if warning:
-        steps.say(warning, "yellow")
-    return Comparison(measured, difference, note=warning)

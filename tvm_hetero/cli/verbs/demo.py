@@ -16,14 +16,11 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps, chart_width
-from tvm_hetero.cli.verbs.bench import load_reference, load_single, measure_against
-from tvm_hetero.cli.verbs.partition import (
-    compile_artifact,
-    import_model,
-    measure_links,
-    partition_module,
-)
-from tvm_hetero.cli.verbs.run import load_executor, write_trace
+from tvm_hetero.cli.shared.executors import load_executor, write_trace
+from tvm_hetero.cli.shared.import_model import import_model
+from tvm_hetero.cli.shared.partition_steps import compile_artifact, partition_module
+from tvm_hetero.cli.shared.platforms import measure_links
+from tvm_hetero.cli.shared.rivals import load_reference, load_single, measure_against
 from tvm_hetero.errors import RunError
 from tvm_hetero.util.units import format_seconds
 
@@ -53,14 +50,14 @@ def demo(
 
     Two CPU devices of one core each against the better of the two, and ONNX Runtime.
     """
+    from tvm_hetero.pipeline.options import PartitionOptions
+
     steps = Steps()
     model_file = light_model(model)
     folder.mkdir(parents=True, exist_ok=True)
     platform = describe_machine(steps, folder)
     module = import_model(steps, model_file, {}, seed)
-    goal = options.objective_of("latency", 1)
-    from tvm_hetero.pipeline.options import PartitionOptions
-
+    goal = options.parse_objective("latency", 1)
     how = PartitionOptions(objective=goal, time_limit=time_limit, seed=seed)
     result = partition_module(steps, module, platform, how)
     artifact = folder / "net.hetero"
@@ -98,16 +95,16 @@ def light_model(name: str) -> Path:
 
 def describe_machine(steps: Steps, folder: Path) -> Platform:
     """Step: two devices of one core each, unlike in what they are compiled for."""
-    from tvm_hetero.platform.discovery import detect_platform
     from tvm_hetero.platform.host import available_cores, read_processor
+    from tvm_hetero.platform.model import Platform
 
     with steps.step("Describe machine") as step:
         cores = sorted(available_cores())
         step.note = f"{read_processor().name}, {len(cores)} cores"
         if len(cores) > 1:
-            platform = detect_platform(2, [None, SECOND_CPU], cores=_two_cores(cores))
+            platform = Platform.detect(2, [None, SECOND_CPU], cores=_two_cores(cores))
         else:
-            platform = detect_platform(1)
+            platform = Platform.detect(1)
     platform = measure_links(steps, platform)
     platform.save(folder / "platform.yaml")
     if len(cores) == 1:
@@ -145,7 +142,7 @@ def measure_artifact(
 
 def default_variant(artifact: Path) -> str:
     """What an artifact runs unless told otherwise."""
-    from tvm_hetero.compiler.artifact import read_manifest
+    from tvm_hetero.artifact.manifest import read_manifest
 
     return str(read_manifest(artifact)["default"])
 

@@ -9,7 +9,7 @@ import typer
 
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.cli.shared.options import AsJson, check_writable
-from tvm_hetero.cli.verbs.partition import measure_links
+from tvm_hetero.cli.shared.platforms import measure_links
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,9 +43,8 @@ def devices(
     json_output: AsJson = False,
 ) -> None:
     """List the devices of this machine."""
-    from tvm_hetero.platform.discovery import detect_platform
-    from tvm_hetero.platform.format import platform_to_dict
     from tvm_hetero.platform.host import read_processor
+    from tvm_hetero.platform.model import Platform
     from tvm_hetero.report.schedule.text import device_table, link_table
     from tvm_hetero.util.documents import canonical_json
     from tvm_hetero.util.text_tables import printable
@@ -55,13 +54,13 @@ def devices(
     check_writable(output)
     steps = Steps(quiet=json_output)
     names = [None if name == "native" else name for name in mcpu or []]
-    platform = detect_platform(split, names)
+    platform = Platform.detect(split, names)
     if measure:
         platform = measure_interference(steps, measure_links(steps, platform, again=True))
     if output is not None:
         platform.save(output)
     if json_output:
-        typer.echo(canonical_json(platform_to_dict(platform)))
+        typer.echo(canonical_json(platform.to_dict()))
         return
     steps.say(printable(read_processor().identity))
     steps.say(device_table(platform))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.clusters import ClusterOption, place_decoder
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.verbs.cluster import Where, placed_decoder
 from tvm_hetero.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def generate(
         str | None,
         typer.Option("--variant", help="partition or single. [default: the artifacts']"),
     ] = None,
-    cluster: Where = None,
+    cluster: ClusterOption = None,
     json_output: options.AsJson = False,
 ) -> None:
     """Generate tokens."""
@@ -99,7 +99,7 @@ def generate(
     with (
         load_decoder(steps, decoder, variant)
         if cluster is None
-        else placed_decoder(steps, decoder, cluster)
+        else place_decoder(steps, decoder, cluster)
     ) as loaded:
         started = time.perf_counter()
         made = loaded.generate(

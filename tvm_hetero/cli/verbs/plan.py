@@ -62,7 +62,7 @@ def plan(
     for path, option in ((output, "-o"), (problem, "--problem"), (html, "--html")):
         options.check_writable(path, option)
     given = {"context": context, "shards": shards, "weights": weights}
-    wish = decoder.wish_of(model, platform, objective, batch, in_flight, given, settings)
+    wish = decoder.read_wish(model, platform, objective, batch, in_flight, given, settings)
     steps = Steps(quiet=json_output)
     with steps.step("Plan") as step:
         cores = workers or len(os.sched_getaffinity(0))

@@ -9,7 +9,8 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.verbs.partition import import_model, load_platform
+from tvm_hetero.cli.shared.import_model import import_model
+from tvm_hetero.cli.shared.platforms import prepare_platform
 
 
 def problem(
@@ -29,10 +30,10 @@ def problem(
     from tvm_hetero.util.text_tables import printable
 
     shapes = options.parse_shapes(shape)
-    goal = options.objective_of(objective, batch)
+    goal = options.parse_objective(objective, batch)
     options.check_writable(output)
     steps = Steps()
-    place = load_platform(steps, platform, cost_model)
+    place = prepare_platform(steps, platform, cost_model)
     module = import_model(steps, model, shapes, random_weights)
 
     from tvm_hetero.pipeline.partition import make_problem

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.clusters import ClusterOption
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.verbs.cluster import Where
+from tvm_hetero.cli.shared.executors import load_executor, write_trace
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tvm_hetero.executor.executor import Executor, TracedStep
+    from tvm_hetero.executor.executor import Executor
     from tvm_hetero.util.statistics import Statistics
 
 Variant = Annotated[
@@ -50,7 +51,7 @@ def run(
     deadline: Annotated[
         float | None, typer.Option("--deadline", metavar="S", help="Seconds that a run may take.")
     ] = None,
-    cluster: Where = None,
+    cluster: ClusterOption = None,
     json_output: options.AsJson = False,
 ) -> None:
     """Run a partitioned model and measure it."""
@@ -72,11 +73,11 @@ def run(
 
     from tvm_hetero.cli.shared import measure
     from tvm_hetero.cli.shared.throughput import measure_throughput, say_throughput
-    from tvm_hetero.cli.shared.time_breakdown import say_where, where_time_went
+    from tvm_hetero.cli.shared.time_breakdown import break_down_time, say_time_breakdown
     from tvm_hetero.util.text_tables import printable
 
     steps = Steps(quiet=json_output)
-    where = None
+    breakdown = None
     with load_executor(steps, artifact, variant) as executor:
         if input_file is not None:
             inputs = measure.read_inputs(input_file)
@@ -95,15 +96,15 @@ def run(
             names = dict(zip(executor.outputs, outputs, strict=True))
             measure.write_outputs(output_file, names)
         if trace_file is not None:
-            where, trace = where_time_went(executor, inputs)
+            breakdown, trace = break_down_time(executor, inputs)
             write_trace(trace_file, executor, trace)
     facts: dict[str, Any] = {
         "artifact": str(artifact),
         "variant": executor.variant,
         "latency": measured[executor.variant].as_dict(),
-        "predicted": predicted(executor),
+        "predicted": find_prediction(executor),
         **({"throughput": throughput.as_dict()} if throughput else {}),
-        **({"where": where.as_dict()} if where else {}),
+        **({"where": breakdown.as_dict()} if breakdown else {}),
         "outputs": describe(executor, outputs),
     }
     if json_output:
@@ -111,24 +112,14 @@ def run(
     else:
         _say_run(steps, executor, facts["outputs"], measured)
         say_throughput(steps, throughput)
-        if where is not None:
-            say_where(steps, where)
+        if breakdown is not None:
+            say_time_breakdown(steps, breakdown)
         for written in (output_file, trace_file):
             if written is not None:
                 steps.say(f"wrote {printable(written)}", "green")
 
 
-def load_executor(steps: Steps, artifact: Path, variant: str | None = None) -> Executor:
-    """Step: load an artifact and start its executor."""
-    with steps.step("Load artifact") as step:
-        from tvm_hetero.executor.executor import load
-
-        executor = load(artifact, variant)
-        step.note = f"{artifact}, variant {executor.variant}"
-    return executor
-
-
-def predicted(executor: Executor) -> float | None:
+def find_prediction(executor: Executor) -> float | None:
     """The latency (s) that was predicted for the variant that runs; None if there is none."""
     from tvm_hetero.artifact.executable import SINGLE
 
@@ -156,7 +147,7 @@ def _say_run(
     steps.head("Latency")
     steps.say(statistics_table(measured))
     steps.say()
-    guess, median = predicted(executor), measured[executor.variant].median
+    guess, median = find_prediction(executor), measured[executor.variant].median
     if guess:
         ratio = f"{median / guess:.2f} times the prediction"
         steps.say(f"predicted {format_seconds(guess)}, measured {format_seconds(median)}: {ratio}")
@@ -170,15 +161,3 @@ def describe(executor: Executor, outputs: list[Any]) -> list[dict[str, Any]]:
         {"name": name, "dtype": str(array.dtype), "shape": list(array.shape)}
         for name, array in zip(executor.outputs, outputs, strict=True)
     ]
-
-
-def write_trace(path: Path, executor: Executor, trace: list[TracedStep]) -> None:
-    """The plan and the measured run in one trace file."""
-    from tvm_hetero.report.run.chrome_trace import save_trace
-    from tvm_hetero.report.schedule.intervals import measured_intervals, plan_intervals
-
-    groups = {
-        "plan": plan_intervals(executor.schedule, executor.problem),
-        f"measured ({executor.variant})": measured_intervals(trace),
-    }
-    save_trace(path, groups, executor.problem.platform.names)

@@ -63,7 +63,7 @@ def show(
     """Show a file; of a plan, explain its time too."""
     options.check_writable(html, "--html")
     options.check_writable(svg, "--svg")
-    from tvm_hetero.decoders.folder import is_decoder
+    from tvm_hetero.artifact.kinds import is_decoder
 
     if kernels:
         _show_kernels(path / "step" if is_decoder(path) else path, as_json=json_output)
@@ -97,8 +97,8 @@ def _show_document(
     steps: Steps, path: Path, problem: Problem | None
 ) -> tuple[Schedule | None, Problem | None]:
     """Show a problem, a platform or a schedule; return the schedule and its problem."""
-    from tvm_hetero.platform.format import platform_from_dict
-    from tvm_hetero.problem.format import problem_from_dict
+    from tvm_hetero.platform.model import Platform
+    from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import schedule_from_dict
     from tvm_hetero.report.schedule import text as plan
     from tvm_hetero.util.documents import read_document
@@ -107,11 +107,11 @@ def _show_document(
     document = read_document(path)
     kind = str(document.get("format", "")).rsplit("/", 1)[0]
     if kind == "tvm-hetero/problem":
-        loaded = problem_from_dict(document, str(path))
+        loaded = Problem.from_dict(document, str(path))
         steps.say(plan.problem_text(loaded))
         steps.say("\n" + plan.device_table(loaded.platform))
     elif kind == "tvm-hetero/platform":
-        platform = platform_from_dict(document, str(path))
+        platform = Platform.from_dict(document, str(path))
         steps.say(plan.device_table(platform))
         if platform.links or platform.fabrics:
             steps.say("\n" + plan.link_table(platform))
@@ -185,7 +185,7 @@ def _explainable(schedule: Schedule, problem: Problem) -> bool:
 
 def _show_artifact(steps: Steps, path: Path) -> tuple[Schedule, Problem]:
     """Show the manifest, the plan and the placement of an artifact. No library is loaded."""
-    from tvm_hetero.compiler.artifact import read_manifest
+    from tvm_hetero.artifact.manifest import read_manifest
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.report.schedule.text import PLACEMENT_HEADERS, placement_rows
@@ -219,7 +219,7 @@ def _show_decoder(steps: Steps, path: Path) -> tuple[Schedule, Problem]:
 
 def _show_kernels(path: Path, *, as_json: bool) -> None:
     """Show how the kernels of an artifact are computed."""
-    from tvm_hetero.compiler.artifact import read_choices
+    from tvm_hetero.artifact.read import read_choices
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.report.run.kernels import kernels_json, kernels_text

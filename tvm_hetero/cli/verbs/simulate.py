@@ -90,7 +90,7 @@ def simulate(
         service, rows = folder_service(Path(model))
     else:
         given = {"context": context, "shards": shards, "weights": weights}
-        wish = decoder.wish_of(model, platform, objective, batch, in_flight, given, settings)
+        wish = decoder.read_wish(model, platform, objective, batch, in_flight, given, settings)
         service, rows = _planned(steps, wish, schedule, chunk, padded, (time_limit, gap, seed))
     fitting, too_long = cut(requests, rows)
     with steps.step("Simulate") as step:

@@ -9,7 +9,8 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.verbs.partition import import_model
+from tvm_hetero.cli.shared.import_model import import_model
+from tvm_hetero.cli.shared.platforms import read_or_detect_platform
 from tvm_hetero.util.units import format_seconds
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def tune(
     shapes = options.parse_shapes(shape)
     steps = Steps(quiet=json_output)
     with steps.step("Load platform") as step:
-        place = options.load_platform(platform)
+        place = read_or_detect_platform(platform)
         step.note = ", ".join(place.names)
     module = import_model(steps, model, shapes, random_weights)
 

@@ -10,13 +10,12 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.cli.shared.platforms import resolve_platform
+from tvm_hetero.cli.shared.zoo_settings import parse_setting
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
-    from tvm_hetero.platform.model import Platform
     from tvm_hetero.zoo import Entry
-
-_TYPES = {int: "a whole number", float: "a number"}
 
 
 def zoo(
@@ -55,18 +54,17 @@ def zoo(
 
     entry = zoo.describe(name)
     chosen = _chosen(name, entry, seed, size, parameters or [])
-    goal = options.objective_of(objective, batch)
+    goal = options.parse_objective(objective, batch)
     options.check_writable(output)
     steps = Steps(quiet=json_output)
     with steps.step("Make problem") as step:
-        problem = zoo.problem(name, _load(platform), goal, **chosen)
+        problem = zoo.problem(name, resolve_platform(platform), goal, **chosen)
         step.note = f"{len(problem.tasks)} tasks, {len(problem.platform.devices)} devices"
     if output is not None:
         problem.save(output)
     if json_output:
-        from tvm_hetero.problem.format import problem_to_dict
 
-        typer.echo(json.dumps(problem_to_dict(problem)))
+        typer.echo(json.dumps(problem.to_dict()))
         return
     steps.say()
     steps.say(problem_text(problem))
@@ -116,30 +114,3 @@ def _chosen(
             raise UsageError(f"--size: {name} has one size only; leave it out")
         chosen[entry.size] = size
     return chosen
-
-
-def parse_setting(name: str, entry: Entry, text: str) -> tuple[str, Any]:
-    """Read ``KEY=VALUE``; the value is of the default's type."""
-    from tvm_hetero.util.documents import nearest
-
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"--set {text!r}: expected KEY=VALUE")
-    if key not in entry.parameters:
-        raise UsageError(f"--set: {name} has no parameter {key!r}{nearest(key, entry.parameters)}")
-    kind = type(entry.parameters[key])
-    try:
-        return key, kind(value)
-    except ValueError:
-        expected = _TYPES.get(kind, "text")
-        raise UsageError(f"--set {text!r}: expected {expected} for {key}") from None
-
-
-def _load(platform: str) -> Platform:
-    """A platform of the zoo by name, or a file."""
-    from tvm_hetero import zoo
-    from tvm_hetero.platform.model import Platform
-
-    if Path(platform).suffix in {".yaml", ".yml", ".json"}:
-        return Platform.load(platform)
-    return zoo.platform(platform)

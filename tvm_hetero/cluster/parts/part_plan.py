@@ -19,7 +19,9 @@ from tvm_hetero.passes.io_tasks import (
 )
 from tvm_hetero.passes.task_graph import task_graph
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.model import Cost, Kind, Objective, Problem
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Kind, Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.problem.simulate import Step, simulate
 from tvm_hetero.solvers.core.options import make_schedule

@@ -23,15 +23,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tvm_hetero.cluster.session import import_ray
 from tvm_hetero.cluster.transport.message import Message
+from tvm_hetero.cluster.transport.ray_import import import_ray
 from tvm_hetero.cluster.transport.wakeup import Bell, Rope, new_name
 from tvm_hetero.errors import NodeLost
-
-if TYPE_CHECKING:
-    from tvm_hetero.cluster.node import Node
 
 # Is given each message that comes, by the thread that reads it: it must not wait for anything.
 Take = Callable[[Message], None]
@@ -189,34 +186,3 @@ def _end(channel: Any) -> None:
     """Close a channel, at whichever end; its other end may be gone."""
     with suppress(Exception):
         channel.close()
-
-
-def ray_node(_node: Node) -> str:
-    """On a node: Ray's id of its machine."""
-    return str(import_ray().get_runtime_context().get_node_id())
-
-
-def open_ends(node: Node, ends: Mapping[str, End]) -> dict[str, Laid]:
-    """On a node: make channels to others (see `Post.open`)."""
-    return _post_of(node).open(ends)
-
-
-def listen_to(node: Node, channels: Mapping[str, Laid]) -> None:
-    """On a node: read channels from now on."""
-    post = _post_of(node)
-
-    def send(name: str, message: Message) -> None:
-        with suppress(NodeLost):  # the driver knows of losses, and ends the request
-            post.send(name, message)
-
-    post.listen(channels, lambda message: node.take(message, send))
-
-
-def drop_end(node: Node, lost: str) -> None:
-    """On a node: close what leads to and from a process that is lost."""
-    _post_of(node).drop(lost)
-
-
-def _post_of(node: Node) -> Post:
-    post: Post = node.__dict__.setdefault("post", Post())
-    return post

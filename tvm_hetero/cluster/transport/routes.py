@@ -37,7 +37,7 @@ class LaneRoutes:
     given: Mapping[str, tuple[int, ...]]
 
 
-def lane_routes(model: str, number: int, lane: Lane) -> LaneRoutes:
+def route_lane(model: str, number: int, lane: Lane) -> LaneRoutes:
     """The routes of a lane; `number` is its place among the lanes of the model."""
     readers: dict[tuple[int, int], dict[str, None]] = {}
     given: dict[str, dict[int, None]] = {}
@@ -81,12 +81,12 @@ def _messages(lane: Lane, ways: LaneRoutes) -> Iterator[tuple[str, str, list[tup
     for node, given in ways.given.items():
         yield DRIVER, node, [(GIVEN, index) for index in given]
     for part, place in zip(lane.parts, ways.places, strict=True):
-        for reader, made in by_reader(place).items():
+        for reader, made in group_by_reader(place).items():
             if reader != part.node:
                 yield part.node, reader, [(place.number, index) for index in made]
 
 
-def by_reader(place: Place) -> dict[str, list[int]]:
+def group_by_reader(place: Place) -> dict[str, list[int]]:
     """The outputs of a part that each process reads; the driver, who computes nothing, is last."""
     found: dict[str, list[int]] = {}
     for index, readers in enumerate(place.readers):

@@ -1,7 +1,7 @@
 """The graph that is being made: its inputs, its states, and the parts that all families have.
 
-A family (`gpt2`, `rotated`) walks over its layers and asks for parts; each is emitted here, with
-its weights as constants. Matrices stand in the graph as they are stored, as ``[out, in]`` or
+A family (`gpt2`, `llama_family`) walks over its layers and asks for parts; each is emitted here,
+with its weights as constants. Matrices stand in the graph as they are stored, as ``[out, in]`` or
 ``[in, out]`` and in the type in which they are stored: turning them is folded when they are packed,
 and kernels widen them as they read, so that no copy is made for it. Where all weights are rounded
 to bfloat16, so is what matrices are multiplied by: their products are of pairs then, on cores that

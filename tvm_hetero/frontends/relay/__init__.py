@@ -6,8 +6,8 @@ both give a Relax module. `load_params` reads ``.params`` files.
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.relay.arrays import load_params
+from tvm_hetero.frontends.relay.core.arrays import load_params
+from tvm_hetero.frontends.relay.core.limits import Limits
 from tvm_hetero.frontends.relay.importer import from_json, from_text
-from tvm_hetero.frontends.relay.limits import Limits
 
 __all__ = ["Limits", "from_json", "from_text", "load_params"]

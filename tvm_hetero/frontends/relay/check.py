@@ -12,15 +12,8 @@ from dataclasses import dataclass
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.devices import ANNOTATIONS
-from tvm_hetero.frontends.relay.emit import ELSEWHERE, Emitter
-from tvm_hetero.frontends.relay.flat_values import Step
-from tvm_hetero.frontends.relay.flatten import Flat, flatten
-from tvm_hetero.frontends.relay.importer import by_name, identifiers, relax_type
-from tvm_hetero.frontends.relay.json_reader.free_variables import expressions
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.operator_table import TABLE
-from tvm_hetero.frontends.relay.program import (
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.program import (
     Call,
     Expr,
     GlobalName,
@@ -30,6 +23,13 @@ from tvm_hetero.frontends.relay.program import (
     TupleType,
     Unsupported,
 )
+from tvm_hetero.frontends.relay.devices import ANNOTATIONS
+from tvm_hetero.frontends.relay.emit import ELSEWHERE, Emitter
+from tvm_hetero.frontends.relay.flat_values import Step
+from tvm_hetero.frontends.relay.flatten import Flat, flatten
+from tvm_hetero.frontends.relay.importer import by_name, identifiers, relax_type
+from tvm_hetero.frontends.relay.json_reader.free_variables import expressions
+from tvm_hetero.frontends.relay.operator_table import TABLE
 from tvm_hetero.frontends.relay.read import read
 from tvm_hetero.util.untrusted_names import printable
 
@@ -147,8 +147,3 @@ def _zeros(kind: object) -> relax.Expr | None:
     if not isinstance(kind, TensorType) or None in kind.shape:
         return None
     return relax.BlockBuilder().normalize(relax.op.zeros(kind.shape, kind.dtype))
-
-
-def known_operators() -> list[str]:
-    """The names of all operators that are taken."""
-    return sorted(TABLE)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_hetero.frontends.relay import program as relay
+from tvm_hetero.frontends.relay.core import program as relay
+from tvm_hetero.frontends.relay.core.limits import Budget
+from tvm_hetero.frontends.relay.core.program import Device, Var
 from tvm_hetero.frontends.relay.flat_values import Item, Step, Value, leaves
-from tvm_hetero.frontends.relay.limits import Budget
-from tvm_hetero.frontends.relay.program import Device, Var
 from tvm_hetero.util.untrusted_names import printable
 
 ANNOTATIONS = frozenset(

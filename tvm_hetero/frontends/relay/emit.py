@@ -9,6 +9,15 @@ from typing import Any
 from tvm import relax
 
 from tvm_hetero.errors import HeteroError, ModelError
+from tvm_hetero.frontends.relay.core.program import (
+    Constant,
+    Device,
+    FunctionType,
+    TensorType,
+    TupleType,
+    Type,
+)
+from tvm_hetero.frontends.relay.core.tensor_types import MOST_ELEMENTS
 from tvm_hetero.frontends.relay.flat_values import Closure, Input, Item, Pack, Step, Value, leaves
 from tvm_hetero.frontends.relay.flatten import Flat
 from tvm_hetero.frontends.relay.operator_table import TABLE
@@ -19,15 +28,6 @@ from tvm_hetero.frontends.relay.operators.rule_context import (
     dtype_name,
     shape_of,
 )
-from tvm_hetero.frontends.relay.program import (
-    Constant,
-    Device,
-    FunctionType,
-    TensorType,
-    TupleType,
-    Type,
-)
-from tvm_hetero.frontends.relay.tensor_types import MOST_ELEMENTS
 from tvm_hetero.frontends.relay.type_claims import Claim
 from tvm_hetero.util.untrusted_names import printable
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay import program as relay
-from tvm_hetero.frontends.relay.program import Constant, Device, Var
+from tvm_hetero.frontends.relay.core import program as relay
+from tvm_hetero.frontends.relay.core.program import Constant, Device, Var
 
 _MOST_LEAVES = 10_000
 

@@ -4,8 +4,8 @@ Functions are inlined where they are called, tuples are taken apart where they a
 is the value that it binds, and annotations become notes on the operators under them. What is
 left is what a graph of tasks needs: inputs, constants, and operators on them.
 
-    what an expression becomes                  `values`
-    what the file says of types                 `claims`
+    what an expression becomes                  `flat_values`
+    what the file says of types                 `type_claims`
     what annotations say of devices             `devices`
 
 Inlining can make much of little: ten functions that each call the one before twice are a
@@ -19,7 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay import program as relay
+from tvm_hetero.frontends.relay.core import program as relay
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Budget, Limits
+from tvm_hetero.frontends.relay.core.program import Program, Var
+from tvm_hetero.frontends.relay.core.trampoline import Walk, run
 from tvm_hetero.frontends.relay.devices import ANNOTATIONS, Devices
 from tvm_hetero.frontends.relay.flat_values import (
     Closure,
@@ -32,9 +35,6 @@ from tvm_hetero.frontends.relay.flat_values import (
     leaves,
 )
 from tvm_hetero.frontends.relay.gc_pause import paused
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Budget, Limits
-from tvm_hetero.frontends.relay.program import Program, Var
-from tvm_hetero.frontends.relay.trampoline import Walk, run
 from tvm_hetero.frontends.relay.type_claims import Claim, Claims
 from tvm_hetero.util.untrusted_names import printable
 

@@ -1,8 +1,8 @@
 """From a Relay program that an old TVM saved to a Relax module of this TVM.
 
-1. read        `graph_file` and `from_graph`, or `text_parser`: a `Program`, plain data
+1. read        `graph_file` and `from_graph`, or `text_reader.parser`: a `Program`, plain data
 2. flatten     functions, lets, tuples and annotations are resolved: a list of operators
-3. emit        each operator by its rule (`table.py`), its result checked against the file's types
+3. emit        each operator by its rule (`operator_table`), its result checked against the types
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.errors import HeteroError, ModelError, UsageError
-from tvm_hetero.frontends.relay.arrays import dtype_of, load_params
+from tvm_hetero.frontends.relay.core.arrays import dtype_of, load_params
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.program import Program, TensorType, Var
 from tvm_hetero.frontends.relay.emit import Emitter
 from tvm_hetero.frontends.relay.flat_values import Input
 from tvm_hetero.frontends.relay.flatten import flatten
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.program import Program, TensorType, Var
 from tvm_hetero.frontends.relay.read import parse, read
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, WISHES
 from tvm_hetero.passes.pins import wishes_text

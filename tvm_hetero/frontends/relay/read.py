@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits, read_file
+from tvm_hetero.frontends.relay.core.program import Program
 from tvm_hetero.frontends.relay.gc_pause import paused
 from tvm_hetero.frontends.relay.json_reader.from_graph import program_of
 from tvm_hetero.frontends.relay.json_reader.graph_file import is_graph, parse_graph
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits, read_file
-from tvm_hetero.frontends.relay.program import Program
 from tvm_hetero.util.untrusted_names import printable
 
 _LONGEST_PATH = 4096

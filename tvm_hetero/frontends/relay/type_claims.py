@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay import program as relay
+from tvm_hetero.frontends.relay.core import program as relay
+from tvm_hetero.frontends.relay.core.limits import Budget
+from tvm_hetero.frontends.relay.core.program import Var
 from tvm_hetero.frontends.relay.flat_values import Closure, Pack, Value
-from tvm_hetero.frontends.relay.limits import Budget
-from tvm_hetero.frontends.relay.program import Var
 from tvm_hetero.util.untrusted_names import printable
 
 

@@ -24,7 +24,7 @@ from tvm_hetero.kernels.attention.kernel import attend
 from tvm_hetero.util.untrusted_names import printable
 
 _ROWS, _WHERE = "index_put.default", "where.self"
-# `torch_attention.attend`, and before which of its arguments the caches are: item 1 is argument 4.
+# `attention_op.attend`, and before which of its arguments the caches are: item 1 is argument 4.
 _ATTEND, _CACHES = "attend.default", 3
 _COPIES = ("clone.default", "alias.default", "detach.default")
 
@@ -165,7 +165,7 @@ def _emit(update: Update, importer: Any) -> relax.Expr:
 
 
 def _emit_attention(node: Any, importer: Any) -> list[relax.Expr]:
-    """`torch_attention.attend` as the kernel that keeps its caches, and these caches."""
+    """`attention_op.attend` as the kernel that keeps its caches, and these caches."""
     bb = importer.block_builder
     q, k, v, position, keys, values, scale = importer.retrieve_args(node)
     tokens, heads, size = extents(q)

@@ -7,7 +7,7 @@ which cache's; the caches become states (`tvm_hetero.passes.states`), which are 
 What it cannot do
     The update of a cache must be one operation on the cache itself, and the only one that reads it:
     rows written along one axis (``index_copy``, ``index_put``, ``cache[:, :, rows] = k``),
-    ``where``, or attention as a whole (`torch_attention.attend`). But for the last of them,
+    ``where``, or attention as a whole (`attention_op.attend`). But for the last of them,
     whatever then reads the cache reads a copy (`tvm_hetero.kernels.attention.cache_updates`), which
     costs a step the reading and writing of each cache once more. Shapes are fixed; programs with
     branches that hang on data are refused, as are operators that TVM does not import. A program

@@ -1,7 +1,7 @@
 """Decoders of transformers that we do not read ourselves: exported with our attention in them.
 
 transformers calls attention by name, and caches through an object with ``update``. Here the name
-stands for `torch_attention.attend`, and the object hands new keys and values through as they are;
+stands for `attention_op.attend`, and the object hands new keys and values through as they are;
 so the exported program takes the caches, and the attention of each layer gives them back. What the
 model does with positions, norms and its feed-forward networks is its own, in torch's operators.
 

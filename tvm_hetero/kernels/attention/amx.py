@@ -5,13 +5,13 @@ queries as easily as one:
 
     scores[t, n] = keys[t, :] . query[n, :]        left: 16 rows of keys, as they stand in memory
                                                    right: queries, put in turn once for a block
-    result[n, j] = sum of power[n, t] value[t, j]  left: pairs of powers (`attention_powers`)
+    result[n, j] = sum of power[n, t] value[t, j]  left: pairs of powers (`attention.softmax`)
                                                    right: rows of values, two put in turn
 
 Rows of values are put in turn as vectors do it, within each 128 bits, so sums stand in that order
-(`attention_pairs.in_order`). A stretch of them is put in turn, and multiplied before it leaves the
-first cache, as many columns at a time as there are registers for sums. Scores come row by row and
-are `transposed`.
+(`cpu.bfloat16_pairs.in_order`). A stretch of them is put in turn, and multiplied before it leaves
+the first cache, as many columns at a time as there are registers for sums. Scores come row by row
+and are `transposed`.
 
 Queries and powers are rounded to bfloat16, as the caches are; sums are of float32.
 """
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
+from tvm_hetero.kernels.attention.pairs import pairs_of_row
 from tvm_hetero.kernels.attention.query_block import LOWEST, Block, columns_of_tiles, row_bytes
 from tvm_hetero.kernels.attention.scores import shown
 from tvm_hetero.kernels.cpu.amx import (
@@ -38,7 +39,7 @@ from tvm_hetero.kernels.cpu.amx import (
     store_tile,
     zero,
 )
-from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn, pairs_of_row
+from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn
 from tvm_hetero.kernels.tir.prefetch import LINE, ask
 from tvm_hetero.kernels.tir.statements import (
     bound,

@@ -7,7 +7,7 @@ A model whose caches are inputs and outputs says ``new = update(cache, ...)`` an
     update_where   what ``mask`` says becomes ``source``, all else stays
 
 So a step writes and reads each cache once more than attention that keeps its caches itself
-(`attention`) would. Kernels are written out and not scheduled; they are for CPUs.
+(`attention.kernel`) would. Kernels are written out and not scheduled; they are for CPUs.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.cpu.llvm_functions import loaded
+from tvm_hetero.kernels.tir.conversions import cast, to_float32, vector_type
 from tvm_hetero.kernels.tir.nests import INDEX
 from tvm_hetero.kernels.tir.statements import bound, load, loop, ramp, tensor, vectors, whole
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attention:
-    """The parameters of an attention kernel; see `attention.attend`."""
+    """The parameters of an attention kernel; see `attention.kernel.attend`."""
 
     heads: int
     kv_heads: int
@@ -88,11 +89,6 @@ def first_row(a: Attention, tensors: Tensors) -> tuple[Expr, tirx.Stmt]:
 def row_of(a: Attention, first: Expr, i: Expr) -> Expr:
     """The last row that token ``i`` reads: its own, or the last one of the cache."""
     return tirx.min(first + i, whole(a.length - 1))
-
-
-def cast(value: Expr, dtype: str) -> Expr:
-    """The value in another type, where it is of another."""
-    return value if str(value.ty.dtype) == dtype else tirx.Cast(dtype, value)
 
 
 def turned(
@@ -172,39 +168,22 @@ def row_of_cache(
     for j in range(0, count * lanes, 2 * lanes):
         at = [*place, first * lanes + j]
         bits = loaded(cache, at, lanes) if ordered else _pairs(cache, at, lanes)
-        words = keep("words", tirx.reinterpret(_vector("uint32", lanes), bits))
+        words = keep("words", tirx.reinterpret(vector_type("uint32", lanes), bits))
         upper = tirx.Broadcast(tirx.const(0xFFFF0000, "uint32"), lanes)
         sixteen = tirx.Broadcast(tirx.const(16, "uint32"), lanes)
         halves = tirx.shift_left(words, sixteen), tirx.bitwise_and(words, upper)
-        wide = [tirx.reinterpret(_vector("float32", lanes), half) for half in halves]
+        wide = [tirx.reinterpret(vector_type("float32", lanes), half) for half in halves]
         found += [keep("number", half) for half in wide]
     return found, statements
 
 
 def _widened(cache: tirx.Var, place: Sequence[Expr], lanes: int) -> Expr:
     *row, j = place
-    return widened(load(cache, *row, ramp(j, lanes)), lanes)
+    return to_float32(load(cache, *row, ramp(j, lanes)), lanes)
 
 
 def _pairs(cache: tirx.Var, place: Sequence[Expr], lanes: int) -> Expr:
     """Twice so many numbers of 16 bits."""
     *row, j = place
     stored = load(cache, *row, ramp(j, 2 * lanes))
-    return tirx.reinterpret(_vector("uint16", 2 * lanes), stored)
-
-
-def widened(values: Expr, lanes: int) -> Expr:
-    """A vector of a cache's values as float32.
-
-    Bits of bfloat16 are moved by hand: TVM's cast of a vector of them takes bits for numbers.
-    """
-    dtype = str(values.ty.dtype)
-    if not dtype.startswith("bfloat16") or lanes == 1:
-        return cast(values, _vector("float32", lanes))
-    bits = tirx.Cast(_vector("uint32", lanes), tirx.reinterpret(_vector("uint16", lanes), values))
-    sixteen = tirx.Broadcast(tirx.const(16, "uint32"), lanes)
-    return tirx.reinterpret(_vector("float32", lanes), tirx.shift_left(bits, sixteen))
-
-
-def _vector(dtype: str, lanes: int) -> str:
-    return dtype if lanes == 1 else f"{dtype}x{lanes}"
+    return tirx.reinterpret(vector_type("uint16", 2 * lanes), stored)

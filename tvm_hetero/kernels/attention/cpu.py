@@ -1,13 +1,13 @@
-"""Attention (`attention`) on a CPU: loops that read each cache once, in vectors.
+"""Attention (`attention.kernel`) on a CPU: loops that read each cache once, in vectors.
 
 For each head of keys, its *queries* are the rows times the heads that read it. A block of them at
 a time:
 
     queries    turned and scaled, side by side
-    scores     of all rows, a tile of keys at a time                      `attention_scores`
-    powers     exp of scores less the largest, and their sum              `attention_powers`
-    values     sums of values times powers                                `attention_values`
-    both products, where there are tile registers                         `attention_amx`
+    scores     of all rows, a tile of keys at a time                      `attention.scores`
+    powers     exp of scores less the largest, and their sum              `attention.softmax`
+    values     sums of values times powers                                `attention.values`
+    both products, where there are tile registers                         `attention.amx`
     results    the sums, divided
 
 So a step of one token is one pass over the keys and one over the values, at the memory's pace; a

@@ -1,4 +1,4 @@
-"""Attention (`attention`) on a GPU: right, and no more than that.
+"""Attention (`attention.kernel`) on a GPU: right, and no more than that.
 
 A block of threads for each head of keys: it writes what is new of it into the caches, and then
 computes one of its queries after the other, a tile of rows at a time, each thread a row:
@@ -24,13 +24,13 @@ from tvm import tirx
 from tvm_hetero.kernels.attention.common import (
     Attention,
     Tensors,
-    cast,
     first_row,
     row_of,
     tensors_of,
     turned,
     written,
 )
+from tvm_hetero.kernels.tir.conversions import cast
 from tvm_hetero.kernels.tir.nests import INDEX, range_of
 from tvm_hetero.kernels.tir.statements import (
     bound,

@@ -23,7 +23,7 @@ chunk may be padded with any tokens; ``position`` is clamped, so that none is ou
 
 `attend` gives the plain loops: right, slow, and what TVM makes of it when nobody schedules it.
 They bear their parameters (`attention_of`), of which `select.schedule_kernel` makes the kernel for
-a target: `attention_cpu` or `attention_gpu`.
+a target: `attention.cpu` or `attention.gpu`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.attention.common import (
     Attention,
     Tensors,
-    cast,
     first_row,
     row_of,
     tensors_of,
     turned,
     written,
 )
+from tvm_hetero.kernels.tir.conversions import cast
 from tvm_hetero.kernels.tir.index_values import FLOPS
 from tvm_hetero.kernels.tir.statements import bound, function, load, loop, real, store, tensor
 

@@ -1,6 +1,6 @@
 """A block of queries of attention on a CPU: how the work is divided, and what it needs.
 
-Scores, powers and values (`attention_scores`, `attention_powers`, `attention_values`) are written
+Scores, powers and values (`attention.scores`, `attention.softmax`, `attention.values`) are written
 for one block of the queries of one head of keys.
 """
 
@@ -14,8 +14,8 @@ import tvm_ffi
 from tvm import tirx
 
 from tvm_hetero.kernels.attention.common import Attention, Tensors, apart, row_of
+from tvm_hetero.kernels.attention.pairs import SHARED, paired
 from tvm_hetero.kernels.cpu.amx import NARROW, REGISTERS, ROWS, WIDE
-from tvm_hetero.kernels.cpu.bfloat16_pairs import SHARED, paired
 from tvm_hetero.kernels.tir.prefetch import ALL, DISTANCE, LINE, OUTER, ask
 from tvm_hetero.kernels.tir.statements import tensor, whole
 
@@ -35,7 +35,7 @@ _STRETCH = 16
 _SUMS = 0.5
 # What a vector of values costs beside its multiply-adds, where it is converted, in loads.
 _CONVERTED = 2
-# The same where tile registers multiply them, so many columns at a time (`attention_amx`).
+# The same where tile registers multiply them, so many columns at a time (`attention.amx`).
 _STRETCH_OF_TILES, _COLUMNS_OF_TILES = 64, 64
 # The largest heads that they take: a register for each 32 numbers of the queries, but for two.
 LARGEST = (REGISTERS - 2) * NARROW
@@ -71,9 +71,9 @@ class Sizes:
     ordered
         Whether rows are read in their order (`llvm_functions`).
     pairs
-        Whether pairs of bfloat16 are multiplied as they are (`attention_pairs`).
+        Whether pairs of bfloat16 are multiplied as they are (`attention.pairs`).
     amx
-        Whether tile registers multiply (`attention_amx`): pairs, too.
+        Whether tile registers multiply (`attention.amx`): pairs, too.
     """
 
     lanes: int

@@ -1,8 +1,9 @@
 """Attention on a CPU: queries times keys.
 
 A tile of L rows of keys (L: lanes) at a time, a few queries at a time: a vector of products for
-each row and query, and these folded into one vector of L scores for each query (`folding`). A key
-is read once for the few queries; all queries of a block meet a tile while it is near.
+each row and query, and these folded into one vector of L scores for each query
+(`tir.horizontal_sums`). A key is read once for the few queries; all queries of a block meet a tile
+while it is near.
 
 The rows of a tile are taken in steps of four, in a loop: what four of them fold to is one vector
 for each query, which is stored, and after the tile the rest is folded. As straight code for all
@@ -20,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.attention.common import row_of_cache
+from tvm_hetero.kernels.attention.pairs import pairs_of_row, products
 from tvm_hetero.kernels.attention.query_block import LOWEST, Block
-from tvm_hetero.kernels.cpu.bfloat16_pairs import pairs_of_row, products
 from tvm_hetero.kernels.tir.horizontal_sums import folded, folded_parts
 from tvm_hetero.kernels.tir.statements import bound, load, loop, ramp, real, spread, store, whole
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.attention.common import row_of_cache
+from tvm_hetero.kernels.attention.pairs import pairs_of_row
 from tvm_hetero.kernels.attention.query_block import Block
-from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn, pairs_of_row
+from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn
 from tvm_hetero.kernels.cpu.llvm_functions import dot_bfloat16
 from tvm_hetero.kernels.tir.statements import (
     bound,

@@ -12,9 +12,9 @@ block's are read (`weights_once`).
     which loop is lanes, how large a tile      `tiling.plan_tile`, from the target's vector unit
     padding, gathering of strided columns      `_schedule_stage`
     the tile                                   `_tile_channels`, `_tile_points`
-    tiles that do not come out even            `overlap`
+    tiles that do not come out even            `tir.tail_tiles`
     unpacking and epilogue                     `_join_epilogue`, `_attach_epilogue`
-    several cores                              `parallel.share_longest`
+    several cores                              `tir.multicore.share_longest`
     weights that fit no cache                  `weights_once`, `prefetch_blocks`
     data that do not                           `prefetch_channels`
 """
@@ -31,7 +31,7 @@ from tvm import s_tir, tirx
 
 from tvm_hetero.kernels.convolution.prefetch_channels import prefetch_channels
 from tvm_hetero.kernels.convolution.tiling import Tile, plan_tile
-from tvm_hetero.kernels.convolution.weights_once import weights_once
+from tvm_hetero.kernels.cpu.weights_once import weights_once
 from tvm_hetero.kernels.tir.block_roles import (
     ACCUMULATE,
     GATHER,

@@ -132,13 +132,3 @@ def pack_conv2d(weight: NDArray[Any], groups: int, block: int) -> NDArray[Any]:
         grouped = np.pad(grouped, [(0, 0), (0, padded - per_group)] + [(0, 0)] * len(rest))
     blocked = grouped.reshape(groups * (padded // block), block, *rest)
     return np.ascontiguousarray(np.moveaxis(blocked, 1, -1))
-
-
-def pack_dense(weight: NDArray[Any], block: int) -> NDArray[Any]:
-    """Pack ``[K, O]`` (of any strides) into ``[blocks, K, block]``."""
-    depth, out_channels = weight.shape
-    packed = np.zeros((-(-out_channels // block), depth, block), weight.dtype)
-    for b in range(len(packed)):  # block by block: a transposed source stays in the cache
-        columns = weight[:, b * block : (b + 1) * block]
-        packed[b, :, : columns.shape[1]] = columns
-    return packed

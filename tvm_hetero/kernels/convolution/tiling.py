@@ -11,9 +11,9 @@ Notation
     of ``k`` loads ``v`` vectors, broadcasts ``t`` values and does ``v * t`` multiply-adds.
     Lanes are output channels (the broadcast values are data), or points (the broadcast values
     are weights). A tile of T points need not divide the P points: the last one overlaps
-    (`overlap`), so that P / T tiles cost what ceil(P / T) do.
+    (`tir.tail_tiles`), so that P / T tiles cost what ceil(P / T) do.
 
-Cost, in cycles for each accumulated value; constants from `facts`, here those of x86
+Cost, in cycles for each accumulated value; constants from `cpu.vector_unit`, here those of x86
     step    = norm(v t / 2, 4.5, (v + t) / 2.2, v L / 8) + v / 4
               4.5: one accumulator waits for itself, 4 cycles and some slack
               2.2: loads a cycle; a vector of points counts for two where it straddles lines
@@ -42,18 +42,16 @@ How the constants came about
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
+from tvm_hetero.kernels.cpu.vector_unit import VectorUnit, combine_limits
 
 Lanes = Literal["channels", "points"]
 
 _ACCUMULATORS = 0.75  # of the registers
 _FOLDED_CHANNELS = 1
-_SHARP = 8
 _BYTES = 4
 
 
@@ -133,15 +131,10 @@ def _tile(lanes: Lanes, v: int, t: int, tiles: float, depth: int, unit: VectorUn
         (v * lines + t) / unit.loads,
         v * unit.bits / 8 / (unit.stream if near else unit.far),
     )
-    step = overlapped(limits) + unit.load * v
+    step = combine_limits(limits) + unit.load * v
     store = unit.store_value if lanes == "channels" else unit.store_vector
     twice = math.ceil(tiles) / tiles
     return Tile(lanes, v, t, (depth * step / (v * t * unit.lanes) + store) * twice)
-
-
-def overlapped(limits: Sequence[float]) -> float:
-    """About the largest, a little more where others come close: they do not overlap fully."""
-    return float(sum(limit**_SHARP for limit in limits) ** (1 / _SHARP))
 
 
 def _divisors(n: int, unit: int, limit: int) -> list[int]:

@@ -1,20 +1,9 @@
-"""Attention on a CPU: pairs of bfloat16, multiplied and added up by one instruction.
-
-Many queries that share a head of keys make a step of one token a matter of arithmetic: each number
-of the caches meets as many multiply-adds as there are queries, and becomes a float32 first. A core
-that has an instruction for it (`facts.VectorUnit.dots`) takes two numbers at a time as they are:
+"""Pairs of bfloat16, as instructions take them that multiply and add up two numbers a lane.
 
     sum[i] + a[2 i] * b[2 i] + a[2 i + 1] * b[2 i + 1]      for each lane i of float32
 
-    scores     a: 2 L numbers of a row of keys, b: as many of the query.
-    values     a: two rows of values, number by number in turn, b: the powers of both rows.
-
-Half as many instructions, and none that converts. The price: queries and powers become bfloat16
-too, as the caches are; their sums stay float32. So this is for caches of bfloat16 that
-`SHARED` queries or more read together, and for one token: fewer are at the memory's pace anyhow.
-
-Two rows are put in turn within each 128 bits, as the instruction for that does it, so sums stand
-in an order of their own (`in_order`).
+Of two rows a pair has a number each. They are put in turn within each 128 bits, as the instruction
+for that does it, so sums stand in an order of their own (`in_order`).
 """
 
 from __future__ import annotations
@@ -24,46 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.cpu.llvm_functions import dot_bfloat16, loaded
-from tvm_hetero.kernels.tir.statements import bound, load, ramp, real, spread
-
 if TYPE_CHECKING:
-    from tvm_hetero.kernels.attention.common import Attention
-    from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
-
     Expr = Any
 
-# Queries of a head of keys from which on arithmetic takes longer than the memory.
-SHARED = 4
 # Numbers of 32 bits in the vectors that the functions below take, and in 128 bits.
 LANES, _PART = 16, 4
-
-
-def paired(a: Attention, unit: VectorUnit) -> bool:
-    """Whether this attention is computed by pairs."""
-    shared = a.rows == 1 and a.group >= SHARED
-    fits = unit.lanes == LANES and a.size % (2 * LANES) == 0
-    return bool(unit.dots) and a.dtype == "bfloat16" and shared and fits
-
-
-def pairs_of_row(
-    cache: tirx.Var, place: Sequence[Expr], first: Expr, count: int
-) -> tuple[list[Expr], list[tirx.Stmt]]:
-    """Some vectors of pairs of a row of a cache, and the statements that read them."""
-    found, statements = [], []
-    for j in range(0, 2 * LANES * count, 2 * LANES):
-        var, bind = bound("pairs", loaded(cache, [*place, first + j], LANES))
-        found.append(var)
-        statements.append(bind)
-    return found, statements
-
-
-def products(query: tirx.Var, start: Expr, keys: Sequence[Expr]) -> Expr:
-    """The sums of a query's pairs, which begin at ``start``, times those of a key, lane by lane."""
-    total = spread(real(0), LANES)
-    for j, key in enumerate(keys):
-        total = dot_bfloat16(total, load(query, ramp(start + j * LANES, LANES)), key)
-    return total
 
 
 def in_turn(one: Expr, other: Expr) -> list[Expr]:

@@ -24,7 +24,7 @@ a new line of `UNITS`.
     dots                   the same of pairs of bfloat16, which adds to a sum of float32, too
     amx                    whether there are tile registers, for bfloat16 and bytes (`amx`)
     ahead                  bytes ahead that constants are asked for (`prefetch`)
-    codes_ahead            the same of codes of few bits (`groupwise_tile`); 0 for not at all
+    codes_ahead            the same of codes of few bits (`quantized.tile`); 0 for not at all
     l2                     bytes of the second-level cache of one core
 
 Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and
@@ -35,6 +35,7 @@ measured. The cache sizes are the smallest of the machines that a target name co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from tvm.target import Target
 
 _KIB = 1024
+# Of what order the norm is by which limits of a loop add up.
+_LIMITS_NORM = 8
 
 
 @dataclass(frozen=True)
@@ -183,3 +186,8 @@ def cores(target: Target) -> int:
     """How many cores one kernel may use: the target's ``num-cores``, else one."""
     value = target.attrs.get("num-cores")
     return 1 if value is None else max(1, int(value))
+
+
+def combine_limits(limits: Sequence[float]) -> float:
+    """About the largest, a little more where others come close: they do not overlap fully."""
+    return float(sum(limit**_LIMITS_NORM for limit in limits) ** (1 / _LIMITS_NORM))

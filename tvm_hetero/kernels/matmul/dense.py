@@ -11,7 +11,6 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_hetero.kernels.convolution.packing import pack_dense
 from tvm_hetero.kernels.matmul.product import Product, Side, compute, static_extents
 from tvm_hetero.kernels.matmul.product_tiles import Extents, choose_product_layout
 
@@ -100,6 +99,16 @@ def _holds(values: NDArray[Any], dtype: Any) -> bool:
 def _pack(weight: NDArray[Any], block: int) -> NDArray[Any]:
     """``[..., K, O]`` as ``[matrices, blocks, K, block]``."""
     if math.prod(weight.shape[:-2]) == 1:  # a view of the packed matrix: weights can be large
-        return pack_dense(weight.reshape(weight.shape[-2:]), block)[np.newaxis]
+        return _pack_matrix(weight.reshape(weight.shape[-2:]), block)[np.newaxis]
     matrices = weight.reshape(-1, *weight.shape[-2:])
-    return np.stack([pack_dense(matrix, block) for matrix in matrices])
+    return np.stack([_pack_matrix(matrix, block) for matrix in matrices])
+
+
+def _pack_matrix(weight: NDArray[Any], block: int) -> NDArray[Any]:
+    """Pack ``[K, O]`` (of any strides) into ``[blocks, K, block]``."""
+    depth, out_channels = weight.shape
+    packed = np.zeros((-(-out_channels // block), depth, block), weight.dtype)
+    for b in range(len(packed)):  # block by block: a transposed source stays in the cache
+        columns = weight[:, b * block : (b + 1) * block]
+        packed[b, :, : columns.shape[1]] = columns
+    return packed

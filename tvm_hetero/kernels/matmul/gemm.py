@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import s_tir, tirx
 
-from tvm_hetero.kernels.convolution.weights_once import weights_once
-from tvm_hetero.kernels.matmul.product import MATRICES
+from tvm_hetero.kernels.cpu.weights_once import weights_once
 from tvm_hetero.kernels.matmul.product_tiles import Extents, ProductTile, product_tile
-from tvm_hetero.kernels.tir.block_roles import LEFT, PRODUCT, RIGHT, find_role
+from tvm_hetero.kernels.tir.block_roles import LEFT, MATRICES, PRODUCT, RIGHT, find_role
 from tvm_hetero.kernels.tir.blocks import extent_of, index_map, inline_epilogue, uses
 from tvm_hetero.kernels.tir.prefetch import ALL, OUTER, prefetch
 from tvm_hetero.kernels.tir.prefetch_blocks import prefetch_next_block
@@ -47,7 +46,7 @@ _PACKED_TOGETHER = 16
 # Bytes between neighbours from which on many share a set of the first-level cache.
 _COLLIDING = 2048
 # Cycles of work that are worth waking another core for (about 15 us, five times what a fork and a
-# join cost, `parallel`; set by hand, not swept), and values of the left side whose packing is.
+# join cost, `tir.multicore`; set by hand, not swept), and values of the left side whose packing is.
 WORTH_SHARING = 60_000
 _LEFT_WORTH_SHARING = 1 << 16
 

@@ -28,14 +28,12 @@ from typing import Any
 
 from tvm import te, tirx
 
-from tvm_hetero.kernels.tir.block_roles import LEFT, PRODUCT, RIGHT, UNPACK, role
+from tvm_hetero.kernels.tir.block_roles import LEFT, MATRICES, PRODUCT, RIGHT, UNPACK, role
 
 # (matrix, row or step, step or column) -> value
 Reader = Callable[[Any, Any, Any], Any]
 # (value on the left, matrix, block, step, column in the block) -> summand
 Term = Callable[[Any, Any, Any, Any, Any], Any]
-# Annotation of the accumulation: how many leading dimensions of the result are matrices.
-MATRICES = "tvm_hetero.matrices"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ tile meet it:
     for each block of columns, each tile of rows, each stretch of steps:
         turned    two steps at a time: 32 columns of both in turn, within each 128 bits
         sums      16 rows by 16 columns to a register, of all rows and columns
-    the sums of the tile, number by number again (`attention_pairs.in_order`)
+    the sums of the tile, number by number again (`cpu.bfloat16_pairs.in_order`)
 
 Sixteen times as much arithmetic as with vectors, so two rows already are enough, and with up to 16
 of them the memory is what is waited for.

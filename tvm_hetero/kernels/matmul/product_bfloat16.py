@@ -12,15 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad
 
 from tvm_hetero.kernels.matmul.written_products import region_of
-from tvm_hetero.kernels.quantized.int16_operand import row_of, source_of
-from tvm_hetero.kernels.quantized.product import GROUP_ATTR
 from tvm_hetero.kernels.tir.batched import statements_of
-from tvm_hetero.kernels.tir.block_roles import LEFT, PRODUCT
+from tvm_hetero.kernels.tir.block_roles import GROUP_ATTR, LEFT, PRODUCT
+from tvm_hetero.kernels.tir.left_side import locate_row, make_left_reader
 from tvm_hetero.kernels.tir.nests import Nest, iterators, nest_of, nest_over, range_of
 from tvm_hetero.kernels.tir.statements import load, loop, ramp, store, tensor, whole
 
@@ -116,17 +114,10 @@ def _product_of(
     left, right = _sides(block)
     if m < least or i % LANES or k % 2:
         raise ValueError(f"{m} rows, {i} columns, {k} steps: few, or no whole vectors of pairs")
-    stage = next((s for s in stages if s.block.writes[0].source.same_as(left.source)), None)
-
-    def read(vz: Expr, vm: Expr, vk: Expr) -> TensorLoad:
-        values = [vz, whole(0), vm, whole(0), vk]
-        table = dict(zip([v.var for v in block.iter_vars], values, strict=True))
-        node = tvm_ffi.structural_map(left, (tirx.Var, lambda var: table.get(var, var)))
-        return node if stage is None else source_of(stage, node)
-
     pairs = tensor("pairs", [z, m, _padded(k) // 2])
     sums = tensor("sums", [z, o, m, i])
-    return Product(z, o, m, i, k, right, pairs, sums, tile(m, i)), read
+    product = Product(z, o, m, i, k, right, pairs, sums, tile(m, i))
+    return product, make_left_reader(block, left, stages)
 
 
 def _sides(block: s_tir.SBlock) -> tuple[TensorLoad, TensorLoad]:
@@ -164,7 +155,7 @@ def packing(main: Product, read: Read) -> tirx.Stmt:
 
     def block(variables: list[tirx.Var]) -> s_tir.SBlock:
         z, m = variables
-        where = row_of(read, (z, m), (*extents, main.depth))
+        where = locate_row(read, (z, m), (*extents, main.depth))
         source, first = where(whole(0))
 
         def value(j: Expr) -> tirx.Stmt:

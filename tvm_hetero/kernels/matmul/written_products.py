@@ -1,8 +1,9 @@
 """Products whose sums are computed by statements that are written out.
 
-What a tile of such a product does no schedule can say (`groupwise_whole`, `product_pairs`). So the
-nest of the product, and the stages that its left side passes, give way to nests that are written;
-what was fused behind reads their sums instead, which are grouped by parts of a block of columns:
+What a tile of such a product does no schedule can say (`quantized.integer_product`,
+`product_pairs`). So the nest of the product, and the stages that its left side passes, give way to
+nests that are written; what was fused behind reads their sums instead, which are grouped by parts
+of a block of columns:
 
     sums[z, o * parts + i // width, m, i % width]      was      acc[z, o, m, i]
 

@@ -1,11 +1,12 @@
 """Products with weights of few bits by tile registers (`amx`), for several rows.
 
-The left side is whole numbers of 16 bits, as for vectors (`groupwise_numbers`), each of two bytes,
-x = 256 h + l with h signed. Codes are bytes without a sign, and so for a group of codes
+The left side is whole numbers of 16 bits, as for vectors (`quantized.int16_operand`), each of two
+bytes, x = 256 h + l with h signed. Codes are bytes without a sign, and so for a group of codes
 
     sum of x[k] code[k, n]  =  256 (sum of h[k] code[k, n])  +  sum of l[k] code[k, n]
 
-two products of bytes, exact in 32 bits: the same sums as vectors make of them (`groupwise_whole`).
+two products of bytes, exact in 32 bits: the same sums as vectors make of them
+(`quantized.integer_product`).
 
     bytes      words of four bytes of the numbers, in the order in which codes stand in their words:
                of 8 bits as they are, of 4 bits first the lower halves of bytes, then the upper ones
@@ -24,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import s_tir, tirx
 
-from tvm_hetero.kernels.attention.common import widened
 from tvm_hetero.kernels.cpu.amx import (
     PLAIN,
     SIGNED,
@@ -40,6 +40,7 @@ from tvm_hetero.kernels.cpu.amx import (
 from tvm_hetero.kernels.cpu.llvm_functions import with_functions
 from tvm_hetero.kernels.matmul.written_products import CYCLES, region_of
 from tvm_hetero.kernels.quantized.int8_operand import STEPS, CodeTile
+from tvm_hetero.kernels.tir.conversions import to_float32
 from tvm_hetero.kernels.tir.nests import iterators, nest_over, range_of
 from tvm_hetero.kernels.tir.prefetch import LINE, ask
 from tvm_hetero.kernels.tir.statements import (
@@ -133,7 +134,7 @@ def _ask(tile: CodeTile, o: Expr, q: Expr) -> list[tirx.Stmt]:
 def _turned(tile: CodeTile, o: Expr, q: Expr, turned: tirx.Var) -> list[tirx.Stmt]:
     """Of each word of codes of 4 bits the lower and the upper halves of its bytes, as two words.
 
-    Of 32 codes first all lower ones, as `groupwise_bytes` has the numbers.
+    Of 32 codes first all lower ones, as `quantized.int8_operand` has the numbers.
     """
     each = STEPS // 2
     mask, four = (spread(tirx.const(n, "int32"), WIDE) for n in (0x0F0F0F0F, 4))
@@ -206,7 +207,7 @@ def _over(
     z, first, o, q = where
     numbers, eight = tile.numbers, spread(tirx.const(8, "int32"), WIDE)
     here, all_lanes = ramp(at * WIDE, WIDE), ramp(whole(0), WIDE)
-    scale, bind = bound("scale", widened(load(tile.scales, o, q, here), WIDE))
+    scale, bind = bound("scale", to_float32(load(tile.scales, o, q, here), WIDE))
     statements = [bind]
     for r in range(tile.rows):
         low, high = (load(inside, at, k, r, all_lanes) for k in (0, 1))

@@ -1,6 +1,6 @@
 """What the codes of a group share, taken out of the sum over the group.
 
-A product with weights of few bits (`groupwise`) is written as one sum,
+A product with weights of few bits (`quantized.product`) is written as one sum,
 
     acc[m, n] += left[m, k] * ((near[k, n] - middle[k]) * scale[k / group, n])        over k
 
@@ -22,9 +22,8 @@ from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad
 from tvm.sym import Analyzer
 
-from tvm_hetero.kernels.quantized.product import GROUP_ATTR
 from tvm_hetero.kernels.tir.batched import statements_of, with_root
-from tvm_hetero.kernels.tir.block_roles import PARTIAL, SHARE, role
+from tvm_hetero.kernels.tir.block_roles import GROUP_ATTR, PARTIAL, SHARE, role
 from tvm_hetero.kernels.tir.nests import (
     INDEX,
     around,

@@ -1,4 +1,4 @@
-"""The schedule of a product with weights of few bits (`groupwise`) on a CPU.
+"""The schedule of a product with weights of few bits (`quantized.product`) on a CPU.
 
 Loop order, from the outside: parts of a block of columns, matrices, tiles of rows, [groups], and
 in each group [its steps], tile. The sums within a group stay in registers; when it is done they
@@ -41,7 +41,7 @@ _CODES = 0.75
 
 
 def schedule_groupwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
-    """Schedule ``main``, which `groupwise_groups.grouped` made, in place; False for any other."""
+    """Schedule ``main``, which `quantized.factored.grouped` made, in place; False for any other."""
     share, partial, acc = (find_role(sch, name) for name in (SHARE, PARTIAL, PRODUCT))
     if share is None or partial is None or acc is None:
         return False

@@ -1,8 +1,8 @@
 """The left side of a product with weights of few bits, as whole numbers of 16 bits.
 
-The values of a group (`groupwise`) are rounded to whole numbers with a step of their own, the
-largest magnitude over `MOST`: a step is 1 / 258 of what 8 bits have, and one large value
-costs nothing outside of its group. For each row m and group q
+The values of a group (`quantized.product`) are rounded to whole numbers with a step of their own,
+the largest magnitude over `MOST`: a step is 1 / 258 of what 8 bits have, and one large value costs
+nothing outside of its group. For each row m and group q
 
     step[m, q]     the step, over 2^bits as the stored scales are times that
     less[m, q]     what codes are larger than weights, times the numbers: to begin a sum with
@@ -19,13 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad
-from tvm.sym import Analyzer
 
-from tvm_hetero.kernels.tir.blocks import uses
-from tvm_hetero.kernels.tir.nests import INDEX, Nest, around, loop_over, point, range_of
+from tvm_hetero.kernels.tir.left_side import locate_row
+from tvm_hetero.kernels.tir.nests import INDEX, around, loop_over, point, range_of
 from tvm_hetero.kernels.tir.statements import bound, load, ramp, spread, store, tensor
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ def rounding(numbers: Numbers, left: Callable[[Expr, Expr, Expr], TensorLoad]) -
     """
     extents = (numbers.matrices, numbers.rows, numbers.groups)
     z, m, q = (tirx.Var(f"v_{name}", INDEX) for name in "zmq")
-    read = row_of(left, (z, m), (*extents[:2], numbers.groups * numbers.group))
+    read = locate_row(left, (z, m), (*extents[:2], numbers.groups * numbers.group))
     source, first = read(q * numbers.group)
     half = numbers.group // 2
     iters = [
@@ -118,36 +116,6 @@ def rounding(numbers: Numbers, left: Callable[[Expr, Expr, Expr], TensorLoad]) -
     )
     loops = [loop_over(tirx.Var(n, INDEX), e) for n, e in zip("zmq", extents, strict=True)]
     return around(loops, [each.loop_var for each in loops], block)
-
-
-def row_of(
-    left: Callable[[Expr, Expr, Expr], TensorLoad], row: tuple[Expr, Expr], extents: Sequence[int]
-) -> Callable[[Expr], tuple[tirx.Var, list[Expr]]]:
-    """Where the value of a step of a row stands: the tensor, and its indices.
-
-    Parameters
-    ----------
-    left
-        Reads the value of a matrix, a row and a step.
-    row
-        The matrix and the row.
-    extents
-        Of matrices, rows and steps.
-
-    Raises
-    ------
-    ValueError
-        If the values of a row do not stand side by side.
-    """
-    k, analyzer = tirx.Var("k", INDEX), Analyzer()
-    for var, extent in zip((*row, k), extents, strict=True):
-        analyzer.bind(var, range_of(0, extent))
-    node = left(*row, k)
-    *others, last = [analyzer.simplify(i) for i in node.indices]
-    rest = analyzer.simplify(last - k)
-    if any(uses(expr, k) for expr in (*others, rest)):
-        raise ValueError("the values of a row do not stand side by side")
-    return lambda at: (node.source, [*others, rest + at])
 
 
 def _body(
@@ -219,22 +187,3 @@ def _real(value: float) -> Expr:
 
 def _whole(value: int) -> Expr:
     return tirx.const(value, "int32")
-
-
-def source_of(copy: Nest, load_of_stage: TensorLoad) -> TensorLoad:
-    """What a stage that only copies has where a load reads it.
-
-    Raises
-    ------
-    ValueError
-        If it does more than that.
-    """
-    body = copy.block.body
-    if not isinstance(body, tirx.BufferStore) or not isinstance(body.value, TensorLoad):
-        raise ValueError(f"{copy.block.name_hint} is no copy")
-    table = {
-        index: value
-        for index, value in zip(body.indices, load_of_stage.indices, strict=True)
-        if isinstance(index, tirx.Var)
-    }
-    return tvm_ffi.structural_map(body.value, (tirx.Var, lambda var: table.get(var, var)))

@@ -1,7 +1,7 @@
 """The left side of a product with weights of few bits as bytes, for tile registers.
 
 A number of 16 bits is two bytes, x = 256 h + l with h signed; four of either kind are a word, in
-the order in which the codes that they meet stand in a word of theirs (`groupwise_amx`).
+the order in which the codes that they meet stand in a word of theirs (`quantized.amx`).
 """
 
 from __future__ import annotations

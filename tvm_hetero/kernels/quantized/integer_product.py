@@ -1,11 +1,11 @@
-"""Products with weights of few bits in whole numbers (`groupwise`): two codes to an instruction.
+"""Products with weights of few bits (`product`) in whole numbers: two codes to an instruction.
 
-Rounded to 16 bits (`groupwise_numbers`), the left side meets the codes as they are: two numbers of
-a row times two codes of a column, added up in 32 bits, is one instruction (of x86 since SSE2; with
-VNNI it also adds to the sum), and a code takes half an operation to be taken out of its word
-instead of one and a half, and for each row half a multiplication instead of one. A sum over a
-group of g is at most g 2^15 (2^bits + 2^(bits - 1)) on its way: exact in 32 bits for 128 codes of
-8 bits.
+Rounded to 16 bits (`quantized.int16_operand`), the left side meets the codes as they are: two
+numbers of a row times two codes of a column, added up in 32 bits, is one instruction (of x86 since
+SSE2; with VNNI it also adds to the sum), and a code takes half an operation to be taken out of its
+word instead of one and a half, and for each row half a multiplication instead of one. A sum over a
+group of g is at most g 2^15 (2^bits + 2^(bits - 1)) on its way: exact in 32 bits for 128 codes of 8
+bits.
 
     acc[m, n] += float(less[m, q] + sum of pairs[m, j] . codes[j, n]) * step[m, q] * scale[q, n]
 
@@ -14,7 +14,7 @@ tile of v vectors by t rows all sums are in registers. Codes are asked for ahead
 that does not take the place of loads (`facts.VectorUnit.codes_ahead`): on Sapphire Rapids one token
 by 768 x 2304 of 4 bits took 84 us without and 71 with, two tokens 94 and 73.
 
-`in_whole_numbers` writes the nests, and `groupwise_tile` what a tile does; `written_products` puts
+`in_whole_numbers` writes the nests, and `quantized.tile` what a tile does; `written_products` puts
 them into the kernel and schedules it.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 def in_whole_numbers(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
     """The kernel in whole numbers, to be scheduled by `written_products.schedule_parts`.
 
-    By tile registers, where there are some and it has rows enough (`groupwise_amx`).
+    By tile registers, where there are some and it has rows enough (`quantized.amx`).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A product with weights of few bits (`groupwise`), found in a kernel."""
+"""A product with weights of few bits (`quantized.product`), found in a kernel."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from tvm_hetero.kernels.quantized.factored import factors
-from tvm_hetero.kernels.quantized.int16_operand import WORD, Numbers, numbers_of, source_of
-from tvm_hetero.kernels.quantized.product import GROUP_ATTR
+from tvm_hetero.kernels.quantized.int16_operand import WORD, Numbers, numbers_of
 from tvm_hetero.kernels.tir.batched import statements_of
-from tvm_hetero.kernels.tir.block_roles import LEFT
+from tvm_hetero.kernels.tir.block_roles import GROUP_ATTR, LEFT
+from tvm_hetero.kernels.tir.left_side import make_left_reader
 from tvm_hetero.kernels.tir.nests import Nest, nest_of
-from tvm_hetero.kernels.tir.statements import whole
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
@@ -86,15 +85,7 @@ def find_groups(func: tirx.PrimFunc, unit: VectorUnit) -> Groups:
     numbers = numbers_of(z, m, k // group, group, bits, unit.lanes)
     size = math.prod(int(e) for e in codes.shape) * WORD // 8
     ahead = unit.codes_ahead if size > unit.l2 // 2 else 0
-    stage = next((s for s in stages if s.block.writes[0].source.same_as(left.source)), None)
-
-    def read(*place: Expr) -> TensorLoad:
-        vz, vm, vk = place
-        values = [vz, whole(0), vm, whole(0), vk]
-        table = dict(zip([v.var for v in block.iter_vars], values, strict=True))
-        node = tvm_ffi.structural_map(left, (tirx.Var, lambda var: table.get(var, var)))
-        return node if stage is None else source_of(stage, node)
-
+    read = make_left_reader(block, left, stages)
     rest = {key: value for key, value in block.annotations.items() if key != GROUP_ATTR}
     return Groups(nests, at[0], numbers, codes, scales, o, i, ahead, read, rest)
 

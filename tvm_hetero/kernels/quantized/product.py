@@ -31,10 +31,10 @@ it is taken off once for a group, times the values on the left. Such a sum is so
 what is wanted, and so is its rounding; that of the codes is far larger still.
 
 Where the target multiplies pairs of whole numbers of 16 bits, codes need not become floats at all:
-`groupwise_whole`.
+`quantized.integer_product`.
 
 `groupwise_dense` builds one sum of all that; taking what a group shares out of it is the
-schedule's (`groupwise_groups`, `groupwise_schedule`).
+schedule's (`quantized.factored`, `quantized.float_schedule`).
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from tvm import relax, te, tirx
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.matmul.product import Product, Side, static_extents, summed
+from tvm_hetero.kernels.tir.block_roles import GROUP_ATTR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,8 +62,6 @@ BLOCK = 128
 # Columns that a block is a multiple of.
 _LANES = 16
 GROUP = 32
-# Annotation of the accumulation: how many steps of the reduction share a scale.
-GROUP_ATTR = "tvm_hetero.group"
 _MOST = {8: 127, 4: 8}
 _WORD = 32
 # Bits of a float behind its point.

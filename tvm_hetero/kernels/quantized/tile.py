@@ -1,4 +1,4 @@
-"""A tile of a product in whole numbers (`groupwise_whole`): which one, and what it does in a group.
+"""A tile of a product in whole numbers (`integer_product`): which, and what it does in a group.
 
 For each row and each vector of columns a sum of whole numbers, in registers. A vector of words is
 read once; two codes at a time are taken out of each word and meet the pairs of every row.
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.attention.common import widened
 from tvm_hetero.kernels.matmul.product_tiles import ProductTile
 from tvm_hetero.kernels.quantized.int16_operand import WORD, Numbers
+from tvm_hetero.kernels.tir.conversions import to_float32
 from tvm_hetero.kernels.tir.prefetch import LINE, ask
 from tvm_hetero.kernels.tir.statements import bound, load, loop, ramp, spread, store, whole
 
@@ -103,7 +103,7 @@ def group_of(
 
     statements.append(loop("w", words // together, step))
     for v in range(0, main.width, lanes):
-        scale = named("scale", widened(load(main.scales, o, q, ramp(column + v, lanes)), lanes))
+        scale = named("scale", to_float32(load(main.scales, o, q, ramp(column + v, lanes)), lanes))
         for r in rows:
             here = ramp(whole(v), lanes)
             total = tirx.Cast(f"float32x{lanes}", load(inside[r], here))

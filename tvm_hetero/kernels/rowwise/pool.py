@@ -2,7 +2,7 @@
 
 A window of KH x KW needs KH + KW - 2 operations a value instead of KH * KW - 1 where the rows of
 a window are joined first, and only the columns that are left must be taken apart when the stride
-is not one. Stages, each a block with a role (see `roles`):
+is not one. Stages, each a block with a role (see `tir.block_roles`):
 
     rows      r[y, x] = max or sum over the rows of a window; rows beyond the image are clamped to
               its edge (a maximum does not mind) or masked (a sum), so nothing is padded

@@ -2,7 +2,7 @@
 
 Its elements are `stacked`, so that the rule of a convolution or of a product schedules them as
 images, rows or matrices; the loops over them then are inside of those over the weights (`packed`,
-`gemm`). Afterwards each element has tensors of its own again (`pointers`).
+`gemm`). Afterwards each element has tensors of its own again (`tir.unstack_buffers`).
 
 Where that cannot be done, each element's part is scheduled by itself: as fast as single calls.
 """

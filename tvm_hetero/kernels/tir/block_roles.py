@@ -25,6 +25,10 @@ SHARE = "share"
 DOT = "dot"
 HALVES = "halves"
 TOTAL = "total"
+# Annotations of the accumulation of a product: how many leading dimensions of the result are
+# matrices, and how many steps of the reduction share a scale (weights of few bits).
+MATRICES = "tvm_hetero.matrices"
+GROUP_ATTR = "tvm_hetero.group"
 
 
 def role(name: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tvm_hetero.problem.model import IMPLEMENTATIONS
+from tvm_hetero.problem.cost import IMPLEMENTATIONS
 
 if TYPE_CHECKING:
     from tvm import tirx

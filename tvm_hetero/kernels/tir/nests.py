@@ -30,7 +30,7 @@ class Nest:
 
     @property
     def role(self) -> str | None:
-        """What the block is for (`roles`)."""
+        """What the block is for (`tir.block_roles`)."""
         value = self.block.annotations.get(ROLE)
         return None if value is None else str(value)
 

@@ -27,9 +27,8 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad, TensorRegion
 
-from tvm_hetero.kernels.matmul.product import MATRICES
 from tvm_hetero.kernels.tir.batched import statements_of, with_root
-from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, LEFT, PRODUCT
+from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, LEFT, MATRICES, PRODUCT
 from tvm_hetero.kernels.tir.nests import (
     INDEX,
     Nest,

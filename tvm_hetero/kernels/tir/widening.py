@@ -4,11 +4,11 @@ Problem
     TVM does this too, late, when a kernel is compiled (`BF16ComputeLegalize`). But it does not look
     at what a ``Let`` binds: a conversion there becomes one of the bits as a whole number, and exp
     of it is infinite, silently. And where a result is rounded it writes the result down three
-    times. If that has a ``Let`` in it, as all of `math` has, the kernel cannot be compiled
+    times. If that has a ``Let`` in it, as all of `vector_math` has, the kernel cannot be compiled
     ("Let cannot bind the same var to two different values").
 
 Answer
-    Kernels are rewritten before `math` writes its functions out:
+    Kernels are rewritten before `vector_math` writes its functions out:
 
         a number of a parameter      float32(bits << 16)
         a buffer or variable         of float32
@@ -53,7 +53,7 @@ _PARTS: dict[Any, tuple[str, ...]] = {
 
 
 def widen(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """The function (a kernel, before `math.expand`) with every operation on bfloat16 in float32."""
+    """The function, before `vector_math.expand`, with all operations on bfloat16 in float32."""
     return func.with_body(_Widening(func).statement(func.body)) if _has_narrow(func) else func
 
 

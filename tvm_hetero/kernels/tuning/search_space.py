@@ -1,9 +1,9 @@
 """What our own rule would do if the machine were another one: a small space of good schedules.
 
 Problem
-    A rule reckons its register tile from a table of facts about the vector unit (`facts`). The
-    table is a model of the machine, and the best tile of a kernel may be another than the one
-    that the model likes best. Which others are worth a measurement?
+    A rule reckons its register tile from a table of facts about the vector unit
+    (`cpu.vector_unit`). The table is a model of the machine, and the best tile of a kernel may be
+    another than the one that the model likes best. Which others are worth a measurement?
 
 Answer
     Those that the rule would choose for slightly different facts: fewer registers, vectors of
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 
 from tvm_hetero.kernels.cpu.vector_unit import cores, vector_unit
-from tvm_hetero.kernels.rules import CPU_RULES
+from tvm_hetero.kernels.rules.cpu_rules import CPU_RULES
 from tvm_hetero.kernels.tir.unchecked_schedule import quick_schedule
 
 if TYPE_CHECKING:

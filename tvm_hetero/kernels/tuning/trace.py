@@ -3,7 +3,7 @@
 Two kinds of schedules are written down, both as JSON:
 
     {"rule": R, "facts": {...}}     what our own rule R does where these facts about the vector
-                                    unit are other than the target's (`variations`)
+                                    unit are other than the target's (`tuning.search_space`)
     [[...], [...]]                  a trace of TVM's: the schedule primitives that were applied to
                                     the function, in order (MetaSchedule's schedules)
 
@@ -73,7 +73,7 @@ def trace_text(sch: Schedule) -> str:
 
 
 def facts_text(rule: str, facts: Mapping[str, float]) -> str:
-    """That a rule is to be applied with some facts changed (`variations`)."""
+    """That a rule is to be applied with some facts changed (`tuning.search_space`)."""
     return _line({"rule": rule, "facts": dict(facts)})
 
 

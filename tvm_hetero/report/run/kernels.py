@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_hetero.problem.cost import IMPLEMENTATIONS
 from tvm_hetero.problem.graph import Task
 from tvm_hetero.problem.implementation_choice import Choice
-from tvm_hetero.problem.model import IMPLEMENTATIONS, Problem
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.text_tables import counted, table
 from tvm_hetero.util.units import format_seconds

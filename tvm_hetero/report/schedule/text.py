@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.graph import TaskGraph
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Robustness, Schedule

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_hetero.errors import SolverError
-from tvm_hetero.problem.model import Cost
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.solvers.native.library import LIBRARY
 from tvm_hetero.views.instance import Instance
 

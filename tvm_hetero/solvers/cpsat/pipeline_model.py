@@ -1,6 +1,6 @@
 """Contiguous stages (rule 8) for CP-SAT: the placement model, and an order of the devices.
 
-To the variables of `cpsat_throughput` come, for devices d and stages s = 0 .. k - 1,
+To the variables of `placement_model` come, for devices d and stages s = 0 .. k - 1,
 
     at[d, s]       device d is stage s                    a permutation      -> `_add_order`
     early[v, s]    task v is in stage s or an earlier one                    -> `_add_prefixes`
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tvm_hetero.solvers.core.integer_scaling import Ticks
-from tvm_hetero.solvers.cpsat.throughput import PlacementModel
+from tvm_hetero.solvers.cpsat.placement_model import PlacementModel
 from tvm_hetero.views.instance import Instance
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """CP-SAT on the whole graph: exact schedules (latency, energy, cost) and placements (throughput).
 
-One model for everything (`cpsat_batch`; throughput: `cpsat_throughput`): what `split` is measured
+One model for everything (`batch`; throughput: `throughput`): what `split` is measured
 against, and what it uses where a graph cannot be cut. The answer is never worse than the start:
 the best schedule known, which also tells CP-SAT where to begin.
 """
@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 
-from tvm_hetero.errors import HeteroError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.cpsat_run import Budget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.cpsat.batch import solve_whole
-from tvm_hetero.solvers.lists import best_single, heft
+from tvm_hetero.solvers.lists.best_start import best_start
 from tvm_hetero.views.instance import instance_of
 
 
@@ -42,14 +41,3 @@ def improve(
     if problem.objective.kind == "throughput":
         return cpsat_throughput.solve(problem, options, start, budget)
     return solve_whole(instance_of(problem), options, start, budget)
-
-
-def best_start(problem: Problem, options: Options) -> Schedule | None:
-    """The better of single and heft; None if neither finds a schedule."""
-    found = []
-    for other in (best_single.solve, heft.solve):
-        try:
-            found.append(other(problem, options))
-        except HeteroError:
-            continue
-    return min(found, key=lambda schedule: schedule.value, default=None)

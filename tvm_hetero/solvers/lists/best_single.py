@@ -20,8 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.memoize import once
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit

@@ -17,6 +17,7 @@ from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
+from tvm_hetero.solvers.stage_dp import linear_dp
 from tvm_hetero.solvers.timing.device_loads import Loads
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.util.units import format_bytes
@@ -37,8 +38,6 @@ def balance(problem: Problem, options: Options) -> Schedule:
         If memory or missing links leave some task no place.
     """
     if problem.objective.contiguous:
-        from tvm_hetero.solvers.stages import linear_dp
-
         return replace(linear_dp.solve(problem, options), solver="heft", lower_bound=0.0)
     instance = instance_of(problem)
     executions, copies = write_period(instance, balanced(instance))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from tvm_hetero.problem.model import Cost
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.views.instance import Instance
 
 Class = Literal["whole", "slots", "places"]

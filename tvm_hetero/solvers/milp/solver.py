@@ -44,7 +44,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
-from tvm_hetero.solvers.cpsat.solver import best_start
+from tvm_hetero.solvers.lists.best_start import best_start
 from tvm_hetero.solvers.milp import backends
 from tvm_hetero.solvers.milp.backends import Backend
 from tvm_hetero.solvers.milp.candidates import (

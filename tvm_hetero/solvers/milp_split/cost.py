@@ -16,7 +16,8 @@ import math
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.problem.model import Objective, Problem
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.cpsat_run import Budget
 from tvm_hetero.solvers.core.options import Options, make_schedule

@@ -27,7 +27,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.module_choices import Array
+from tvm_hetero.bounds.core.module_choices import Array
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.cpsat_run import Budget

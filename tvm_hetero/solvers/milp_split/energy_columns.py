@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tvm_hetero.bounds.latency.module_choices import Array, Choices, choices_of, key_of, size_of
+from tvm_hetero.bounds.core.module_choices import Array, Choices, choices_of, key_of, size_of
 from tvm_hetero.bounds.throughput.module_columns import (
     MOST_TOGETHER,
     listable,

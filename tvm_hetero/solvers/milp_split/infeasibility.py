@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tvm_hetero.bounds.ladder import WORK_A_SECOND
+from tvm_hetero.bounds.core.linear import WORK_A_SECOND
 from tvm_hetero.bounds.latency.nested import Nested
 from tvm_hetero.bounds.latency.precedence import work_of
 from tvm_hetero.bounds.latency.subgraph import Part

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.module_choices import Array, undominated
+from tvm_hetero.bounds.core.module_choices import Array, undominated
 
 # Numbers that are looked at in about a second of a slow core.
 WORK_A_SECOND = 50_000_000

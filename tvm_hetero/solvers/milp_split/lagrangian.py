@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.module_choices import Array, Choices
+from tvm_hetero.bounds.core.module_choices import Array, Choices
 from tvm_hetero.bounds.memory.prices import Box, Walk
 from tvm_hetero.bounds.throughput.module_columns import ColumnChain
 from tvm_hetero.solvers.milp_split.labels import Search, Step

@@ -50,6 +50,7 @@ from tvm_hetero.solvers.core.cpsat_run import Budget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import solver as cpsat
 from tvm_hetero.solvers.cpsat.large_neighbourhood import improve_by_windows
+from tvm_hetero.solvers.lists.best_start import best_start
 from tvm_hetero.solvers.lists.partial_schedule import Solution, list_schedule, of_schedule, solution
 from tvm_hetero.solvers.memory import solver as memory_limits
 from tvm_hetero.solvers.milp_split import throughput as split_throughput
@@ -124,7 +125,7 @@ def _whole(
     problem: Problem, options: Options, start: Schedule | None, began: float
 ) -> Schedule:
     """CP-SAT on the whole graph."""
-    start = start or cpsat.best_start(problem, options)
+    start = start or best_start(problem, options)
     return replace(cpsat.improve(problem, options, start, began), solver=NAME)
 
 
@@ -152,7 +153,7 @@ def _spending(
     problem = instance.problem
     if not helps(instance):
         return None
-    start = start or cpsat.best_start(problem, options)
+    start = start or best_start(problem, options)
     own = _share_of(options, start)
     budget = Budget.of(own, began)
     if problem.objective.kind == "cost":

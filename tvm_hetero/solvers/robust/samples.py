@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.problem.model import Cost, Problem
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.model import Problem
 
 Array = npt.NDArray[np.float64]
 

@@ -1,1 +1,1 @@
-"""Contiguous pipeline stages: dynamic programs over chains and ideals."""
+"""Contiguous pipeline stages: every method in turn, with sets of devices tried in order."""

@@ -9,7 +9,7 @@
 Each rung stops the climb when its value meets the bound. How many ideals are few follows from the
 time limit, so that a run can be repeated; between pieces of each rung the clock is looked at. For
 throughput without contiguous stages the plan is found in the same way, but only CP-SAT's rung of
-`cpsat_throughput` bounds it.
+`cpsat.throughput` bounds it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tvm_hetero.solvers.core.cpsat_run import Budget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.search.stage_annealing import LONG, annealed
+from tvm_hetero.solvers.stage_dp.ideals_dp import MOST_IDEALS, all_ideals, check_kind, stage_bound
+from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
+from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
 from tvm_hetero.solvers.stages.device_orders import search_orders
-from tvm_hetero.solvers.stages.ideals_dp import MOST_IDEALS, all_ideals, check_kind, stage_bound
-from tvm_hetero.solvers.stages.linear_dp import linear_plan
-from tvm_hetero.solvers.stages.stage_dp import best_plan
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
 from tvm_hetero.views.instance import Instance, instance_of

@@ -29,14 +29,14 @@ from typing import NamedTuple
 
 from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import HeteroError, SolverError
-from tvm_hetero.platform.model import Fabric, Link
+from tvm_hetero.platform.devices import Fabric, Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.verified_call import Solver
 from tvm_hetero.solvers.counting import solver as count_dp
 from tvm_hetero.solvers.lists import best_single
-from tvm_hetero.solvers.stages.ideals_dp import check_kind
+from tvm_hetero.solvers.stage_dp.ideals_dp import check_kind
 from tvm_hetero.solvers.throughput import whole_elements as elements
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period

@@ -42,12 +42,12 @@ from dataclasses import replace
 
 from tvm_hetero.check.checker import verified
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.platform.model import HOST_KINDS, Link
+from tvm_hetero.platform.devices import HOST_KINDS, Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import loads
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.stages.linear_dp import linear_plan
+from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.throughput import whole_elements
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.views.instance import instance_of

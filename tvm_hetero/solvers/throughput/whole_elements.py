@@ -21,7 +21,7 @@ from tvm_hetero.problem.memory import memory_peaks
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.stages.ideals_dp import check_kind
+from tvm_hetero.solvers.stage_dp.ideals_dp import check_kind
 from tvm_hetero.util.units import format_bytes
 from tvm_hetero.views.instance import instance_of
 from tvm_hetero.views.task_classes import shares_of

@@ -22,9 +22,9 @@ from tvm_hetero import relay
 from tvm_hetero.errors import HeteroError, ModelError
 from tvm_hetero.frontends.relay import Limits, load_params
 from tvm_hetero.frontends.relay.check import relay_check
+from tvm_hetero.frontends.relay.core.program import Call, Constant, Device, Function, Program
 from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.operators.reshape_codes import new_shape
-from tvm_hetero.frontends.relay.program import Call, Constant, Device, Function, Program
 from tvm_hetero.frontends.relay.read import parse, read
 
 JSON = (DATA / "mlp.relay.json").read_text()

@@ -12,6 +12,7 @@ from tests.frontends.relay.scatters import scatter_elements, scatter_nd
 from tvm_hetero import relay
 from tvm_hetero.compiler.build import build
 from tvm_hetero.errors import ModelError
+from tvm_hetero.executor.executor import Executor
 
 X, ROWS, UPDATES = normal(4, 3), whole(2, 3, high=4), normal(2, 3, seed=1)
 AT = np.array([[0, 3]], "int32")
@@ -111,7 +112,7 @@ def test_a_partition_on_two_unlike_devices() -> None:
         platform=unlike_cpus(), cost_model="analytical", solver="heft"
     )
     module = together(relay.frontend.from_text(text))
-    with build(module).executor("partition") as executor:
+    with Executor(build(module), "partition") as executor:
         first, second = executor.run(inputs)
     expected = scatter_elements(np.exp(X), ROWS, UPDATES, 0, "add")
     np.testing.assert_allclose(first.numpy(), expected, rtol=1e-5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.relay.program import Call, Expr, Function, Item, Let, Tuple, Var
+from tvm_hetero.frontends.relay.core.program import Call, Expr, Function, Item, Let, Tuple, Var
 
 
 def children(expr: Expr) -> list[Expr]:

@@ -12,12 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.json_reader.free_variables import free_variables
-from tvm_hetero.frontends.relay.json_reader.graph_attributes import Attributes
-from tvm_hetero.frontends.relay.json_reader.graph_file import Graph, Node
-from tvm_hetero.frontends.relay.json_reader.graph_leaves import number
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.program import (
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.program import (
     Call,
     Constant,
     Function,
@@ -31,8 +27,12 @@ from tvm_hetero.frontends.relay.program import (
     Unsupported,
     Var,
 )
-from tvm_hetero.frontends.relay.tensor_types import tensor_type
-from tvm_hetero.frontends.relay.trampoline import Walk, run
+from tvm_hetero.frontends.relay.core.tensor_types import tensor_type
+from tvm_hetero.frontends.relay.core.trampoline import Walk, run
+from tvm_hetero.frontends.relay.json_reader.free_variables import free_variables
+from tvm_hetero.frontends.relay.json_reader.graph_attributes import Attributes
+from tvm_hetero.frontends.relay.json_reader.graph_file import Graph, Node
+from tvm_hetero.frontends.relay.json_reader.graph_leaves import number
 from tvm_hetero.util.untrusted_names import printable
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.relay.core.program import Unsupported
+from tvm_hetero.frontends.relay.core.trampoline import Walk
 from tvm_hetero.frontends.relay.json_reader.fields import is_attributes, kind_of
 from tvm_hetero.frontends.relay.json_reader.graph_file import Node
 from tvm_hetero.frontends.relay.json_reader.graph_leaves import INTEGERS, number
 from tvm_hetero.frontends.relay.json_reader.graph_values import GraphValues
-from tvm_hetero.frontends.relay.program import Unsupported
-from tvm_hetero.frontends.relay.trampoline import Walk
 
 _MOST_FIELDS = 50
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.util.untrusted_names import printable
 
 _STRINGS = frozenset({"runtime.String", "ffi.String", "String", "StringImm", "tir.StringImm"})

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.arrays import array_from_base64
-from tvm_hetero.frontends.relay.json_reader.graph_file import Graph, Node
-from tvm_hetero.frontends.relay.limits import Limits
-from tvm_hetero.frontends.relay.program import (
+from tvm_hetero.frontends.relay.core.arrays import array_from_base64
+from tvm_hetero.frontends.relay.core.limits import Limits
+from tvm_hetero.frontends.relay.core.program import (
     Constant,
     Device,
     FunctionType,
@@ -16,6 +15,7 @@ from tvm_hetero.frontends.relay.program import (
     Operator,
     Unsupported,
 )
+from tvm_hetero.frontends.relay.json_reader.graph_file import Graph, Node
 from tvm_hetero.util.untrusted_names import printable
 
 INTEGERS = frozenset({"IntImm", "UIntImm", "runtime.BoxInt", "runtime.BoxBool", "int", "bool"})

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.relay.core.limits import Limits
+from tvm_hetero.frontends.relay.core.trampoline import Walk
 from tvm_hetero.frontends.relay.json_reader.graph_file import Graph, Node
 from tvm_hetero.frontends.relay.json_reader.graph_leaves import Leaves
-from tvm_hetero.frontends.relay.limits import Limits
-from tvm_hetero.frontends.relay.trampoline import Walk
 
 
 class GraphValues:

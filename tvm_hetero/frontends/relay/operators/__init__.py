@@ -1,1 +1,1 @@
-"""The operators of Relay, a file for a family; `table.py` has them all."""
+"""The operators of Relay, a file for a family; `operator_table` has them all."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from tvm_hetero.frontends.relay.arrays import dtype_of
+from tvm_hetero.frontends.relay.core.arrays import dtype_of
+from tvm_hetero.frontends.relay.core.program import Constant
 from tvm_hetero.frontends.relay.operators.rule_context import (
     Result,
     Rule,
@@ -16,7 +17,6 @@ from tvm_hetero.frontends.relay.operators.rule_context import (
     constant,
     dtype_name,
 )
-from tvm_hetero.frontends.relay.program import Constant
 
 
 def _shape(site: Site, argument: int) -> list[int]:

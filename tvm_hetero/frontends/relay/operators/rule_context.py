@@ -16,8 +16,8 @@ from tvm import relax
 from tvm.ir import GenericConst
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.arrays import dtype_of
-from tvm_hetero.frontends.relay.program import TensorType, Type
+from tvm_hetero.frontends.relay.core.arrays import dtype_of
+from tvm_hetero.frontends.relay.core.program import TensorType, Type
 from tvm_hetero.util.untrusted_names import printable
 
 Result: TypeAlias = "relax.Expr | list[relax.Expr]"

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.frontends.relay.arrays import dtype_of
-from tvm_hetero.frontends.relay.limits import Limits
-from tvm_hetero.frontends.relay.program import (
+from tvm_hetero.frontends.relay.core.arrays import dtype_of
+from tvm_hetero.frontends.relay.core.limits import Limits
+from tvm_hetero.frontends.relay.core.program import (
     Call,
     Constant,
     Expr,

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
 from tvm_hetero.util.untrusted_names import printable
 
 _TOKEN = re.compile(

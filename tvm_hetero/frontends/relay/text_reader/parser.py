@@ -4,9 +4,9 @@
     definition def @name(params) -> type { body }
     params     %name: type, ...  name=value, ...            (attributes of the function)
 
-    body, expression                            `text_expressions`
-    name=value                                  `text_values`
-    type                                        `text_types`
+    body, expression                            `text_reader.expressions`
+    name=value                                  `text_reader.values`
+    type                                        `text_reader.types`
 
 Types are after ``:`` and in comments ``/* ty=... */``. The metadata is a saved graph
 (`graph_file`).
@@ -19,11 +19,11 @@ from dataclasses import replace
 from typing import Any
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.program import Expr, Function, Program, Var
 from tvm_hetero.frontends.relay.json_reader.free_variables import free_variables
 from tvm_hetero.frontends.relay.json_reader.from_graph import constants_of
 from tvm_hetero.frontends.relay.json_reader.graph_file import parse_graph
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.program import Expr, Function, Program, Var
 from tvm_hetero.frontends.relay.text_reader.expressions import Expressions
 from tvm_hetero.frontends.relay.text_reader.lexer import Source, Token, tokens
 from tvm_hetero.util.untrusted_names import printable

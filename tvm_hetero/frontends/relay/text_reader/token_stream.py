@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.limits import Limits
-from tvm_hetero.frontends.relay.program import Type
+from tvm_hetero.frontends.relay.core.limits import Limits
+from tvm_hetero.frontends.relay.core.program import Type
 from tvm_hetero.frontends.relay.text_reader.lexer import Source, Token
 from tvm_hetero.frontends.relay.text_reader.types import parse_type, read_type
 from tvm_hetero.util.untrusted_names import printable

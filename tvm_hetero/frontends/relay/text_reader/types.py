@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.program import TensorType, TupleType, Type
-from tvm_hetero.frontends.relay.tensor_types import tensor_type
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.program import TensorType, TupleType, Type
+from tvm_hetero.frontends.relay.core.tensor_types import tensor_type
 from tvm_hetero.util.untrusted_names import printable
 
 _TENSOR = re.compile(r"Tensor\[\(([^()\[\]]*)\),\s*([A-Za-z0-9_]+)\]")

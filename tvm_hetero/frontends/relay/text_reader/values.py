@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.arrays import dtype_of
-from tvm_hetero.frontends.relay.program import Device, Unsupported
+from tvm_hetero.frontends.relay.core.arrays import dtype_of
+from tvm_hetero.frontends.relay.core.program import Device, Unsupported
 from tvm_hetero.frontends.relay.text_reader.lexer import Token
 from tvm_hetero.frontends.relay.text_reader.token_stream import Words
 from tvm_hetero.util.untrusted_names import printable

@@ -2,7 +2,7 @@
 
 Problem
     A convolution of 3x3 windows that are one apart takes 9 products for each result and input
-    channel. By tiles of 4x4 results (`winograd_tiles`) it takes 36 for 16 results, 2.25 each. The
+    channel. By tiles of 4x4 results (`transforms`) it takes 36 for 16 results, 2.25 each. The
     price: data, weights and results have to be transformed, and sums are rounded otherwise.
     Errors are several times those of plain sums (`python -m benchmarks.tiles` prints both).
 
@@ -19,15 +19,15 @@ How it is done
     Nothing is transformed beforehand, so devices that compute otherwise share the weights, and what
     is read from memory is nine values for each pair of channels, not 36.
 
-    for each block of tiles              (`winograd_sizes`)
-        for L input channels each        (`winograd_data`)
+    for each block of tiles              (`sizes`)
+        for L input channels each        (`input_transform`)
             the image, transposed: L channels of a pixel side by side, zeros around
             each tile: 36 vectors of V
-        for some output channels         (`winograd_products`)
+        for some output channels         (`products`)
             for some input channels
                 the weights: U
                 36 products of matrices: M, or what is added to it
-            for L of them                (`winograd_results`)
+            for L of them                (`output_transform`)
                 each tile: 16 vectors of results
                 transposed: L pixels of a channel side by side; what is fused behind; stored
 

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.convolution.tiling import overlapped
 from tvm_hetero.kernels.convolution.winograd.transforms import ELEMENTS, STEP, WINDOW
+from tvm_hetero.kernels.cpu.vector_unit import combine_limits
 from tvm_hetero.kernels.tir.statements import whole
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _tile(together: int, unit: VectorUnit, tiles: int) -> tuple[int, int]:
 
     def cycles(tile: tuple[int, int]) -> float:
         v, t = tile
-        step = overlapped((v * t / unit.fmas, unit.latency, (v + t) / unit.loads))
+        step = combine_limits((v * t / unit.fmas, unit.latency, (v + t) / unit.loads))
         return -(-tiles // t) * step / v
 
     across = together // unit.lanes

@@ -16,9 +16,9 @@ from tests.strategies import problems
 from tvm_hetero.errors import SolverError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers.native import stages as native_stages
-from tvm_hetero.solvers.stages import device_sets
-from tvm_hetero.solvers.stages.ideals_dp import all_ideals
-from tvm_hetero.solvers.stages.stage_dp import Table
+from tvm_hetero.solvers.stage_dp import device_sets
+from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
+from tvm_hetero.solvers.stage_dp.stage_dp import Table
 from tvm_hetero.views.ideals import Family
 from tvm_hetero.views.instance import Instance
 

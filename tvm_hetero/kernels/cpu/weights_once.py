@@ -51,7 +51,7 @@ def weights_once(
     """
     image, block, *rest = outer
     images = extent_of(sch, image)
-    group = together(images, extent_of(sch, block), data // images, weights, unit)
+    group = choose_group(images, extent_of(sch, block), data // images, weights, unit)
     if group == 1:
         return outer
     if group == images:
@@ -62,7 +62,7 @@ def weights_once(
     return [several, block, image, *rest]
 
 
-def together(images: int, blocks: int, each: int, weights: int, unit: VectorUnit) -> int:
+def choose_group(images: int, blocks: int, each: int, weights: int, unit: VectorUnit) -> int:
     """How many images a block of weights is used for before the next one."""
 
     def traffic(group: int) -> int:

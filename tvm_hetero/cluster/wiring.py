@@ -13,16 +13,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tvm_hetero.cluster.transport.channels import (
-    End,
-    Laid,
-    Post,
-    Take,
-    drop_end,
-    listen_to,
-    open_ends,
-    ray_node,
-)  # fmt: skip
+from tvm_hetero.cluster.node_channels import drop_end, identify_machine, listen_to, open_ends
+from tvm_hetero.cluster.transport.channels import End, Laid, Post, Take
 from tvm_hetero.cluster.transport.message import DRIVER, Message
 from tvm_hetero.errors import NodeLost
 
@@ -113,7 +105,7 @@ class Wiring:
 
     def _lay(self, wanted: Mapping[Pair, int]) -> None:
         nodes = sorted({name for pair in wanted for name in pair} - {DRIVER})
-        machines = self._on_each(ray_node, dict.fromkeys(nodes, ()))
+        machines = self._on_each(identify_machine, dict.fromkeys(nodes, ()))
         ends = {node: (self._cluster.actor(node), machines[node]) for node in nodes}
         ends[DRIVER] = self._cluster.here(ends.values())
         ways: dict[str, dict[str, End]] = {}
@@ -138,7 +130,7 @@ class Wiring:
     def _on_each(
         self, function: Callable[..., Any], arguments: Mapping[str, tuple[Any, ...]]
     ) -> dict[str, Any]:
-        """Call a function of `tvm_hetero.cluster.transport.channels` on nodes, at once; what each
+        """Call a function of `tvm_hetero.cluster.node_channels` on nodes at once; what each
         gives."""
         refs = {node: self._call(node, function, *given) for node, given in arguments.items()}
         return {node: self._cluster.get(ref, node, _LAYING) for node, ref in refs.items()}

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.errors import SolverError
-from tvm_hetero.solvers.stages.device_sets import SAME, least
+from tvm_hetero.solvers.stage_dp.device_sets import SAME, least
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.ideals import Family, place_terminals
 from tvm_hetero.views.instance import Instance

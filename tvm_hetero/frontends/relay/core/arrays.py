@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits, read_file
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits, read_file
 from tvm_hetero.util.untrusted_names import printable
 
 _ARRAY_MAGIC = 0xDD5E40F096B4A13F

@@ -26,6 +26,10 @@ import numpy as np
 from tvm_hetero.views.arrays import Array
 
 Terms = Iterable[tuple[int, float]]
+# What a bound is multiplied by, for the rounding of the sums that it is made of.
+ROUNDING = 1 - 1e-12
+# Numbers in linear programs that take about a second.
+WORK_A_SECOND = 80_000
 # Simplex iterations of one program: the duals that are there then are a proof as well.
 _ITERATIONS = 20_000
 

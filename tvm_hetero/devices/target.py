@@ -6,10 +6,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import PlatformError, ProfileError
+from tvm_hetero.platform.devices import HOST_KINDS as HOST_KINDS
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.discovery import native_mcpu
 from tvm_hetero.platform.host import available_cores, read_processor
-from tvm_hetero.platform.model import HOST_KINDS as HOST_KINDS
-from tvm_hetero.platform.model import Device, Platform
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.documents import nearest
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from tvm_hetero.kernels.convolution.depthwise import schedule_depthwise
 from tvm_hetero.kernels.convolution.packed import schedule_packed
-from tvm_hetero.kernels.generic import schedule_generic
 from tvm_hetero.kernels.matmul.dot import schedule_dot
 from tvm_hetero.kernels.matmul.gemm import schedule_gemm
 from tvm_hetero.kernels.rowwise.pool_schedule import schedule_pool
 from tvm_hetero.kernels.rowwise.rows import schedule_rows
 from tvm_hetero.kernels.rowwise.transpose import schedule_transpose
+from tvm_hetero.kernels.rules.generic import schedule_generic
 
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule

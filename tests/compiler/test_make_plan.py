@@ -14,6 +14,7 @@ from tvm import relax
 
 from tests.addition_models import sums
 from tests.executor.interpreter import interpret
+from tests.executor.native_plans import create, planned, tasks_of_step
 from tests.models import (
     as_schedule,
     branchy,
@@ -26,15 +27,16 @@ from tests.models import (
     unit_problem,
 )
 from tvm_hetero.compiler.build import build
-from tvm_hetero.compiler.plan import make_plan, plan_text, tasks_of_step, weight_name
+from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.executor import native
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import input_task, output_task
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.pipeline.partition import make_problem
+from tvm_hetero.plan.format import plan_from_dict, plan_text, plan_to_dict
+from tvm_hetero.plan.model import weight_name
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.equivalent_devices import alike_devices
@@ -60,7 +62,7 @@ def split_on(platform: Platform, seed: int):
     prepared = make_problem(branchy(), platform, cost_model=Millisecond())
     schedule = random_schedule(prepared.problem, seed)
     split = split_segments(annotate_devices(prepared.module, prepared.problem, schedule))
-    return split, make_plan(split, platform), schedule
+    return split, planned(split, platform), schedule
 
 
 # Three sums; a constant and a result that are views.
@@ -90,7 +92,7 @@ def call(task: str, *args: dict[str, Any]) -> dict[str, Any]:
 def test_a_plan_in_full():
     first, last = two_cpus().devices
     module = three(1, ("0.add", "big", (0,)), ("1.add", "big", (0,)), ("2.add", "little", (0,)))
-    assert make_plan(split_segments(module), two_cpus()) == {
+    assert planned(split_segments(module), two_cpus()) == {
         "format": "tvm-hetero/plan/2",
         "batch": 1,
         "devices": [{"name": "host", "dl_type": 1, "dl_id": 0}],
@@ -132,19 +134,19 @@ def test_the_plan_of_the_documentation_is_one():
     text = (Path(__file__).parents[2] / "docs/formats.md").read_text(encoding="utf-8")
     _, chapter = text.split("### `tvm-hetero/plan/2`")
     plan = json.loads(chapter.split("```")[1].removeprefix("json"))
-    native.create(plan).close()
+    create(plan).close()
     # It is what the maker would write of such a module, key by key.
     module = three(1, ("0.add", "big", (0,)), ("1.add", "big", (0,)), ("2.add", "little", (0,)))
-    made = make_plan(split_segments(module), two_cpus())
+    made = planned(split_segments(module), two_cpus())
     assert list(plan) == list(made)
     for rows in ("devices", "workers", "slots", "inputs", "constants", "outputs", "steps"):
         assert set(plan[rows][0]) == set(made[rows][0])
 
 
 def test_a_plan_is_written_a_row_a_line():
-    plan = make_plan(split_segments(placed(1)), two_cpus())
-    text = plan_text(plan)
-    assert json.loads(text) == plan
+    made = make_plan(split_segments(placed(1)), two_cpus())
+    text, plan = plan_text(made), plan_to_dict(made)
+    assert json.loads(text) == plan and plan_from_dict(plan) == made
     rows = [*plan["slots"], *plan["steps"], *(c for s in plan["steps"] for c in s["calls"])]
     lines = text.splitlines()
     assert len(rows) < len(lines) < 2 * len(rows)
@@ -155,7 +157,7 @@ def test_a_plan_is_written_a_row_a_line():
 def test_a_batch_has_each_name_once_an_element_and_its_weights_once():
     both = [("0.add", "big", (0, 1)), ("1.add", "big", (0,)), ("1.add", "little", (1,))]
     module = three(2, *both, ("2.add", "little", (0, 1)))
-    plan = make_plan(split_segments(module), two_cpus())
+    plan = planned(split_segments(module), two_cpus())
     assert plan["batch"] == 2
     assert [row["name"] for row in plan["inputs"]] == ["input0#0", "input0#1"]
     assert [row["name"] for row in plan["outputs"]] == ["output0#0", "output0#1"]
@@ -189,7 +191,7 @@ def test_a_private_device_has_a_memory_of_its_own():
 def test_workers_of_equal_devices_that_only_compute_are_alike():
     def groups(platform: Platform, *names: str) -> list[int | None]:
         split, _, _ = split_on(platform, 1)
-        made = make_plan(split, platform, [names])
+        made = planned(split, platform, [names])
         assert {row["name"] for row in made["workers"]} >= set(platform.names)
         return [row.get("alike") for row in made["workers"]]
 
@@ -218,19 +220,19 @@ def with_memory(platform: Platform, *sizes: int | None) -> Platform:
 
 def test_a_plan_says_how_large_its_memories_are():
     split, _, _ = split_on(two_cpus(), 1)
-    [host] = make_plan(split, with_memory(two_cpus(), 3 << 20, 5 << 20))["devices"]
+    [host] = planned(split, with_memory(two_cpus(), 3 << 20, 5 << 20))["devices"]
     assert host == {"name": "host", "dl_type": 1, "dl_id": 0, "memory": 8 << 20}
-    [host] = make_plan(split, with_memory(two_cpus(), 3 << 20, None))["devices"]
+    [host] = planned(split, with_memory(two_cpus(), 3 << 20, None))["devices"]
     assert "memory" not in host
     apart = with_memory(private_little(), 3 << 20, 5 << 20)
     split, _, _ = split_on(apart, 1)
-    plan = make_plan(split, apart)
+    plan = planned(split, apart)
     assert [row["memory"] for row in plan["devices"]] == [3 << 20, 5 << 20]
-    executor = native.create(plan)
+    executor = create(plan)
     assert executor.frames > 1
     for row in plan["devices"]:
         row["memory"] = 0
-    assert native.create(plan).frames == 1
+    assert create(plan).frames == 1
 
 
 @pytest.mark.parametrize("platform", [two_cpus(), private_little()], ids=["shared", "private"])
@@ -255,8 +257,8 @@ def test_two_devices_on_one_core_get_no_plan_unless_the_platform_asks_for_it():
     devices = (big, replace(little, cores=big.cores))
     platform = replace(two_cpus(), devices=devices, shared_cores=False)
     with pytest.raises(PlatformError, match=r"'big' and 'little' share core \d+"):
-        make_plan(split, platform)
-    plan = make_plan(split, replace(platform, shared_cores=True))
+        planned(split, platform)
+    plan = planned(split, replace(platform, shared_cores=True))
     assert plan["workers"][0]["cores"] == plan["workers"][1]["cores"]
 
 
@@ -270,7 +272,7 @@ def test_cpu_places_share_every_slot():
     assert [worker["cores"] for worker in plan["workers"]] == [
         list(device.cores) for device in two_cpus().devices
     ]
-    native.create(plan).close()
+    create(plan).close()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -19,7 +19,7 @@ from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.stages.stage_dp import Chain, best_plan
+from tvm_hetero.solvers.stage_dp.stage_dp import Chain, best_plan
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.views.ideals import Blocks, Family, contract
 from tvm_hetero.views.instance import Instance, instance_of

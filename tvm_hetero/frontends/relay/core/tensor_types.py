@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.program import TensorType
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.program import TensorType
 from tvm_hetero.util.untrusted_names import printable
 
 MOST_ELEMENTS = 2**40

@@ -12,8 +12,8 @@ from tests.frontends.relay.pace import promptly
 from tests.frontends.relay.text_reader.test_parser import HEAD, TYPE, main
 from tvm_hetero import relay
 from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS
 from tvm_hetero.frontends.relay.importer import identifiers
-from tvm_hetero.frontends.relay.limits import DEFAULT_LIMITS
 from tvm_hetero.util.untrusted_names import identifier
 
 NODES, VALUES = DEFAULT_LIMITS.nodes - 100, DEFAULT_LIMITS.values - 100

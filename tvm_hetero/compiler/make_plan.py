@@ -28,31 +28,45 @@ Every call names its task, so that a plan is readable by itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tvm_hetero.compiler.concat_elision import Joined, find_joined
 from tvm_hetero.compiler.storage import Lifetime, plan_storage
+from tvm_hetero.devices.target import CPU, dl_device
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.kernels.cpu.target import CPU, dl_device
 from tvm_hetero.kernels.rowwise.concat import join_starts
-from tvm_hetero.passes.element_names import MARK
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.lowered_main import KernelCall, Root, static_shape, tensor_bytes
 from tvm_hetero.passes.split_segments import Copy, Segment, Split, input_signature
 from tvm_hetero.passes.states import ranges_of, states_of
-from tvm_hetero.platform.model import Device, Platform, check_cores
+from tvm_hetero.plan.element_names import MARK
+from tvm_hetero.plan.model import (
+    ArgKind,
+    ArgPlan,
+    CallPlan,
+    ConstantPlan,
+    DevicePlan,
+    InputPlan,
+    OutputPlan,
+    Plan,
+    Role,
+    SlotPlan,
+    StepKind,
+    StepPlan,
+    TensorPlan,
+    WorkerPlan,
+    constant_name,
+)
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform, check_cores
 
-FORMAT = "tvm-hetero/plan/2"
-# The key of a step that says what it does on a board.
-REMOTE = "remote"
+# Where an argument lies: its kind, and the position, offset or name that goes with it.
+_Place = tuple[ArgKind, int | str]
 
 
-def make_plan(
-    split: Split, platform: Platform, alike: Iterable[Sequence[str]] = ()
-) -> dict[str, Any]:
+def make_plan(split: Split, platform: Platform, alike: Iterable[Sequence[str]] = ()) -> Plan:
     """The plan of a split module.
 
     Parameters
@@ -68,72 +82,27 @@ def make_plan(
     check_cores(platform)
     plan = _PlanMaker(split, platform).plan()
     for names in alike:
-        _mark_alike(plan, platform, names)
+        plan = _mark_alike(plan, platform, names)
     return plan
 
 
-def _mark_alike(plan: dict[str, Any], platform: Platform, names: Sequence[str]) -> None:
+def _mark_alike(plan: Plan, platform: Platform, names: Sequence[str]) -> Plan:
     """Let the workers of some devices run each other's steps, where they do nothing but compute."""
-    others = {step["worker"] for step in plan["steps"] if step["kind"] != "kernels"}
+    others = {step.worker for step in plan.steps if step.kind is not StepKind.KERNELS}
     able = {
         device.name for device in platform.devices if is_host(device) and device.rpc is None
     }.intersection(names)
     found = [
         number
-        for number, row in enumerate(plan["workers"])
-        if row["name"] in able and number not in others
+        for number, worker in enumerate(plan.workers)
+        if worker.name in able and number not in others
     ]
-    if len(found) > 1:
-        for number in found:
-            plan["workers"][number]["alike"] = found[0]
-
-
-def tasks_of_step(step: Mapping[str, Any]) -> tuple[str, ...]:
-    """The ids of the tasks that a step of a plan runs; none for a copy."""
-    return tuple(row["task"] for key in ("calls", REMOTE, "joined") for row in step.get(key, ()))
-
-
-def native_plan(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """A plan as C++ reads it: to it, a step on a board is a function like any other."""
-    steps = [{k: v for k, v in step.items() if k != REMOTE} for step in plan["steps"]]
-    return {**plan, "steps": steps}
-
-
-# Lists of a plan that are written with a row a line.
-_LISTS = (
-    "devices",
-    "workers",
-    "slots",
-    "inputs",
-    "constants",
-    "outputs",
-    "steps",
-    "calls",
-    "joined",
-    REMOTE,
-)
-
-
-def plan_text(plan: Mapping[str, Any], indent: str = "\n ") -> str:
-    """A plan as JSON to read: a line for each worker, slot, step, call of a kernel."""
-    parts = []
-    for key, value in plan.items():
-        text = json.dumps(value)
-        if key in _LISTS:
-            rows = (f"{indent} {plan_text(row, indent + '  ')}" for row in value)
-            text = f"[{','.join(rows)}]"
-        parts.append(f"{json.dumps(key)}: {text}")
-    return "{" + ("," + indent if "steps" in plan else ", ").join(parts) + "}"
-
-
-def constant_name(weight: str, space: int) -> str:
-    """The plan's name for a weight in a memory: a weight may be wanted in several."""
-    return f"{weight}@{space}"
-
-
-def weight_name(constant: str) -> str:
-    """The weight that a plan's constant holds."""
-    return constant.rsplit("@", 1)[0]
+    if len(found) < 2:
+        return plan
+    workers = list(plan.workers)
+    for number in found:
+        workers[number] = replace(workers[number], alike=found[0])
+    return replace(plan, workers=tuple(workers))
 
 
 @dataclass(frozen=True)
@@ -147,9 +116,9 @@ class _Weight:
 class _PlanMaker:
     split: Split
     platform: Platform
-    _slots: list[dict[str, Any]] = field(default_factory=list)
+    _slots: list[SlotPlan] = field(default_factory=list)
     _slot_of: dict[tuple[Root | _Weight, int], int] = field(default_factory=dict)
-    _workers: list[dict[str, Any]] = field(default_factory=list)
+    _workers: list[WorkerPlan] = field(default_factory=list)
     _worker_of: dict[str, int] = field(default_factory=dict)
     _starts: dict[tuple[int, str], tuple[int, ...] | None] = field(default_factory=dict)
 
@@ -158,57 +127,61 @@ class _PlanMaker:
         own = [device for device in devices if not is_host(device)]
         # The memories: main memory first, then each device that has its own.
         self._spaces = [
-            _memory_row("host", (CPU, 0), [d for d in devices if is_host(d)]),
-            *(_memory_row(d.name, dl_device(self.platform, d), [d]) for d in own),
+            _memory_plan("host", (CPU, 0), [d for d in devices if is_host(d)]),
+            *(_memory_plan(d.name, dl_device(self.platform, d), [d]) for d in own),
         ]
-        numbers = {row["name"]: number for number, row in enumerate(self._spaces)}
+        numbers = {space.name: number for number, space in enumerate(self._spaces)}
         # The memory of each device, as a position in `_spaces`.
         self._space = [0 if is_host(d) else numbers[d.name] for d in self.platform.devices]
         self._weight_of = {value: _Weight(name) for name, value in self.split.constants.items()}
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> Plan:
         inputs = self._inputs()
         for segment in self.split.segments:
             self._computing(segment.device)
         steps = [self._step(step) for step in self.split.steps]
-        return {
-            "format": FORMAT,
-            "batch": self.split.batch,
-            "devices": self._spaces,
-            "workers": self._workers,
-            "slots": self._slots,
-            "inputs": inputs,
-            "constants": [
-                {"name": constant_name(what.name, space), "slot": slot}
-                for (what, space), slot in self._slot_of.items()
-                if isinstance(what, _Weight)
-            ],
-            "outputs": self._outputs(),
-            "steps": steps,
-        }
+        constants = [
+            ConstantPlan(constant_name(what.name, space), slot)
+            for (what, space), slot in self._slot_of.items()
+            if isinstance(what, _Weight)
+        ]
+        outputs = self._outputs()
+        return Plan(
+            self.split.batch,
+            devices=tuple(self._spaces),
+            workers=tuple(self._workers),
+            slots=tuple(self._slots),
+            inputs=tuple(inputs),
+            constants=tuple(constants),
+            outputs=tuple(outputs),
+            steps=tuple(steps),
+        )
 
-    def _inputs(self) -> list[dict[str, Any]]:
+    def _inputs(self) -> list[InputPlan]:
         states, ranges = states_of(self.split.main), ranges_of(self.split.main)
         homes = self.split.input_home
-        rows = []
+        found = []
         for i, (name, shape, dtype) in enumerate(input_signature(self.split)):
-            row = {"name": name, "slot": self._slot(Root(None, i), homes[i])}
-            row |= {"shape": list(shape), "dtype": dtype}
-            if i in states:
-                row["state"] = True
+            slot = self._slot(Root(None, i), homes[i])
             plain = name if self.split.batch == 1 else name.rpartition(MARK)[0]
-            if plain in ranges:
-                row["range"] = list(ranges[plain])
-            rows.append(row)
-        return rows
+            limits = ranges.get(plain)
+            found.append(
+                InputPlan(
+                    name,
+                    slot,
+                    TensorPlan(tuple(shape), dtype),
+                    is_state=i in states,
+                    range=None if limits is None else (limits[0], limits[1]),
+                )
+            )
+        return found
 
     def _slot(self, what: Root | _Weight, device: int) -> int:
         """The slot that holds a tensor in the memory of a device."""
         key = (what, self._space[device])
         if key not in self._slot_of:
             self._slot_of[key] = len(self._slots)
-            row = {"name": self._name(what), "device": self._space[device]}
-            self._slots.append({**row, **self._type(what)})
+            self._slots.append(SlotPlan(self._name(what), self._space[device], self._type(what)))
         return self._slot_of[key]
 
     def _name(self, what: Root | _Weight) -> str:
@@ -218,49 +191,48 @@ class _PlanMaker:
             return self.split.inputs[what.index]
         return self.split.main.tensor_name(what)
 
-    def _type(self, what: Root | _Weight) -> dict[str, Any]:
+    def _type(self, what: Root | _Weight) -> TensorPlan:
         if isinstance(what, Root):
-            return _type_row(self.split.main.type_of(what))
+            return _tensor_plan(self.split.main.type_of(what))
         value = self.split.constants[what.name]
-        return {"shape": [int(d) for d in value.shape], "dtype": str(value.dtype)}
+        return TensorPlan(tuple(int(d) for d in value.shape), str(value.dtype))
 
-    def _worker(self, name: str, device: int, cores: Sequence[int], role: str) -> int:
+    def _worker(self, name: str, device: int, cores: Sequence[int], role: Role) -> int:
         if name not in self._worker_of:
             self._worker_of[name] = len(self._workers)
-            row = {"name": name, "device": self._space[device], "cores": list(cores), "role": role}
-            self._workers.append(row)
+            self._workers.append(WorkerPlan(name, self._space[device], tuple(cores), role))
         return self._worker_of[name]
 
     def _computing(self, device: int) -> int:
         """The worker that runs a device's segments."""
         row = self.platform.devices[device]
-        return self._worker(row.name, device, row.cores, "compute")
+        return self._worker(row.name, device, row.cores, Role.COMPUTE)
 
-    def _step(self, step: Segment | Copy) -> dict[str, Any]:
+    def _step(self, step: Segment | Copy) -> StepPlan:
         if isinstance(step, Copy):
             return self._copy(step)
         if self.platform.devices[step.device].rpc is not None:
             return self._remote(step)
         return self._kernels(step)
 
-    def _remote(self, segment: Segment) -> dict[str, Any]:
+    def _remote(self, segment: Segment) -> StepPlan:
         """A segment on a board, which keeps the weights."""
         device = segment.device
         self._refuse_states(segment)
         weights = [self._weight_of[value] for value in segment.constants]
-        places: dict[Any, dict[str, Any]] = {what: {"in": i} for i, what in enumerate(segment.ins)}
-        places |= {weight: {"constant": weight.name} for weight in weights}
-        places |= {root: {"out": i} for i, root in enumerate(segment.outs)}
+        places: dict[Any, _Place] = {what: (ArgKind.IN, i) for i, what in enumerate(segment.ins)}
+        places |= {weight: (ArgKind.CONSTANT, weight.name) for weight in weights}
+        places |= {root: (ArgKind.OUT, i) for i, root in enumerate(segment.outs)}
         _place_temporaries(self.split, segment, places, Joined())
-        return {
-            "kind": "call",
-            "name": f"{self.platform.names[device]}/{segment.name}",
-            "function": REMOTE,
-            "worker": self._computing(device),
-            "ins": [self._slot(root, device) for root in segment.ins],
-            "outs": [self._slot(root, device) for root in segment.outs],
-            REMOTE: [self._call(self.split.main.calls[i], places) for i in segment.calls],
-        }
+        return StepPlan(
+            StepKind.CALL,
+            f"{self.platform.names[device]}/{segment.name}",
+            self._computing(device),
+            ins=tuple(self._slot(root, device) for root in segment.ins),
+            outs=tuple(self._slot(root, device) for root in segment.outs),
+            function="remote",
+            remote=tuple(self._call(self.split.main.calls[i], places) for i in segment.calls),
+        )
 
     def _refuse_states(self, segment: Segment) -> None:
         states = states_of(self.split.main)
@@ -271,27 +243,25 @@ class _PlanMaker:
                 f"states, but is to keep {self._name(kept[0])!r}; place its task elsewhere"
             )
 
-    def _kernels(self, segment: Segment) -> dict[str, Any]:
-        device = segment.device
+    def _kernels(self, segment: Segment) -> StepPlan:
+        device, main = segment.device, self.split.main
         weights = [self._weight_of[value] for value in segment.constants]
         reads: list[Root | _Weight] = [*segment.ins, *weights]
-        places: dict[Any, dict[str, int]] = {what: {"in": i} for i, what in enumerate(reads)}
-        places |= {root: {"out": i} for i, root in enumerate(segment.outs)}
+        places: dict[Any, _Place] = {what: (ArgKind.IN, i) for i, what in enumerate(reads)}
+        places |= {root: (ArgKind.OUT, i) for i, root in enumerate(segment.outs)}
         joined = self._joined(segment, places)
         scratch = _place_temporaries(self.split, segment, places, joined)
         called = [call for call in segment.calls if call not in joined.calls]
-        row = {
-            "kind": "kernels",
-            "name": f"{self.platform.names[device]}/{segment.name}",
-            "worker": self._computing(device),
-            "ins": [self._slot(what, device) for what in reads],
-            "outs": [self._slot(root, device) for root in segment.outs],
-            "scratch": scratch,
-            "calls": [self._call(self.split.main.calls[i], places) for i in called],
-        }
-        if joined.calls:
-            row["joined"] = [{"task": self.split.main.task_ids[i]} for i in joined.calls]
-        return row
+        return StepPlan(
+            StepKind.KERNELS,
+            f"{self.platform.names[device]}/{segment.name}",
+            self._computing(device),
+            ins=tuple(self._slot(what, device) for what in reads),
+            outs=tuple(self._slot(root, device) for root in segment.outs),
+            scratch=scratch,
+            calls=tuple(self._call(main.calls[i], places) for i in called),
+            joined=tuple(main.task_ids[i] for i in joined.calls),
+        )
 
     def _joined(self, segment: Segment, places: Mapping[Any, object]) -> Joined:
         """The concatenations of a segment that need no call; `places` are not its own."""
@@ -308,31 +278,32 @@ class _PlanMaker:
         made = {Root(i, k) for i in segment.calls for k in range(len(main.calls[i].outputs))}
         return find_joined(main, segment.calls, made.difference(places), starts)
 
-    def _call(self, call: KernelCall, places: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
+    def _call(self, call: KernelCall, places: Mapping[Any, _Place]) -> CallPlan:
         main = self.split.main
         args = []
         for expr, constant in zip(call.args, main.constants(call), strict=True):
             what = main.root(expr) if constant is None else self._weight_of[constant]
-            args.append({**places[what], **_type_row(expr.ty)})
+            args.append(ArgPlan(*places[what], _tensor_plan(expr.ty)))
         for k, ty in enumerate(call.outputs):
-            args.append({**places[Root(call.position, k)], **_type_row(ty)})
-        return {
-            "kernel": self.split.symbols[call.position],
-            "task": main.task_ids[call.position],
-            "args": args,
-            "written": len(call.outputs),
-        }
+            args.append(ArgPlan(*places[Root(call.position, k)], _tensor_plan(ty)))
+        return CallPlan(
+            self.split.symbols[call.position],
+            main.task_ids[call.position],
+            tuple(args),
+            written=len(call.outputs),
+        )
 
-    def _copy(self, copy: Copy) -> dict[str, Any]:
+    def _copy(self, copy: Copy) -> StepPlan:
         near, far = (self.platform.devices[device] for device in (copy.near, copy.far))
-        return {
-            "kind": "copy",
-            "name": f"{self._name(copy.root)}: {near.name} > {far.name}",
-            "worker": self._copying(copy),
-            "ins": [self._slot(copy.root, copy.near)],
-            "outs": [self._slot(copy.root, copy.far)],
-            "to_device": self._space[copy.far],
-        }
+        worker = self._copying(copy)
+        return StepPlan(
+            StepKind.COPY,
+            f"{self._name(copy.root)}: {near.name} > {far.name}",
+            worker,
+            ins=(self._slot(copy.root, copy.near),),
+            outs=(self._slot(copy.root, copy.far),),
+            to_device=self._space[copy.far],
+        )
 
     def _copying(self, copy: Copy) -> int:
         """The worker of a copy: an end's, or the link's own, on the device that has an engine."""
@@ -340,11 +311,11 @@ class _PlanMaker:
             return self._computing(copy.worker)
         names = self.platform.names
         engine = copy.near if is_host(self.platform.devices[copy.far]) else copy.far
-        return self._worker(f"{names[copy.near]}>{names[copy.far]}", engine, (), "copy")
+        return self._worker(f"{names[copy.near]}>{names[copy.far]}", engine, (), Role.COPY)
 
-    def _outputs(self) -> list[dict[str, Any]]:
+    def _outputs(self) -> list[OutputPlan]:
         return [
-            {"name": name, "slot": self._slot(root, home), "shape": list(shape)}
+            OutputPlan(name, self._slot(root, home), tuple(shape))
             for name, (root, home, shape) in zip(
                 self.split.outputs, self.split.results, strict=True
             )
@@ -352,7 +323,7 @@ class _PlanMaker:
 
 
 def _place_temporaries(
-    split: Split, segment: Segment, places: dict[Any, dict[str, Any]], joined: Joined
+    split: Split, segment: Segment, places: dict[Any, _Place], joined: Joined
 ) -> int:
     """Add the offsets of what a segment keeps to itself to `places`; returns the arena's bytes."""
     main = split.main
@@ -373,18 +344,16 @@ def _place_temporaries(
     start_of = dict(zip(lives, offsets, strict=True))
     for root in own:
         whole, offset = joined.place(root)
-        places[root] = {"scratch": start_of[whole] + offset}
+        places[root] = (ArgKind.SCRATCH, start_of[whole] + offset)
     return scratch
 
 
-def _memory_row(name: str, place: tuple[int, int], devices: Sequence[Device]) -> dict[str, Any]:
+def _memory_plan(name: str, place: tuple[int, int], devices: Sequence[Device]) -> DevicePlan:
     """A memory that these devices work in, as large as all of them are allowed to fill."""
-    row = {"name": name, "dl_type": place[0], "dl_id": place[1]}
     sizes = [device.memory for device in devices if device.memory is not None]
-    if sizes and len(sizes) == len(devices):
-        row["memory"] = sum(sizes)
-    return row
+    known = bool(sizes) and len(sizes) == len(devices)
+    return DevicePlan(name, place[0], place[1], sum(sizes) if known else None)
 
 
-def _type_row(ty: Any) -> dict[str, Any]:
-    return {"shape": list(static_shape(ty, "tensor")), "dtype": str(ty.dtype)}
+def _tensor_plan(ty: Any) -> TensorPlan:
+    return TensorPlan(tuple(static_shape(ty, "tensor")), str(ty.dtype))

@@ -1,0 +1,104 @@
+"""The manifest of an artifact: what it says, and whether the folder is what it says.
+
+Loading checks the versions and the SHA-256 of every file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tvm_hetero import __version__
+from tvm_hetero.artifact.kinds import MANIFEST, check_built, is_artifact, is_decoder
+from tvm_hetero.errors import ArtifactError, FormatError
+from tvm_hetero.util.documents import check_keys, read_document
+from tvm_hetero.util.files import sha256_of_file
+
+FORMAT = "tvm-hetero/artifact/2"
+KERNELS = "kernels.json"
+MODULE = "module.json"
+
+
+def versions() -> dict[str, str]:
+    """What an artifact must match to be loaded: the format of libraries and plans hangs on it."""
+    return {
+        "tvm_hetero": __version__,
+        "apache-tvm": metadata.version("apache-tvm"),
+        "apache-tvm-ffi": metadata.version("apache-tvm-ffi"),
+    }
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The manifest of an artifact, versions unchecked (for looking at it)."""
+    path = Path(path)
+    if is_decoder(path):
+        raise ArtifactError(
+            f"{path} is a decoder: 'tvm-hetero generate {path}' runs it; its artifacts are the "
+            "folders step and prefill in it"
+        )
+    if not is_artifact(path):
+        if is_decoder(path.parent):
+            raise ArtifactError(f"the decoder {path.parent} has no {path.name}; build it again")
+        check_built(path)
+        raise ArtifactError(
+            f"{path}: expected an artifact (a folder with a {MANIFEST}); make one with "
+            "'tvm-hetero partition MODEL -o NAME.hetero', MODEL being an ONNX file, or for a "
+            "decoder the folder of a Hugging Face model"
+        )
+    try:
+        manifest = read_document(path / MANIFEST)
+        keys = ["format", "versions", "default", "variants", "source", "files"]
+        if manifest.get("format") != FORMAT:
+            raise ArtifactError(
+                f"{path}: is an artifact of format {manifest.get('format')!r}, this is a "
+                f"tvm_hetero {__version__} that reads {FORMAT!r}; build it again"
+            )
+        check_keys(manifest, str(path), keys, ["decision"])
+        _check_shape(manifest)
+        return manifest
+    except FormatError as error:
+        raise ArtifactError(f"{path}: damaged manifest ({error}); build it again") from None
+
+
+def _check_shape(manifest: Mapping[str, Any]) -> None:
+    """Refuse a manifest whose values are not what `_write_files` writes.
+
+    Every file that is going to be read must be among those whose hashes are checked.
+    """
+    for key in ("versions", "files", "variants", "source", "decision"):
+        if not isinstance(manifest.get(key, {}), dict):
+            raise FormatError(f"{key!r}: expected an object")
+    names = {"problem.json", "schedule.json", "weights.safetensors"}
+    for variant, devices in manifest["variants"].items():
+        if not isinstance(devices, list) or not all(isinstance(d, str) for d in devices):
+            raise FormatError(f"variant {variant!r}: expected a list of devices")
+        names |= {f"{variant}/plan.json"} | {f"{device}.so" for device in devices}
+    unknown = sorted(names - manifest["files"].keys())
+    if unknown:
+        raise FormatError(f"'files' lacks {unknown[0]!r}")
+    default = manifest.get("default")
+    if not isinstance(default, str) or default not in manifest["variants"]:
+        raise FormatError(f"'default': there is no variant {default!r}")
+
+
+def check_versions(path: Path, manifest: Mapping[str, Any]) -> None:
+    for package, here in versions().items():
+        built = manifest["versions"].get(package)
+        if built != here:
+            raise ArtifactError(
+                f"{path}: was built with {package} {built}, here is {here}; build it again"
+            )
+
+
+def check_files(path: Path, files: Mapping[str, str]) -> None:
+    for name, expected in files.items():
+        relative = PurePosixPath(name)
+        if relative.is_absolute() or ".." in relative.parts:
+            raise ArtifactError(f"{path}: names a file outside of itself: {name!r}")
+        if not (path / name).is_file():
+            raise ArtifactError(f"{path}: file {name!r} is missing; build it again")
+        if sha256_of_file(path / name) != expected:
+            raise ArtifactError(f"{path}: file {name!r} was changed or damaged; build it again")

@@ -1,0 +1,111 @@
+"""Read an artifact: an executable as it was saved, or parts of it to look at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from tvm_hetero.artifact.executable import Executable, Variant
+from tvm_hetero.artifact.manifest import (
+    KERNELS,
+    MODULE,
+    check_files,
+    check_versions,
+    read_manifest,
+)
+from tvm_hetero.errors import ArtifactError, FormatError, HeteroError
+from tvm_hetero.plan.element_names import plain_task
+from tvm_hetero.plan.format import plan_from_dict
+from tvm_hetero.plan.model import Role
+from tvm_hetero.problem.implementation_choice import Choice, load_choices
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.util.documents import read_document
+
+
+def load_artifact(path: str | os.PathLike[str]) -> Executable:
+    """Read an artifact.
+
+    Raises
+    ------
+    ArtifactError
+        If there is none, it is of another version, or a file is missing or changed.
+    """
+    path = Path(path)
+    manifest = read_manifest(path)
+    check_versions(path, manifest)
+    check_files(path, manifest["files"])
+    try:
+        problem = Problem.load(path / "problem.json")
+        variants = manifest["variants"].items()
+        return Executable(
+            problem=problem,
+            schedule=Schedule.load(path / "schedule.json"),
+            variants={n: _read_variant(path, n, d, problem) for n, d in variants},
+            weights=_read_weights(path / "weights.safetensors"),
+            default=manifest["default"],
+            source=manifest["source"],
+            choices=_read_choices(path, manifest),
+            decision=manifest.get("decision"),
+            module=_read_module(path, manifest),
+        )
+    except ArtifactError:
+        raise
+    except (HeteroError, safetensors.SafetensorError, OSError) as error:
+        raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
+
+
+def read_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:
+    """How the kernels of an artifact are computed (for looking at it).
+
+    Raises
+    ------
+    ArtifactError
+        If it was built by a version that did not keep that, or is damaged.
+    """
+    path = Path(path)
+    manifest = read_manifest(path)
+    try:
+        choices = _read_choices(path, manifest)
+    except FormatError as error:
+        raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
+    if choices is None:
+        raise ArtifactError(
+            f"{path}: it does not say how its kernels are computed, as it was built by an older "
+            "version; build it again"
+        )
+    return choices
+
+
+def _read_choices(path: Path, manifest: Mapping[str, Any]) -> tuple[Choice, ...] | None:
+    if KERNELS not in manifest["files"]:
+        return None
+    check_files(path, {KERNELS: manifest["files"][KERNELS]})
+    return load_choices(path / KERNELS)
+
+
+def _read_module(path: Path, manifest: Mapping[str, Any]) -> str | None:
+    return (path / MODULE).read_text(encoding="utf-8") if MODULE in manifest["files"] else None
+
+
+def _read_variant(path: Path, name: str, devices: list[str], problem: Problem) -> Variant:
+    document = read_document(path / name / "plan.json")
+    try:
+        plan = plan_from_dict(document, f"{name}/plan.json")
+        tasks = {plain_task(task) for step in plan.steps for task in step.tasks}
+    except ValueError as error:
+        raise FormatError(f"{name}/plan.json: {error}") from None
+    workers = {worker.name for worker in plan.workers if worker.role is Role.COMPUTE}
+    if workers != set(devices) or not tasks <= problem.graph.index.keys():
+        raise FormatError(f"{name}/plan.json: its workers or tasks are not this model's")
+    return Variant(plan, {device: path / f"{device}.so" for device in devices})
+
+
+def _read_weights(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    return dict(safetensors.numpy.load_file(path))

@@ -1,0 +1,121 @@
+"""Artifacts: an executable as a folder that can be looked at, copied and loaded again.
+
+```
+net.hetero/
+  manifest.json            format, versions, source, variants and their devices, which of them runs
+                           by default (and why, if that was measured), SHA-256 of every other file
+  problem.json schedule.json
+  kernels.json             how each kernel is computed on each device (older ones lack it)
+  module.json              the lowered module without its weights, if devices are on several nodes
+  weights.safetensors
+  <device>.so              a library a device, for all variants
+  partition/plan.json      the plan
+  single/plan.json         the best single device, if that is another plan
+```
+The folder is written under a temporary name and renamed when it is whole. Loading checks the
+versions and every file: libraries are code, so load only artifacts that you trust.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from tvm_hetero.artifact.kinds import MANIFEST, is_artifact
+from tvm_hetero.artifact.manifest import FORMAT, KERNELS, MODULE, versions
+from tvm_hetero.errors import ArtifactError, FormatError, UsageError
+from tvm_hetero.plan.format import plan_text
+from tvm_hetero.problem.implementation_choice import choices_to_dict
+from tvm_hetero.util.documents import write_atomic
+from tvm_hetero.util.files import exchange_names, sha256_of_file
+
+if TYPE_CHECKING:
+    from tvm_hetero.artifact.executable import Executable
+
+
+def save_artifact(executable: Executable, path: str | os.PathLike[str]) -> None:
+    """Write an executable as a folder, whole or not at all; an older artifact is replaced.
+
+    Where `path` is a symbolic link, the artifact that it leads to is replaced.
+
+    Raises
+    ------
+    UsageError
+        If `path` is a file, or a folder that is no artifact (which is left alone).
+    ArtifactError
+        If the folder cannot be written.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not is_artifact(path):
+        raise UsageError(f"{path} is there and is no artifact; give another name or remove it")
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        _write_files(executable, temporary)
+        _replace_folder(temporary, path)
+    except (OSError, FormatError, safetensors.SafetensorError) as error:
+        # A full disk comes as OSError, or in safetensors' own words.
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ArtifactError(f"{path}: the artifact cannot be written: {reason}") from None
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_files(executable: Executable, folder: Path) -> None:
+    executable.problem.save(folder / "problem.json")
+    executable.schedule.save(folder / "schedule.json")
+    if executable.choices is not None:
+        document = choices_to_dict(executable.choices)
+        write_atomic(folder / KERNELS, json.dumps(document, indent=1) + "\n")
+    if executable.module is not None:
+        write_atomic(folder / MODULE, executable.module)
+    weights = {
+        name: value if isinstance(value, np.ndarray) else value.numpy()
+        for name, value in executable.weights.items()
+    }
+    safetensors.numpy.save_file(weights, folder / "weights.safetensors")
+    variants = {}
+    for name, variant in executable.variants.items():
+        (folder / name).mkdir()
+        write_atomic(folder / name / "plan.json", plan_text(variant.plan) + "\n")
+        variants[name] = sorted(variant.libraries)
+    libraries = {d: path for v in executable.variants.values() for d, path in v.libraries.items()}
+    for device, library in libraries.items():
+        shutil.copyfile(library, folder / f"{device}.so")
+    manifest = {
+        "format": FORMAT,
+        "versions": versions(),
+        "default": executable.default,
+        "variants": variants,
+        "source": dict(executable.source),
+        "files": {str(p.relative_to(folder)): sha256_of_file(p) for p in _files(folder)},
+    }
+    if executable.decision is not None:
+        manifest["decision"] = dict(executable.decision)
+    write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
+
+
+def _replace_folder(new: Path, path: Path) -> None:
+    """Put `new` in the place of `path`, in one step: at no moment is there no artifact.
+
+    What stood there is under `new` afterwards, and goes with it.
+    """
+    os.chmod(new, 0o755)
+    if path.exists():
+        exchange_names(new, path)
+    else:
+        os.rename(new, path)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)

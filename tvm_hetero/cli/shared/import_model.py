@@ -1,0 +1,69 @@
+"""A model's file, read: one step for TVM, one for the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tvm_hetero.cli.shared.source import note_source
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    import tvm
+
+    from tvm_hetero.cli.shared.console import Steps
+
+# Files of these names are Relay modules that an old TVM saved; all others are ONNX models.
+RELAY_SUFFIXES = (".json", ".txt", ".relay")
+
+
+def import_model(
+    steps: Steps,
+    model: Path,
+    shapes: dict[str, tuple[int, ...]],
+    random_weights: int | None,
+    params: Path | None = None,
+) -> tvm.IRModule:
+    """Step: read a model's file. Loading TVM is a step of its own: it takes a second."""
+    if model.suffix in RELAY_SUFFIXES:
+        return import_relay(steps, model, shapes, random_weights, params)
+    if params is not None:
+        known = ", ".join(RELAY_SUFFIXES)
+        raise UsageError(f"--params is for saved Relay modules ({known}), not for {model}")
+    with steps.step("Load TVM") as step:
+        import tvm
+
+        from tvm_hetero.frontends.onnx import from_onnx
+
+        step.note = f"TVM {tvm.__version__}"
+    with steps.step("Import model") as step:
+        module = from_onnx(model, shapes=shapes, random_weights=random_weights)
+        module = note_source(module, model, shapes, random_weights)
+        weights = "" if random_weights is None else f", random weights of seed {random_weights}"
+        step.note = f"{model.name}{weights}"
+    return module
+
+
+def import_relay(
+    steps: Steps,
+    model: Path,
+    shapes: Mapping[str, tuple[int, ...]],
+    random_weights: int | None,
+    params: Path | None,
+) -> tvm.IRModule:
+    """Step: read a Relay module that an old TVM saved, and the values of its parameters."""
+    for option, value in (("--shape", shapes), ("--random-weights", random_weights)):
+        if value not in (None, {}):
+            raise UsageError(f"{option} is for ONNX models; {model} is a saved Relay module")
+    with steps.step("Load TVM") as step:
+        import tvm
+
+        from tvm_hetero.frontends.relay import from_json
+
+        step.note = f"TVM {tvm.__version__}"
+    with steps.step("Import model") as step:
+        module = from_json(model, params)
+        kept = len(module["main"].params)
+        step.note = f"{model.name}, {kept} input{'s' * (kept != 1)}"
+    return module

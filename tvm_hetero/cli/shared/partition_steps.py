@@ -1,0 +1,123 @@
+"""A module divided, compiled and judged, step by step, and what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_hetero.cli.shared.background_load import Neighbours
+from tvm_hetero.util.units import format_seconds
+
+if TYPE_CHECKING:
+    import tvm
+
+    from tvm_hetero.artifact.executable import Executable
+    from tvm_hetero.cli.shared.console import Steps
+    from tvm_hetero.pipeline.options import PartitionOptions
+    from tvm_hetero.pipeline.partition import Partition
+    from tvm_hetero.platform.model import Platform
+
+
+def partition_module(
+    steps: Steps, module: tvm.IRModule, platform: Platform, how: PartitionOptions
+) -> Partition:
+    """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
+    from tvm_hetero.pipeline.partition import partition_as
+
+    with steps.live("Partition") as live:
+        result = partition_as(module, platform, how, live.progress)
+    names = ", ".join(platform.names)
+    tasks = f"{len(result.problem.tasks)} tasks, {result.kernels} distinct kernels on {names}"
+    for i, (title, seconds) in enumerate(result.seconds.items()):
+        steps.record(title.capitalize(), seconds, tasks if i == 0 else "")
+    return result
+
+
+def compile_artifact(
+    steps: Steps, result: Partition, output: Path, *, measure: bool = True
+) -> Executable:
+    """Steps: compile for each device, decide what runs by default, write the artifact."""
+    executable = compile_executable(steps, result, measure=measure)
+    with steps.step("Save") as step:
+        executable.save(output)
+        step.note = str(output)
+    return executable
+
+
+def compile_executable(steps: Steps, result: Partition, *, measure: bool = True) -> Executable:
+    """Steps: compile for each device, decide what runs by default."""
+    from tvm_hetero.compiler.build import build
+
+    with steps.step("Compile") as step:
+        executable = build(result.module)
+        step.note = ", ".join(executable.variants)
+    # What runs on several nodes does not run here, where it could be measured.
+    here = len({device.node for device in result.problem.platform.devices}) == 1
+    return decide_default(steps, executable) if measure and here else executable
+
+
+def decide_default(steps: Steps, executable: Executable) -> Executable:
+    """Step: measure the partition and the best single device; the quicker one is the default."""
+    from tvm_hetero.artifact.executable import SINGLE
+    from tvm_hetero.executor.choose_variant import compare, with_decision
+    from tvm_hetero.util.text_tables import printable
+
+    neighbours = Neighbours()
+    with steps.step("Decide by measuring") as step:
+        decision = compare(executable)
+        step.note = ", ".join(f"{k} {format_seconds(v)}" for k, v in decision.measured.items())
+    colour = "yellow" if decision.chosen == SINGLE else None
+    steps.say(printable(decision.text()), colour)
+    warning = neighbours.warning() if decision.measured else ""
+    if warning:
+        steps.say(warning, "yellow")
+    return with_decision(executable, decision)
+
+
+def say_kernels(steps: Steps, result: Partition, output: Path) -> None:
+    """How the kernels are computed, a line a device; nothing where they were not measured."""
+    from tvm_hetero.passes.kernel_choices import choices_of
+    from tvm_hetero.report.run.kernels import kernels_summary
+    from tvm_hetero.util.text_tables import printable
+
+    lines = kernels_summary(choices_of(result.module), result.problem, result.schedule)
+    if lines:
+        steps.head("Kernels")
+        for line in lines:
+            steps.say(printable(line))
+        steps.say(f"(all of them: tvm-hetero show {printable(output)} --kernels)")
+
+
+def partition_json(
+    result: Partition, executable: Executable, seconds: dict[str, float], output: Path
+) -> dict[str, Any]:
+    """What ``partition --json`` prints."""
+    schedule = result.schedule
+    single = schedule.best_single_device
+    return {
+        "artifact": str(output),
+        "tasks": len(result.problem.tasks),
+        "kernels": result.kernels,
+        "implementations": _count_implementations(result),
+        "objective": {"kind": schedule.kind, "value": schedule.value},
+        "lower_bound": schedule.lower_bound,
+        "gap": schedule.gap,
+        "status": schedule.status,
+        "solver": schedule.solver,
+        "best_single_device": single and {"device": single.device, "value": single.value},
+        "default": executable.default,
+        "decision": executable.decision,
+        "seconds": seconds,
+        "placement": {task: list(devices) for task, devices in schedule.placement.items()},
+    }
+
+
+def _count_implementations(result: Partition) -> dict[str, dict[str, int]]:
+    """For each device how many kernels are best computed in which way; {} if not measured."""
+    from tvm_hetero.passes.kernel_choices import choices_of
+
+    counts: dict[str, dict[str, int]] = {}
+    for choice in choices_of(result.module):
+        own = counts.setdefault(choice.device, {})
+        own[choice.implementation] = own.get(choice.implementation, 0) + 1
+    return counts

@@ -1,0 +1,1 @@
+"""Devices as TVM knows them: targets, and numbers as DLPack counts."""

@@ -1,0 +1,1 @@
+"""What a Relay program is, whoever reads it: expressions, types, arrays; and how much is taken."""

@@ -1,0 +1,1 @@
+"""Schedules: which rules there are for CPUs, that of everything else, and that for GPUs."""

@@ -1,0 +1,82 @@
+"""What a task costs on a device: seconds for any number of elements of a batch."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tvm_hetero.errors import FormatError
+
+# How a kernel is computed on a device (`tvm_hetero.kernels.tir.implementation_attr`).
+IMPLEMENTATIONS = ("rule", "default", "tuned", "direct")
+
+@dataclass(frozen=True)
+class Cost:
+    """Time of one execution as a function of the number of batch elements in it.
+
+    `points` are (elements, seconds) with rising elements. Between two points the time is linear,
+    before the first it is linear from (0, 0), beyond the last it goes on with the last slope.
+    A plain number c is ``Cost(((1, c),))``, which makes n elements take n * c.
+
+    `implementation` says which way of computing the task takes that long; nothing here hangs on
+    it, and whoever builds the task must build that one.
+
+    `sizes` says for how many elements at once there is a kernel: rising, from 1. An execution of n
+    elements is built of the largest that fit, one after the other (`calls_of`); nothing else here
+    hangs on them, since `points` say what that takes.
+    """
+
+    points: tuple[tuple[int, float], ...]
+    implementation: str = "rule"
+    sizes: tuple[int, ...] = (1,)
+
+    def seconds(self, elements: int) -> float:
+        """Seconds that one execution of `elements` >= 1 elements takes (never below 0)."""
+        points = self.points
+        i = bisect_left(points, elements, key=lambda point: point[0])
+        if i < len(points) and points[i][0] == elements:
+            return points[i][1]
+        i = min(i, len(points) - 1)
+        n0, s0 = points[i - 1] if i > 0 else (0, 0.0)
+        n1, s1 = points[i]
+        return max(0.0, s1 + (s1 - s0) / (n1 - n0) * (elements - n1))
+
+    def calls_of(self, elements: int) -> tuple[int, ...]:
+        """How many elements each call of a kernel computes in an execution of `elements`."""
+        calls: list[int] = []
+        for size in reversed(self.sizes):
+            count, elements = divmod(elements, size)
+            calls += [size] * count
+        return tuple(calls)
+
+
+def check_sizes(sizes: Sequence[int], where: str) -> None:
+    """Refuse `Cost.sizes` by which not every number of elements can be computed.
+
+    Raises
+    ------
+    FormatError
+        If they do not rise from 1.
+    """
+    if not sizes or sizes[0] != 1 or any(b <= a for a, b in pairwise(sizes)):
+        raise FormatError(f"{where}: expected rising numbers from 1, got {list(sizes)}")
+
+
+def check_points(points: Sequence[tuple[int, float]], where: str) -> None:
+    """Refuse `Cost.points` that say no time for every number of elements.
+
+    Raises
+    ------
+    FormatError
+        If there are none, they do not rise, or a time is negative or not finite.
+    """
+    sizes = [n for n, _ in points]
+    if not points or sizes[0] < 1 or any(b <= a for a, b in pairwise(sizes)):
+        raise FormatError(f"{where}: expected costs for rising batch sizes from 1, got {sizes}")
+    for n, seconds in points:
+        if not 0 <= seconds < float("inf"):
+            raise FormatError(
+                f"{where}: expected a finite time of at least 0 for {n} elements, got {seconds}"
+            )
