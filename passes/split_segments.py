@@ -37,6 +37,7 @@ from tvm_hetero.passes.lowered_main import (
     read_main,
     static_shape,
 )
+from tvm_hetero.passes.verify import verify_placed
 from tvm_hetero.plan.element_names import plain_task
 from tvm_hetero.platform.model import Platform
 
@@ -120,9 +121,12 @@ def split_segments(mod: tvm.IRModule) -> Split:
         If the module is not annotated.
     ModelError
         If an output of the model is a constant, or two kernels would have one symbol.
+    PassFault
+        If the module does not say what its schedule says.
     """
-    problem, _ = problem_and_schedule(mod)
+    problem, schedule = problem_and_schedule(mod)
     main = read_main(mod)
+    verify_placed(mod, main, problem, schedule)
     vdevices = list(mod.global_infos["vdevice"])
     device_of = [device_position(call.outputs[0], vdevices) for call in main.calls]
     input_home = tuple(device_position(param.ty, vdevices) for param in main.params)

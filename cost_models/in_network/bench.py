@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 
-from tvm_hetero.cost_models.identity import place_of
 from tvm_hetero.cost_models.in_network.batched_kernels import (
     SIZES,
     Together,
@@ -49,6 +48,7 @@ from tvm_hetero.cost_models.in_network.run import (
 )
 from tvm_hetero.cost_models.protocol import Progress, not_at_once, not_in_place
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.cost_models.store.identity import place_of
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
@@ -250,7 +250,7 @@ def _by_node(platform: Platform) -> list[list[str]]:
     """Devices that can be busy at once *here*: another node's are measured as if on this one.
 
     Boards that are reached by RPC do not time their kernels one by one: theirs cost what they take
-    alone (`tvm_hetero.cost_models.rpc_devices`).
+    alone (`tvm_hetero.cost_models.links.rpc_devices`).
     """
     nodes: dict[str, list[str]] = {}
     for device in platform.devices:

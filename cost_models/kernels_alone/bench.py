@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort, spread
 from tvm_hetero.cost_models.store import KernelKey
+from tvm_hetero.cost_models.store.identity import worker_cores
 from tvm_hetero.devices.target import board_device, dl_device
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.kernels.tir.index_values import values_of

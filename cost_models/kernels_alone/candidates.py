@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.store import CostStore, KernelKey
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     DIRECT,

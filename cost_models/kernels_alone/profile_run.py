@@ -16,17 +16,25 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tvm_hetero.cost_models.identity import place_of
 from tvm_hetero.cost_models.kernels_alone.bench import WORKER, Bench, NotMeasured
-from tvm_hetero.cost_models.kernels_alone.candidates import Candidate, Job, make_jobs, target_name
+from tvm_hetero.cost_models.kernels_alone.candidates import (
+    Candidate,
+    Job,
+    Schedule,
+    make_jobs,
+    target_name,
+)
 from tvm_hetero.cost_models.kernels_alone.choose_implementation import Verdict, contest
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled, compile_kernels
-from tvm_hetero.cost_models.kernels_alone.sampling import settled
+from tvm_hetero.cost_models.kernels_alone.profile import Profile
+from tvm_hetero.cost_models.kernels_alone.sampling import Effort, settled
 from tvm_hetero.cost_models.protocol import Progress, left_out, refused
-from tvm_hetero.cost_models.store import KernelKey, Place
+from tvm_hetero.cost_models.store import CostStore, KernelKey, Place
+from tvm_hetero.cost_models.store.identity import place_of
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE, TUNED
 from tvm_hetero.passes.kernel import Kernel
@@ -39,32 +47,40 @@ from tvm_hetero.processes.child_process import Worker
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-    from tvm_hetero.cost_models.profiled import ProfiledCosts
-
 # Children that help to compile; each takes half a second to start, and 200 MB.
 _MOST_HELPERS = 4
 _SAVE_SECONDS = 0.5
 
 
+@dataclass(frozen=True)
+class Setup:
+    """How kernels are scheduled and measured, and where times are kept."""
+
+    store: CostStore
+    effort: Effort
+    schedule: Schedule
+
+
 class TargetRun:
-    """The measurements for all devices of one target. Fills the model's profile."""
+    """The measurements for all devices of one target. Fills a profile."""
 
     def __init__(
         self,
-        model: ProfiledCosts,
+        setup: Setup,
+        profile: Profile,
         kernels: Sequence[Kernel],
         platform: Platform,
         devices: Sequence[Device],
         progress: Progress | None,
     ) -> None:
-        self.model = model
-        self.profile = model.profile
+        self.setup = setup
+        self.profile = profile
         self.platform = platform
         self.devices = devices
         self.progress = progress
         self.target = device_target(devices[0])
         with self.profile.timed("schedule"):
-            self.jobs = make_jobs(kernels, self.target, model.schedule, model.store, self.tell)
+            self.jobs = make_jobs(kernels, self.target, setup.schedule, setup.store, self.tell)
 
     def measure(self) -> None:
         """Find what is known, compile the rest in one go, run it device by device."""
@@ -111,8 +127,8 @@ class _DeviceRun:
     def __init__(self, run: TargetRun, device: Device) -> None:
         self.run = run
         self.device = device
-        self.store = run.model.store
-        self.effort = run.model.effort
+        self.store = run.setup.store
+        self.effort = run.setup.effort
         self.place = place_of(run.platform, device)
         self.verdicts: dict[KernelKey, Verdict] = {}
         self.given_up: dict[KernelKey, str] = {}
@@ -208,7 +224,7 @@ class _DeviceRun:
             if before is None:  # else an earlier round has its time
                 self.given_up[job.key] = str(reason)
             return False
-        self.run.model.runs += 1
+        self.run.profile.runs += 1
         self._keep(job, RULE, timing)
         return not settled(None if before is None else before.seconds, timing.seconds)
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured
 from tvm_hetero.cost_models.kernels_alone.sampling import TOLERANCE, Effort
 from tvm_hetero.cost_models.store import CostStore, KernelKey, Tuning
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.cost_models.tuning.tune_bench import TuneBench
 from tvm_hetero.cost_models.tuning.tune_spaces import GeneralSpace, RuleSpace, Space
 from tvm_hetero.devices.target import device_target

@@ -25,12 +25,12 @@ from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.kernel_cache import kernel_library
 from tvm_hetero.compiler.reference_vm import ReferenceVM
-from tvm_hetero.cost_models.identity import kernel_key, place_of
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
 from tvm_hetero.cost_models.links.measure import measure_links
+from tvm_hetero.cost_models.links.rpc_devices import measure_board
 from tvm_hetero.cost_models.profiled import ProfiledCosts
-from tvm_hetero.cost_models.rpc_devices import measure_board
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.cost_models.store.identity import kernel_key, place_of
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError, RunError
 from tvm_hetero.executor.executor import Executor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tvm
 
-from tvm_hetero.cost_models.stored_traces import with_stored_traces
+from tvm_hetero.cost_models.store.traces import with_stored_traces
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule

@@ -2,7 +2,7 @@
 
 It answers questions (lines of JSON, see `tvm_hetero.processes.child_server`) of a
 `tvm_hetero.rpc_devices.client.Board`, or of who measures links
-(`tvm_hetero.cost_models.rpc_devices`). Tensors come and go through a *region*: memory that it
+(`tvm_hetero.cost_models.links.rpc_devices`). Tensors come and go through a *region*: memory that it
 shares with its parent.
 
 On the board everything is there before the first run: the library, the weights, and a buffer for

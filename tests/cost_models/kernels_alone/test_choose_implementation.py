@@ -19,12 +19,12 @@ from tests.cost_models.kernel_samples import (
     sleeping,
     unbuildable,
 )
-from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.kernels_alone.profile_worker import difference
 from tvm_hetero.cost_models.kernels_alone.sampling import Effort
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore, Tuning
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,

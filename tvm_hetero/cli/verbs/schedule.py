@@ -62,9 +62,19 @@ def schedule(
     robust_samples: Annotated[
         int, typer.Option("--robust-samples", min=1, help="Samples of such costs.")
     ] = 100,
+    as_solved: Annotated[
+        bool,
+        typer.Option(
+            "--as-solved",
+            help="Of throughput: keep the solver's plan though a plainer one would run as well.",
+        ),
+    ] = False,
     json_output: options.AsJson = False,
 ) -> None:
-    """Solve a scheduling problem (without TVM)."""
+    """Solve a scheduling problem (without TVM).
+
+    For throughput, 'partition' and this verb take a plainer plan where devices pay less for it.
+    """
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.text_tables import printable
@@ -78,6 +88,7 @@ def schedule(
     begin = _start(start, loaded)
     with steps.step("Solve") as step, interruptible(_interrupted):
         from tvm_hetero.solvers import Options, solve
+        from tvm_hetero.solvers.throughput.fewer_transfers import settled
 
         chosen = Options(
             time_limit=time_limit,
@@ -90,6 +101,7 @@ def schedule(
         )
         if request is None:
             answer = solve(loaded, solver, chosen)
+            answer = answer if as_solved else settled(loaded, answer)
         else:
             from tvm_hetero.solvers.robust.solver import solve as solve_robust
 

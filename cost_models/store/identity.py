@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tvm_hetero.cost_models.store import KernelKey, Place
+from tvm_hetero.cost_models.store.database import KernelKey, Place
 from tvm_hetero.devices.target import CPU, device_target, dl_device
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.host import available_cores, read_processor

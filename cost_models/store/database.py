@@ -13,7 +13,7 @@ candidate that was tried (`tvm_hetero.cost_models.tuning.tuner`).
 
 The file is ``costs.sqlite`` in the folder of `tvm_hetero.util.cache_dir.cache_dir`. It is a cache:
 a damaged one is set aside with a warning, and everything is measured again. An older layout is
-brought up to date where it stands (`tvm_hetero.cost_models.store_layout`).
+brought up to date where it stands (`tvm_hetero.cost_models.store.layout`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tvm_hetero.cost_models.store_layout import make_tables
+from tvm_hetero.cost_models.store.layout import make_tables
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.problem.implementation_choice import Timing
 from tvm_hetero.util.cache_dir import cache_dir

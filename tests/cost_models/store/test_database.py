@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cost_models.kernel_samples import python_path
-from tvm_hetero.cost_models import store_layout
-from tvm_hetero.cost_models.store import CostStore, KernelKey, Place, Tuning
+from tvm_hetero.cost_models.store import CostStore, KernelKey, Place, Tuning, layout
 from tvm_hetero.errors import ProfileError, UsageError
 
 KEY = KernelKey("00ff", "def main(): pass")
@@ -91,14 +90,14 @@ def test_traces_of_another_tvm_are_not_found(
     store: CostStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.set_tuning(KEY, "avx2", Tuning("trace", 1.0, 2.0, 5))
-    monkeypatch.setattr("tvm_hetero.cost_models.store.version", lambda _name: "0.28.0")
+    monkeypatch.setattr("tvm_hetero.cost_models.store.database.version", lambda _name: "0.28.0")
     assert store.find_tuned(KEY, "avx2") is None
 
 
 def test_a_file_of_the_first_layout_is_brought_up_to_date(store: CostStore) -> None:
     store.path.parent.mkdir()
     with sqlite3.connect(store.path) as db:
-        db.executescript(f"{store_layout._FIRST}; PRAGMA user_version = 1;")
+        db.executescript(f"{layout._FIRST}; PRAGMA user_version = 1;")
         db.execute("INSERT INTO kernels VALUES (1, ?, ?)", (KEY.hash, KEY.text))
         db.execute("INSERT INTO times VALUES (1, ?, 0.25)", (PLACE.text,))
         db.execute("INSERT INTO links VALUES ('a to b', 1e-6, 2e10)")
