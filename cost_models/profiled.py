@@ -46,7 +46,7 @@ from tvm_hetero.cost_models.in_network.costs import measure_in_place
 from tvm_hetero.cost_models.kernels_alone.candidates import Schedule
 from tvm_hetero.cost_models.kernels_alone.profile import Profile
 from tvm_hetero.cost_models.kernels_alone.profile_run import Setup, TargetRun
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.cost_models.links.rpc_devices import measure_board
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
@@ -68,7 +68,7 @@ class ProfiledCosts:
     def __init__(
         self,
         store: CostStore | None = None,
-        effort: Effort = Effort(),
+        effort: SamplingPolicy = SamplingPolicy(),
         schedule: Schedule | None = None,
         in_place: bool = True,
         again: bool = False,

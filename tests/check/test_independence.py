@@ -109,9 +109,7 @@ def test_the_judge_names_the_plain_data_of_problems_alone(module: str) -> None:
 
 
 @st.composite
-def plans(
-    draw: st.DrawFn, given_: Problem
-) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
+def plans(draw: st.DrawFn, given_: Problem) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
     """A plan of a problem: as it was timed, or with moved times, and hops left out or doubled."""
     executions, copies = simulate(given_, draw(orders(given_)))
     if draw(st.booleans()):

@@ -32,7 +32,14 @@ from typing import NamedTuple
 
 from tvm_hetero.check import tolerances
 from tvm_hetero.check.memory import all_bytes, needs
-from tvm_hetero.check.parsed_schedule import Case, Report, Violation, moment, name, read_case
+from tvm_hetero.check.parsed_schedule import (
+    ParsedSchedule,
+    Report,
+    Violation,
+    moment,
+    name,
+    read_case,
+)
 from tvm_hetero.check.rules import (
     judge_colors,
     judge_durations,
@@ -153,7 +160,7 @@ def _judge_words(problem: Problem, schedule: Schedule, value: float) -> list[Vio
     return report.violations()
 
 
-def _judge_memory(case: Case) -> None:
+def _judge_memory(case: ParsedSchedule) -> None:
     copies = [hop.copy for hop in case.hops]
     limits = {device.name: device.memory for device in case.problem.platform.devices}
     most = all_bytes(case.problem, case.executions, copies)
@@ -170,7 +177,7 @@ def _judge_memory(case: Case) -> None:
             case.report.add(6, text, over)
 
 
-def _judge_limit(case: Case) -> None:
+def _judge_limit(case: ParsedSchedule) -> None:
     limit = case.problem.objective.latency_limit
     end = tolerances.last_end(case.executions)
     if limit is not None and end > limit + case.tolerance:
@@ -178,7 +185,7 @@ def _judge_limit(case: Case) -> None:
         case.report.add(7, text, end - limit)
 
 
-def _judge_value(case: Case, schedule: Schedule) -> None:
+def _judge_value(case: ParsedSchedule, schedule: Schedule) -> None:
     """The stated value is the real one; in a steady state all work lies in one period."""
     problem = case.problem
     value = objective_value(problem, schedule.executions, schedule.copies)

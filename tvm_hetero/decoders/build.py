@@ -110,9 +110,7 @@ def build_decoder(
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import partition_as
 
-    how = PartitionOptions(
-        solver=solver, time_limit=time_limit, seed=seed, cost_model=cost_model
-    )
+    how = PartitionOptions(solver=solver, time_limit=time_limit, seed=seed, cost_model=cost_model)
 
     def make(_: str, module: tvm.IRModule, goal: Objective) -> Executable:
         placed = partition_as(module, platform, replace(how, objective=goal))

@@ -55,9 +55,7 @@ class HeteroPartition:
             plain_sums=plain_sums,
         )
 
-    def transform_module(
-        self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
-    ) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Return `mod` annotated."""
         from tvm_hetero.pipeline.partition import partition_as
 

@@ -199,12 +199,8 @@ def test_a_throughput_problem_gets_the_plan_that_partition_gives_it(
     solver: str, tmp_path: Path
 ) -> None:
     platform = two_cpus()
-    figures = (
-        {"peak_flops": peak, "bandwidth": 2e10, "launch": 2e-6} for peak in (2e11, 1e11)
-    )
-    unlike = [
-        replace(device, **row) for device, row in zip(platform.devices, figures, strict=True)
-    ]
+    figures = ({"peak_flops": peak, "bandwidth": 2e10, "launch": 2e-6} for peak in (2e11, 1e11))
+    unlike = [replace(device, **row) for device, row in zip(platform.devices, figures, strict=True)]
     platform = replace(platform, devices=tuple(unlike))
     goal = Objective("throughput", 4)
     whole = partition(branchy(), platform, goal, solver, cost_model="analytical")

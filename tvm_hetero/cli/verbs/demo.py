@@ -132,9 +132,7 @@ def measure_artifact(
         single = load_single(steps, artifact, executor, stack)
         reference = load_reference(steps, artifact, executor)
         inputs = executor.random_inputs(seed)
-        comparison = measure_against(
-            steps, executor, single, reference, inputs, repeat, warmup=5
-        )
+        comparison = measure_against(steps, executor, single, reference, inputs, repeat, warmup=5)
         trace = best_trace(executor, inputs)
         write_trace(trace_file, executor, trace)
     return replace(comparison, tolerance=TOLERANCE), trace

@@ -57,9 +57,7 @@ class ListScheduler(Booking):
         self.name = name
         self.fresh = Fresh(instance.problem, apart)
 
-    def run(
-        self, order: Sequence[int], *, by_space: bool
-    ) -> tuple[list[Execution], list[Copy]]:
+    def run(self, order: Sequence[int], *, by_space: bool) -> tuple[list[Execution], list[Copy]]:
         """Place every task, in the given (topological) order unless memory stops one of them.
 
         With `by_space` a task goes to the device with the most memory left, not to the fastest.
