@@ -48,7 +48,7 @@ from tvm_hetero.cost_models.kernels_alone.profile import Profile
 from tvm_hetero.cost_models.kernels_alone.profile_run import Setup, TargetRun
 from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.links.measure import measure_links
-from tvm_hetero.cost_models.links.rpc_devices import measure_board
+from tvm_hetero.cost_models.links.rpc_devices import measure_rpc_device
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.devices.target import device_target, require_present
@@ -118,7 +118,7 @@ class ProfiledCosts:
         for device in devices:
             if device.rpc is not None:
                 linker_of(device_target(device))  # before anything is compiled in vain
-                self.profile.call_seconds[device.name] = measure_board(device, self.store).call
+                self.profile.call_seconds[device.name] = measure_rpc_device(device, self.store).call
         setup = Setup(self.store, self.effort, self.schedule)
         for group in _by_target(devices):
             TargetRun(setup, self.profile, kernels, platform, group, progress).measure()

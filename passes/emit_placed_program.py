@@ -27,7 +27,7 @@ from tvm_hetero.passes.attributes import (
 )
 from tvm_hetero.passes.emit_views import Place, ViewEmitter, with_vdevice
 from tvm_hetero.passes.kernel_choices import implemented
-from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, Root, names_of
+from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, TensorSource, names_of
 from tvm_hetero.passes.placed_program import PlacedRun, ProgramLayout, TensorMove
 from tvm_hetero.passes.states import states_of
 from tvm_hetero.plan.element_names import MARK, batch_of, element_names, task_name
@@ -77,7 +77,7 @@ class MainWriter:
     lift: bool = False
     lifted: dict[tuple[Any, int], relax.Var] = field(default_factory=dict)
     _builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
-    _env: dict[tuple[Root, Place], Any] = field(default_factory=dict)
+    _env: dict[tuple[TensorSource, Place], Any] = field(default_factory=dict)
     _made: dict[tuple[int, int], _Made] = field(default_factory=dict)
     _kernels: dict[_EmittedKernel, tvm.ir.GlobalVar] = field(default_factory=dict)
 
@@ -118,7 +118,7 @@ class MainWriter:
                 old = self.main.params[i]
                 name = old.name if self.layout.batch == 1 else f"{old.name}_{element}"
                 params.append(relax.Var(name, with_vdevice(old.ty, self._vdevice(home))))
-                self._env[Root(None, i), (home, element)] = params[-1]
+                self._env[TensorSource(None, i), (home, element)] = params[-1]
         if self.lift:
             for (call, _), device in self.layout.device_of.items():
                 self._lift_constants(self.main.calls[call], device)
@@ -133,7 +133,7 @@ class MainWriter:
     def _constant(self, const: Any, place: Place) -> Any:
         return self.lifted.get((const.value, place[0]), const)
 
-    def _tensor(self, root: Root, place: Place) -> Any:
+    def _tensor(self, root: TensorSource, place: Place) -> Any:
         """The variable of `root` on a place; the copy that brings it there is written once."""
         if (root, place) not in self._env:
             device, element = place
@@ -165,7 +165,7 @@ class MainWriter:
         for position, element in enumerate(elements):
             self._made[run.call, element] = _Made(var, position, len(elements))
         if not is_tuple:
-            self._env[Root(run.call, 0), (device, elements[0])] = var
+            self._env[TensorSource(run.call, 0), (device, elements[0])] = var
 
     def _kernel(self, call: KernelCall, device: int, elements: Sequence[int]) -> tvm.ir.GlobalVar:
         """The copy of a call's kernel that is for `device`."""

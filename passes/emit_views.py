@@ -14,7 +14,13 @@ import tvm_ffi
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, Root, is_copy, static_shape
+from tvm_hetero.passes.lowered_main import (
+    KernelCall,
+    LoweredMain,
+    TensorSource,
+    is_copy,
+    static_shape,
+)
 
 # A device (its position) and an element of the batch.
 Place = tuple[int, int]
@@ -31,7 +37,7 @@ class ViewEmitter:
         self,
         builder: relax.BlockBuilder,
         main: LoweredMain,
-        tensor: Callable[[Root, Place], Any],
+        tensor: Callable[[TensorSource, Place], Any],
         constant: Callable[[Any, Place], Any],
     ) -> None:
         self._builder = builder

@@ -56,7 +56,7 @@ class StepItem:
     alone: bool = False
 
 
-def cut(items: Sequence[StepItem]) -> list[list[int]]:
+def form_steps(items: Sequence[StepItem]) -> list[list[int]]:
     """The steps, each a list of numbers of items, in the order of their first items."""
     known = known_before(items)
     ends = _ends(items, known)

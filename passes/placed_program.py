@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.passes.element_order import Portion, stretches
 from tvm_hetero.passes.io_tasks import host_device, input_task, output_task
-from tvm_hetero.passes.lowered_main import LoweredMain, Root, original_position
+from tvm_hetero.passes.lowered_main import LoweredMain, TensorSource, original_position
 from tvm_hetero.passes.states import state_readers
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Execution, Schedule
@@ -36,7 +36,7 @@ class PlacedRun:
 class TensorMove:
     """One element of a root is copied to a device (its position in the platform)."""
 
-    root: Root
+    root: TensorSource
     device: int
     element: int
 
@@ -67,7 +67,7 @@ class ProgramLayout:
     output_home: tuple[tuple[int | None, ...], ...]
     source: Mapping[TensorMove, int]
 
-    def home(self, root: Root, element: int) -> int:
+    def home(self, root: TensorSource, element: int) -> int:
         """The device where a root is made, or arrives."""
         if root.call is None:
             return self.input_home[element][root.index]
@@ -145,9 +145,9 @@ def _moves(
     names = {
         main.tensor_name(root): root
         for call in main.calls
-        for root in (Root(call.position, k) for k in range(len(call.outputs)))
+        for root in (TensorSource(call.position, k) for k in range(len(call.outputs)))
     }
-    names |= {input_task(i): Root(None, i) for i in range(len(main.params))}
+    names |= {input_task(i): TensorSource(None, i) for i in range(len(main.params))}
     return {
         TensorMove(names[copy.tensor], index[copy.dst], element): (index[copy.src], copy.start)
         for copy in schedule.copies

@@ -34,7 +34,7 @@ from tvm_hetero.cost_models.in_network.run import Rounds
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.problem.cost import Cost
-from tvm_hetero.problem.equivalent_devices import Seconds, alike, evened
+from tvm_hetero.problem.equivalent_devices import Seconds, averaged, equal_devices
 from tvm_hetero.problem.model import Problem
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class InPlace:
 
     def applied_to(self, problem: Problem) -> Problem:
         """The problem with these costs, and the devices' interference in its platform."""
-        found = self.evened(problem)
+        found = self.averaged(problem)
         costs = {
             task: {name: found._cost(task, name, cost, problem.batch) for name, cost in row.items()}
             for task, row in problem.costs.items()
@@ -79,7 +79,7 @@ class InPlace:
             problem, costs=costs, platform=replace(problem.platform, devices=tuple(devices))
         )
 
-    def evened(self, problem: Problem) -> InPlace:
+    def averaged(self, problem: Problem) -> InPlace:
         """The same, but devices that are alike take the same."""
         # Something else that runs on one core for a while rarely meets it every time.
         kernels = {
@@ -87,11 +87,11 @@ class InPlace:
             for task, row in self.alone.items()
         }
         measured = (self.loaded, self.alone, kernels)
-        found = [alike(problem.platform, seconds) for seconds in measured]
+        found = [equal_devices(problem.platform, seconds) for seconds in measured]
         groups = max(found, key=lambda groups: sum(map(len, groups)))
 
         def even(seconds: Seconds) -> Seconds:
-            return evened(seconds, groups, problem.costs)
+            return averaged(seconds, groups, problem.costs)
 
         return InPlace(
             even(self.alone),

@@ -41,7 +41,7 @@ class ImplementationVerdict:
         self.refused[implementation] = reason
 
 
-def contest(
+def choose_implementation(
     job: KernelJob, known: Mapping[str, Timing], bench: KernelBench
 ) -> ImplementationVerdict:
     """Measure all candidates of a job against its rule, whose time is `known`."""

@@ -30,11 +30,11 @@ from tvm_hetero.cost_models.kernels_alone.candidates import (
 )
 from tvm_hetero.cost_models.kernels_alone.choose_implementation import (
     ImplementationVerdict,
-    contest,
+    choose_implementation,
 )
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled, compile_kernels
 from tvm_hetero.cost_models.kernels_alone.profile import Profile
-from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy, settled
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy, is_settled
 from tvm_hetero.cost_models.protocol import Progress, left_out, refused
 from tvm_hetero.cost_models.store import CostStore, KernelKey, MeasuringPlace
 from tvm_hetero.cost_models.store.identity import place_of
@@ -229,12 +229,12 @@ class _DeviceRun:
             return False
         self.run.profile.runs += 1
         self._keep(job, RULE, timing)
-        return not settled(None if before is None else before.seconds, timing.seconds)
+        return not is_settled(None if before is None else before.seconds, timing.seconds)
 
     def _hold_contests(self, bench: KernelBench) -> None:
         held = [job for job in self.contests if job.key not in self.given_up]
         for done, job in enumerate(held, start=1):
-            verdict = contest(job, self._times(job), bench)
+            verdict = choose_implementation(job, self._times(job), bench)
             self.verdicts[job.key] = verdict
             for name, timing in verdict.times.items():
                 self._keep(job, name, timing)

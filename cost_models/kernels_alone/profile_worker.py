@@ -27,7 +27,7 @@ import numpy as np
 
 from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy, next_repeats, still_in
 from tvm_hetero.processes.child_server import serve
-from tvm_hetero.rpc_devices.session import BoardSession
+from tvm_hetero.rpc_devices.session import RpcDeviceSession
 
 CPU = 1
 # Values of a tensor that are drawn; a larger one repeats them. Drawing the 100 million of VGG-19's
@@ -112,7 +112,7 @@ def _numpy_name(dtype: str) -> Any:
 class ProfileSession:
     """What ``open`` has set up."""
 
-    board: BoardSession | None = None
+    board: RpcDeviceSession | None = None
     modules: list[Any] = field(default_factory=list)
     device: Any = None
     cold: list[int] = field(default_factory=list)
@@ -161,7 +161,7 @@ class ProfileSession:
 
     def open_board(self, question: dict[str, Any]) -> None:
         """Connect to a board, and take the compiled kernels there."""
-        self.board = BoardSession(question)
+        self.board = RpcDeviceSession(question)
         self.device = self.board.device
         self.modules = [self.board.load(path) for path in question["libraries"]]
 

@@ -69,7 +69,7 @@ def next_repeats(times: Sequence[float], effort: SamplingPolicy) -> int:
     return effort.least if agreeing < AGREE and spent < PATIENCE else 0
 
 
-def settled(before: float | None, after: float) -> bool:
+def is_settled(before: float | None, after: float) -> bool:
     """Whether a round that took the smallest time from `before` to `after` (s) was the last."""
     return before is None or after >= before * (1 - TOLERANCE)
 

@@ -37,7 +37,7 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
-from tvm_hetero.cost_models.links.rpc_devices import BoardFigures, measure_board
+from tvm_hetero.cost_models.links.rpc_devices import RpcDeviceFigures, measure_rpc_device
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.devices.target import HOST_KINDS, dl_device
 from tvm_hetero.errors import ProfileError
@@ -83,10 +83,10 @@ def measure_links(
     store = CostStore() if store is None else store
     pairs = [*open_pairs(platform), *open_copies(platform)]
     known: dict[str, tuple[float, float]] = {}
-    boards: dict[str, BoardFigures] = {}
+    boards: dict[str, RpcDeviceFigures] = {}
     for device in platform.devices:
         if device.rpc is not None and any(device in pair for pair in pairs):
-            boards[device.name] = measure_board(device, store, again=again)
+            boards[device.name] = measure_rpc_device(device, store, again=again)
     links = [
         _board_link(a, b, boards)
         if a.name in boards or b.name in boards
@@ -211,7 +211,7 @@ def _figures(found: Mapping[str, Any]) -> list[tuple[float, float]]:
     return [link_figures(found["latency"], per_byte) for per_byte in per_bytes]
 
 
-def _board_link(src: Device, dst: Device, boards: Mapping[str, BoardFigures]) -> Link:
+def _board_link(src: Device, dst: Device, boards: Mapping[str, RpcDeviceFigures]) -> Link:
     """A link to or from a board; the other end is a CPU here."""
     there = dst.name in boards
     latency, bandwidth = boards[dst.name].there if there else boards[src.name].back

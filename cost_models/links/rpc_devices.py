@@ -28,10 +28,10 @@ from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.rpc_devices.client import WORKER
 from tvm_hetero.rpc_devices.endpoint_text import (
     PREPARE_SECONDS,
-    board_question,
-    lost_board,
+    lost_text,
     remote_of,
-    unreachable_board,
+    rpc_device_question,
+    unreachable_text,
 )
 from tvm_hetero.util.documents import canonical_json
 
@@ -41,7 +41,7 @@ READS = 15
 
 
 @dataclass(frozen=True)
-class BoardFigures:
+class RpcDeviceFigures:
     """What it takes to reach a board: latency (s) and rate (bytes/s) of copies, s of a call."""
 
     there: tuple[float, float]
@@ -49,9 +49,9 @@ class BoardFigures:
     call: float
 
 
-def measure_board(
+def measure_rpc_device(
     device: Device, store: CostStore | None = None, *, again: bool = False
-) -> BoardFigures:
+) -> RpcDeviceFigures:
     """Measure how a board is reached, or find that in the store (unless `again`).
 
     Raises
@@ -64,9 +64,9 @@ def measure_board(
     call_key = canonical_json([METHOD, remote_of(device).text, "call"])
     known = [None if again else store.find_link(key) for key in (*keys, call_key)]
     if known[0] is not None and known[1] is not None and known[2] is not None:
-        return BoardFigures(known[0], known[1], known[2][0])
+        return RpcDeviceFigures(known[0], known[1], known[2][0])
     found = _figures(device)
-    figures = BoardFigures(
+    figures = RpcDeviceFigures(
         _link_figures(found["there"], found["asking"] / 2),
         _link_figures(found["back"], found["asking"] / 2),
         _digits(min(found["call"])),
@@ -83,12 +83,12 @@ def _figures(device: Device) -> dict[str, Any]:
         try:
             answer = worker.ask({"ask": "prepare"}, PREPARE_SECONDS)
             if "error" not in answer:
-                question = {"ask": "connect", **board_question(device)}
+                question = {"ask": "connect", **rpc_device_question(device)}
                 answer = worker.ask(question, remote_of(device).timeout)
         except WorkerLost as lost:
             answer = {"error": str(lost)}
         if "error" in answer:
-            raise ProfileError(unreachable_board(device, answer["error"]))
+            raise ProfileError(unreachable_text(device, answer["error"]))
         try:
             answer = worker.ask({"ask": "figures"}, remote_of(device).timeout)
             answer["asking"] = min(_asking(worker) for _ in range(READS))
@@ -96,7 +96,7 @@ def _figures(device: Device) -> dict[str, Any]:
             answer = {"lost": str(lost)}
     for key in ("lost", "error"):
         if key in answer:
-            raise ProfileError(lost_board(device, answer[key]))
+            raise ProfileError(lost_text(device, answer[key]))
     return answer
 
 

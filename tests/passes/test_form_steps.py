@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tvm_hetero.passes.form_steps import StepItem, cut, known_before
+from tvm_hetero.passes.form_steps import StepItem, form_steps, known_before
 
 
 @st.composite
@@ -47,13 +47,13 @@ def test_everything_starts_as_early_as_if_each_item_were_a_step(items, seed):
     rng = random.Random(seed)
     seconds = [float(rng.randint(0, 9)) for _ in items]  # whole numbers: sums are exact
     fine = [[i] for i in range(len(items))]
-    assert starts(items, cut(items), seconds) == starts(items, fine, seconds)
+    assert starts(items, form_steps(items), seconds) == starts(items, fine, seconds)
 
 
 @settings(max_examples=80)
 @given(orders())
 def test_steps_are_the_order_of_each_worker(items):
-    steps = cut(items)
+    steps = form_steps(items)
     assert sorted(i for step in steps for i in step) == list(range(len(items)))
     assert [step[0] for step in steps] == sorted(step[0] for step in steps)
     for step in steps:
@@ -68,7 +68,7 @@ def test_steps_are_the_order_of_each_worker(items):
 @given(orders())
 def test_no_two_steps_can_be_joined(items):
     """Joined, some item would begin later for some times of the items, or wait for ever."""
-    steps = cut(items)
+    steps = form_steps(items)
     known = known_before(items)
     for worker in {item.worker for item in items}:
         mine = [step for step in steps if items[step[0]].worker == worker]
@@ -89,12 +89,14 @@ def test_no_two_steps_can_be_joined(items):
 
 
 def test_one_worker_is_one_step():
-    assert cut([StepItem("a", ()), StepItem("a", (0,)), StepItem("a", (0, 1))]) == [[0, 1, 2]]
+    assert form_steps([StepItem("a", ()), StepItem("a", (0,)), StepItem("a", (0, 1))]) == [
+        [0, 1, 2]
+    ]
 
 
 def test_what_is_read_elsewhere_is_told_at_once():
     # 0 and 1 on a; b reads 0, and a reads what b made.
-    assert cut(
+    assert form_steps(
         [StepItem("a", ()), StepItem("a", ()), StepItem("b", (0,)), StepItem("a", (2,))]
     ) == [
         [0],
@@ -106,18 +108,21 @@ def test_what_is_read_elsewhere_is_told_at_once():
 
 def test_who_waits_for_a_later_item_anyway_is_no_reason_to_cut():
     # b reads 0 and 1 of a: it is enough to tell it after 1.
-    assert cut([StepItem("a", ()), StepItem("a", ()), StepItem("b", (0, 1))]) == [[0, 1], [2]]
+    assert form_steps([StepItem("a", ()), StepItem("a", ()), StepItem("b", (0, 1))]) == [
+        [0, 1],
+        [2],
+    ]
 
 
 def test_what_has_certainly_arrived_is_no_reason_to_cut():
     # b has waited for 1, so 0 is there too when it reads it.
     items = [StepItem("a", ()), StepItem("a", ()), StepItem("b", (1,)), StepItem("b", (0,))]
-    assert cut(items) == [[0, 1], [2, 3]]
+    assert form_steps(items) == [[0, 1], [2, 3]]
     # c has waited for b, which had waited for a.
     items = [StepItem("a", ()), StepItem("b", (0,)), StepItem("c", (1,)), StepItem("c", (0,))]
-    assert cut(items) == [[0], [1], [2, 3]]
+    assert form_steps(items) == [[0], [1], [2, 3]]
 
 
 def test_a_copy_is_a_step_of_its_own():
     items = [StepItem("a", ()), StepItem("a", (), alone=True), StepItem("a", ())]
-    assert cut(items) == [[0], [1], [2]]
+    assert form_steps(items) == [[0], [1], [2]]

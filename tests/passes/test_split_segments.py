@@ -29,7 +29,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.kernel_symbols import network_kernels
-from tvm_hetero.passes.lowered_main import Root
+from tvm_hetero.passes.lowered_main import TensorSource
 from tvm_hetero.passes.split_segments import split_segments
 
 PLATFORM = two_cpus()
@@ -135,7 +135,7 @@ def two_outputs(second) -> object:
 
 def test_an_output_may_be_an_input():
     split = split_segments(two_outputs(lambda x: x))
-    assert split.results[1][0] == Root(None, 0)
+    assert split.results[1][0] == TensorSource(None, 0)
 
 
 def test_an_output_that_is_a_constant_is_refused():

@@ -6,13 +6,13 @@ import pytest
 
 from tests.solvers.examples import fork_join
 from tvm_hetero.solvers import Options, auto, solve
-from tvm_hetero.solvers.auto import Stage, _share, line_up
+from tvm_hetero.solvers.auto import Stage, _share, portfolio
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 
 NET_AS_IT_IS = True  # see conftest.py
 
 
-@pytest.mark.parametrize("stage", line_up(fork_join(3)))
+@pytest.mark.parametrize("stage", portfolio(fork_join(3)))
 def test_the_work_of_a_stage_does_not_depend_on_the_clock(stage: Stage) -> None:
     """The last stage may take all that is left; it counted its work from the seconds left."""
     options = Options(time_limit=10.0, seed=3)
@@ -45,6 +45,6 @@ def test_nobody_is_asked_when_the_clock_is_over(monkeypatch: pytest.MonkeyPatch)
     """The limit counts work; what is left of a larger search is on the clock."""
     problem = fork_join(3)
     start = solve(problem, "single")
-    monkeypatch.setattr(auto, "_ask", None)
+    monkeypatch.setattr(auto, "run_stage", None)
     answer = auto.solve(problem, Options(time_limit=60.0, clock=1e-9, start=start))
     assert answer.value == start.value

@@ -49,7 +49,7 @@ from tvm_hetero.check.rules import (
 )
 from tvm_hetero.check.value import kept_busy, objective_value
 from tvm_hetero.errors import SolverError
-from tvm_hetero.problem.memoize import kept
+from tvm_hetero.problem.memoize import problem_cache
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Copy, Execution, Schedule
 from tvm_hetero.util.units import format_bytes
@@ -144,11 +144,11 @@ def _keep(problem: Problem, judged: _Judged) -> None:
     rows: list[Execution | Copy] = [*judged.executions, *judged.copies]
     lasting = type(judged.executions) is tuple and type(judged.copies) is tuple
     if lasting and all(type(a) in _FROZEN and type(a.elements) is tuple for a in rows):
-        kept(problem)["judged"] = (*_judged(problem), judged)[-_KEPT:]
+        problem_cache(problem)["judged"] = (*_judged(problem), judged)[-_KEPT:]
 
 
 def _judged(problem: Problem) -> tuple[_Judged, ...]:
-    known: tuple[_Judged, ...] = kept(problem).get("judged", ())
+    known: tuple[_Judged, ...] = problem_cache(problem).get("judged", ())
     return known
 
 

@@ -28,10 +28,10 @@ from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.decoders.folder import PREFILL, STEP, DecoderFacts, read_facts
 from tvm_hetero.errors import NodeLost, UsageError
 from tvm_hetero.generation.generate import Generates
-from tvm_hetero.util.closeable import Closes
+from tvm_hetero.util.closeable import Closeable
 
 
-class ClusterDecoder(Generates, Closes):
+class ClusterDecoder(Generates, Closeable):
     """Generates tokens on the nodes of a cluster (a `tvm_hetero.generation.stepper.Stepper`).
 
     Parameters

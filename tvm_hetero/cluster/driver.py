@@ -23,7 +23,7 @@ from tvm_hetero.cluster.heartbeat import Watch, silence_of
 from tvm_hetero.cluster.session import WATCH, ClusterSession
 from tvm_hetero.cluster.wiring import Wiring
 from tvm_hetero.errors import HeteroError, NodeLost, UsageError
-from tvm_hetero.util.closeable import Closes
+from tvm_hetero.util.closeable import Closeable
 
 # Seconds in which a node must have started; it loads TVM first, on a machine that may be busy.
 STARTING = 120.0
@@ -33,7 +33,7 @@ SILENCE = 5.0
 _NOT_MADE = "error raised in its creation task"
 
 
-class Cluster(Closes):
+class Cluster(Closeable):
     """Nodes on Ray.
 
     Parameters

@@ -29,7 +29,7 @@ from tvm_hetero.executor.profiling import Inputs
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.plan.element_names import element_names
 from tvm_hetero.plan.model import DevicePlan, InputPlan, Plan, SlotPlan, TensorPlan
-from tvm_hetero.util.closeable import Closes
+from tvm_hetero.util.closeable import Closeable
 
 # Seconds that a request may take before the node that it waits for is given up.
 DEADLINE = 60.0
@@ -37,7 +37,7 @@ DEADLINE = 60.0
 _AHEAD = 2
 
 
-class ClusterExecutor(Closes):
+class ClusterExecutor(Closeable):
     """Runs a model in parts on the nodes of a cluster.
 
     Parameters

@@ -10,7 +10,8 @@
     pin               tasks lose the devices that the model's own      every task runs somewhere
                       annotations exclude; only where that is asked
     solve             a schedule; for throughput perhaps a plainer     `solve` has it checked by
-                      one (`settled`)                                  `tvm_hetero.check`
+                      one (`prefer_fewer_transfers`)
+                      `tvm_hetero.check`
     annotate          the schedule goes into the module                `verify_placed`
 
 `PREPARE` ends with a problem, as ``tvm-hetero problem`` writes it; ``tvm-hetero schedule`` does
@@ -44,7 +45,7 @@ from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.core.feasibility import check_memory
-from tvm_hetero.solvers.throughput.fewer_transfers import settled
+from tvm_hetero.solvers.throughput.fewer_transfers import prefer_fewer_transfers
 from tvm_hetero.views.instance import instance_of
 
 Step = Callable[[Job], None]
@@ -160,7 +161,7 @@ def find_schedule(job: Job) -> None:
 
 def settle_schedule(job: Job) -> None:
     """For throughput: take a plainer plan where devices pay less for it."""
-    job.schedule = settled(job.problem, job.schedule)
+    job.schedule = prefer_fewer_transfers(job.problem, job.schedule)
 
 
 def place(job: Job) -> None:

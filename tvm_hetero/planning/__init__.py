@@ -1,7 +1,7 @@
 """Planning for machines that are not here: decoders on clusters, and services that run them.
 
 >>> from tvm_hetero import planning, zoo
->>> plan = planning.plan_decoder(planning.Wish("gpt3-175b", zoo.platform("gpt3-6node")))
+>>> plan = planning.plan_decoder(planning.DecoderRequest("gpt3-175b", zoo.platform("gpt3-6node")))
 >>> plan.tokens_per_second
 
 Nothing here needs TVM. Costs come from a roofline on data-sheet figures (`tvm_hetero.zoo.costs`).
@@ -9,7 +9,7 @@ Nothing here needs TVM. Costs come from a roofline on data-sheet figures (`tvm_h
 
 from __future__ import annotations
 
-from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish
+from tvm_hetero.planning.decoder_plan import DecoderPlan, DecoderRequest
 from tvm_hetero.planning.decoding import plan_decoder
 
-__all__ = ["DecoderPlan", "Wish", "plan_decoder"]
+__all__ = ["DecoderPlan", "DecoderRequest", "plan_decoder"]

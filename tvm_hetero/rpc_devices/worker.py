@@ -1,7 +1,7 @@
 """The child process that works with a board: ``python -m tvm_hetero.rpc_devices.worker``.
 
 It answers questions (lines of JSON, see `tvm_hetero.processes.child_server`) of a
-`tvm_hetero.rpc_devices.client.Board`, or of who measures links
+`tvm_hetero.rpc_devices.client.RpcDevice`, or of who measures links
 (`tvm_hetero.cost_models.links.rpc_devices`). Tensors come and go through a *region*: memory that it
 shares with its parent.
 
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.processes.child_server import serve
-from tvm_hetero.rpc_devices.session import BoardSession, last_words
+from tvm_hetero.rpc_devices.session import RpcDeviceSession, last_words
 
 # A small copy shows the latency, a large one the rate. (s, bytes)
 COPIES = (4 * 1024, 1024 * 1024)
@@ -59,7 +59,7 @@ class Desk:
     """Answers the parent's questions."""
 
     def __init__(self) -> None:
-        self._board: BoardSession | None = None
+        self._board: RpcDeviceSession | None = None
         self._region: np.ndarray[Any, Any] = np.empty(0, np.uint8)
         self._programs: dict[int, _RpcProgram] = {}
 
@@ -72,7 +72,7 @@ class Desk:
         if question["ask"] == "connect":
             self._programs.clear()
             try:
-                self._board = BoardSession(question)
+                self._board = RpcDeviceSession(question)
             except Exception as error:  # whatever TVM raises
                 return {"error": last_words(error)}
             return {"ok": True}
@@ -84,7 +84,7 @@ class Desk:
                 return {"lost": "the connection was closed"}
             return {"error": last_words(error)}
 
-    def _ask_board(self, board: BoardSession, question: dict[str, Any]) -> dict[str, Any]:
+    def _ask_board(self, board: RpcDeviceSession, question: dict[str, Any]) -> dict[str, Any]:
         match question["ask"]:
             case "figures":
                 return figures(board)
@@ -105,7 +105,9 @@ class Desk:
                 raise ValueError(f"unknown question {other!r}")
         return {"ok": True}
 
-    def _run(self, program: _RpcProgram, question: Mapping[str, Any], board: BoardSession) -> None:
+    def _run(
+        self, program: _RpcProgram, question: Mapping[str, Any], board: RpcDeviceSession
+    ) -> None:
         step = program.steps[question["step"]]
         there, back = step.offsets
         for view, offset, place in zip(step.ins, there, question["had"], strict=True):
@@ -139,7 +141,7 @@ def _fill(
     program: _RpcProgram,
     question: Mapping[str, Any],
     region: np.ndarray[Any, Any],
-    board: BoardSession,
+    board: RpcDeviceSession,
 ) -> None:
     """Take a weight to the board."""
     size = question["bytes"]
@@ -149,7 +151,7 @@ def _fill(
     program.buffers["constant", question["name"]] = buffer
 
 
-def _make_ready(program: _RpcProgram, board: BoardSession) -> None:
+def _make_ready(program: _RpcProgram, board: RpcDeviceSession) -> None:
     """Load a program's library and lay out its memory; its weights are there."""
     library = board.load(program.question["library"])
     steps = program.question["steps"]
@@ -198,7 +200,7 @@ def _io_view(program: _RpcProgram, kind: str, number: int, size: int) -> Any:
     return _view(program.buffers[kind, number], [size], "uint8") if size else None
 
 
-def _empty(size: int, board: BoardSession) -> Any:
+def _empty(size: int, board: RpcDeviceSession) -> Any:
     import tvm
 
     return tvm.runtime.empty((max(size, 1),), "uint8", board.device)
@@ -210,7 +212,7 @@ def _view(buffer: Any, shape: Sequence[int], dtype: str) -> Any:
     return buffer._create_view(tvm_ffi.Shape(shape), dtype)
 
 
-def figures(board: BoardSession) -> dict[str, Any]:
+def figures(board: RpcDeviceSession) -> dict[str, Any]:
     """Seconds of copies there and back by size, and of a call that does next to nothing."""
     import tvm
 

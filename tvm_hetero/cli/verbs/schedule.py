@@ -88,7 +88,7 @@ def schedule(
     begin = _start(start, loaded)
     with steps.step("Solve") as step, interruptible(_interrupted):
         from tvm_hetero.solvers import Options, solve
-        from tvm_hetero.solvers.throughput.fewer_transfers import settled
+        from tvm_hetero.solvers.throughput.fewer_transfers import prefer_fewer_transfers
 
         chosen = Options(
             time_limit=time_limit,
@@ -101,7 +101,7 @@ def schedule(
         )
         if request is None:
             answer = solve(loaded, solver, chosen)
-            answer = answer if as_solved else settled(loaded, answer)
+            answer = answer if as_solved else prefer_fewer_transfers(loaded, answer)
         else:
             from tvm_hetero.solvers.robust.solver import solve as solve_robust
 

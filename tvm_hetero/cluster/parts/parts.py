@@ -27,7 +27,13 @@ from tvm_hetero.cluster.parts.part_plan import Share, part_problem, part_schedul
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.attributes import OUTPUT_NAMES
-from tvm_hetero.passes.lowered_main import LoweredMain, Root, names_of, read_main, static_shape
+from tvm_hetero.passes.lowered_main import (
+    LoweredMain,
+    TensorSource,
+    names_of,
+    read_main,
+    static_shape,
+)
 from tvm_hetero.passes.placed_model import is_annotated, problem_and_schedule
 from tvm_hetero.passes.states import states_of
 from tvm_hetero.problem.model import Problem
@@ -197,7 +203,7 @@ class _LaneBuilder:
     def cut(self) -> Lane:
         cuts = self._cuts()
         place = {root: PartSource(n, k) for n, cut in enumerate(cuts) for k, root in cut.made()}
-        place |= {Root(None, i): PartSource(None, k) for k, i in enumerate(self.given)}
+        place |= {TensorSource(None, i): PartSource(None, k) for k, i in enumerate(self.given)}
         results = []
         for k, root in enumerate(self._result_roots()):
             of_part = [
@@ -209,7 +215,7 @@ class _LaneBuilder:
         parts = tuple(self._part(n, cut, place) for n, cut in enumerate(cuts))
         return Lane(self.elements, parts, tuple(results))
 
-    def _part(self, number: int, cut: Cut, place: Mapping[Root, PartSource]) -> Part:
+    def _part(self, number: int, cut: Cut, place: Mapping[TensorSource, PartSource]) -> Part:
         module, inputs = part_module(self.mod, self.main, cut)
         share = Share(
             sub_platform(self.problem.platform, cut.node),
@@ -229,7 +235,7 @@ class _LaneBuilder:
             outputs=len(cut.outs) + len(cut.results),
         )
 
-    def _result_roots(self) -> list[Root]:
+    def _result_roots(self) -> list[TensorSource]:
         roots = []
         for number, expr in enumerate(self.main.results()):
             root = self.main.root(expr)
@@ -252,7 +258,7 @@ class _LaneBuilder:
         for position, task in enumerate(ids):
             calls.setdefault((level[task], self.way[position]), []).append(position)
         part_of = {p: key for key, positions in calls.items() for p in positions}
-        wanted: dict[tuple[int, str], dict[Root, None]] = {key: {} for key in calls}
+        wanted: dict[tuple[int, str], dict[TensorSource, None]] = {key: {} for key in calls}
         for call in main.calls:
             for root in main.reads(call):
                 if root.call is not None and part_of[root.call] != part_of[call.position]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.schedule import Copy, Execution
 from tvm_hetero.solvers.lists.undo_log import Booking
-from tvm_hetero.solvers.timing.unused_devices import Fresh
+from tvm_hetero.solvers.timing.unused_devices import UnusedDevices
 from tvm_hetero.util.units import format_bytes
 from tvm_hetero.views.instance import Instance
 
@@ -55,7 +55,7 @@ class ListScheduler(Booking):
         self.allowed = allowed
         self.score = score
         self.name = name
-        self.fresh = Fresh(instance.problem, apart)
+        self.fresh = UnusedDevices(instance.problem, apart)
 
     def run(self, order: Sequence[int], *, by_space: bool) -> tuple[list[Execution], list[Copy]]:
         """Place every task, in the given (topological) order unless memory stops one of them.
@@ -114,7 +114,7 @@ class ListScheduler(Booking):
         """The devices to try for `v`, given where the tasks of its color are."""
         home = self.group_home.get(self.instance.group_of[v])
         devices = self.instance.devices[v] if home is None else (home,)
-        return self.fresh.some([d for d in devices if d in self.allowed])
+        return self.fresh.representatives([d for d in devices if d in self.allowed])
 
     def try_place(self, v: int, device: int) -> tuple[float, float] | int | None:
         """(delay, end) of the best way to run `v` there; bytes that lack; None if unreachable."""

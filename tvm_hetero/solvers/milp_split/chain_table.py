@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import Solution
-from tvm_hetero.solvers.milp_split.join import Joined, joined
+from tvm_hetero.solvers.milp_split.join import Joined, join_modules
 from tvm_hetero.solvers.milp_split.module_bounds import CLOSED
 from tvm_hetero.solvers.milp_split.module_table import Ends, ModuleTable, TableJob
 from tvm_hetero.solvers.milp_split.tighten import squeeze
@@ -140,7 +140,7 @@ class TableChain:
             found = table.entries[ends].best
             assert found is not None, "the best chain has values"
             steps.append((module, parts, found))
-        return joined(self.instance, steps)
+        return join_modules(self.instance, steps)
 
 
 def _spread(options: Options, pool: ThreadPoolExecutor) -> Callable[..., Iterable[object]]:

@@ -31,7 +31,7 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
-from tvm_hetero.solvers.milp_split.join import joined
+from tvm_hetero.solvers.milp_split.join import join_modules
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.timing.timing import to_schedule
 from tvm_hetero.views.arrays import Array
@@ -92,7 +92,7 @@ class EnergyChain:
         """The schedules of columns one after the other."""
         found = (table.known[row] for table, row in zip(self.tables, rows, strict=True))
         steps = zip(self.modules, self.parts, found, strict=True)
-        best = solution(self.instance, *joined(self.instance, steps))
+        best = solution(self.instance, *join_modules(self.instance, steps))
         executions, copies = to_schedule(best.plan, [s for s, _ in best.times])
         return make_schedule(self.instance.problem, "milp-split", executions, copies, seed=seed)
 

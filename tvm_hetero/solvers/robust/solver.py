@@ -31,7 +31,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Robustness, Schedule
 from tvm_hetero.solvers import registry
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.core.verified_call import attempt
+from tvm_hetero.solvers.core.verified_call import solve_verified
 from tvm_hetero.solvers.robust.evaluate import values_of
 from tvm_hetero.solvers.robust.local_search import (
     GOALS,
@@ -213,5 +213,5 @@ def retimed(problem: Problem, schedule: Schedule, other: Problem) -> Schedule:
 def _verified(problem: Problem, schedule: Schedule, options: Options) -> list[Schedule]:
     """The schedule, if it is valid."""
     with suppress(HeteroError):
-        return [attempt(problem, "robust", lambda *_: schedule, options)]
+        return [solve_verified(problem, "robust", lambda *_: schedule, options)]
     return []

@@ -27,7 +27,7 @@ from tvm_hetero.views.symmetry import find_symmetry
 Key = tuple[bool, int]
 
 
-class Fresh:
+class UnusedDevices:
     """Which devices need to be tried.
 
     Parameters
@@ -56,7 +56,7 @@ class Fresh:
             self._used.add(d)
             self._used_nodes.add(self._node[d])
 
-    def some(self, devices: Sequence[int]) -> Sequence[int]:
+    def representatives(self, devices: Sequence[int]) -> Sequence[int]:
         """Of these devices, in their order, those that need to be tried."""
         if not self._some_alike:
             return devices
