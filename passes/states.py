@@ -56,12 +56,12 @@ def state_readers(main: LoweredMain) -> dict[int, int]:
                 readers[root.index].append(call.position)
     returned = {main.root(result) for result in main.results()} if states else set()
     for state, calls in readers.items():
-        if len(calls) != 1 or TensorSource(None, state) in returned:
+        is_returned = TensorSource(None, state) in returned
+        if len(calls) != 1 or is_returned:
             who = ", ".join(main.task_ids[call] for call in calls) or "none"
             raise ModelError(
-                f"state {names[state]!r} is read by {who}"
-                f"{' and returned' if TensorSource(None, state) in returned else ''}; expected exactly one "
-                "kernel, which writes it in place"
+                f"state {names[state]!r} is read by {who}{' and returned' if is_returned else ''}; "
+                "expected exactly one kernel, which writes it in place"
             )
     return {state: calls[0] for state, calls in readers.items()}
 
