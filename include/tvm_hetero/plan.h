@@ -105,7 +105,7 @@ struct ArgPlan {
 //! Of offsets into scratch, and of all memory that kernels are given; TVM's kernels rely on it.
 constexpr int64_t kAlignment = 64;
 
-struct KernelCall {
+struct CallPlan {
   std::string kernel;  //!< its name in the library of the worker's device
   std::string task;    //!< for people
   std::vector<ArgPlan> args;
@@ -123,7 +123,7 @@ struct StepPlan {
   std::vector<int> outs;
   int to_device{-1};              //!< copy only
   int64_t scratch{0};             //!< kernels only: bytes of the worker's scratch arena in use
-  std::vector<KernelCall> calls;  //!< kernels only
+  std::vector<CallPlan> calls;  //!< kernels only
 };
 
 struct TVM_HETERO_API Plan {

@@ -21,7 +21,7 @@ namespace tvm_hetero {
 namespace {
 
 /*! \brief A kernel's exception, with the kernel named; the kind of a NumericsError stays. */
-ffi::Error KernelError(const KernelCall& call, const std::exception& cause) {
+ffi::Error KernelError(const CallPlan& call, const std::exception& cause) {
   std::string where = "task '" + call.task + "' (kernel " + call.kernel + "): ";
   const auto* typed = dynamic_cast<const ffi::Error*>(&cause);
   if (typed == nullptr) return ffi::Error("RuntimeError", where + cause.what(), "");
@@ -35,7 +35,7 @@ ffi::Error KernelError(const KernelCall& call, const std::exception& cause) {
 
 KernelStep::KernelStep(const Plan& plan, int step)
     : plan_(plan), step_(plan.steps[step]), device_(plan.DeviceOfWorker(step_.worker)) {
-  for (const KernelCall& call : step_.calls) {
+  for (const CallPlan& call : step_.calls) {
     first_.push_back(static_cast<int>(views_.size()));
     for (const ArgPlan& arg : call.args) AddView(arg);
   }
@@ -65,7 +65,7 @@ void KernelStep::AddIn(int in) {
   for (const InputPlan& input : plan_.inputs) known = known || input.slot == slot;
   if (known) return;
   int64_t bytes = 0;
-  for (const KernelCall& call : step_.calls) {
+  for (const CallPlan& call : step_.calls) {
     for (const ArgPlan& arg : call.args) {
       if (arg.kind == ArgKind::kIn && arg.where == in) bytes = std::max(bytes, arg.type.Bytes());
     }
@@ -85,7 +85,7 @@ void KernelStep::SetFunctions(std::vector<ffi::Function> functions) {
 
 void KernelStep::SetLibrary(const ffi::Module& library) {
   std::vector<ffi::Function> functions;
-  for (const KernelCall& call : step_.calls) {
+  for (const CallPlan& call : step_.calls) {
     ffi::Optional<ffi::Function> function = library->GetFunction(call.kernel, true);
     if (!function.has_value()) {
       TVM_FFI_THROW(RuntimeError) << "step '" << step_.name << "': the library has no kernel '"

@@ -82,7 +82,7 @@ std::string Told(const NonFinite& found, const DLTensor& tensor) {
 }
 
 /*! \brief Which inputs of a kernel were not finite when it had ended. */
-std::string InputsTold(const KernelCall& call, const DLTensor* args) {
+std::string InputsTold(const CallPlan& call, const DLTensor* args) {
   std::string text;
   for (size_t i = 0; i + call.written < call.args.size(); ++i) {
     if (std::optional<NonFinite> found = FindNonFinite(args[i])) {
@@ -108,7 +108,7 @@ std::optional<NonFinite> FindNonFinite(const DLTensor& tensor) {
   return find(host.data(), size);
 }
 
-void CheckFinite(const KernelCall& call, const DLTensor* args) {
+void CheckFinite(const CallPlan& call, const DLTensor* args) {
   size_t reads = call.args.size() - call.written;
   for (size_t i = reads; i < call.args.size(); ++i) {
     std::optional<NonFinite> found = FindNonFinite(args[i]);

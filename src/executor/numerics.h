@@ -34,7 +34,7 @@ std::optional<NonFinite> FindNonFinite(const DLTensor& tensor);
  * \throws NumericsError telling the output, how many values of it, the first one, and whether the
  *         kernel's inputs were finite (or it got the trouble from elsewhere).
  */
-void CheckFinite(const KernelCall& call, const DLTensor* args);
+void CheckFinite(const CallPlan& call, const DLTensor* args);
 
 }  // namespace tvm_hetero
 #endif  // TVM_HETERO_EXECUTOR_NUMERICS_H_

@@ -121,7 +121,7 @@ class StepChecker {
   }
 
   void CheckWrittenCount(size_t call) const {
-    const KernelCall& row = step_.calls[call];
+    const CallPlan& row = step_.calls[call];
     if (row.written >= 1 && static_cast<size_t>(row.written) <= row.args.size()) return;
     TVM_FFI_THROW(ValueError) << "plan: " << QuotedCall(plan_, index_, call) << ": written is "
                               << row.written << ", expected from 1 to its " << row.args.size()
@@ -166,7 +166,7 @@ class StepChecker {
 
   /*! \brief That what the call reads has been written. */
   void CheckReads(size_t call) const {
-    const KernelCall& row = step_.calls[call];
+    const CallPlan& row = step_.calls[call];
     for (size_t arg = 0; arg + row.written < row.args.size(); ++arg) {
       const ArgPlan& read = row.args[arg];
       bool there = read.kind == ArgKind::kIn ||
@@ -181,7 +181,7 @@ class StepChecker {
 
   /*! \brief That what the call writes is its own; and take note of it. */
   void CheckWrites(size_t call) {
-    const KernelCall& row = step_.calls[call];
+    const CallPlan& row = step_.calls[call];
     for (size_t arg = row.args.size() - row.written; arg < row.args.size(); ++arg) {
       const ArgPlan& write = row.args[arg];
       if (write.kind == ArgKind::kIn) {

@@ -158,7 +158,7 @@ void CheckFilled(const Plan& plan) {
 /*! \brief How many calls of kernels are given a step's `in`-th slot. */
 int CallsThatRead(const StepPlan& step, size_t in) {
   int calls = 0;
-  for (const KernelCall& call : step.calls) {
+  for (const CallPlan& call : step.calls) {
     calls += std::any_of(call.args.begin(), call.args.end(), [&](const ArgPlan& arg) {
       return arg.kind == ArgKind::kIn && arg.where == static_cast<int64_t>(in);
     });

@@ -116,8 +116,8 @@ ArgPlan ParseArg(JsonObject row) {
   return arg;
 }
 
-KernelCall ParseKernelCall(JsonObject row) {
-  KernelCall call;
+CallPlan ParseKernelCall(JsonObject row) {
+  CallPlan call;
   call.kernel = row.String("kernel");
   call.task = row.String("task");
   for (const JsonObject& arg : row.Objects("args")) call.args.push_back(ParseArg(arg));
