@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,17 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import parse_document
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (
+        *sorted((ROOT / "docs").glob("*.md")),
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+        ROOT / "benchmarks" / "README.md",
+    )
+}
+FORMATS = PAGES["docs/formats.md"]
+# The first screens of the project fit in a reader's patience.
+README_LINES = 125
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -42,7 +52,7 @@ def test_the_platform_example_is_read() -> None:
 
 
 def test_the_boards_example_is_read() -> None:
-    (text,) = blocks((ROOT / "docs" / "boards.md").read_text(encoding="utf-8"), "yaml")
+    (text,) = blocks(PAGES["docs/boards.md"], "yaml")
     platform = Platform.from_dict(parse_document(text, "docs", as_yaml=True))
     boards = [device.rpc for device in platform.devices if device.rpc is not None]
     assert [board.timeout for board in boards] == [10.0, 30.0]
@@ -63,22 +73,37 @@ def test_the_schedule_example_answers_the_problem_example() -> None:
     assert schedule.copies and schedule.status == "optimal"
 
 
-def commands(text: str) -> list[list[str]]:
-    """The words of every ``tvm-hetero`` line in the indented blocks, comments cut off."""
-    lines = re.findall(r"^    tvm-hetero (.+)$", text, re.M)
-    return [line.split("#")[0].split() for line in lines]
+def commands() -> list[list[str]]:
+    """The words of every ``tvm-hetero`` line in the pages' indented blocks, comments cut off."""
+    lines = {
+        line.split("#")[0].strip(): None
+        for text in PAGES.values()
+        for line in re.findall(r"^    tvm-hetero ([a-z].+)$", text, re.M)
+    }
+    return [line.split() for line in lines]
 
 
-@pytest.mark.parametrize("words", commands(README), ids=" ".join)
-def test_the_readmes_commands_have_their_options(words: list[str]) -> None:
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_the_pages_commands_have_their_options(words: list[str]) -> None:
     described = tvm_hetero(words[0], "--help")
     assert described.status == 0
     for option in (word for word in words if word.startswith("-")):
         assert re.search(rf"(^|[\s,]){option}[\s,]", described.out), option
 
 
-def test_the_readmes_python_names_what_there_is() -> None:
-    (text,) = blocks(README, "python")
+def test_every_verb_is_told_of() -> None:
+    told = {words[0] for words in commands()}
+    verbs = {path.stem.replace("_", "-") for path in (ROOT / "tvm_hetero/cli/verbs").glob("*.py")}
+    assert sorted(verbs - told - {"--init--"}) == []
+
+
+def test_the_readme_fits_in_a_readers_patience() -> None:
+    assert len(PAGES["README.md"].splitlines()) <= README_LINES
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/usage.md"])
+def test_a_pages_python_names_what_there_is(page: str) -> None:
+    (text,) = blocks(PAGES[page], "python")
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     spaces = {name: importlib.import_module(f"tvm_hetero{dot}") for name, dot in
               (("th", ""), ("relay", ".relay"), ("relax", ".relax"))}
@@ -91,14 +116,53 @@ def test_the_readmes_python_names_what_there_is() -> None:
         for attribute in rest:
             value = getattr(value, attribute)
         parameters = inspect.signature(value).parameters
-        assert all(keyword.arg in parameters for keyword in call.keywords)
+        if "(" not in ast.unparse(call.func):
+            assert all(keyword.arg in parameters for keyword in call.keywords)
         found += 1
     assert found >= 5
 
 
-def test_the_files_that_the_architecture_names_are_there() -> None:
-    rooms = "include|tvm_hetero|passes|cost_models|runtime|src|tests"
-    names = re.findall(rf"\b(?:{rooms})/[\w/]*(?:\.(?:py|h|cc))?", ARCHITECTURE)
-    assert len(names) > 10
-    for name in names:
-        assert (ROOT / name).exists() or (ROOT / "tvm_hetero" / name).exists(), name
+# ------------------------------------------------------------------------ names of files and modules
+
+
+def paths(text: str) -> set[str]:
+    """Names of files and folders: what has a slash or an extension of ours, and stands in a tree."""
+    known = {path.name for path in (*ROOT.iterdir(), *(ROOT / "tvm_hetero").iterdir())}
+    words = re.findall(r"(?<![\w./$-])((?:[\w-]+/)+(?:[\w.-]*\w)?)(?![\w*{}])", text)
+    files = re.findall(r"(?<![\w./-])([a-z_]\w*\.(?:py|cc|h))\b", text)
+    return {word for word in words if word.split("/")[0] in known} | set(files)
+
+
+def is_there(name: str) -> bool:
+    """Whether a name is a path below the root, the package or docs, or the name of some file."""
+    bases = (ROOT, ROOT / "tvm_hetero", ROOT / "docs", ROOT / "include" / "tvm_hetero")
+    if any((base / name).exists() for base in bases):
+        return True
+    return "/" not in name and name in names_of_files()
+
+
+@cache
+def names_of_files() -> frozenset[str]:
+    """The names of all source files."""
+    folders = ("tvm_hetero", "passes", "cost_models", "src", "include", "tests", "benchmarks",
+               "examples", "tutorials")  # fmt: skip
+    return frozenset(name for folder in folders for _, _, names in os.walk(ROOT / folder)
+                     for name in names if not name.endswith(".pyc"))  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_a_page_names_is_there(page: str) -> None:
+    assert [name for name in sorted(paths(PAGES[page])) if not is_there(name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", PAGES[page])
+    folder = (ROOT / page).parent
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = PAGES["docs/README.md"]
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name})" in index, page.name
