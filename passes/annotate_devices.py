@@ -13,7 +13,7 @@ For a batch of B > 1 elements (an element is one set of the model's inputs) ``ma
 program of the whole batch: every parameter, kernel call and result is there B times, each call on
 the device of the execution that holds its element, so that elements of a task may run on several
 devices. Parameters and results are in the order of the elements; names are those of
-`tvm_hetero.passes.elements`. Weights and kernels are there once.
+`tvm_hetero.plan.element_names`. Weights and kernels are there once.
 
 `strip_devices` undoes it, so that a module can be placed again.
 
@@ -107,7 +107,8 @@ def make_vdevices(platform: Platform) -> list[Any]:
 
 def lift_constants(mod: tvm.IRModule) -> tuple[tvm.IRModule, list[tuple[Any, int]]]:
     """Make parameters of the constants that an annotated module reads on other devices than the
-    first: TVM's VM puts every constant on the first (limit 3 of `tvm_hetero.runtime.reference`).
+    first: TVM's VM puts every constant on the first (limit 3 of
+    `tvm_hetero.compiler.reference_vm`).
 
     Returns
     -------

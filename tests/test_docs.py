@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.invoke import tvm_hetero
+from tests.test_floors import MODULES
 from tvm_hetero.check import check_schedule
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
@@ -122,12 +123,13 @@ def test_a_pages_python_names_what_there_is(page: str) -> None:
     assert found >= 5
 
 
-# ------------------------------------------------------------------------ names of files and modules
+# ------------------------------------------------------------------- names of files and modules
 
 
 def paths(text: str) -> set[str]:
-    """Names of files and folders: what has a slash or an extension of ours, and stands in a tree."""
+    """Names of files and folders: what has a slash or one of our extensions."""
     known = {path.name for path in (*ROOT.iterdir(), *(ROOT / "tvm_hetero").iterdir())}
+    known -= {"build", "demo"}  # what is made, not kept
     words = re.findall(r"(?<![\w./$-])((?:[\w-]+/)+(?:[\w.-]*\w)?)(?![\w*{}])", text)
     files = re.findall(r"(?<![\w./-])([a-z_]\w*\.(?:py|cc|h))\b", text)
     return {word for word in words if word.split("/")[0] in known} | set(files)
@@ -135,7 +137,7 @@ def paths(text: str) -> set[str]:
 
 def is_there(name: str) -> bool:
     """Whether a name is a path below the root, the package or docs, or the name of some file."""
-    bases = (ROOT, ROOT / "tvm_hetero", ROOT / "docs", ROOT / "include" / "tvm_hetero")
+    bases = (ROOT, ROOT / "tvm_hetero", ROOT / "docs", ROOT / "include")
     if any((base / name).exists() for base in bases):
         return True
     return "/" not in name and name in names_of_files()
@@ -157,7 +159,8 @@ def test_every_file_that_a_page_names_is_there(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", PAGES[page])
+    prose = re.sub(r"`[^`\n]*`", "", PAGES[page])
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", prose)
     folder = (ROOT / page).parent
     assert [link for link in links if not (folder / link).exists()] == []
 
@@ -166,3 +169,46 @@ def test_every_page_is_in_the_index() -> None:
     index = PAGES["docs/README.md"]
     for page in (ROOT / "docs").glob("*.md"):
         assert page.name == "README.md" or f"]({page.name})" in index, page.name
+
+
+# Rooms that bear the name of a namespace of TVM's, whose operators docstrings name as well.
+TVM_TOO = {"relax", "relay"}
+
+
+def dotted_names(path: Path) -> set[str]:
+    """``ROOM.module.name`` or ``tvm_hetero.ROOM...`` in backticks in the docstrings of a file."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
+            continue
+        names = set(re.findall(r"`([A-Za-z_]\w*(?:\.\w+)+)`", ast.get_docstring(node) or ""))
+        given = {a.arg for a in node.args.args} if isinstance(node, ast.FunctionDef) else set()
+        rooms = {module.split(".")[0] for module in MODULES} - given - TVM_TOO - {"tvm_hetero"}
+        found |= {name for name in names if name.split(".")[0] in rooms | {"tvm_hetero"}}
+    return found
+
+
+def resolves(name: str) -> bool:
+    """Whether a module has that name, or holds it (which does not ask for an import)."""
+    parts = name.removeprefix("tvm_hetero.").split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        path = MODULES.get(module) or MODULES.get(f"{module}.__init__")
+        if path is not None:
+            text = path.read_text(encoding="utf-8")
+            return all(re.search(rf"\b{part}\b", text) for part in parts[length:])
+    return name in attribute_names() or parts[0] in MODULES["__init__"].read_text(encoding="utf-8")
+
+
+@cache
+def attribute_names() -> frozenset[str]:
+    """Names of attributes of modules and kernels, which begin like ours: ``tvm_hetero.rule``."""
+    texts = (path.read_text(encoding="utf-8") for path in MODULES.values())
+    return frozenset(name for text in texts for name in re.findall(r"\"(tvm_hetero\.\w+)\"", text))
+
+
+def test_every_dotted_name_in_a_docstring_is_there() -> None:
+    named = {module: dotted_names(path) for module, path in MODULES.items()}
+    assert sum(map(len, named.values())) > 100
+    lost = {m: [n for n in sorted(names) if not resolves(n)] for m, names in named.items()}
+    assert {module: names for module, names in lost.items() if names} == {}

@@ -7,7 +7,7 @@ code with solvers or with `tvm_hetero.problem.simulate`. The rules are those of 
 rule  what is judged                                              by
 ====  ==========================================================  ===================
 0     the schedule's own words: problem, kind, bound, status      `_judge_statement`
-1     names, and every element of every task exactly once         `case.read_case`
+1     names, and every element of every task exactly once         `parsed_schedule.read_case`
 ..    durations; tasks of one color on one device                 `rules.judge_...`
 2     a device runs one execution at a time                       `judge_resources`
 3     copies: durations, links, the path, its order               `judge_inputs`

@@ -66,7 +66,8 @@ def shares_of(instance: Instance, rates: Floats) -> ClassShares:
 
     Parameters
     ----------
-    rates : (parts, devices), least seconds of all elements of a part (`throughput_bounds.rates`).
+    rates : (parts, devices), least seconds of all elements of a part
+        (`bounds.throughput.share_program.rates`).
     """
     rows = np.zeros((len(instance.groups), len(instance.names)))
     np.add.at(rows, [instance.group_of[v] for v in range(len(instance))], rates)

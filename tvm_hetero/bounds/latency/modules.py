@@ -1,11 +1,11 @@
 """Linear programs of the modules, combined by the chain of their ends' devices.
 
 One element only. M(i, j), from the end of one articulation on i to the end of the next on j, is
-bounded first by critical paths (`paths.module_table`), then, where it matters, by the linear
-program of the module with its ends pinned (`precedence`). Between the two articulations nothing
-else runs, so the module's loads have to fit into M: that is what the program of the whole graph
-does not know. The least chain of entries bounds the makespan. An entry matters when it lies on
-the least chain: those are raised until a chain of raised entries is the least.
+bounded first by critical paths (`critical_path.module_table`), then, where it matters, by the
+linear program of the module with its ends pinned (`precedence`). Between the two articulations
+nothing else runs, so the module's loads have to fit into M: that is what the program of the whole
+graph does not know. The least chain of entries bounds the makespan. An entry matters when it lies
+on the least chain: those are raised until a chain of raised entries is the least.
 
 Batches: where a batch is divided, later elements are in one module while earlier ones are in the
 next, so that devices are not idle when an articulation ends and the sum of the modules bounds

@@ -1,6 +1,6 @@
 """A lower bound of the busiest device where the tasks form a chain: no device can do it all.
 
-Shares (`throughput_bounds`) let every task run everywhere a little, and then nothing is copied.
+Shares (`share_program`) let every task run everywhere a little, and then nothing is copied.
 This bound keeps tasks whole. Let the groups g1, g2, ..., gn be in the only topological order that
 the graph admits, so that each reads from the one before it (GPT, ResNet; skip edges do no harm),
 and let some plan of value U be known. In a better plan

@@ -1,9 +1,10 @@
 """A bound of throughput by modules where many devices are alike: no device can do it all.
 
 With many devices a module has too many placements to list, and labels too many loads to keep
-(`split_prices`). Of devices that can change places only one placement of each kind is listed: the
-members of a kind appear in their order. Let a plan of value U be known, and w be weights of the
-devices, equal for a kind, of sum 1. A better plan loads no device with more than U, so
+(`solvers.milp_split.lagrangian`). Of devices that can change places only one placement of each kind
+is listed: the members of a kind appear in their order. Let a plan of value U be known, and w be
+weights of the devices, equal for a kind, of sum 1. A better plan loads no device with more than U,
+so
 
     along the chain of modules the device of the cut has *runs*: modules that begin and end on it
     what a run loads its device with, the module where it is entered and that where it is left
@@ -17,7 +18,7 @@ device of its kind, whatever that has done before                               
     stays  (c, r)   ->  (c, r + load of the device)
     leaves (c, r)   ->  (e, load of the next device)     if r + load of the device <= U
 
-It is `chain_bounds` for graphs that are chains of modules and no chains of tasks. The weights are
+It is `chain` for graphs that are chains of modules and no chains of tasks. The weights are
 improved by subgradients: the loads of the cheapest way say which to raise. Any weights give a
 proof: the optimum is at least min(U, least cost). Loads are rounded down to whole units.
 """

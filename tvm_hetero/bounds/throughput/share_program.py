@@ -1,6 +1,6 @@
 """Lower bound of the busiest device: a linear program over shares of kinds of devices.
 
-Notation: B elements a batch; devices of one kind (equal figures, `stage_family.Kind`) are summed
+Notation: B elements a batch; devices of one kind (equal figures, `views.ideals.Kind`) are summed
 up: kind c has m(c) devices. Y(g, c) is the share of group g (tasks of one color; mostly one task)
 that runs on devices of kind c, IN(t, c) and OUT(t, c) are the shares of tensor t that arrive at
 them and leave them, arrive(t, c) and leave(t, c) the least seconds that keeps such a device busy,

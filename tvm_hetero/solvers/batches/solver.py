@@ -5,7 +5,7 @@ read and kernels launched once), in shares over several devices (data parallelis
 overlap (a pipeline), or shared for some tasks and whole for others. The search has three levels:
 
 1. A menu of starts: shares by speed in 1 to 8 rounds, and the placement of a good
-   schedule of whole batches                                          -> `division.menu`
+   schedule of whole batches                                          -> `starts.menu`
 2. Annealing in C++ over counts, devices and order, where copies are delays (`streams`). The menu
    is thinned by successive halving: all starts with little work, the better half
    with more, until two are left                                      -> `_halved`

@@ -1,4 +1,4 @@
-"""One type of machine in the table of the count-based program (`count_table`).
+"""One type of machine in the table of the count-based program (`dp_table`).
 
 Durations, segments and copies of its classes of devices, and the values of its states.
 """

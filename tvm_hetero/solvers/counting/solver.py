@@ -1,9 +1,9 @@
 """Count-based dynamic programming: a line of tasks on many machines that are alike.
 
-The graph is laid out as a line (`cluster.Line`), the platform as types of machines
-(`cluster.machines_of`), and `count_table.Table` divides the one over the other. On a chain without
-contention its value is that of the schedule; on other graphs it is a guide, and what counts is
-what the placement is worth when it is carried out:
+The graph is laid out as a line (`views.machine_counts.Line`), the platform as types of machines
+(`views.machine_counts.machines_of`), and `dp_table.Table` divides the one over the other. On a
+chain without contention its value is that of the schedule; on other graphs it is a guide, and what
+counts is what the placement is worth when it is carried out:
 
     latency      tasks in the order of the line, as early as memory and copies let them: each on
                  its device, or (branches may run side by side) where in its node it ends first

@@ -143,7 +143,7 @@ def count_variables(instance: Instance) -> int:
 
 
 def resolution(instance: Instance, most: float, error: float) -> Ticks:
-    """Ticks as fine as `error` asks for (see `scaling.choose`)."""
+    """Ticks as fine as `error` asks for (see `solvers.core.integer_scaling.choose`)."""
     durations = [s for row in instance.seconds for s in row if s < math.inf]
     activities = len(instance)
     k = len(instance.names)

@@ -1,7 +1,7 @@
 """Exhaustive: every placement, and of each every order that can be best; for small problems.
 
 Placements are listed depth first, task by task in topological order; the orders of a placement
-are those of `exhaustive_times`. What cannot be better than the best known is cut off. Let a partial
+are those of `orders`. What cannot be better than the best known is cut off. Let a partial
 placement be given, v the task that was placed last, d its device, p its time there:
 
     head(v) = p + max over inputs t of v (head(maker of t) + copy of t to d)

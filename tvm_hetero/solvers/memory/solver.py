@@ -4,8 +4,8 @@ Annealing pays for what it moves one part at a time; where memory is short, a be
 many moves away, each of which overflows some device. So (latency, one element)
 
     start     the best of `Options.start`, list schedules, annealing, and for many devices
-              `count_dp`; where none fits, annealing from placements that do not fit yet
-                                                                                    -> `_start`
+              `solvers.counting.solver`; where none fits, annealing from placements that do not fit
+              yet                                                                   -> `_start`
     ways      the modules' placements are chosen together, by prices of memory and labels of what
               is taken, for all chains that may be better than the start  (`bounds.memory`)
     schedules each way is annealed a little with memory as it really is (copies, waiting), the best

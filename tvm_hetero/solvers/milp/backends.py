@@ -1,4 +1,4 @@
-"""Solvers for a `milp_model.Model`: HiGHS and SCIP through MathOpt, Gurobi on its own.
+"""Solvers for a `model.Model`: HiGHS and SCIP through MathOpt, Gurobi on its own.
 
 Work. HiGHS and SCIP stop after a number of nodes of the search tree, Gurobi after an amount of its
 own unit of work, both fixed by model and time limit: so runs can be repeated. The wall clock is

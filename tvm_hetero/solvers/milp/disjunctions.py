@@ -1,6 +1,6 @@
 """The MILP's rules 2 to 4: a device or exclusive link does one thing at a time.
 
-Notation as in `milp_timing`; r ranges over resources (devices, exclusive links).
+Notation as in `timing`; r ranges over resources (devices, exclusive links).
 
     before[a, b]  a ends before b starts, because both occupy something
 

@@ -2,7 +2,7 @@
 
 On a device d whose memory can overflow, tensors come with executions (outputs, and what no task
 reads) and with hops into d: the *openers*. What is alive only grows when an opener starts, so it
-is enough to look at those moments. Notation as in `milp_timing`; A a *life*: what one opener o
+is enough to look at those moments. Notation as in `timing`; A a *life*: what one opener o
 brings to d, until its last use there.
 
     first[i, j]    opener i comes no later than opener j: start(i) <= start(j). Openers that

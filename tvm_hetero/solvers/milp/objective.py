@@ -1,6 +1,6 @@
 """What the MILP minimises: T, energy or cost over it, or the largest load (throughput).
 
-Energy and cost add to `milp_timing` (P_d watts while busy, I_d while idle; price_d per hour)
+Energy and cost add to `timing` (P_d watts while busy, I_d while idle; price_d per hour)
 
     used[d] >= every execution on d and every hop that begins or ends there
     lasting[d] >= T - H (1 - used[d])              T if d is used, else 0

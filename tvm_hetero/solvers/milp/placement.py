@@ -1,6 +1,6 @@
 """The MILP's answer to where: modes, elements, colors, who reads what from whom, and hops.
 
-Notation: e, f candidates (`milp_candidates`), m a mode (device, size), l an element, t a tensor.
+Notation: e, f candidates (`candidates`), m a mode (device, size), l an element, t a tensor.
 
     z[e, m]       e takes place in mode m (DiviML: b, with x = the sum over one device's modes)
     has[e, l]     e holds element l (DiviML: x[i, j, l]); constant for one element

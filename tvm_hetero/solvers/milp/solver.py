@@ -11,26 +11,26 @@ b[i, j, n] with a cost of its own for each n, starts, ends and pairwise orders. 
 =====================================================  =========================================
 part of the model                                      added by
 =====================================================  =========================================
-which executions there may be, and what a proof says   `milp_candidates`
-modes (device, size), elements, colors, reads, moves,  `milp_placement.Placement`
+which executions there may be, and what a proof says   `candidates`
+modes (device, size), elements, colors, reads, moves,  `placement.Placement`
   hops once a producing execution
-windows from heads and tails, horizon                  `milp_windows`
-starts, copies, data flow                              `milp_timing.Timing`
-one thing at a time, load cuts                         `milp_order.Orders`
-live tensors and weights within memory                 `milp_memory.MemoryRows`
-energy, cost; loads, steady memory, stages             `milp_objective`
+windows from heads and tails, horizon                  `time_windows`
+starts, copies, data flow                              `timing.Timing`
+one thing at a time, load cuts                         `disjunctions.Orders`
+live tensors and weights within memory                 `memory.MemoryRows`
+energy, cost; loads, steady memory, stages             `objective`
 =====================================================  =========================================
 
 What differs from the paper: copies are made once per producing execution and hop by hop, they
 may occupy devices and links, memory is counted when something comes and goes, big-M terms are as
 tight as heads and tails make them, and moves are a transport problem. For one element the model
-is exact with every feature; for small batches too (`milp_candidates`: a task may then have several
+is exact with every feature; for small batches too (`candidates`: a task may then have several
 executions on one device, which DiviML does not allow); for larger batches DiviML's class is
 solved, and no bound is claimed from it. DiviML's observation that this does not scale is confirmed
 (see ../shared/SOLVERS.md): CP-SAT closes what no MILP does, so this solver is the baseline, and
 the judge of others.
 
-The answer is never worse than the start, and always retimed exactly (`milp_answer`).
+The answer is never worse than the start, and always retimed exactly (`extract_schedule`).
 """
 
 from __future__ import annotations

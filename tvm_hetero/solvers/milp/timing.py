@@ -1,6 +1,6 @@
 """The MILP's answer to when: starts, copies and data flow (latency, energy, cost).
 
-Notation as in `milp_placement`; times in units of `unit` seconds, of which the horizon H has
+Notation as in `placement`; times in units of `unit` seconds, of which the horizon H has
 1,000. The *activities* are the candidates and, where anything can be in a copy's way, the hops.
 
     s[a]       start of activity a; end(a) = s[a] + its duration (0 if it does not take place)
@@ -17,7 +17,7 @@ s[f] >= end of the last hop - M (1 - move)                          `_add_arriva
 
 Every M is the latest end of the one less the earliest start of the other, but at least 0: a
 negative M would order two activities that may come in any order. One thing at a time:
-`milp_order`.
+`disjunctions`.
 """
 
 from __future__ import annotations

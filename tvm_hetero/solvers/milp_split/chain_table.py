@@ -7,7 +7,7 @@ Entries are solved in rounds                                               -> `C
 a round takes the open entries on the chain that is best by bounds (equal modules share them), or,
 where all of those are closed or tried, on the chain that is best by values. All of a round can be
 solved at once, on any number of threads: what each may spend is settled before. When what is cheap
-has been tried, large modules are squeezed as one problem each                -> `split_squeeze`
+has been tried, large modules are squeezed as one problem each                -> `tighten`
 """
 
 from __future__ import annotations

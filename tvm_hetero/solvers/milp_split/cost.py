@@ -5,7 +5,7 @@ the problem in which only D runs anything
 
     cost  =  min over D of  price(D) M(D)        over the sets with M(D) <= limit
 
-M(D) comes from the chain of modules (`split_table`), whose bounds know when a set cannot become
+M(D) comes from the chain of modules (`chain_table`), whose bounds know when a set cannot become
 better than what is known: the sets go by price(D) x the critical path on D, the least first.
 Hops over devices that run nothing cost too, which the values know and the bounds leave out.
 """

@@ -5,9 +5,9 @@ looked at, those with the least bound first, until the best schedule that is kno
 the least bound of all sets, which is the bound of the problem (for one element). Hops over devices
 that run nothing are left out of bounds, never of values.
 
-*Cost.* On D every second costs the same, so wanted is the least latency on D   -> `split_cost`
+*Cost.* On D every second costs the same, so wanted is the least latency on D   -> `cost`
 
-*Energy.* A chain of columns with energy e and seconds s (`split_energy`), such that
+*Energy.* A chain of columns with energy e and seconds s (`energy_columns`), such that
 
     minimise  sum of e    subject to  sum of s  <=  limit
 
@@ -40,7 +40,7 @@ from tvm_hetero.solvers.milp_split.labels import WORK_A_SECOND, Search, Step
 MOST_DEVICES = 5
 # A sum of some thousand floats, in whichever order, is less than this off.
 ROUNDING = 1 - 1e-11
-# A target and a limit in units (see `split_prices`), and by how much a limit may be exceeded.
+# A target and a limit in units (see `lagrangian`), and by how much a limit may be exceeded.
 _UNITS, _TOLERANCE = 1e12, 1e-9
 # What a target is below the best value: what is then proven is optimal.
 _BELOW = 1 - 0.1 * OPTIMAL_GAP

@@ -1,7 +1,8 @@
 """Throughput by modules: prices of loads, and labels that prove how small the largest can be.
 
-Notation: a chain takes one column of every module, their ends meeting (`split_columns`), loads
-resource r for load(r) and holds bytes(d) on device d. Wanted is the least T of all chains with
+Notation: a chain takes one column of every module (`bounds.throughput.module_columns`), their ends
+meeting, loads resource r for load(r) and holds bytes(d) on device d. Wanted is the least T of all
+chains with
 
     load(r)  <=  T           for every resource r                                     (1)
     bytes(d) <=  memory(d)   for every device d that can be full
@@ -66,7 +67,7 @@ class Probe:
     ----------
     bound : of all plans (s): the target, where it is proven that there is none.
     plans : that keep (1), or nearly: labels round loads down.
-    work : see `split_labels`.
+    work : see `labels`.
     """
 
     bound: float

@@ -8,7 +8,7 @@ of all entries alike                                                       -> `T
     a_i = V - min over j of V(i, j)           with V(i, j) the values, V the least of them
     b_j = V - min over i of (V(i, j) + a_i)
 
-and the bound L that it proves raises all: M(i, j) >= L - a_i - b_j (see `split_exact`).
+and the bound L that it proves raises all: M(i, j) >= L - a_i - b_j (see `module_cpsat`).
 """
 
 from __future__ import annotations

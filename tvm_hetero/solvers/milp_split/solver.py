@@ -15,20 +15,20 @@ Cut       The graph is cut at articulations; equal modules are found    ->
 
           Then the least D of the last cut is the optimum.
 Table     Each entry M(i, j) is a small problem. Most are never solved: entries begin with a
-          bound, and only those on the best chain are looked at       -> `split_table.Chain`.
-Entry     List schedule, annealing, CP-SAT, neighbourhood search      -> `split_entry.Entry`.
+          bound, and only those on the best chain are looked at       -> `chain_table.Chain`.
+Entry     List schedule, annealing, CP-SAT, neighbourhood search      -> `module_bounds.Entry`.
 Squeeze   Large modules that this leaves open: limits below their value are refuted, for all
-          ends at once                                -> `split_squeeze`, `split_refute`.
+          ends at once                                -> `tighten`, `infeasibility`.
 Whole     Where the chain is not proven when the work is used up, the joined schedule is improved
           by neighbourhoods that reach across the cuts               -> `_polish`.
 
 *The others* share something between modules, so a module has *columns*, its placements with what
 each takes: chains of columns are priced, and labels keep what they take
 
-    throughput   loads of devices and links, bytes of memory       -> `split_throughput`
-    energy       energy and seconds, for every set of devices      -> `split_spending`
-    cost         seconds, for every set of devices                 -> `split_cost`
-    memory       latency with bytes                                -> `memory_limits`
+    throughput   loads of devices and links, bytes of memory       -> `throughput`
+    energy       energy and seconds, for every set of devices      -> `energy`
+    cost         seconds, for every set of devices                 -> `cost`
+    memory       latency with bytes                                -> `solvers.memory.solver`
 
 What is claimed: the chain's bound is a bound of the problem for one element. For a larger batch
 it is one of this division of the batch only, so nothing is claimed (`tvm_hetero.bounds` is used).
@@ -132,7 +132,7 @@ def _whole(
 def _within_memory(
     problem: Problem, options: Options, start: Schedule | None
 ) -> tuple[Schedule | None, float]:
-    """The best schedule by prices of memory (`memory_limits`), and its bound.
+    """The best schedule by prices of memory (`solvers.memory.solver`), and its bound.
 
     Raises
     ------

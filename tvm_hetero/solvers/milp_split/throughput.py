@@ -1,10 +1,10 @@
 """Throughput by modules: plans and proofs by turns, until they meet or the work is used up.
 
-With U the value of the best plan and L what is proven, labels (`split_prices.probe`) are asked for
+With U the value of the best plan and L what is proven, labels (`lagrangian.probe`) are asked for
 a plan below a target t between L and U. The answer is that there is none, and L = t; or plans, and
 U is the value of the best; or neither, since labels were merged. So
 
-    prices        L                                            -> `split_prices.best_weights`
+    prices        L                                            -> `lagrangian.best_weights`
     start         the start that is given, a list schedule, rounded shares, or labels; annealed;
                   where memory binds also CP-SAT on the whole graph, for half of the time
     hunt          t = (L + U) / 2, then nearer to U where that was settled and nearer to L where

@@ -13,7 +13,7 @@ module are one problem: with prices for the ends
     a_i = p(m, i) - min p(m, .)      b_j = max p(m + 1, .) - p(m + 1, j)
 
 (1) says that the piece whose first part takes a_i more and whose last takes b_j more has no
-schedule below max p(m + 1, .) - min p(m, .) - s_m, which `split_refute` can tell. Ends that no
+schedule below max p(m + 1, .) - min p(m, .) - s_m, which `infeasibility` can tell. Ends that no
 good chain has are dear and fall away in its windows.
 
 Every module begins with the slack that its bounds leave. Round after round a smaller one is tried

@@ -1,7 +1,7 @@
-"""The C++ half of `stage_sets`: sets of ways to use devices, joined along stages.
+"""The C++ half of `solvers.stage_dp.device_sets`: sets of ways to use devices, joined along stages.
 
-Python's own long integers do the same, at a third of the speed (`stage_sets` falls back on them
-where the library is missing).
+Python's own long integers do the same, at a third of the speed (`solvers.stage_dp.device_sets`
+falls back on them where the library is missing).
 """
 
 from __future__ import annotations

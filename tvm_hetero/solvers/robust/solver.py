@@ -1,12 +1,12 @@
 """Plans for costs that are not exactly known: how good a plan stays, and plans that stay good.
 
 Costs are measured or modelled, and off by some per cent. `assess` times a plan anew in samples of
-costs that are off by up to a share r (`robust_samples`, `robust_values`): placement and order are
+costs that are off by up to a share r (`samples`, `evaluate`): placement and order are
 kept, as a runtime keeps them. `solve` also looks for a plan with a small mean or worst value:
 
     1  the plan for the costs as they are (half of the time)
     2  plans for four samples of the costs, annealed from it: what is best when costs are otherwise
-    3  local search over all training samples, from the best of these (`robust_search`)
+    3  local search over all training samples, from the best of these (`local_search`)
 
 and takes, of all of them, the one whose mean (for the worst: mean of the largest tenth) over the
 training samples is smallest.

@@ -13,7 +13,7 @@ it is their linearised version (DPL). Loads are lower bounds of the true ones, s
 all ideals is a bound of the problem, and the plan is valued again, exactly (`best_plan`).
 
 Where there are many ways u to use the devices, or many ideals and nothing but work to count,
-`stage_sets` answers without this table: on eight kinds of 28 devices and 506 ideals in 0.3 s
+`device_sets` answers without this table: on eight kinds of 28 devices and 506 ideals in 0.3 s
 instead of 30.
 """
 
@@ -32,7 +32,7 @@ from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.ideals import Family, place_terminals
 from tvm_hetero.views.instance import Instance
 
-# Ways to use the devices from which on sets of them (`stage_sets`) are quicker than the table.
+# Ways to use the devices from which on sets of them (`device_sets`) are quicker than the table.
 _FEW_WAYS = 32
 # Ideals from which on they are quicker whatever the ways, as not all stages have to be looked at.
 _FEW_IDEALS = 500

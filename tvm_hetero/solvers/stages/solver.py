@@ -2,7 +2,7 @@
 
     1. `linear_dp`      any graph, in a second                     a plan
     2. `ideals_dp`      where the ideals are few                   a bound, mostly of the same value
-    3. `stage_orders`   few devices: a program for each order      a plan and a bound, mostly equal
+    3. `device_orders`   few devices: a program for each order      a plan and a bound, mostly equal
     4. annealing        of many devices                            a plan
     5. CP-SAT           `pipeline_model`, from the best plan       a bound for what is small
 

@@ -1,12 +1,13 @@
 """Throughput by the whole ladder: balance, stages, annealing, CP-SAT; and the bound of shares.
 
-    1. bound      the linear program of `class_shares`, and where copies or memory are in the way
-                  that of `throughput_bounds`; done where a value meets it. Along chains
-                  `chain_bounds` raises it, given the best value so far, along modules `split_runs`
-    2. starts     the shares of classes rounded (`share_plan`), which is nearly all where copies
+    1. bound      the linear program of `views.task_classes`, and where copies or memory are in the
+                  way that of `bounds.throughput.share_program`; done where a value meets it. Given
+                  the best value so far, `bounds.throughput.chain` raises it along chains, and
+                  `bounds.throughput.identical_devices` along modules
+    2. starts     the shares of classes rounded (`class_rounding`), which is nearly all where copies
                   are in nobody's way; else also greedy balancing, contiguous stages along an
                   order, which copy little, and the shares of groups cut at a threshold
-                  (`share_cut`)
+                  (`threshold_rounding`)
     3. annealing  of the starts in C++ (without the library: moves of single groups); some times
                   from the cut shares, as the values of such runs are a percent apart
     4. CP-SAT     from the best, where the model is small enough to be searched

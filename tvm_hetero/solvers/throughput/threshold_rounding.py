@@ -1,8 +1,8 @@
 """Throughput by rounding shares with one threshold for all groups: few tensors are cut.
 
-Where copies block devices, the program of `throughput_bounds` gives each group g a share Y(g, c)
-of each device c, nearly equal for groups that pass tensors on. With the devices in some order
-and one threshold a in (0, 1)
+Where copies block devices, the program of `bounds.throughput.share_program` gives each group g a
+share Y(g, c) of each device c, nearly equal for groups that pass tensors on. With the devices in
+some order and one threshold a in (0, 1)
 
     g runs on the first c with  Y(g, 1) + ... + Y(g, c) > a
 
