@@ -106,8 +106,10 @@ def test_the_readme_fits_in_a_readers_patience() -> None:
 def test_a_pages_python_names_what_there_is(page: str) -> None:
     (text,) = blocks(PAGES[page], "python")
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    spaces = {name: importlib.import_module(f"tvm_hetero{dot}") for name, dot in
-              (("th", ""), ("relay", ".relay"), ("relax", ".relax"))}
+    spaces = {
+        name: importlib.import_module(f"tvm_hetero{dot}")
+        for name, dot in (("th", ""), ("relay", ".relay"), ("relax", ".relax"))
+    }
     found = 0
     for call in calls:
         first, *rest = ast.unparse(call.func).split("(")[0].split(".")

@@ -40,9 +40,10 @@ from tvm_hetero.cluster.executor import ClusterExecutor
 from tvm_hetero.cluster.kernel_text import kernels_from_text, kernels_to_text
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.replan import Placed
-from tvm_hetero.cluster.transport.inbox import Work
+from tvm_hetero.cluster.transport.inbox import PartWork
 from tvm_hetero.cluster.transport.message import DRIVER, ECHO, Message
 from tvm_hetero.compiler.build import build
+from tvm_hetero.cost_models.protocol import MeasuringCostModel
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.decoders.folder import DecoderFacts
 from tvm_hetero.errors import InfeasibleError, NodeLost, RunError, UsageError
@@ -113,7 +114,7 @@ def fails_once(node: Node) -> None:
     """The next part that it computes fails."""
     right = node._computed
 
-    def once(work: Work) -> list[Any]:
+    def once(work: PartWork) -> list[Any]:
         node._computed = right  # type: ignore[method-assign]
         raise ValueError("not today\nnor tomorrow")
 
@@ -238,7 +239,8 @@ def test_nodes_measure_their_own_devices(cluster: Cluster):
     costs = model.costs([kernel], place)
     assert list(costs) == [kernel.name] and set(costs[kernel.name]) == set(place.names)
     assert all(0 < cost.seconds(1) < 1 for cost in costs[kernel.name].values())
-    assert {c.device for c in model.profile.choices.values()} == set(place.names)
+    assert isinstance(model, MeasuringCostModel) and not model.in_place
+    assert {choice.device for choice in model.choices()} == set(place.names)
     (again,) = kernels_from_text(kernels_to_text([kernel]))
     assert tvm_ffi.structural_equal(again.func, kernel.func)
     assert (again.flops, again.constants) == (kernel.flops, kernel.constants)

@@ -31,8 +31,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, undominated
+from tvm_hetero.bounds.core.module_choices import undominated
 from tvm_hetero.bounds.throughput.module_columns import loads_of, resources_of
+from tvm_hetero.views.arrays import Array
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, canonical, modules_of, signature
 from tvm_hetero.views.symmetry import find_symmetry
@@ -50,7 +51,7 @@ _MOST_LABELS = 20_000
 
 
 @dataclass(frozen=True)
-class Kinds:
+class DeviceKinds:
     """Devices that can change places: the members of each kind, the kind of each device."""
 
     members: tuple[tuple[int, ...], ...]
@@ -129,7 +130,7 @@ def run_bound(instance: Instance, value: float, weights: Array, most: int = MOST
     return best / _UNITS * value * _ROUNDING
 
 
-def kinds_of(instance: Instance) -> Kinds:
+def kinds_of(instance: Instance) -> DeviceKinds:
     """The kinds of an instance's devices."""
     twins = find_symmetry(instance.problem).twins
     grouped = {d for own in twins for d in own}
@@ -138,10 +139,10 @@ def kinds_of(instance: Instance) -> Kinds:
     of = np.zeros(len(instance.names), dtype=np.int64)
     for k, own in enumerate(members):
         of[list(own)] = k
-    return Kinds(members, of)
+    return DeviceKinds(members, of)
 
 
-def placements_of_kinds(piece: Piece, kinds: Kinds, most: int) -> Array | None:
+def placements_of_kinds(piece: Piece, kinds: DeviceKinds, most: int) -> Array | None:
     """(n, parts): placements in which a kind's devices appear in order; None above `most`."""
     places = np.zeros((1, len(piece)), dtype=np.int16)
     used = np.zeros((1, len(kinds.members)), dtype=np.int16)
@@ -168,7 +169,7 @@ def _runs(
     piece: Piece,
     places: Array,
     ends: tuple[bool, bool],
-    kinds: Kinds,
+    kinds: DeviceKinds,
     unit: float,
 ) -> Runs:
     """The placements with their loads in units."""

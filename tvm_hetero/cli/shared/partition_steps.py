@@ -13,41 +13,19 @@ if TYPE_CHECKING:
 
     from tvm_hetero.artifact.executable import Executable
     from tvm_hetero.cli.shared.console import Steps
+    from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
     from tvm_hetero.platform.model import Platform
 
 
 def partition_module(
-    steps: Steps,
-    module: tvm.IRModule,
-    platform: Platform,
-    objective: Any,
-    solver: str = "auto",
-    *,
-    time_limit: float = 60.0,
-    gap: float = 1e-3,
-    seed: int = 0,
-    costs: str = "profiled",
-    respect_annotations: bool = False,
-    plain_sums: bool = False,
+    steps: Steps, module: tvm.IRModule, platform: Platform, how: PartitionOptions
 ) -> Partition:
     """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
-    from tvm_hetero.pipeline.partition import partition
+    from tvm_hetero.pipeline.partition import partition_as
 
     with steps.live("Partition") as live:
-        result = partition(
-            module,
-            platform,
-            objective,
-            solver=solver,
-            time_limit=time_limit,
-            gap=gap,
-            seed=seed,
-            cost_model=costs,
-            progress=live.progress,
-            respect_annotations=respect_annotations,
-            plain_sums=plain_sums,
-        )
+        result = partition_as(module, platform, how, live.progress)
     names = ", ".join(platform.names)
     tasks = f"{len(result.problem.tasks)} tasks, {result.kernels} distinct kernels on {names}"
     for i, (title, seconds) in enumerate(result.seconds.items()):
