@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.invoke import tvm_hetero
-from tests.test_floors import MODULES
+from tests.test_floors import BELOW_TVM, FLOORS, MODULES
+from tvm_hetero import errors
 from tvm_hetero.check import check_schedule
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
@@ -171,6 +172,43 @@ def test_every_page_is_in_the_index() -> None:
     index = PAGES["docs/README.md"]
     for page in (ROOT / "docs").glob("*.md"):
         assert page.name == "README.md" or f"]({page.name})" in index, page.name
+
+
+# ----------------------------------------------------------------- the house, and what goes wrong
+
+
+def floors_picture() -> str:
+    """A line a floor, the top one first: rooms that need no TVM, and those that do."""
+    lines = []
+    for floor in sorted(set(FLOORS.values()), reverse=True):
+        rooms = [name for name, its in FLOORS.items() if its == floor]
+        below = "  ".join(name for name in rooms if name in BELOW_TVM)
+        above = "  ".join(name for name in rooms if name not in BELOW_TVM)
+        lines.append(f"{floor:>3}  {below:<28}│  {above}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def test_the_architecture_shows_the_floors() -> None:
+    assert floors_picture() in PAGES["docs/architecture.md"], "\n" + floors_picture()
+
+
+def test_the_architecture_tells_of_every_room() -> None:
+    text = PAGES["docs/architecture.md"]
+    rooms = {name.split(".")[0] for name in FLOORS} - {"__init__", "__main__"}
+    assert [name for name in sorted(rooms) if not re.search(rf"`{name}(/|\.py)`", text)] == []
+
+
+def raised() -> list[type[Exception]]:
+    """The classes of `tvm_hetero.errors`."""
+    return [value for value in vars(errors).values()
+            if isinstance(value, type) and issubclass(value, Exception)]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", raised(), ids=lambda error: error.__name__)
+def test_the_catalogue_of_errors_has_every_class(error: type[Exception]) -> None:
+    status = getattr(error, "exit_status", "")
+    row = rf"^\| `{error.__name__}` \| `{error.__base__.__name__}` \| .+ \| .+ \| {status} ?\|$"
+    assert re.search(row, PAGES["docs/errors.md"], re.M)
 
 
 # Rooms that bear the name of a namespace of TVM's, whose operators docstrings name as well.
