@@ -21,7 +21,6 @@ from typing import Any
 import tvm
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.passes.annotate_devices import problem_and_schedule
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.emit_views import device_position
 from tvm_hetero.passes.form_steps import StepItem, cut
@@ -37,6 +36,7 @@ from tvm_hetero.passes.lowered_main import (
     read_main,
     static_shape,
 )
+from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.passes.verify import verify_placed
 from tvm_hetero.plan.element_names import plain_task
 from tvm_hetero.platform.model import Platform
@@ -112,8 +112,8 @@ class Split:
         return tuple(step for step in self.steps if isinstance(step, SegmentCopy))
 
 
-def split_segments(mod: tvm.IRModule) -> Split:
-    """Cut an annotated module into segments and copies.
+def split_segments(model: tvm.IRModule | PlacedModel) -> Split:
+    """Cut a placed model, or an annotated module, into segments and copies.
 
     Raises
     ------
@@ -124,9 +124,10 @@ def split_segments(mod: tvm.IRModule) -> Split:
     PassFault
         If the module does not say what its schedule says.
     """
-    problem, schedule = problem_and_schedule(mod)
+    model = PlacedModel.of(model)
+    mod, problem = model.placed, model.problem
     main = read_main(mod)
-    verify_placed(mod, main, problem, schedule)
+    verify_placed(model, main)
     vdevices = list(mod.global_infos["vdevice"])
     device_of = [device_position(call.outputs[0], vdevices) for call in main.calls]
     input_home = tuple(device_position(param.ty, vdevices) for param in main.params)

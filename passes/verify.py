@@ -20,15 +20,14 @@ from typing import Any
 import tvm
 
 from tvm_hetero.errors import PassFault
-from tvm_hetero.passes.attributes import DEVICE, KERNEL, PROBLEM, SCHEDULE
+from tvm_hetero.passes.attributes import DEVICE, KERNEL
 from tvm_hetero.passes.emit_views import device_position
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
 from tvm_hetero.passes.io_tasks import is_io_task
 from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain
+from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.plan.element_names import split_task
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.schedule import Schedule
 
 
 def verify_lowered(mod: tvm.IRModule, tasks: ExtractedTasks) -> None:
@@ -47,18 +46,15 @@ def verify_lowered(mod: tvm.IRModule, tasks: ExtractedTasks) -> None:
     _check(named == list(ids), "the tasks are not the calls, in order", named)
 
 
-def verify_placed(
-    mod: tvm.IRModule, main: LoweredMain, problem: Problem, schedule: Schedule
-) -> None:
-    """Check a module, and its ``main``, that was placed as a schedule of its problem says.
+def verify_placed(model: PlacedModel, main: LoweredMain) -> None:
+    """Check that a model, with its ``main``, is placed as its schedule says.
 
     Raises
     ------
     PassFault
         If it is not as the file's text says.
     """
-    for name in (PROBLEM, SCHEDULE):
-        _check(mod.attrs is not None and name in mod.attrs, f"the module has no {name}", "")
+    mod, problem, schedule = model.placed, model.problem, model.schedule
     vdevices = list(mod.global_infos["vdevice"])
     count = len(problem.platform.devices)
     _check(len(vdevices) == count, f"the module has not the {count} devices", len(vdevices))

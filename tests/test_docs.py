@@ -199,6 +199,29 @@ def test_the_architecture_tells_of_every_room() -> None:
     assert [name for name in sorted(rooms) if not re.search(rf"`{name}(/|\.py)`", text)] == []
 
 
+def walked() -> list[tuple[str, str]]:
+    """Function (or class, or class and method) and the files of each step of a partition's life."""
+    text = PAGES["docs/architecture.md"].split("## Life of a partition")[1].split("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.split("|")[2:4]] for line in re.findall(r"^\|.+", text, re.M)
+    ]
+    return [(name, files) for names, files in rows[2:] for name in re.findall(r"`([\w.]+)`", names)]
+
+
+def defines(path: Path, name: str) -> bool:
+    """Whether a file, or one of a folder's, defines a function, class or C++ method."""
+    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    needle = re.compile(rf"(?:def|class) {name}\b|::{name}\(")
+    return any(needle.search(file.read_text(encoding="utf-8")) for file in files)
+
+
+@pytest.mark.parametrize(("name", "files"), walked())
+def test_each_step_of_a_partitions_life_is_where_the_page_says(name: str, files: str) -> None:
+    places = [ROOT / file for file in files.split(", ")]
+    for part in name.split("."):
+        assert any(defines(place, part) for place in places), f"{part} in {files}"
+
+
 def raised() -> list[type[Exception]]:
     """The classes of `tvm_hetero.errors`."""
     return [value for value in vars(errors).values()

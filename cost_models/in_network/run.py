@@ -18,7 +18,7 @@ import numpy as np
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.errors import HeteroError, RunError
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.annotate_devices import place_tasks
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
@@ -153,7 +153,7 @@ def _executor(mod: tvm.IRModule, problem: Problem, load: Load) -> Executor:
         platform=replace(problem.platform, devices=devices),
         objective=Objective(batch=load.elements),
     )
-    placed = annotate_devices(mod, problem, _all_on(problem, load.device))
+    placed = place_tasks(mod, problem, _all_on(problem, load.device))
     return Executor(build(placed, single=False))
 
 

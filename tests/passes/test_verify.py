@@ -11,9 +11,10 @@ from tvm import relax
 from tests.models import branchy, lowered, random_schedule, two_cpus, unit_problem
 from tvm_hetero.errors import PassFault
 from tvm_hetero.passes.annotate_devices import annotate_devices
-from tvm_hetero.passes.attributes import DEVICE, SCHEDULE, TASK_IDS
+from tvm_hetero.passes.attributes import DEVICE, TASK_IDS
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.lowered_main import read_main
+from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.passes.verify import verify_lowered, verify_placed
 
@@ -24,7 +25,7 @@ BATCH = unit_problem(MODULE, PLATFORM, batch=3)
 
 
 def check(module, problem, schedule):
-    verify_placed(module, read_main(module), problem, schedule)
+    verify_placed(PlacedModel(module, problem, schedule), read_main(module))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -75,8 +76,6 @@ def test_a_module_that_is_placed_by_another_schedule_is_refused():
     placed = annotate_devices(MODULE, PROBLEM, one)
     with pytest.raises(PassFault, match=r"a call is on .* where the schedule has"):
         check(placed, PROBLEM, other)
-    with pytest.raises(PassFault, match=r"no tvm_hetero\.schedule"):
-        check(placed.without_attr(SCHEDULE), PROBLEM, one)
     with pytest.raises(PassFault, match="the schedule has what the module does not compute"):
         whole = random_schedule(BATCH, 1)
         row = whole.executions[0]

@@ -12,10 +12,10 @@ import tvm
 from tests.models import branchy, two_cpus
 from tvm_hetero.cost_models.protocol import Costs, Progress
 from tvm_hetero.errors import PassFault
-from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule
 from tvm_hetero.passes.attributes import DEVICE
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.kernel_choices import choices_of, traces_of
+from tvm_hetero.passes.placed_model import is_annotated, problem_and_schedule
 from tvm_hetero.pipeline.hetero_partition import HeteroPartition
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import PartitionOptions
@@ -81,7 +81,7 @@ def test_a_plain_cost_model_is_not_asked_to_measure():
     assert choices_of(job.module) == () and not is_annotated(job.module)
     run_phases(job, PLACE)
     assert list(job.seconds) == ["lower", "measure", "solve", "annotate"]
-    assert problem_and_schedule(job.module) == (job.problem, job.schedule)
+    assert problem_and_schedule(job.placed.to_module()) == (job.problem, job.schedule)
 
 
 @pytest.mark.parametrize("in_place", [True, False])
@@ -114,8 +114,9 @@ def test_annotations_are_a_phase_only_where_they_are_respected():
 
 def test_a_pass_that_misplaces_a_call_is_found_out():
     def misplace(job: Job) -> None:
-        var = next(v for v, f in job.module.functions.items() if f.attrs and DEVICE in f.attrs)
-        job.module[var] = job.module[var].with_attr(DEVICE, "nowhere")
+        module = job.placed.placed
+        var = next(v for v, f in module.functions.items() if f.attrs and DEVICE in f.attrs)
+        module[var] = module[var].with_attr(DEVICE, "nowhere")
 
     job = job_of(Alike())
     run_phases(job, PREPARE)

@@ -31,7 +31,7 @@ from tvm_hetero.cluster.transport.message import GIVEN, Array, Message, MessageP
 from tvm_hetero.cluster.transport.routes import LaneRoutes, message_bytes, route_lane
 from tvm_hetero.compiler.build import Network, build
 from tvm_hetero.errors import HeteroError, NodeLost, RunError
-from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.annotate_devices import place_tasks
 
 # From what each lane made (its outputs) to the answer.
 Finish = Callable[[list[list[Array]]], Any]
@@ -184,7 +184,7 @@ class Runner:
         self, model: RunningModel, elements: Sequence[int], part: Part, place: MessagePlace
     ) -> None:
         name, cluster = f"{model.id}.{part.name}", self.cluster
-        placed = annotate_devices(part.module, part.problem, part.schedule)
+        placed = place_tasks(part.module, part.problem, part.schedule)
         with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
             root = Path(folder) / "part"
             build(placed, single=False, network=model.network).save(root)

@@ -114,7 +114,7 @@ def build_decoder(
 
     def make(_: str, module: tvm.IRModule, goal: Objective) -> Executable:
         placed = partition_as(module, platform, replace(how, objective=goal))
-        executable = build(placed.module)
+        executable = build(placed.placed)
         return decide(executable) if measure else executable
 
     return make_decoder(folder, path, options, objective, make, len(platform.devices))

@@ -8,6 +8,7 @@ import tvm
 
 from tvm_hetero.cost_models.protocol import CostModel, Costs, MeasuringCostModel, Progress
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
+from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.graph import TaskGraph
@@ -26,7 +27,7 @@ class Job:
     progress : told while kernels are measured.
     tasks, graph : of the lowered module.
     kernel_costs : of the distinct kernels.
-    problem, schedule : once they are known.
+    problem, schedule, placed : once they are known.
     seconds : the wall time of each phase.
     """
 
@@ -40,6 +41,7 @@ class Job:
     kernel_costs: Costs = field(init=False)
     problem: Problem = field(init=False)
     schedule: Schedule = field(init=False)
+    placed: PlacedModel = field(init=False)
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -7,11 +7,13 @@ and in which order, is in `tvm_hetero.pipeline.steps`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import tvm
 
 from tvm_hetero.cost_models.protocol import CostModel, Progress
 from tvm_hetero.cost_models.registry import by_name
+from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import MEASURED_GAP, PartitionOptions
 from tvm_hetero.pipeline.steps import PLACE, PREPARE, run_phases
@@ -37,13 +39,26 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Partition:
-    """An annotated module with its problem and schedule (see `Prepared`)."""
+    """A placed model (see `Prepared` for the rest)."""
 
-    module: tvm.IRModule
-    problem: Problem
-    schedule: Schedule
+    placed: PlacedModel
     kernels: int
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> Problem:
+        """What was solved."""
+        return self.placed.problem
+
+    @property
+    def schedule(self) -> Schedule:
+        """Its answer."""
+        return self.placed.schedule
+
+    @cached_property
+    def module(self) -> tvm.IRModule:
+        """The module to print, save or run: problem and schedule are in its attributes."""
+        return self.placed.to_module()
 
 
 def make_problem(
@@ -129,7 +144,7 @@ def partition_as(
     Options(time_limit=options.time_limit, seed=options.seed, gap=options.gap)
     job = _prepared(mod, platform, options, progress)
     run_phases(job, PLACE)
-    return Partition(job.module, job.problem, job.schedule, len(job.tasks.kernels), job.seconds)
+    return Partition(job.placed, len(job.tasks.kernels), job.seconds)
 
 
 def _prepared(

@@ -28,7 +28,7 @@ import tvm
 from tvm_hetero.cost_models.store.traces import with_stored_traces
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError
-from tvm_hetero.passes.annotate_devices import annotate_devices, is_annotated, strip_devices
+from tvm_hetero.passes.annotate_devices import place_tasks, strip_devices
 from tvm_hetero.passes.attributes import MODEL_NAME
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import host_device, io_costs, needs_io_tasks
@@ -36,6 +36,7 @@ from tvm_hetero.passes.kernel_choices import with_choices
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.pins import pinned, with_hints
+from tvm_hetero.passes.placed_model import is_annotated
 from tvm_hetero.passes.task_graph import task_graph, where_states_can_be
 from tvm_hetero.passes.verify import verify_lowered, verify_placed
 from tvm_hetero.pipeline.job import Job
@@ -162,15 +163,15 @@ def settle_schedule(job: Job) -> None:
     job.schedule = settled(job.problem, job.schedule)
 
 
-def place_tasks(job: Job) -> None:
+def place(job: Job) -> None:
     """Write the schedule into the module."""
     complete = with_stored_traces(job.module, job.problem)
-    job.module = annotate_devices(complete, job.problem, job.schedule)
+    job.placed = place_tasks(complete, job.problem, job.schedule)
 
 
 def check_placement(job: Job) -> None:
     """Check that the module says what the schedule says."""
-    verify_placed(job.module, read_main(job.module), job.problem, job.schedule)
+    verify_placed(job.placed, read_main(job.placed.placed))
 
 
 def _nothing(_: Job) -> None:
@@ -221,7 +222,7 @@ PLACE = (
     Phase("solve", (find_schedule, settle_schedule)),
     Phase(
         "annotate",
-        (place_tasks,),
+        (place,),
         verify=check_placement,
     ),
 )

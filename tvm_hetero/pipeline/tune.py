@@ -25,10 +25,11 @@ from tvm_hetero.cost_models.store import CostStore, Tuning
 from tvm_hetero.cost_models.tuning.tuner import KernelTuner, TuningLimits
 from tvm_hetero.devices.target import device_target, require_present
 from tvm_hetero.errors import PlatformError, UsageError
-from tvm_hetero.passes.annotate_devices import is_annotated, strip_devices
+from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.passes.placed_model import is_annotated
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.documents import nearest

@@ -49,7 +49,7 @@ def compile_executable(steps: Steps, result: Partition, *, measure: bool = True)
     from tvm_hetero.compiler.build import build
 
     with steps.step("Compile") as step:
-        executable = build(result.module)
+        executable = build(result.placed)
         step.note = ", ".join(executable.variants)
     # What runs on several nodes does not run here, where it could be measured.
     here = len({device.node for device in result.problem.platform.devices}) == 1
@@ -80,7 +80,7 @@ def say_kernels(steps: Steps, result: Partition, output: Path) -> None:
     from tvm_hetero.report.run.kernels import kernels_summary
     from tvm_hetero.util.text_tables import printable
 
-    lines = kernels_summary(choices_of(result.module), result.problem, result.schedule)
+    lines = kernels_summary(choices_of(result.placed.placed), result.problem, result.schedule)
     if lines:
         steps.head("Kernels")
         for line in lines:
@@ -117,7 +117,7 @@ def _count_implementations(result: Partition) -> dict[str, dict[str, int]]:
     from tvm_hetero.passes.kernel_choices import choices_of
 
     counts: dict[str, dict[str, int]] = {}
-    for choice in choices_of(result.module):
+    for choice in choices_of(result.placed.placed):
         own = counts.setdefault(choice.device, {})
         own[choice.implementation] = own.get(choice.implementation, 0) + 1
     return counts

@@ -25,9 +25,10 @@ from tvm_hetero.cluster.parts.levels import levels
 from tvm_hetero.cluster.parts.part_module import Cut, part_module
 from tvm_hetero.cluster.parts.part_plan import Share, part_problem, part_schedule, sub_platform
 from tvm_hetero.errors import ModelError, UsageError
-from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule, strip_devices
+from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.attributes import OUTPUT_NAMES
 from tvm_hetero.passes.lowered_main import LoweredMain, Root, names_of, read_main, static_shape
+from tvm_hetero.passes.placed_model import is_annotated, problem_and_schedule
 from tvm_hetero.passes.states import states_of
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
