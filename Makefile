@@ -9,7 +9,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test setup peers format lint types tests fuzz bench clean
+.PHONY: demo test setup peers format lint types tests fuzz bench results clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -66,6 +66,10 @@ bench: peers
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.big_little
 	$(BIN)/python -m benchmarks.dispatch
+
+# Pages with every row of benchmarks/results; docs/ quotes a few tables of them.
+results: peers
+	$(BIN)/python -m benchmarks.results_page
 
 clean:
 	rm -rf build demo $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,7 +3,7 @@
     python -m benchmarks.big_little                   all, writes results/big_little.json
     python -m benchmarks.big_little --models resnet50 --batches 16 --output FILE
     python -m benchmarks.big_little --small           seconds (the tests run it)
-    python -m benchmarks.big_little --show            writes docs/performance.md
+    python -m benchmarks.big_little --show            writes build/results/performance.md
 
 Core 0 runs what this CPU can do, core 1 code for x86-64-v2 (vectors of 128 bits, no fused multiply
 and add). Each model is partitioned for latency and for throughput, 1 and 16 elements in a batch.

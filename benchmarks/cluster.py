@@ -3,7 +3,7 @@
     python -m benchmarks.cluster                    all, writes results/cluster.json (minutes)
     python -m benchmarks.cluster --nodes 1,2 --output FILE
     python -m benchmarks.cluster --small            seconds (the tests run it)
-    python -m benchmarks.cluster --show             writes docs/performance.md
+    python -m benchmarks.cluster --show             writes build/results/performance.md
 
 Nodes are processes of one Ray, each pinned to a core of its own (`tvm_hetero.cluster`). *Hops*:
 what passing a tensor from node to node takes as we do it (messages through Ray's channels), by
@@ -32,8 +32,8 @@ from benchmarks.clusters.hops import Hop, measure_hops
 from benchmarks.clusters.kills import Kill, study
 from benchmarks.decoding.model import write_model
 from benchmarks.documents import write_document
-from benchmarks.execution.arguments import RESULTS, ROOT
-from benchmarks.performance import write_page
+from benchmarks.execution.arguments import RESULTS
+from benchmarks.results_page import write_pages
 from tvm_hetero.cluster.decoder import ClusterDecoder
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.survey import measure_network
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[Row], list[Hop], 
     """Measure, print and write."""
     asked = _read(arguments)
     if asked.show:
-        write_page(RESULTS, ROOT / "docs")
+        write_pages()
         return [], [], []
     with Cluster(description(max(asked.nodes)), silence=5.0) as cluster:
         found = measure(cluster, asked.nodes, asked.small)
@@ -159,7 +159,7 @@ def _read(arguments: Sequence[str] | None) -> Any:
     parser.add_argument("--small", action="store_true", help="a tiny model, few runs, no file")
     parser.add_argument("--nodes", help="numbers with commas between")
     parser.add_argument("--output", type=Path, help="JSON file (everything: cluster.json)")
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     asked = parser.parse_args(arguments)
     if asked.output is None and not (asked.small or asked.nodes):
         asked.output = RESULTS / "cluster.json"

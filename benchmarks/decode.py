@@ -3,7 +3,7 @@
     python -m benchmarks.decode                    all, writes results/decode.json
     python -m benchmarks.decode --weights float32 --batches 1 --output FILE
     python -m benchmarks.decode --small            seconds (the tests run it)
-    python -m benchmarks.decode --show             writes docs/performance.md
+    python -m benchmarks.decode --show             writes build/results/performance.md
 
 A model of the shape of GPT-2 small with random weights, greedily, prompts of 32 tokens. Sides: one
 core; two devices of a core each, once with three groups of sequences in flight (a throughput plan:
@@ -36,10 +36,10 @@ from benchmarks.decoding.accuracy import Accuracy, accuracy, right_logits, texts
 from benchmarks.decoding.contenders import SIDES, Contender, Ours, Prompts, Run, Torch
 from benchmarks.decoding.model import MODELS, write_model
 from benchmarks.documents import write_document
-from benchmarks.execution.arguments import RESULTS, ROOT
+from benchmarks.execution.arguments import RESULTS
 from benchmarks.execution.cases import one_device
 from benchmarks.execution.unrest import ATTEMPTS, calmest
-from benchmarks.performance import write_page
+from benchmarks.results_page import write_pages
 from tvm_hetero.cli.shared.background_load import Neighbours
 from tvm_hetero.decoders.build import WEIGHTS, DecoderOptions
 
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[Row], list[Accura
     """Measure, print and write; the rows."""
     settings, output, show = _read(arguments)
     if show:
-        write_page(RESULTS, ROOT / "docs")
+        write_pages()
         return [], []
     rows: list[Row] = []
     accuracies: list[AccuracyRow] = []
@@ -144,7 +144,7 @@ def _read(arguments: Sequence[str] | None) -> tuple[Settings, Path | None, bool]
     parser.add_argument("--sides", help="names with ; between")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of turns")
     parser.add_argument("--output", type=Path, help="JSON file (everything: decode.json)")
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     asked = parser.parse_args(arguments)
     everything = not (asked.small or asked.weights or asked.batches or asked.sides)
     output = asked.output or (RESULTS / "decode.json" if everything else None)

@@ -3,7 +3,7 @@
     python -m benchmarks.decode_kernels                 all, writes results/decode_kernels.json
     python -m benchmarks.decode_kernels --kind product  some of them
     python -m benchmarks.decode_kernels --small         seconds (the tests run it)
-    python -m benchmarks.decode_kernels --show          writes docs/performance.md
+    python -m benchmarks.decode_kernels --show          writes build/results/performance.md
 
 Products of 1 to 8 rows (sequences that are computed together) with weights of each type, and
 attention of one token over a full cache; of chunks of a prompt too, which have arithmetic enough.
@@ -32,9 +32,9 @@ import tvm
 from benchmarks.decoding.kernel_cases import Case, cases
 from benchmarks.decoding.kernels_page import SHARE_GOAL, one_token
 from benchmarks.documents import write_document
-from benchmarks.execution.arguments import RESULTS, ROOT
+from benchmarks.execution.arguments import RESULTS
 from benchmarks.kernel_cases.peaks import computing, copying
-from benchmarks.performance import write_page
+from benchmarks.results_page import write_pages
 from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.executor.native import load_library
 from tvm_hetero.executor.tensors import lasting
@@ -72,10 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser.add_argument("--kind", choices=KINDS, help="only these")
     parser.add_argument("--small", action="store_true", help="tiny sizes, no file")
     parser.add_argument("--target", default=own_mcpu(), help="LLVM's -mcpu")
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     args = parser.parse_args(arguments)
     if args.show:
-        write_page(RESULTS, ROOT / "docs")
+        write_pages()
         return []
     target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": 1})
     peak = computing()

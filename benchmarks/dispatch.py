@@ -2,7 +2,7 @@
 
     python -m benchmarks.dispatch                  writes results/dispatch.json
     python -m benchmarks.dispatch --small          a second (the tests run it)
-    python -m benchmarks.dispatch --show           writes docs/performance.md
+    python -m benchmarks.dispatch --show           writes build/results/performance.md
 
 Segments that do nothing, in chains on one worker and on two: our executor, request after request
 and in a stream, Python threads, and TVM's virtual machine (`benchmarks.execution.chains`). Then the
@@ -23,7 +23,7 @@ from benchmarks.documents import write_document
 from benchmarks.execution import chains, costs
 from benchmarks.execution.empty import Figure
 from benchmarks.execution.page import SEGMENT_GOALS
-from benchmarks.performance import write_page
+from benchmarks.results_page import write_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "dispatch.json"
@@ -35,10 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="short chains, few runs, no file")
     parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     args = parser.parse_args(arguments)
     if args.show:
-        write_page(RESULTS.parent, ROOT / "docs")
+        write_pages()
         return []
     segments, runs = (20, 10) if args.small else (_SEGMENTS, _RUNS)
     print(_HEAD)

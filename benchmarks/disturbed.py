@@ -3,7 +3,7 @@
     python -m benchmarks.disturbed                 writes results/disturbed.json
     python -m benchmarks.disturbed --models resnet50 --output FILE
     python -m benchmarks.disturbed --small         seconds (the tests run it)
-    python -m benchmarks.disturbed --show          writes docs/performance.md
+    python -m benchmarks.disturbed --show          writes build/results/performance.md
 
 A plan shares a batch out over two equal cores. Then a program comes that wants one of them all the
 time: the system gives it half. What is left is a core and a half, three quarters of what there was.

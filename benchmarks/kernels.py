@@ -4,7 +4,7 @@
     python -m benchmarks.kernels --family dense,attention  some of them
     python -m benchmarks.kernels --case 56x56 --no-default quickly, what one works on
     python -m benchmarks.kernels --small                   seconds (the tests run it)
-    python -m benchmarks.kernels --show                    writes docs/performance.md
+    python -m benchmarks.kernels --show                    writes build/results/performance.md
 
 Everything in one process on one thread, thread CPU time, readings in turns, the least counts; what
 a call costs each side is measured on the family's tiniest case and subtracted. The peaks are those
@@ -29,7 +29,8 @@ from benchmarks.kernel_cases import FAMILIES
 from benchmarks.kernel_cases.case import Case
 from benchmarks.kernel_cases.contest import TOLERANCE, Contest, Overhead, Row
 from benchmarks.kernel_cases.peaks import Peaks, measure_peaks
-from benchmarks.performance import KERNEL_LEAST, KERNEL_MEAN, write_page
+from benchmarks.performance import KERNEL_LEAST, KERNEL_MEAN
+from benchmarks.results_page import write_pages
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.devices.target import own_mcpu
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """
     args = _arguments(arguments)
     if args.show:
-        write_page(RESULTS.parent, ROOT / "docs")
+        write_pages()
         return []
     peaks = measure_peaks()
     print(f"target {args.target}, one thread. {_peaks_line(peaks)}")
@@ -80,7 +81,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--no-default", action="store_true", help="leave TVM's default out")
     parser.add_argument("--target", default=own_mcpu(), help="LLVM's -mcpu")
     parser.add_argument("--seconds", type=float, help="of timing, for each case and side")
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     args = parser.parse_args(arguments)
     unknown = sorted(set(args.family.split(",")) - set(FAMILIES))
     if unknown:

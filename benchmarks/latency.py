@@ -3,7 +3,7 @@
     python -m benchmarks.latency                   all, writes results/latency.json
     python -m benchmarks.latency --models inception_v1 --batches 1 --output FILE
     python -m benchmarks.latency --small           seconds (the tests run it)
-    python -m benchmarks.latency --show            writes docs/performance.md
+    python -m benchmarks.latency --show            writes build/results/performance.md
 
 Inception v1 and v2, a randomly wired network and DenseNet-121, partitioned for the latency of 1 and
 of 8 elements over two devices of a core each. Printed for each: the proven bound, the predicted

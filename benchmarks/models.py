@@ -3,7 +3,7 @@
     python -m benchmarks.models                       all nine, writes results/models.json
     python -m benchmarks.models --cores 1 --models resnet50 --kernels 8
     python -m benchmarks.models --small               seconds (the tests run it)
-    python -m benchmarks.models --show                writes docs/performance.md
+    python -m benchmarks.models --show                writes build/results/performance.md
 
 Each light model of the onnx wheel with seeded random weights, cut off before its softmax (where
 random weights saturate). Both sides run on the same number of threads in the same process, in
@@ -38,7 +38,8 @@ from tvm import relax, tirx
 
 from benchmarks.documents import write_document
 from benchmarks.kernel_cases.contest import scheduled
-from benchmarks.performance import BUILD_SECONDS, MODEL_MEAN, MODEL_WORST, write_page
+from benchmarks.performance import BUILD_SECONDS, MODEL_MEAN, MODEL_WORST
+from benchmarks.results_page import write_pages
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.cli.shared.background_load import Neighbours
 from tvm_hetero.devices.target import own_mcpu
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure in child processes, print and write; the rows."""
     args = _arguments(arguments)
     if args.show:
-        write_page(ROOT / "benchmarks" / "results", ROOT / "docs")
+        write_pages()
         return []
     if args.child:
         _measure_all(args)
@@ -123,7 +124,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--small", action="store_true", help="one model, few runs, no file")
     parser.add_argument("--kernels", type=int, default=0, help="show so many of our slowest")
     parser.add_argument("--target", default=own_mcpu(), help="LLVM's -mcpu")
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     parser.add_argument("--child", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     args.models = args.models or ",".join(SMALL if args.small else light_models())

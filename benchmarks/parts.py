@@ -1,8 +1,8 @@
-"""What the pages of results share: groups of rows, a line of goals, the line of the machine."""
+"""What the pages of results share: tables, groups of rows, a line of goals, that of the machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 Document = dict[str, Any]
@@ -32,3 +32,22 @@ def machine(document: Document) -> str:
         f"{document['machine']}, {document['cores']} cores, load {document['load']:.1f}, target "
         f"`{target['mcpu'] if isinstance(target, dict) else target}`; {versions}."
     )
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table; the first column to the left, figures to the right."""
+    rule = ["---", *["---:"] * (len(heads) - 1)]
+    lines = [heads, rule, *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in lines)
+
+
+def percent(share: float) -> str:
+    """A share as per cent; a tiny one is not called nothing."""
+    if share <= 1e-6:
+        return "0 %"
+    return f"{100 * share:.1f} %" if share >= 0.0005 else "< 0.1 %"
+
+
+def seconds(value: float) -> str:
+    """Seconds with two figures behind the point, or one from ten on."""
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"

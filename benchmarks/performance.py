@@ -1,4 +1,4 @@
-"""docs/performance.md from the results of kernels and models, and of whole plans."""
+"""All that was measured of kernels, models and whole plans, as one page."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 from benchmarks.clusters import page as clusters
 from benchmarks.decoding import page as decoding
 from benchmarks.execution import page as execution
-from benchmarks.parts import GOAL_HEADS, Document, Row, by, goal, machine
-from benchmarks.scheduling.page import table
+from benchmarks.parts import GOAL_HEADS, Document, Row, by, goal, machine, table
 from benchmarks.scheduling.runner import geometric_mean
 
 # What is meant to be reached: ONNX Runtime's time / ours for kernels (geometric mean, least),
@@ -22,21 +21,39 @@ _HEAD = """# What kernels and plans reach
 
 Every figure here is from `benchmarks/results/NAME.json`, which `python -m benchmarks.NAME` writes
 (`kernels`, `models`, `layouts`, `profiling`; `steady_state`, `disturbed`, `latency`, `big_little`,
-`dispatch`, `soak`; `decode`, `decode_kernels`, `cluster`); `python -m benchmarks.models --show`
+`dispatch`, `soak`; `decode`, `decode_kernels`, `cluster`); `python -m benchmarks.results_page`
 makes this page of them. Nothing was tuned.
 """
 
 
-def write_page(results: Path, docs: Path) -> None:
-    """Write performance.md from those results that are there."""
-    found = {
+def read_results(results: Path) -> dict[str, Document]:
+    """Those results that are there, by name."""
+    return {
         name: json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
         for name in _SECTIONS
         if (results / f"{name}.json").exists()
     }
-    parts = [_HEAD, _goals(found)]
+
+
+def write_page(results: Path, folder: Path) -> None:
+    """Write performance.md from those results that are there."""
+    found = read_results(results)
+    goals = table(GOAL_HEADS, [line for lines in goal_groups(found).values() for line in lines])
+    parts = [_HEAD, "\n".join(["## What was meant to be reached", "", goals, ""])]
     parts += [section(found[name]) for name, section in _SECTIONS.items() if name in found]
-    (docs / "performance.md").write_text("\n".join(parts), encoding="utf-8")
+    (folder / "performance.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def goal_groups(found: dict[str, Document]) -> dict[str, list[list[str]]]:
+    """Lines under `GOAL_HEADS`, by what they are about."""
+    beyond = {**decoding.GOALS, **clusters.GOALS}
+    return {
+        "kernels and models": _goals(found),
+        "plans and the executor": execution.goals(found),
+        "decoding and clusters": [
+            line for name, make in beyond.items() if name in found for line in make(found[name])
+        ],
+    }
 
 
 def ratio(row: Row) -> float:
@@ -49,7 +66,7 @@ def build_seconds(row: Row) -> float:
     return float(sum(row[step] for step in ("import_s", "lower_s", "schedule_s", "compile_s")))
 
 
-def _goals(found: dict[str, Document]) -> str:
+def _goals(found: dict[str, Document]) -> list[list[str]]:
     lines: list[list[str]] = []
     if "kernels" in found:
         speeds = [1 / row["ratio"] for row in found["kernels"]["rows"]]
@@ -85,10 +102,7 @@ def _goals(found: dict[str, Document]) -> str:
             limit, seconds = found["profiling"]["goal_s"], row["profile_s"]
             lines.append(goal("profiling: all kernels of resnet50 on one target", f"≤ {limit:g} s",
                               f"{seconds:.1f} s", seconds <= limit))  # fmt: skip
-    lines += execution.goals(found)
-    for name, make in {**decoding.GOALS, **clusters.GOALS}.items():
-        lines += make(found[name]) if name in found else []
-    return "\n".join(["## What was meant to be reached", "", table(GOAL_HEADS, lines), ""])
+    return lines
 
 
 def _models(document: Document) -> str:
@@ -186,15 +200,18 @@ def _kernels(document: Document) -> str:
         "reordering in and out, which a whole model does only at the edges.", "",
         machine(document), "",
         "ONNX Runtime's time over ours (above 1: ours is quicker):", "",
-        table(
-            ["family", "cases", "geometric mean", "least", f"below {KERNEL_LEAST}",
-             "share of peak", "default's time / ours"],
-            [_family(name, rows) for name, rows in families.items()],
-        ), "",
+        family_table(document["rows"]), "",
     ]  # fmt: skip
     for name, rows in families.items():
         sections += [f"### {name}", "", table(_CASE_HEADS, map(_case, rows)), ""]
     return "\n".join(sections)
+
+
+def family_table(rows: list[Row]) -> str:
+    """Kernels by family, beside ONNX Runtime."""
+    heads = ["family", "cases", "geometric mean", "least", f"below {KERNEL_LEAST}",
+             "share of peak", "default's time / ours"]  # fmt: skip
+    return table(heads, [_family(name, mine) for name, mine in by(rows, "family").items()])
 
 
 def _family(name: str, rows: list[Row]) -> list[Any]:

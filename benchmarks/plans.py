@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.documents import write_document
-from benchmarks.scheduling.page import percent, table
+from benchmarks.parts import percent, table
 from tvm_hetero import zoo
 from tvm_hetero.planning import DecoderPlan, DecoderRequest, plan_decoder
 from tvm_hetero.planning.requests import parse_lengths, poisson

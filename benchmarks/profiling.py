@@ -31,7 +31,7 @@ from pathlib import Path
 import tvm
 
 from benchmarks.documents import write_document
-from benchmarks.scheduling.page import table
+from benchmarks.parts import table
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.devices.target import device_target

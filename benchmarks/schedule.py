@@ -3,7 +3,7 @@
     python benchmarks/schedule.py                    all suites, writes results/schedule_*.json
     python benchmarks/schedule.py --suite latency    one of them
     python benchmarks/schedule.py --small            a minute of all of them (the tests run it)
-    python benchmarks/schedule.py --show             writes docs/scheduling.md from the results
+    python benchmarks/schedule.py --show             writes build/results/scheduling.md
 
 Times are wall seconds of one run on this machine, whose load is in the file. Whatever is compared
 within a row ran in the same run, with the same time limit.
@@ -52,12 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
     parser.add_argument("--time-limit", type=float, help="seconds for each algorithm")
     parser.add_argument("--solver", help="run this one anew, keep the rows of the others (latency)")
     parser.add_argument("--case", help="run the cases with this in their name, keep the others")
-    parser.add_argument("--show", action="store_true", help="write docs/scheduling.md")
+    parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     chosen = parser.parse_args(arguments)
     if chosen.show:
-        from benchmarks.scheduling.page import write_page
+        from benchmarks.results_page import write_pages
 
-        write_page(RESULTS, ROOT / "docs")
+        write_pages()
         return {}
     found: dict[str, list[Row]] = {}
     for suite in chosen.suite or SUITES:

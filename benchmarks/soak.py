@@ -3,7 +3,7 @@
     python -m benchmarks.soak                      600 s, writes results/soak.json
     python -m benchmarks.soak --seconds 60 --output FILE
     python -m benchmarks.soak --small              3 s of a tiny model (the tests run it)
-    python -m benchmarks.soak --show               writes docs/performance.md
+    python -m benchmarks.soak --show               writes build/results/performance.md
 
 SqueezeNet as a pipeline of two devices. What the threads do, and how they check it, stands in
 `benchmarks.execution.callers`. Every few seconds the main thread notes resident memory, threads and
@@ -38,7 +38,7 @@ from benchmarks.execution.cases import TINY, make_model, two_devices
 from benchmarks.execution.contenders import build_plan
 from benchmarks.execution.page import GROWTH, LEFT_BLOCKS, LEFT_BYTES
 from benchmarks.execution.usage import in_use, resident_bytes, start_exactly, thread_count
-from benchmarks.performance import write_page
+from benchmarks.results_page import write_pages
 from tvm_hetero.artifact.executable import PARTITION
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem import Objective
@@ -100,10 +100,10 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
     parser.add_argument("--seconds", type=float, help="how long (default: 600, small: 3)")
     parser.add_argument("--model", help="default: squeezenet")
     parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     args = parser.parse_args(arguments)
     if args.show:
-        write_page(RESULTS.parent, ROOT / "docs")
+        write_pages()
         return Soak([], [], {}, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, [])
     model = args.model or (TINY if args.small else "squeezenet")
     seconds = args.seconds or (3.0 if args.small else 600.0)

@@ -3,7 +3,7 @@
     python -m benchmarks.steady_state                 all nine, writes results/steady_state.json
     python -m benchmarks.steady_state --models resnet50,squeezenet --output FILE
     python -m benchmarks.steady_state --small         seconds (the tests run it)
-    python -m benchmarks.steady_state --show          writes docs/performance.md
+    python -m benchmarks.steady_state --show          writes build/results/performance.md
 
 Each light model with random weights, in one process and in turns, in rounds:
 

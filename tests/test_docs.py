@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.cli.invoke import tvm_hetero
+from tests.test_floors import BELOW_TVM, FLOORS, MODULES
+from tvm_hetero import errors
 from tvm_hetero.check import check_schedule
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
@@ -18,9 +22,17 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import parse_document
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (
+        *sorted((ROOT / "docs").glob("*.md")),
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+        ROOT / "benchmarks" / "README.md",
+    )
+}
+FORMATS = PAGES["docs/formats.md"]
+# The first screens of the project fit in a reader's patience.
+README_LINES = 125
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -42,7 +54,7 @@ def test_the_platform_example_is_read() -> None:
 
 
 def test_the_boards_example_is_read() -> None:
-    (text,) = blocks((ROOT / "docs" / "boards.md").read_text(encoding="utf-8"), "yaml")
+    (text,) = blocks(PAGES["docs/boards.md"], "yaml")
     platform = Platform.from_dict(parse_document(text, "docs", as_yaml=True))
     boards = [device.rpc for device in platform.devices if device.rpc is not None]
     assert [board.timeout for board in boards] == [10.0, 30.0]
@@ -63,22 +75,37 @@ def test_the_schedule_example_answers_the_problem_example() -> None:
     assert schedule.copies and schedule.status == "optimal"
 
 
-def commands(text: str) -> list[list[str]]:
-    """The words of every ``tvm-hetero`` line in the indented blocks, comments cut off."""
-    lines = re.findall(r"^    tvm-hetero (.+)$", text, re.M)
-    return [line.split("#")[0].split() for line in lines]
+def commands() -> list[list[str]]:
+    """The words of every ``tvm-hetero`` line in the pages' indented blocks, comments cut off."""
+    lines = {
+        line.split("#")[0].strip(): None
+        for text in PAGES.values()
+        for line in re.findall(r"^    tvm-hetero ([a-z].+)$", text, re.M)
+    }
+    return [line.split() for line in lines]
 
 
-@pytest.mark.parametrize("words", commands(README), ids=" ".join)
-def test_the_readmes_commands_have_their_options(words: list[str]) -> None:
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_the_pages_commands_have_their_options(words: list[str]) -> None:
     described = tvm_hetero(words[0], "--help")
     assert described.status == 0
     for option in (word for word in words if word.startswith("-")):
         assert re.search(rf"(^|[\s,]){option}[\s,]", described.out), option
 
 
-def test_the_readmes_python_names_what_there_is() -> None:
-    (text,) = blocks(README, "python")
+def test_every_verb_is_told_of() -> None:
+    told = {words[0] for words in commands()}
+    files = (ROOT / "tvm_hetero" / "cli" / "verbs").glob("[a-z]*.py")
+    assert sorted({path.stem.replace("_", "-") for path in files} - told) == []
+
+
+def test_the_readme_fits_in_a_readers_patience() -> None:
+    assert len(PAGES["README.md"].splitlines()) <= README_LINES
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/usage.md"])
+def test_a_pages_python_names_what_there_is(page: str) -> None:
+    (text,) = blocks(PAGES[page], "python")
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     spaces = {
         name: importlib.import_module(f"tvm_hetero{dot}")
@@ -93,14 +120,159 @@ def test_the_readmes_python_names_what_there_is() -> None:
         for attribute in rest:
             value = getattr(value, attribute)
         parameters = inspect.signature(value).parameters
-        assert all(keyword.arg in parameters for keyword in call.keywords)
+        if "(" not in ast.unparse(call.func):
+            assert all(keyword.arg in parameters for keyword in call.keywords)
         found += 1
     assert found >= 5
 
 
-def test_the_files_that_the_architecture_names_are_there() -> None:
-    rooms = "include|tvm_hetero|passes|cost_models|runtime|src|tests"
-    names = re.findall(rf"\b(?:{rooms})/[\w/]*(?:\.(?:py|h|cc))?", ARCHITECTURE)
-    assert len(names) > 10
-    for name in names:
-        assert (ROOT / name).exists() or (ROOT / "tvm_hetero" / name).exists(), name
+# ------------------------------------------------------------------- names of files and modules
+
+
+def paths(text: str) -> set[str]:
+    """Names of files and folders: what has a slash or one of our extensions."""
+    known = {path.name for path in (*ROOT.iterdir(), *(ROOT / "tvm_hetero").iterdir())}
+    known -= {"build", "demo"}  # what is made, not kept
+    words = re.findall(r"(?<![\w./$-])((?:[\w-]+/)+(?:[\w.-]*\w)?)(?![\w*{}])", text)
+    files = re.findall(r"(?<![\w./-])([a-z_]\w*\.(?:py|cc|h))\b", text)
+    ours = {w for w in words if w.split("/")[0] in known or w.endswith((".py", ".cc", ".h"))}
+    return ours | set(files)
+
+
+def is_there(name: str) -> bool:
+    """Whether a name is a path below the root, the package or docs, or the name of some file."""
+    bases = (ROOT, ROOT / "tvm_hetero", ROOT / "docs", ROOT / "include")
+    if any((base / name).exists() for base in bases):
+        return True
+    return "/" not in name and name in names_of_files()
+
+
+@cache
+def names_of_files() -> frozenset[str]:
+    """The names of all source files."""
+    folders = ("tvm_hetero", "passes", "cost_models", "src", "include", "tests", "benchmarks",
+               "examples", "tutorials")  # fmt: skip
+    return frozenset(name for folder in folders for _, _, names in os.walk(ROOT / folder)
+                     for name in names if not name.endswith(".pyc"))  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_a_page_names_is_there(page: str) -> None:
+    assert [name for name in sorted(paths(PAGES[page])) if not is_there(name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    prose = re.sub(r"`[^`\n]*`", "", PAGES[page])
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", prose)
+    folder = (ROOT / page).parent
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = PAGES["docs/README.md"]
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name})" in index, page.name
+
+
+# ----------------------------------------------------------------- the house, and what goes wrong
+
+
+def floors_picture() -> str:
+    """A line a floor, the top one first: rooms that need no TVM, and those that do."""
+    lines = []
+    for floor in sorted(set(FLOORS.values()), reverse=True):
+        rooms = [name for name, its in FLOORS.items() if its == floor]
+        below = "  ".join(name for name in rooms if name in BELOW_TVM)
+        above = "  ".join(name for name in rooms if name not in BELOW_TVM)
+        lines.append(f"{floor:>3}  {below:<28}│  {above}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def test_the_architecture_shows_the_floors() -> None:
+    assert floors_picture() in PAGES["docs/architecture.md"], "\n" + floors_picture()
+
+
+def test_the_architecture_tells_of_every_room() -> None:
+    text = PAGES["docs/architecture.md"]
+    rooms = {name.split(".")[0] for name in FLOORS} - {"__init__", "__main__"}
+    assert [name for name in sorted(rooms) if not re.search(rf"`{name}(/|\.py)`", text)] == []
+
+
+def walked() -> list[tuple[str, str]]:
+    """Function (or class, or class and method) and the files of each step of a partition's life."""
+    text = PAGES["docs/architecture.md"].split("## Life of a partition")[1].split("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.split("|")[2:4]] for line in re.findall(r"^\|.+", text, re.M)
+    ]
+    return [(name, files) for names, files in rows[2:] for name in re.findall(r"`([\w.]+)`", names)]
+
+
+def defines(path: Path, name: str) -> bool:
+    """Whether a file, or one of a folder's, defines a function, class or C++ method."""
+    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    needle = re.compile(rf"(?:def|class) {name}\b|::{name}\(")
+    return any(needle.search(file.read_text(encoding="utf-8")) for file in files)
+
+
+@pytest.mark.parametrize(("name", "files"), walked())
+def test_each_step_of_a_partitions_life_is_where_the_page_says(name: str, files: str) -> None:
+    places = [ROOT / file for file in files.split(", ")]
+    for part in name.split("."):
+        assert any(defines(place, part) for place in places), f"{part} in {files}"
+
+
+def raised() -> list[type[Exception]]:
+    """The classes of `tvm_hetero.errors`."""
+    return [value for value in vars(errors).values()
+            if isinstance(value, type) and issubclass(value, Exception)]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", raised(), ids=lambda error: error.__name__)
+def test_the_catalogue_of_errors_has_every_class(error: type[Exception]) -> None:
+    status = getattr(error, "exit_status", "")
+    row = rf"^\| `{error.__name__}` \| `{error.__base__.__name__}` \| .+ \| .+ \| {status} ?\|$"
+    assert re.search(row, PAGES["docs/errors.md"], re.M)
+
+
+# Rooms that bear the name of a namespace of TVM's, whose operators docstrings name as well.
+TVM_TOO = {"relax", "relay"}
+
+
+def dotted_names(path: Path) -> set[str]:
+    """``ROOM.module.name`` or ``tvm_hetero.ROOM...`` in backticks in the docstrings of a file."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
+            continue
+        names = set(re.findall(r"`([A-Za-z_]\w*(?:\.\w+)+)`", ast.get_docstring(node) or ""))
+        given = {a.arg for a in node.args.args} if isinstance(node, ast.FunctionDef) else set()
+        rooms = {module.split(".")[0] for module in MODULES} - given - TVM_TOO - {"tvm_hetero"}
+        found |= {name for name in names if name.split(".")[0] in rooms | {"tvm_hetero"}}
+    return found
+
+
+def resolves(name: str) -> bool:
+    """Whether a module has that name, or holds it (which does not ask for an import)."""
+    parts = name.removeprefix("tvm_hetero.").split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        path = MODULES.get(module) or MODULES.get(f"{module}.__init__")
+        if path is not None:
+            text = path.read_text(encoding="utf-8")
+            return all(re.search(rf"\b{part}\b", text) for part in parts[length:])
+    return name in attribute_names() or parts[0] in MODULES["__init__"].read_text(encoding="utf-8")
+
+
+@cache
+def attribute_names() -> frozenset[str]:
+    """Names of attributes of modules and kernels, which begin like ours: ``tvm_hetero.rule``."""
+    texts = (path.read_text(encoding="utf-8") for path in MODULES.values())
+    return frozenset(name for text in texts for name in re.findall(r"\"(tvm_hetero\.\w+)\"", text))
+
+
+def test_every_dotted_name_in_a_docstring_is_there() -> None:
+    named = {module: dotted_names(path) for module, path in MODULES.items()}
+    assert sum(map(len, named.values())) > 100
+    lost = {m: [n for n in sorted(names) if not resolves(n)] for m, names in named.items()}
+    assert {module: names for module, names in lost.items() if names} == {}

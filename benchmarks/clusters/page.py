@@ -1,4 +1,4 @@
-"""The part of docs/performance.md that tells of clusters, and the goal of it."""
+"""The part of results/performance.md that tells of clusters, and the goal of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.parts import Document, Row, goal, machine
-from benchmarks.scheduling.page import table
+from benchmarks.parts import Document, Row, goal, machine, table
 
 
 def _goals(document: Document) -> list[list[str]]:

@@ -1,11 +1,10 @@
-"""The part of docs/performance.md that tells how near kernels are to the memory's pace."""
+"""The part of results/performance.md that tells how near kernels are to the memory's pace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.parts import Document, Row, by, goal, machine
-from benchmarks.scheduling.page import table
+from benchmarks.parts import Document, Row, by, goal, machine, table
 
 # Share of the core's copy bandwidth that one token is to reach.
 SHARE_GOAL = 0.8

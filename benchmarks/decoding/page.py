@@ -1,4 +1,4 @@
-"""The part of docs/performance.md that tells how many tokens come out, and the goal of it."""
+"""The part of results/performance.md that tells how many tokens come out, and the goal of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.decoding import kernels_page
-from benchmarks.parts import Document, Row, by, goal, machine
-from benchmarks.scheduling.page import table
+from benchmarks.parts import Document, Row, by, goal, machine, table
 
 # What is meant to be reached: tokens per second of two devices over one, at this batch.
 GAIN_GOAL, GAIN_BATCH = 1.8, 8

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.execution.cases import TINY
-from benchmarks.performance import write_page
+from benchmarks.results_page import write_pages
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -43,7 +43,7 @@ def chosen(
     batches: Sequence[int] = (),
     rounds: int = 0,
 ) -> Chosen | None:
-    """Read the command line; None after ``--show``, which writes docs/performance.md.
+    """Read the command line; None after ``--show``, which writes build/results/performance.md.
 
     Parameters
     ----------
@@ -64,10 +64,10 @@ def chosen(
     parser.add_argument(
         "--output", type=Path, help=f"JSON file (of all: results/{result}; of some: build/{result})"
     )
-    parser.add_argument("--show", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     args = parser.parse_args(arguments)
     if args.show:
-        write_page(RESULTS, ROOT / "docs")
+        write_pages()
         return None
     names = args.models.split(",") if args.models else [TINY] if args.small else models
     numbers = map(int, args.batches.split(",")) if args.batches else [2] if args.small else batches

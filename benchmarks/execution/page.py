@@ -1,4 +1,4 @@
-"""The part of docs/performance.md that tells how plans run, and the goals of it."""
+"""The part of results/performance.md that tells how plans run, and the goals of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.parts import Document, Row, goal, machine
-from benchmarks.scheduling.page import table
+from benchmarks.parts import Document, Row, goal, machine, table
 from benchmarks.scheduling.runner import geometric_mean
 
 # What is meant to be reached: the plan's rate over one device's; shares by which a prediction may

@@ -1,13 +1,13 @@
-"""docs/scheduling.md from the results: tables, and pictures beside them."""
+"""All that the suites of the scheduler measured, as one page, and the pictures of it."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from benchmarks.parts import Document, percent, seconds, table
 from benchmarks.scheduling import charts
 from benchmarks.scheduling.goals import goals
 from benchmarks.scheduling.latency import HEURISTICS
@@ -17,27 +17,39 @@ from tvm_hetero.problem.schedule import OPTIMAL_GAP
 _HEAD = """# What the scheduler reaches
 
 Every figure here is from `benchmarks/results/schedule_*.json`, which `benchmarks/schedule.py`
-writes; `benchmarks/schedule.py --show` makes this page of them. All algorithms of a case ran on one
-machine with the same time limit (some again after a change: `--solver`, `--case`), and every
+writes; `python -m benchmarks.results_page` makes this page of them. All algorithms of a case ran on
+one machine with the same time limit (some again after a change: `--solver`, `--case`), and every
 schedule passed `tvm_hetero.check`. A *gap* is (value - lower bound) / value with a bound that is
 proven for the problem.
 """
 
 
-def write_page(results: Path, docs: Path) -> None:
+def read_results(results: Path) -> dict[str, Document]:
+    """The results of the suites, by the suite's name."""
+    return {path.stem.removeprefix("schedule_"): json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(results.glob("schedule_*.json"))}  # fmt: skip
+
+
+def write_page(results: Path, folder: Path) -> None:
     """Write scheduling.md and its pictures."""
-    found = {path.stem.removeprefix("schedule_"): json.loads(path.read_text(encoding="utf-8"))
-             for path in sorted(results.glob("schedule_*.json"))}  # fmt: skip
-    pictures = docs / "pictures"
-    pictures.mkdir(exist_ok=True)
+    found = read_results(results)
+    write_pictures(found, folder / "pictures")
     parts = [_HEAD, _goals({suite: document["rows"] for suite, document in found.items()})]
     for suite, section in _SECTIONS.items():
         if suite in found:
             document = found[suite]
             note = f"{document['machine']}, load {document['load']:.1f}, "
             note += f"{document['time_limit']:g} s for each algorithm."
-            parts.append(section(document["rows"], pictures) + f"\n{note}\n")
-    (docs / "scheduling.md").write_text("\n".join(parts), encoding="utf-8")
+            parts.append(section(document["rows"]) + f"\n{note}\n")
+    (folder / "scheduling.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def write_pictures(found: Mapping[str, Document], folder: Path) -> None:
+    """Write the pictures of those suites that have results."""
+    folder.mkdir(exist_ok=True)
+    for suite, draw in _PICTURES.items():
+        if suite in found:
+            (folder / f"{suite}.svg").write_text(draw(found[suite]["rows"]), encoding="utf-8")
 
 
 def _goals(found: dict[str, list[Row]]) -> str:
@@ -59,28 +71,36 @@ def grouped(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
     return found
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table; the first column to the left, figures to the right."""
-    rule = ["---", *["---:"] * (len(heads) - 1)]
-    lines = [heads, rule, *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in lines)
-
-
-def percent(share: float) -> str:
-    """A share as per cent; a tiny one is not called nothing."""
-    if share <= 1e-6:
-        return "0 %"
-    return f"{100 * share:.1f} %" if share >= 0.0005 else "< 0.1 %"
-
-
-def seconds(value: float) -> str:
-    """Seconds with two figures behind the point, or one from ten on."""
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
-
-
-def _latency(rows: list[Row], pictures: Path) -> str:
+def quality(rows: list[Row]) -> list[tuple[str, float, float, int, int]]:
+    """Of each algorithm: mean and worst in units of auto's, how often better, of how many."""
     cases = grouped(rows)
-    lines, quality = [], []
+    lines = []
+    for other in [*HEURISTICS, "cpsat", "milp", "milp-split"]:
+        ratios = [by[other]["value"] / by["auto"]["value"] for by in cases.values() if other in by]
+        if ratios:
+            better = sum(1 for ratio in ratios if ratio < 1 - 1e-9)
+            lines.append((other, geometric_mean(ratios), max(ratios), better, len(ratios)))
+    return lines
+
+
+def quality_table(rows: list[Row]) -> str:
+    """The same as a table."""
+    return table(["algorithm", "mean", "worst", "better than auto", "cases"],
+                 [[name, f"{mean:.3f}", f"{worst:.3f}", better, count]
+                  for name, mean, worst, better, count in quality(rows)])  # fmt: skip
+
+
+def _latency_picture(rows: list[Row]) -> str:
+    return charts.bars(
+        "Latency above that of auto, worst case",
+        [(name, worst - 1, f"mean {mean:.3f}, worst {worst:.3f}")
+         for name, mean, worst, _, _ in quality(rows)],
+    )  # fmt: skip
+
+
+def _latency(rows: list[Row]) -> str:
+    cases = grouped(rows)
+    lines = []
     for case, by in cases.items():
         auto, split = by["auto"], by.get("milp-split", by["auto"])
         cells = [case, auto["tasks"], percent(auto["gap"]), seconds(auto["seconds"])]
@@ -89,31 +109,19 @@ def _latency(rows: list[Row], pictures: Path) -> str:
             known = by[other]["value"] if other in by else math.nan
             cells.append(f"{known / auto['value']:.3f}")
         lines.append(cells)
-    for other in [*HEURISTICS, "cpsat", "milp", "milp-split"]:
-        ratios = [by[other]["value"] / by["auto"]["value"] for by in cases.values() if other in by]
-        if ratios:
-            better = sum(1 for ratio in ratios if ratio < 1 - 1e-9)
-            quality.append((other, geometric_mean(ratios), max(ratios), better, len(ratios)))
     proven = sum(1 for by in cases.values() if by["auto"]["status"] == "optimal")
-    picture = charts.bars(
-        "Latency above that of auto, worst case",
-        [(name, worst - 1, f"mean {mean:.3f}, worst {worst:.3f}")
-         for name, mean, worst, _, _ in quality],
-    )  # fmt: skip
-    (pictures / "latency.svg").write_text(picture, encoding="utf-8")
     return "\n".join([
         "## Latency, one element", "",
         f"`auto` proves {proven} of {len(cases)} plans optimal. Values of the others are in units"
         " of its own: 1.05 is 5 % slower.", "",
         "![Latency of each algorithm in units of auto's](pictures/latency.svg)", "",
-        table(["algorithm", "mean", "worst", "better than auto", "cases"],
-              [[n, f"{m:.3f}", f"{w:.3f}", b, c] for n, m, w, b, c in quality]), "",
+        quality_table(rows), "",
         table(["case", "tasks", "gap", "s", "s, milp-split", "best single", "HEFT", "annealing"],
               lines), "",
     ])  # fmt: skip
 
 
-def _proofs(rows: list[Row], pictures: Path) -> str:
+def _proofs(rows: list[Row]) -> str:
     platforms: dict[str, list[Row]] = {}
     for row in rows:
         platforms.setdefault(row["case"].split(" on ")[1], []).append(row)
@@ -135,8 +143,8 @@ def _proofs(rows: list[Row], pictures: Path) -> str:
     ])  # fmt: skip
 
 
-def _splitting(rows: list[Row], pictures: Path) -> str:
-    lines, shown = [], []
+def _pairs(rows: list[Row]) -> Iterable[tuple[str, str, bool, Row, Row]]:
+    """Whom splitting is compared with, on what, from the same start or not; its row, theirs."""
     cases: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         cases.setdefault((row["against"], row["case"]), []).append(row)
@@ -146,27 +154,49 @@ def _splitting(rows: list[Row], pictures: Path) -> str:
                 next(r for r in mine if r["solver"] == s and r["started"] == started)
                 for s in ("milp-split", whole)
             )
-            if "value" not in split or "value" not in other:
-                failed = "nothing found" if "value" not in other else "-"
-                lines.append([case, whole, "yes" if started else "no", "", "", failed, "", ""])
-                continue
-            factor = other["seconds"] / split["seconds"]
-            closed = other["gap"] <= 1e-6
-            sign = "" if closed else "> "
-            if started:
-                shown.append((f"{case} / {whole}", math.log10(max(1.01, factor)),
-                              f"{sign}{factor:,.0f} times"))  # fmt: skip
-            lines.append([case, whole, "yes" if started else "no", seconds(split["seconds"]),
-                          percent(split["gap"]), seconds(other["seconds"]), percent(other["gap"]),
-                          f"{sign}{factor:,.0f}"])  # fmt: skip
-    picture = charts.bars("Times faster than the whole graph, same start (log)", shown)
-    (pictures / "splitting.svg").write_text(picture, encoding="utf-8")
+            yield whole, case, started, split, other
+
+
+def _factor(split: Row, other: Row) -> tuple[str, float]:
+    """How many times faster splitting was; with ``>`` where the other was not done."""
+    return "" if other["gap"] <= 1e-6 else "> ", other["seconds"] / split["seconds"]
+
+
+def _splitting_picture(rows: list[Row]) -> str:
+    shown = []
+    for whole, case, started, split, other in _pairs(rows):
+        if started and "value" in split and "value" in other:
+            sign, factor = _factor(split, other)
+            shown.append((f"{case} / {whole}", math.log10(max(1.01, factor)),
+                          f"{sign}{factor:,.0f} times"))  # fmt: skip
+    return charts.bars("Times faster than the whole graph, same start (log)", shown)
+
+
+def splitting_table(rows: list[Row], starts: Sequence[bool] = (True, False)) -> str:
+    """Splitting beside whole graphs, from the same start, or each from its own."""
+    lines = []
+    for whole, case, started, split, other in _pairs(rows):
+        if started not in starts:
+            continue
+        words = [case, whole, "yes" if started else "no"]
+        if "value" not in split or "value" not in other:
+            failed = "nothing found" if "value" not in other else "-"
+            lines.append([*words, "", "", failed, "", ""])
+            continue
+        sign, factor = _factor(split, other)
+        lines.append([*words, seconds(split["seconds"]), percent(split["gap"]),
+                      seconds(other["seconds"]), percent(other["gap"]),
+                      f"{sign}{factor:,.0f}"])  # fmt: skip
     heads = ["network", "against", "same start", "s, split", "gap", "s, whole", "gap", "factor"]
+    return table(heads, lines)
+
+
+def _splitting(rows: list[Row]) -> str:
     return "\n".join([
         "## What splitting gives", "",
         "MILP-SPLIT against the exact MILP (HiGHS) and against CP-SAT on the whole graph. A factor"
         " with > is a floor: the whole graph was not closed within its time.", "",
-        "![Factors](pictures/splitting.svg)", "", table(heads, lines), "",
+        "![Factors](pictures/splitting.svg)", "", splitting_table(rows), "",
     ])  # fmt: skip
 
 
@@ -187,42 +217,44 @@ def _plain(title: str, text: str, rows: list[Row]) -> str:
     return "\n".join([f"## {title}", "", text, "", table(heads, lines), ""])
 
 
-def _hard(rows: list[Row], pictures: Path) -> str:
+def _hard(rows: list[Row]) -> str:
     return _plain("Modules that nothing cuts", "Random wirings and modules of 50 tasks.", rows)
 
 
-def _throughput(rows: list[Row], pictures: Path) -> str:
+def _throughput(rows: list[Row]) -> str:
     text = "Seconds per batch of the busiest device. *Stages*: every device holds one contiguous"
     text += " part of the pipeline (`objective.contiguous`). The graphs of 2,000 tasks have three"
     return _plain("Throughput", text + " times the time that is given below.", rows)
 
 
-def _batches(rows: list[Row], pictures: Path) -> str:
+def _batches(rows: list[Row]) -> str:
     text = "Latency of whole batches. The bound holds for every division of a batch."
     return _plain("Batches", text, rows)
 
 
-def _memory(rows: list[Row], pictures: Path) -> str:
+def _memory(rows: list[Row]) -> str:
     text = "Latency where the accelerators hold only a part of the weights."
     return _plain("Memory limits", text, rows)
 
 
-def _nodes(rows: list[Row], pictures: Path) -> str:
+def _nodes(rows: list[Row]) -> str:
     text = "One decoding step of large models; then DiviML's comparison of orderings that break"
     return _plain("Many nodes", text + " the symmetry of equal devices and nodes.", rows)
 
 
-def _scaling(rows: list[Row], pictures: Path) -> str:
+def _scaling_picture(rows: list[Row]) -> str:
     lists = {
         solver: [(float(row["tasks"]), row["seconds"]) for row in rows if row["solver"] == solver]
         for solver in ("heft", "auto")
     }
-    picture = charts.log_lines(
+    return charts.log_lines(
         "Seconds over tasks; dashed: growth in proportion",
         [("heft and its bound", lists["heft"]), ("auto", lists["auto"])],
         ("tasks", "seconds"),
     )
-    (pictures / "scaling.svg").write_text(picture, encoding="utf-8")
+
+
+def _scaling(rows: list[Row]) -> str:
     lines = [[f"{row['tasks']:,}", row["solver"], seconds(row["seconds"]), percent(row["gap"]),
               f"{row['peak_bytes'] / 2**30:.2f}"] for row in rows if "value" in row]  # fmt: skip
     heads = ["tasks", "algorithm", "s", "gap", "peak GiB"]
@@ -232,7 +264,8 @@ def _scaling(rows: list[Row], pictures: Path) -> str:
     return "\n".join(["## Large graphs", "", text, "", picture, "", table(heads, lines), ""])
 
 
-def _bounds(rows: list[Row], pictures: Path) -> str:
+def bounds_table(rows: list[Row]) -> str:
+    """How near each bound comes to the best known value."""
     rungs: dict[str, list[Row]] = {}
     for row in rows:
         rungs.setdefault(row["rung"], []).append(row)
@@ -249,9 +282,12 @@ def _bounds(rows: list[Row], pictures: Path) -> str:
         platforms.setdefault(case.split(" on ")[1], []).append(share)
     for name, shares in platforms.items():
         lines.append([f"... on {name}", *_shares(shares), "", len(shares)])
-    heads = ["bound", "mean", "worst", "s, at most", "cases"]
+    return table(["bound", "mean", "worst", "s, at most", "cases"], lines)
+
+
+def _bounds(rows: list[Row]) -> str:
     text = "In per cent of the best known value, before any exact solving."
-    return "\n".join(["## Lower bounds", "", text, "", table(heads, lines), ""])
+    return "\n".join(["## Lower bounds", "", text, "", bounds_table(rows), ""])
 
 
 def _shares(shares: Sequence[float]) -> tuple[str, str]:
@@ -259,7 +295,13 @@ def _shares(shares: Sequence[float]) -> tuple[str, str]:
     return percent(math.fsum(shares) / len(shares)), percent(min(shares))
 
 
-_SECTIONS = {
+_PICTURES: dict[str, Callable[[list[Row]], str]] = {
+    "latency": _latency_picture,
+    "splitting": _splitting_picture,
+    "scaling": _scaling_picture,
+}
+
+_SECTIONS: dict[str, Callable[[list[Row]], str]] = {
     "latency": _latency,
     "proofs": _proofs,
     "hard": _hard,

@@ -7,25 +7,73 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import kernels, layouts, models, performance, readme, schedule
+from benchmarks import (
+    kernels,
+    layouts,
+    models,
+    performance,
+    plan_picture,
+    quotes,
+    results_page,
+    schedule,
+)
 from benchmarks.kernel_cases import FAMILIES
 from benchmarks.scheduling import page
+from tvm_hetero.check import check_schedule
+from tvm_hetero.problem.schedule import Schedule
 
-README = Path(__file__).parents[2] / "README.md"
+DOCS = Path(__file__).parents[2] / "docs"
+QUOTING = sorted(quotes.quotes(), key=str)
+# What a reader takes in: rows of a quoted table, lines of a page.
+MOST_ROWS, MOST_LINES = 15, 200
 
 
-def test_the_readme_quotes_the_committed_results():
-    text = README.read_text(encoding="utf-8")
-    tables = (readme.latency_table(), readme.steady_table(), readme.decoding_table())
-    assert readme.with_tables(text, tables) == text, "python -m benchmarks.readme --write"
+@pytest.mark.parametrize("path", QUOTING, ids=lambda path: path.name)
+def test_a_page_quotes_the_committed_results(path):
+    text = path.read_text(encoding="utf-8")
+    assert quotes.with_tables(text, quotes.quotes()[path]) == text, "benchmarks.quotes --write"
+
+
+@pytest.mark.parametrize("path", QUOTING, ids=lambda path: path.name)
+def test_a_page_that_quotes_results_can_be_read(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+    assert all(len(table.splitlines()) - 2 <= MOST_ROWS for table in quotes.quotes()[path])
+
+
+def test_the_pictures_show_the_committed_results(tmp_path):
+    page.write_pictures(page.read_results(schedule.RESULTS), tmp_path)
+    drawn = sorted(tmp_path.iterdir())
+    assert len(drawn) == 3
+    for picture in drawn:
+        assert picture.read_bytes() == (DOCS / "pictures" / picture.name).read_bytes()
+
+
+def test_the_readmes_picture_is_a_valid_plan_drawn():
+    problem = plan_picture.pictured_problem()
+    schedule = Schedule.load(DOCS / "pictures" / "plan.json")
+    assert check_schedule(problem, schedule) == []
+    assert (schedule.problem, schedule.status) == (problem.digest, "optimal")
+    drawn = (DOCS / "pictures" / "plan.svg").read_text(encoding="utf-8")
+    assert drawn == plan_picture.picture(problem, schedule)
+
+
+def test_the_pages_of_results_have_every_row(tmp_path):
+    kernels_page, scheduling = results_page.write_pages(tmp_path)
+    text = kernels_page.read_text(encoding="utf-8")
+    assert (kernels_page.name, scheduling.name) == ("performance.md", "scheduling.md")
+    for row in performance.read_results(schedule.RESULTS)["kernels"]["rows"]:
+        assert f"| {row['case']} | {row['where']} |" in text
+    lines = scheduling.read_text(encoding="utf-8").splitlines()
+    for row in page.read_results(schedule.RESULTS)["latency"]["rows"]:
+        assert any(line.startswith(f"| {row['case']} |") for line in lines)
 
 
 def test_a_table_takes_the_place_of_the_one_with_its_head():
     text = "# Title\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\nAfter.\n"
     new = "| a | b |\n| --- | --- |\n| 3 | 4 |\n| 5 | 6 |"
-    assert readme.with_tables(text, [new]) == f"# Title\n\n{new}\n\nAfter.\n"
+    assert quotes.with_tables(text, [new]) == f"# Title\n\n{new}\n\nAfter.\n"
     with pytest.raises(ValueError, match="expected one table"):
-        readme.with_tables(text, ["| c |\n| --- |"])
+        quotes.with_tables(text, ["| c |\n| --- |"])
 
 
 def test_kernels_small():
@@ -56,12 +104,6 @@ def test_layouts_small():
     assert all(row.error < 1e-3 for row in rows)
 
 
-def test_the_page_of_the_kernels_quotes_the_committed_results(tmp_path):
-    performance.write_page(models.RESULTS.parent, tmp_path)
-    written = (tmp_path / "performance.md").read_text(encoding="utf-8")
-    assert written == (schedule.ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-
-
 def test_schedule_small():
     suites = schedule.main(["--small", "--time-limit", "0.5"])
     assert set(suites) == set(schedule.SUITES)
@@ -78,14 +120,3 @@ def test_schedule_small():
         grown = [row for row in suites["scaling"] if row["solver"] == solver]
         assert [row["tasks"] for row in grown] == [202, 402]
         assert all(row["peak_bytes"] > 0 for row in grown)
-
-
-def test_the_page_of_the_scheduler_quotes_the_committed_results(tmp_path):
-    (tmp_path / "pictures").mkdir()
-    page.write_page(schedule.RESULTS, tmp_path)
-    docs = schedule.ROOT / "docs"
-    written = (tmp_path / "scheduling.md").read_text(encoding="utf-8")
-    assert written == (docs / "scheduling.md").read_text(encoding="utf-8")
-    for picture in sorted((tmp_path / "pictures").iterdir()):
-        committed = docs / "pictures" / picture.name
-        assert picture.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8")

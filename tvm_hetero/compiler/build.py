@@ -63,8 +63,7 @@ def build(
     single : whether to build the best single device beside it (see `Executable`). If not, the
         libraries hold what this placement calls and no more, which is compiled sooner.
     network : of what `mod` is a part (`tvm_hetero.cluster.parts.parts`). The libraries hold all of
-    its
-        kernels, so that its other parts find them compiled.
+        its kernels, so that its other parts find them compiled.
 
     Raises
     ------

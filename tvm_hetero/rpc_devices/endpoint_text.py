@@ -23,7 +23,7 @@ def remote_of(device: Device) -> Remote:
 
 
 def rpc_device_question(device: Device) -> dict[str, Any]:
-    """What a child process has to know to work with a board (see `runtime.board_session`)."""
+    """What a child process has to know to work with a board (see `session`)."""
     threads = int(device_target(device).attrs.get("num-cores", 1) or 1)
     return {
         "remote": asdict(remote_of(device)),

@@ -2,7 +2,7 @@
 
 Variables (`shares`; tasks v, devices d, B elements a batch; all times are means over the elements):
 
-    x(v, d, c)  share of the batch that v runs on d at choice c of its costs (`figures.choices`)
+    x(v, d, c)  share of the batch that v runs on d at choice c of its costs (`views.arrays`)
     y(v, d)     sum over c of x(v, d, c): the share of v on d (one variable for a whole color)
     S(v)        start of the execution that holds an element
     z(e, j, k)  for edge e from u to w: share of the batch with u on j and w on k

@@ -2,7 +2,8 @@
 
 Many queries that share a head of keys make a step of one token a matter of arithmetic: each number
 of the caches meets as many multiply-adds as there are queries, and becomes a float32 first. A core
-that has an instruction for it (`facts.VectorUnit.dots`) takes two numbers at a time as they are:
+that has an instruction for it (`kernels.cpu.vector_unit.VectorUnit.dots`) takes two numbers at a
+time as they are:
 
     sum[i] + a[2 i] * b[2 i] + a[2 i + 1] * b[2 i + 1]      for each lane i of float32
 

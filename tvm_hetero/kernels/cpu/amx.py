@@ -12,7 +12,7 @@ number there, and hold what they hold until something else is loaded: a kernel s
 Before a thread uses them they are given their sizes (`begun`), and when it is through they are let
 go (`ended`), or every change of threads would save eight kilobytes.
 
-The system must allow a process to use them (`tile_permission`).
+The system must allow a process to use them (`platform.amx_permission`).
 """
 
 from __future__ import annotations

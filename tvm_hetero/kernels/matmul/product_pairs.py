@@ -2,7 +2,8 @@
 
 With one row such a product is as fast as the memory; from `ROWS` rows on it is arithmetic that
 takes the time, and of this a fifth is making float32 of the constants. Where the unit has an
-instruction for it (`llvm_functions`, `facts.VectorUnit.dots`), numbers meet as they are:
+instruction for it (`llvm_functions`, `kernels.cpu.vector_unit.VectorUnit.dots`), numbers meet as
+they are:
 
     sums[m, n] += left[m, 2 j] * right[2 j, n] + left[m, 2 j + 1] * right[2 j + 1, n]
 

@@ -66,7 +66,7 @@ def prefetch(
     caches
         Into which.
     ahead
-        How many bytes before they are read (`facts.VectorUnit.ahead`).
+        How many bytes before they are read (`kernels.cpu.vector_unit.VectorUnit.ahead`).
     """
     region = sch.get(block).reads[read]
     bits = tvm_ffi.dtype(str(region.source.dtype)).bits

@@ -1,8 +1,8 @@
 """Why a schedule takes as long as it does: what waits for what, and what would help.
 
-The critical path and idle time by cause come from `report.waits`. What helps is found by trying:
+The critical path and idle time by cause come from `idle_time`. What helps is found by trying:
 the same placement and order, timed again with one task of the path (all tasks of a device, all
-copies) a tenth shorter (`solvers.replay`), and what the value loses.
+copies) a tenth shorter (`solvers.timing.decomposed_schedule.replay`), and what the value loses.
 
 A throughput schedule has a period instead of a path: its value is the load of the busiest device
 or link, so the path is what that one does, and what helps is what it does longest.

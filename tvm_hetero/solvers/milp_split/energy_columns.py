@@ -9,9 +9,9 @@ and both busy(d) and T are sums over the modules (`tvm_hetero.views.modularity`)
 chain takes one column of each module, ends meeting: a placement on D with its busy times and its
 seconds; which chain, `energy` says.
 
-The seconds of a column are a bound first (`bounds.module_choices`). Where a chain that is wanted
-takes it, it is scheduled, by a list, annealing and CP-SAT (`module_bounds`), which mostly meets the
-bound and else raises it                                                    -> `Times.schedule`.
+The seconds of a column are a bound first (`bounds.core.module_choices`). Where a chain that is
+wanted takes it, it is scheduled, by a list, annealing and CP-SAT (`module_bounds`), which mostly
+meets the bound and else raises it                                          -> `Times.schedule`.
 The schedules one after the other are one of the whole                -> `EnergyChain.schedule`.
 """
 

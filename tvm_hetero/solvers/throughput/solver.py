@@ -4,7 +4,7 @@
                   way that of `share_program`; done where a value meets it. Along chains `chain`
                   raises it, given the best value so far, along modules `identical_devices` (all
                   three of `bounds.throughput`)
-    2. starts     the shares of classes rounded (`share_plan`), which is nearly all where copies
+    2. starts     the shares of classes rounded (`class_rounding`), which is nearly all where copies
                   are in nobody's way; else also greedy balancing, contiguous stages along an
                   order, which copy little, and the shares of groups cut at a threshold
                   (`threshold_rounding`)

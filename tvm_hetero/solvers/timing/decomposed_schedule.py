@@ -1,7 +1,8 @@
 """A schedule taken apart again: its division, placement and order, ready to be timed anew.
 
 What `timing.to_schedule` writes, `replay` reads back. It serves whoever asks what a given plan
-would do if something were different: shorter tasks (`report.explain`), perturbed costs (`robust`).
+would do if something were different: shorter tasks (`report.schedule.explain`), perturbed costs
+(`robust`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,64 @@
+"""Puts the tables of the results where README.md and docs/ quote them.
+
+    python -m benchmarks.quotes             # prints them
+    python -m benchmarks.quotes --write     # puts them there, and the scheduler's pictures
+
+The pages are written by hand; a table takes the place of the one with the same head. The tests see
+to it that the pages hold what the results do: after a benchmark has been run anew, ``--write`` is
+what makes that so again. Pages with all rows: `benchmarks.results_page`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import performance
+from benchmarks.quoted import performance as performance_tables
+from benchmarks.quoted import readme, scheduling
+from benchmarks.scheduling import page
+from tvm_hetero.util.documents import write_atomic
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables, or put them where they are quoted."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given not in ([], ["--write"]):
+        raise SystemExit(f"benchmarks.quotes takes nothing or --write, not {' '.join(given)!r}")
+    for path, tables in quotes().items():
+        if given:
+            write_atomic(path, with_tables(path.read_text(encoding="utf-8"), tables))
+        else:
+            print(f"{path.relative_to(ROOT)}\n", *tables, "", sep="\n\n")
+    if given:
+        page.write_pictures(page.read_results(RESULTS), DOCS / "pictures")
+
+
+def quotes() -> dict[Path, list[str]]:
+    """The tables of each page that quotes results."""
+    found, scheduled = performance.read_results(RESULTS), page.read_results(RESULTS)
+    return {
+        ROOT / "README.md": readme.tables(found, scheduled),
+        DOCS / "performance.md": performance_tables.tables(found),
+        DOCS / "scheduling.md": scheduling.tables(scheduled),
+    }
+
+
+def with_tables(text: str, tables: Sequence[str]) -> str:
+    """The text with each table in the place of the one that has the same head."""
+    blocks = text.split("\n\n")
+    for table in tables:
+        head = table.partition("\n")[0]
+        places = [i for i, block in enumerate(blocks) if block.partition("\n")[0] == head]
+        if len(places) != 1:
+            raise ValueError(f"expected one table {head!r} on the page, found {len(places)}")
+        blocks[places[0]] = table
+    return "\n\n".join(blocks)
+
+
+if __name__ == "__main__":
+    main()
