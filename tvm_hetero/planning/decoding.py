@@ -25,7 +25,6 @@ clock, while its work is counted from a limit that does not depend on the machin
 from __future__ import annotations
 
 import math
-import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -87,7 +86,7 @@ def plan_decoder(wish: Wish, options: Options = Options(time_limit=10.0, gap=0.0
         raise UsageError(f"a decoder is planned for latency or throughput, not {wish.kind!r}")
     if wish.in_flight is not None and wish.in_flight < 1:
         raise UsageError(f"batches in flight: expected at least 1, got {wish.in_flight}")
-    began = time.monotonic()
+    began = options.clock()
     deadline = began + options.time_limit
     found = None
     if wish.kind == "throughput":
@@ -101,7 +100,7 @@ def plan_decoder(wish: Wish, options: Options = Options(time_limit=10.0, gap=0.0
         in_flight = found.in_flight if found else wish.in_flight or 1
         made = _made(wish, in_flight, _left(options, deadline), deadline, found)
         found = _better(found, made)
-    return replace(found, seconds=time.monotonic() - began)
+    return replace(found, seconds=options.clock() - began)
 
 
 def _quick(options: Options) -> Options:
@@ -117,17 +116,17 @@ def _few(plan: DecoderPlan) -> bool:
 
 def _left(options: Options, deadline: float) -> Options:
     """The options with work for the time that is left."""
-    return replace(options, time_limit=max(_LEAST, deadline - time.monotonic()))
+    return replace(options, time_limit=max(_LEAST, deadline - options.clock()))
 
 
 def _closed(plan: DecoderPlan, options: Options) -> bool:
     """Whether a plan is proven to be good enough for its number of batches."""
-    return options.closes(plan.schedule.value, plan.schedule.lower_bound)
+    return options.within_gap(plan.schedule.value, plan.schedule.lower_bound)
 
 
 def _enough(plan: DecoderPlan, options: Options, deadline: float) -> bool:
     """Whether a plan is good enough, or the time is up."""
-    return _closed(plan, options) or time.monotonic() >= deadline
+    return _closed(plan, options) or options.clock() >= deadline
 
 
 def _better(one: DecoderPlan | None, other: DecoderPlan) -> DecoderPlan:
@@ -161,7 +160,7 @@ def _swifter(plan: DecoderPlan, options: Options, deadline: float) -> DecoderPla
 
     The plan comes back with what is proven for a step of one batch.
     """
-    if not _few(plan) or time.monotonic() >= deadline:
+    if not _few(plan) or options.clock() >= deadline:
         return plan
     wish, problem = plan.wish, plan.problem
     alone = replace(wish, kind="latency").problem(plan.in_flight)
@@ -209,10 +208,10 @@ def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
     first = _made(wish, 1, quick, deadline, quickly=True)
     most = _most_batches(wish, first.problem)
     tried = {1}
-    best, wanted, step, since = first, min(first.needed, most), _STEP, time.monotonic()
+    best, wanted, step, since = first, min(first.needed, most), _STEP, options.clock()
     for _ in range(_ROUNDS):
         # One batch alone is no plan for many; another round takes as long as those so far.
-        now, rounds = time.monotonic(), len(tried) - 1
+        now, rounds = options.clock(), len(tried) - 1
         aside = 0.0 if _few(best) or _closed(best, options) else _LAST * options.time_limit
         late = rounds > 0 and now + (now - since) / rounds >= deadline - aside
         if wanted in tried or late:
@@ -276,11 +275,11 @@ def _solved(
     best = options.start
     shared = problem.batch > 1 and problem.objective.kind == "throughput"
     for name in ("count-dp", *(["shares"] if shared else []), "auto"):
-        left = deadline - time.monotonic()
+        left = deadline - options.clock()
         enough = left <= 0 or (quickly and name == "auto")
-        if best is not None and (enough or options.closes(best.value, best.lower_bound)):
+        if best is not None and (enough or options.within_gap(best.value, best.lower_bound)):
             break
-        asked = replace(options, start=best, clock=max(left, _LEAST) if best is None else left)
+        asked = replace(options, start=best, deadline=max(left, _LEAST) if best is None else left)
         if name == "auto":
             best = solve(problem, name, asked)
             continue

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import topcuoglu
+from tests.solvers.examples import counted, topcuoglu
 from tests.solvers.search.test_encoding import assert_is_candidate
 from tests.strategies import problems
 from tvm_hetero.problem import KINDS, Problem
-from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.lists import heft
 from tvm_hetero.solvers.search import genetic
 from tvm_hetero.solvers.search.encoding import Candidate, Space
@@ -50,8 +49,8 @@ def test_better_ranks_are_drawn_more_often() -> None:
 
 
 def test_is_better_than_its_start_on_the_heft_paper() -> None:
-    start = heft.solve(topcuoglu(), Options()).value
-    assert genetic.solve(topcuoglu(), Options(time_limit=2.0)).value < start
+    start = heft.solve(topcuoglu(), counted()).value
+    assert genetic.solve(topcuoglu(), counted(time_limit=2.0)).value < start
 
 
 def test_reaches_the_optimum_of_most_small_problems() -> None:
@@ -61,7 +60,7 @@ def test_reaches_the_optimum_of_most_small_problems() -> None:
     @given(problem=problems(max_tasks=5, kinds=("latency", "throughput", "cost")))
     def count(problem: Problem) -> None:
         best = brute_force(problem)
-        value = genetic.solve(problem, Options(time_limit=0.5)).value
+        value = genetic.solve(problem, counted(time_limit=0.5)).value
         if value > best * (1 + 1e-9):
             missed.append(value / best)
 

@@ -110,7 +110,7 @@ def count_plan(
     else:
         model.minimize(sum(load.values()))
     work = _WORK if len(devices) <= _FEW else max(_WORK, options.time_limit * _PART)
-    budget = Budget(work, time.monotonic() + options.patience / 3)
+    budget = Budget(work, time.monotonic() + options.wall_limit / 3)
     outcome = run(model, options, budget, linear=2)
     if not outcome.found:
         return None
