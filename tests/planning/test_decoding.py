@@ -60,6 +60,7 @@ def test_however_little_time_there_is_more_than_one_batch_is_tried():
     assert plan.in_flight > 1
 
 
+@pytest.mark.slow
 def test_what_is_played_is_what_is_told():
     """Ways cross: nine batches could fill the busiest device, if they did not meet elsewhere."""
     wish = Wish("gpt3-175b", zoo.platform("gpt3-6node"), "throughput")
@@ -87,6 +88,7 @@ def test_where_caches_do_not_fit_fewer_batches_are_in_flight():
     assert max(peaks.values()) <= 5 * 10**9
 
 
+@pytest.mark.slow
 def test_where_batches_are_far_too_few_the_least_latency_makes_more_tokens():
     """Memory ends it at six batches, where 25 would fill the busiest device: steps count."""
     wish = Wish("gpt3-175b", zoo.platform("mixed-4"), "throughput", 16)

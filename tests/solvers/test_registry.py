@@ -172,6 +172,7 @@ def test_same_seed_same_bytes(solver: str) -> None:
         assert first.dumps(canonical=True) == second.dumps(canonical=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -28,6 +28,7 @@ def problem() -> Problem:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver", ["annealing", "auto", "batches", "cpsat", "memory", "milp", "milp-split"]
 )
@@ -39,6 +40,7 @@ def test_the_limit_is_kept(problem: Problem, solver: str) -> None:
     assert time.process_time() - began < 2 * LIMIT + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", "cpsat", "milp-split"])
 def test_the_limit_is_kept_on_many_devices(solver: str) -> None:
     """GPT-3 on 18 devices that it fills: of one model, hops and memory are the most."""

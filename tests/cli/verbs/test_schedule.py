@@ -170,6 +170,7 @@ def test_a_start_is_an_answer_to_this_problem(files: Path) -> None:
     assert len(other.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["milp", "milp-split"])
 def test_ctrl_c_ends_a_solver_that_does_not_listen(tmp_path: Path, solver: str) -> None:
     made = tvm_hetero("zoo", "randwire-c154", "-o", tmp_path / "problem.json")

@@ -31,6 +31,7 @@ def assert_optimal(problem: Problem) -> None:
     assert lower_bound(problem) <= best * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @quickly
 @given(problem=problems(max_tasks=5, max_devices=2))
 def test_latency_on_two_devices(problem: Problem) -> None:

@@ -93,6 +93,7 @@ def test_infeasible_is_never_answered(problem):
     assert found.value >= optimum * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_the_same_bytes_again():
     problem = limited("light-squeezenet", 0.5)
     # Work is counted, so the limit must be far from what it takes on a busy machine.

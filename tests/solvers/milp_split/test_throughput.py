@@ -68,6 +68,7 @@ def _tight(problem: Problem, share: float | None) -> Problem:
     return replace(problem, graph=graph, platform=platform)
 
 
+@pytest.mark.slow
 @many
 @given(problem=problems(max_tasks=5, kinds=["throughput"], memory=True))
 def test_any_small_problem_equals_brute_force(problem: Problem) -> None:
@@ -76,6 +77,7 @@ def test_any_small_problem_equals_brute_force(problem: Problem) -> None:
     assert answer.status == "optimal"
 
 
+@pytest.mark.slow
 @many
 @given(problem=forks(memory=True))
 def test_chains_of_modules_equal_exhaustive(problem: Problem) -> None:

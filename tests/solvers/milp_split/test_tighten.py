@@ -49,6 +49,7 @@ def chain_for(problem: Problem) -> Chain:
     return Chain(instance, modules_of(instance))
 
 
+@pytest.mark.slow
 @settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, max_devices=2))
 @pytest.mark.usefixtures("everything")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def test_reaches_the_optimum_of_the_heft_paper() -> None:
     assert hill_climbing.solve(topcuoglu(), counted(time_limit=2.0)).value == best
 
 
+@pytest.mark.slow
 def test_reaches_the_optimum_of_most_small_problems() -> None:
     missed: list[float] = []
 

@@ -41,6 +41,7 @@ def test_no_device_that_runs_everything() -> None:
         solve(problem, "elements")
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @pytest.mark.filterwarnings("error:solver 'elements' gave")
 @given(problem=problems(max_tasks=5, kinds=("throughput",), batch=3, memory=True))
