@@ -24,6 +24,8 @@ QUICK = (
     "tests/cli/verbs/test_check.py", "tests/cli/verbs/test_plan.py",
     "tests/cli/verbs/test_schedule.py", "tests/cli/verbs/test_show.py",
     "tests/cli/verbs/test_simulate.py", "tests/cli/verbs/test_zoo.py",
+    "tests/passes/test_lowering_ir.py", "tests/passes/test_placing_ir.py",
+    "tests/passes/test_steps_and_states_ir.py",
     "tests/test_floors.py", "tests/test_libinfo.py", "tests/test_public_api.py",
     "tests/test_quick.py",
 )  # fmt: skip

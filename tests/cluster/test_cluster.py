@@ -113,13 +113,13 @@ def told(cluster: Cluster, node: str, function: Callable[..., Any]) -> Any:
 
 def fails_once(node: Node) -> None:
     """The next part that it computes fails."""
-    right = node._computed
+    right = node.compute
 
     def once(work: Work) -> list[Any]:
-        node._computed = right  # type: ignore[method-assign]
+        node.compute = right  # type: ignore[method-assign]
         raise ValueError("not today\nnor tomorrow")
 
-    node._computed = once  # type: ignore[method-assign]
+    node.compute = once  # type: ignore[method-assign]
 
 
 def never_ends(node: Node, begun: Path | None = None) -> None:
@@ -131,7 +131,7 @@ def never_ends(node: Node, begun: Path | None = None) -> None:
         time.sleep(1e6)
         return []
 
-    node._computed = stuck  # type: ignore[method-assign]
+    node.compute = stuck  # type: ignore[method-assign]
 
 
 def loses_its_mail(node: Node) -> None:

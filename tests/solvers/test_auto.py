@@ -10,7 +10,7 @@ import pytest
 from tests.solvers.examples import fork_join
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, auto, solve
-from tvm_hetero.solvers.auto import Stage, _share, line_up
+from tvm_hetero.solvers.auto import Stage, line_up, options_for
 from tvm_hetero.solvers.core.cpsat_run import Budget
 
 
@@ -18,16 +18,16 @@ from tvm_hetero.solvers.core.cpsat_run import Budget
 def test_the_work_of_a_stage_does_not_depend_on_the_clock(stage: Stage) -> None:
     """The last stage may take all that is left; it counted its work from the seconds left."""
     options = Options(time_limit=10.0, seed=3)
-    early, late = (_share(stage, options, None, left) for left in (7.0, 2.5))
+    early, late = (options_for(stage, options, None, left) for left in (7.0, 2.5))
     assert early.time_limit == late.time_limit and early.seed == late.seed == 3
     assert late.wall_limit <= 2.5
 
 
 def test_a_stage_is_cut_only_where_it_takes_several_times_its_share() -> None:
     """On a busy machine, or with libraries still to be loaded, its counted work takes longer."""
-    told = _share(Stage("milp-split", 0.1), Options(time_limit=10.0), None, 9.0)
+    told = options_for(Stage("milp-split", 0.1), Options(time_limit=10.0), None, 9.0)
     assert (told.time_limit, told.wall_limit) == (1.0, 4.0)
-    late = _share(Stage("milp-split", 0.1), Options(time_limit=10.0), None, 2.5)
+    late = options_for(Stage("milp-split", 0.1), Options(time_limit=10.0), None, 2.5)
     assert late.wall_limit == 2.5
 
 

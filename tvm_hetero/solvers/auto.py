@@ -130,7 +130,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         left = began + options.wall_limit - aside - options.clock()
         if left <= 0 or (best is not None and options.within_gap(best.value, bound)):
             break
-        share = _share(stage, options, best, left)
+        share = options_for(stage, options, best, left)
         try:
             answer = _ask(problem, stage.solver, share)
         except HeteroError as error:
@@ -148,7 +148,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
 
 
-def _share(stage: Stage, options: Options, best: Schedule | None, left: float) -> Options:
+def options_for(stage: Stage, options: Options, best: Schedule | None, left: float) -> Options:
     """What a stage is told. One that works alone does what it would do if it were the only one."""
     limit = stage.share * options.time_limit
     if stage.alone:

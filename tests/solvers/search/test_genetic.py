@@ -15,7 +15,7 @@ from tvm_hetero.problem import KINDS, Problem
 from tvm_hetero.solvers.lists import heft
 from tvm_hetero.solvers.search import genetic
 from tvm_hetero.solvers.search.encoding import Candidate, Space
-from tvm_hetero.solvers.search.genetic import _crossed, _mutated, _Wheel
+from tvm_hetero.solvers.search.genetic import RouletteWheel, cross, mutate
 from tvm_hetero.views.instance import Instance
 
 
@@ -26,23 +26,23 @@ def test_children_stay_in_the_space(problem: Problem, seed: int) -> None:
     one, other = (
         Candidate(space.draw_placement(rng), space.draw_sequence(rng)) for _ in range(2)
     )
-    child = _crossed(space, one, other, rng)
+    child = cross(space, one, other, rng)
     assert_is_candidate(space, child)
     assert all(
         d in (a, b)
         for d, a, b in zip(child.placement, one.placement, other.placement, strict=True)
     )
-    assert_is_candidate(space, _mutated(space, child, rng))
+    assert_is_candidate(space, mutate(space, child, rng))
 
 
 def test_crossover_of_equal_parents_is_the_parent() -> None:
     space, rng = Space(Instance(topcuoglu())), random.Random(1)
     parent = Candidate(space.draw_placement(rng), space.draw_sequence(rng))
-    assert all(_crossed(space, parent, parent, rng) == parent for _ in range(20))
+    assert all(cross(space, parent, parent, rng) == parent for _ in range(20))
 
 
 def test_better_ranks_are_drawn_more_often() -> None:
-    rng, wheel = random.Random(0), _Wheel(50)
+    rng, wheel = random.Random(0), RouletteWheel(50)
     drawn = [wheel.spin(rng) for _ in range(5000)]
     assert set(drawn) <= set(range(50))
     assert drawn.count(0) > 2 * drawn.count(24) > 0
