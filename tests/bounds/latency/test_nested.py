@@ -56,6 +56,7 @@ def test_not_above_the_optimum(problem: Problem, free: bool) -> None:
         assert chain.value() <= best * _EASE
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=14, kinds=("latency",), exact=False, memory=True))
 def test_not_above_a_schedule(problem: Problem) -> None:

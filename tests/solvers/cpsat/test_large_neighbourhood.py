@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def assert_valid(problem: Problem, found: Solution) -> None:
     assert schedule.value == found.value
 
 
+@pytest.mark.slow
 def test_a_poor_start_gets_much_better() -> None:
     instance = Instance(layered(40, 1))
     start = poor(instance, 1)

@@ -76,6 +76,7 @@ def test_batches_claim_no_more_than_is_true(problem: Problem) -> None:
     assert answer.value >= best * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @quickly
 @given(
     widths=st.lists(st.integers(1, 4), min_size=2, max_size=4),
@@ -164,6 +165,7 @@ def test_what_cannot_be_cut_goes_to_cpsat() -> None:
     assert answer.value == solve(problem, "cpsat", QUICK).value
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     widths=st.lists(st.integers(1, 3), min_size=1, max_size=2),

@@ -146,6 +146,7 @@ def _schedule(search: NativeSearch, found: native.Found):
     return schedule
 
 
+@pytest.mark.slow
 def test_it_is_registered_and_beats_heft() -> None:
     answer = solve(topcuoglu(), "annealing", QUICK)
     assert answer.value == 73.0

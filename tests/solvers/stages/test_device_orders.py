@@ -104,6 +104,7 @@ def wide(copies: bool) -> Problem:
     return problem_of(costs, edges, processors(3, overlap=not copies, latency=0.125), PIPELINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [False, True])
 def test_wide_graphs_are_proven(copies: bool) -> None:
     instance = Instance(wide(copies))
@@ -147,6 +148,7 @@ def test_without_time_nothing_is_claimed() -> None:
     assert search_orders(instance, plan, QUICK, time.monotonic() - 1.0) == Found(0.0, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [False, True])
 def test_the_ladder_proves_what_has_too_many_ideals(copies: bool) -> None:
     problem = wide(copies)
