@@ -42,7 +42,7 @@ from tvm_hetero.cluster.executor import ClusterExecutor
 from tvm_hetero.cluster.kernel_text import kernels_from_text, kernels_to_text
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.replan import Placed
-from tvm_hetero.cluster.transport.inbox import Work
+from tvm_hetero.cluster.transport.inbox import PartWork
 from tvm_hetero.cluster.transport.message import DRIVER, ECHO, Message
 from tvm_hetero.compiler.build import build
 from tvm_hetero.decoders.decoder import Decoder
@@ -115,7 +115,7 @@ def fails_once(node: Node) -> None:
     """The next part that it computes fails."""
     right = node.compute
 
-    def once(work: Work) -> list[Any]:
+    def once(work: PartWork) -> list[Any]:
         node.compute = right  # type: ignore[method-assign]
         raise ValueError("not today\nnor tomorrow")
 
@@ -125,7 +125,7 @@ def fails_once(node: Node) -> None:
 def never_ends(node: Node, begun: Path | None = None) -> None:
     """No part that it computes from now on ends; that one has begun is told by a file."""
 
-    def stuck(work: Work) -> list[Any]:
+    def stuck(work: PartWork) -> list[Any]:
         if begun is not None:
             begun.touch()
         time.sleep(1e6)
@@ -354,9 +354,7 @@ def test_a_larger_channel_takes_the_place_of_a_small_one(cluster: Cluster):
         cluster.wiring.send("nobody", echo)
 
 
-def test_a_closed_cluster_ends_what_is_in_flight_and_every_thread(
-    cluster: Cluster, tmp_path: Path
-):
+def test_a_closed_cluster_ends_what_is_in_flight_and_every_thread(cluster: Cluster, tmp_path: Path):
     before = sorted(thread.name for thread in threading.enumerate())
     ours = Cluster(Description("auto", NODES[:2]), silence=3.0, beat=0.1)
     module, problem, schedule = planned(branchy(), nodes(1, 1), 3)

@@ -12,7 +12,7 @@ from tvm.script import tirx as T
 from tests.models import as_schedule, unit_problem
 from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
 from tvm_hetero.passes.attributes import PROBLEM, SCHEDULE
-from tvm_hetero.passes.lowered_main import Root
+from tvm_hetero.passes.lowered_main import TensorSource
 from tvm_hetero.passes.split_segments import Segment, split_segments
 from tvm_hetero.platform import Device, Link, Platform
 
@@ -97,9 +97,7 @@ class Placed:
         R.func_attr({"hetero_tasks": ["0.twice", "1.negative"]})
         cls = Placed
         with R.dataflow():
-            lv = R.call_tir(
-                cls.d0_twice, (x,), out_ty=R.Tensor((2, 2), "float32", "llvm:0:global")
-            )
+            lv = R.call_tir(cls.d0_twice, (x,), out_ty=R.Tensor((2, 2), "float32", "llvm:0:global"))
             lv1: R.Tensor((2, 2), "float32", "llvm:1:global") = R.to_vdevice(
                 lv, dst_vdevice="llvm:1:global"
             )
@@ -162,16 +160,12 @@ class Batch:
                 cls.d0_twice, (x_0,), out_ty=R.Tensor((2, 2), "float32", "llvm:0:global")
             )
             b: R.Tensor((4,), "float32", "llvm:0:global") = R.reshape(a, R.shape([4]))
-            c = R.call_tir(
-                cls.d0_negative, (b,), out_ty=R.Tensor((4,), "float32", "llvm:0:global")
-            )
+            c = R.call_tir(cls.d0_negative, (b,), out_ty=R.Tensor((4,), "float32", "llvm:0:global"))
             d = R.call_tir(
                 cls.d0_twice, (x_1,), out_ty=R.Tensor((2, 2), "float32", "llvm:0:global")
             )
             e: R.Tensor((4,), "float32", "llvm:0:global") = R.reshape(d, R.shape([4]))
-            f = R.call_tir(
-                cls.d0_negative, (e,), out_ty=R.Tensor((4,), "float32", "llvm:0:global")
-            )
+            f = R.call_tir(cls.d0_negative, (e,), out_ty=R.Tensor((4,), "float32", "llvm:0:global"))
             gv = c, f
             R.output(gv)
         return gv
@@ -226,7 +220,7 @@ def test_stripping_gives_the_lowered_module_back() -> None:
 def test_a_split_module_is_steps_and_a_library_for_each_device() -> None:
     """Main memory is one, so there is nothing to copy; each device's run is a step."""
     split = split_segments(placed(*APART))
-    x, doubled, result = Root(None, 0), Root(0, 0), Root(1, 0)
+    x, doubled, result = TensorSource(None, 0), TensorSource(0, 0), TensorSource(1, 0)
     assert split.steps == (
         Segment("seg0", device=0, calls=(0,), ins=(x,), constants=(), outs=(doubled,)),
         Segment("seg1", device=1, calls=(1,), ins=(doubled,), constants=(), outs=(result,)),

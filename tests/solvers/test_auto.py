@@ -10,11 +10,11 @@ import pytest
 from tests.solvers.examples import fork_join
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, auto, solve
-from tvm_hetero.solvers.auto import Stage, line_up, options_for
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.auto import Stage, options_for, portfolio
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 
 
-@pytest.mark.parametrize("stage", line_up(fork_join(3)))
+@pytest.mark.parametrize("stage", portfolio(fork_join(3)))
 def test_the_work_of_a_stage_does_not_depend_on_the_clock(stage: Stage) -> None:
     """The last stage may take all that is left; it counted its work from the seconds left."""
     options = Options(time_limit=10.0, seed=3)
@@ -32,7 +32,7 @@ def test_a_stage_is_cut_only_where_it_takes_several_times_its_share() -> None:
 
 
 def test_the_clock_cuts_a_budget_and_does_not_count_it() -> None:
-    whole, cut = (Budget.of(Options(time_limit=10.0, deadline=c), 5.0) for c in (None, 2.0))
+    whole, cut = (CpsatBudget.of(Options(time_limit=10.0, deadline=c), 5.0) for c in (None, 2.0))
     assert whole.work == cut.work and (whole.deadline, cut.deadline) == (15.0, 7.0)
 
 
@@ -59,5 +59,5 @@ def test_nobody_is_asked_when_the_time_is_up() -> None:
 def test_who_was_asked_before_the_time_was_up_is_heard() -> None:
     """The second of the line-up is asked at 50 s, the third would be at 75 s."""
     start, answer = answers_by(25.0)
-    assert [stage.solver for stage in line_up(fork_join(3))][1] == "heft"
+    assert [stage.solver for stage in portfolio(fork_join(3))][1] == "heft"
     assert answer.value < start.value and answer.solver == "auto:heft"

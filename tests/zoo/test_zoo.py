@@ -95,7 +95,6 @@ def test_unknown_names_suggest_the_nearest():
         zoo.problem("resnet50", "divimal")
 
 
-@pytest.mark.slow
 def test_fifty_thousand_tasks():
     problem = zoo.problem("layered", "sched-pcie", tasks=50_000)
     assert len(problem.tasks) == 50_002

@@ -79,7 +79,6 @@ def test_throughput_is_refused() -> None:
         batches.solve(problem, QUICK)
 
 
-@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=3, max_devices=2, kinds=SPENT, batch=2, memory=True))
 def test_between_the_optimum_and_the_heuristics(problem: Problem) -> None:
