@@ -1,6 +1,8 @@
 # Two commands do everything on a fresh machine (Debian, Python 3.11, g++):
 #   make demo    sets up and runs the main job on a real model
 #   make test    sets up and passes the tests
+# While you work, `make test-quick` runs the tests of the scheduling half in two minutes; it needs
+# neither PyTorch, nor Ray, nor transformers.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,12 +11,15 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test setup peers format lint types tests fuzz bench results clean
+.PHONY: demo test test-quick setup peers format lint types tests fuzz bench results clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
 
 test: peers lint types tests
+
+test-quick: $(VENV)/.quick
+	$(BIN)/python -m tests.quick -n 2
 
 setup: $(VENV)/.ready
 
@@ -31,6 +36,11 @@ $(VENV)/.ready: setup.py pyproject.toml $(SOURCES)
 		setuptools setuptools-scm wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 		--editable ".[onnxruntime]"
+	@touch $@
+
+$(VENV)/.quick: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		hypothesis pytest pytest-xdist
 	@touch $@
 
 $(VENV)/.peers: $(VENV)/.ready

@@ -182,8 +182,12 @@ class _Hinter(PyExprMutator):  # type: ignore[misc]
         self.met.add(name)
         # A hint holds no more than a device; which wish it is goes as that device's number.
         ticket = tvm.runtime.device("cpu", list(self.wishes).index(name))
-        made = self.visit_expr(binding.var)
-        self.set_var_remap(binding.var, self.builder_.emit(relax.op.hint_on_device(made, ticket)))
+        hint = relax.op.hint_on_device(self.visit_expr(binding.var), ticket)
+        # What leaves its dataflow block has to do so with its hint.
+        local = isinstance(binding.var, relax.DataflowVar)
+        leaves = self.builder_.current_block_is_dataflow() and not local
+        emit = self.builder_.emit_output if leaves else self.builder_.emit
+        self.set_var_remap(binding.var, emit(hint))
 
 
 @mutator

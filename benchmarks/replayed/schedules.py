@@ -1,7 +1,7 @@
 """Schedules and bounds of the zoo's problems, as texts.
 
 Searches count their work, which the time limit sets; the clock, which would cut them on a busy
-machine, is set to hours (`Options.clock`).
+machine, is set to hours (`Options.deadline`).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _bounds(problem: Problem, effort: Effort) -> str:
 
 def _answer(problem: Problem, solver: str, effort: Effort) -> str:
     try:
-        found = solve(problem, solver, Options(time_limit=effort.limit, clock=_NEVER))
+        found = solve(problem, solver, Options(time_limit=effort.limit, deadline=_NEVER))
     except HeteroError as error:
         return _refusal(error)
     return (_unproven(found) if effort.portable else found).dumps(canonical=True)

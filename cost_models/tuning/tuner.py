@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured
 from tvm_hetero.cost_models.kernels_alone.sampling import TOLERANCE, SamplingPolicy
@@ -66,6 +66,18 @@ class TuningLimits:
     deadline: float = float("inf")
 
 
+class Bench(Protocol):
+    """What measures: `TuneBench`, or what is as good as that."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def compare(self, traces: Sequence[str], effort: SamplingPolicy) -> Sequence[Timing | str]:
+        """Times of the rule's schedule and of each trace, in turns; or why there is none."""
+        ...
+
+
 class KernelTuner:
     """The search for one kernel on one device."""
 
@@ -77,8 +89,9 @@ class KernelTuner:
         store: CostStore,
         seed: int = 0,
         limit: float = 30.0,
+        bench: Bench | None = None,
     ) -> None:
-        """`limit`: seconds for one trial, compilation included."""
+        """`limit`: seconds for one trial, compilation included; `bench`: what measures instead."""
         self.kernel = kernel
         self.store = store
         self.seed = seed
@@ -86,7 +99,7 @@ class KernelTuner:
         self.target = device_target(device)
         self.known = store.candidates(self.key, self._target)
         self.rule = math.inf  # the best that was seen of the rule's schedule, s
-        self._bench = TuneBench(platform, device, kernel, limit)
+        self._bench = bench or TuneBench(platform, device, kernel, limit)
 
     @property
     def _target(self) -> str:

@@ -79,6 +79,7 @@ def falling_table(kind: Kind, batch: int) -> Problem:
     return Problem(graph, {"a": rows}, processors(2), Objective(kind, batch))
 
 
+@pytest.mark.slow
 def test_a_table_that_falls_makes_no_batch_free() -> None:
     # 8 elements on p2 (5 s) beside one on p1 (3 s), or 7 beside 2 (5 s).  It was 0 s, "optimal".
     schedule = solve(falling_table("latency", 9))
@@ -86,6 +87,7 @@ def test_a_table_that_falls_makes_no_batch_free() -> None:
     assert 0 < schedule.lower_bound <= schedule.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["latency", "throughput"])
 @pytest.mark.parametrize("batch", [3, 4, 5, 6])
 def test_not_above_the_optimum_of_a_table_that_falls(kind: Kind, batch: int) -> None:

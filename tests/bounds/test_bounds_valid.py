@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def test_every_objective_with_memory(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=4, max_devices=3, kinds=("energy", "cost")))
 def test_spending_of_one_element(problem: Problem) -> None:
@@ -52,6 +54,7 @@ def test_a_task_divided_in_four(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=14, kinds=KINDS, batch=4, exact=False, memory=True))
 def test_not_above_any_schedule(problem: Problem) -> None:
@@ -71,6 +74,7 @@ def test_spending_under_a_latency_limit(problem: Problem, part: float) -> None:
     rungs_below(limited_problem, brute_force(limited_problem))
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, kinds=("latency",), batch=2, exact=False))
 def test_the_ladder_is_the_same_in_every_run(problem: Problem) -> None:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tests.cli.invoke import tvm_hetero
 from tests.cluster.clusters import nodes, planned
 from tests.models import branchy, branchy_inputs, dense, lowered, random_schedule, unit_problem
 from tests.small_decoders import tiny
+from tests.waiting import eventually
 from tutorials import two_node_cluster
 from tvm_hetero.cluster.costs import ClusterCosts
 from tvm_hetero.cluster.decoder import ClusterDecoder
@@ -112,18 +114,25 @@ def told(cluster: Cluster, node: str, function: Callable[..., Any]) -> Any:
 
 def fails_once(node: Node) -> None:
     """The next part that it computes fails."""
-    right = node._computed
+    right = node.compute
 
     def once(work: PartWork) -> list[Any]:
-        node._computed = right  # type: ignore[method-assign]
+        node.compute = right  # type: ignore[method-assign]
         raise ValueError("not today\nnor tomorrow")
 
-    node._computed = once  # type: ignore[method-assign]
+    node.compute = once  # type: ignore[method-assign]
 
 
-def never_ends(node: Node) -> None:
-    """No part that it computes from now on ends."""
-    node._computed = lambda work: time.sleep(1e6)  # type: ignore
+def never_ends(node: Node, begun: Path | None = None) -> None:
+    """No part that it computes from now on ends; that one has begun is told by a file."""
+
+    def stuck(work: PartWork) -> list[Any]:
+        if begun is not None:
+            begun.touch()
+        time.sleep(1e6)
+        return []
+
+    node.compute = stuck  # type: ignore[method-assign]
 
 
 def loses_its_mail(node: Node) -> None:
@@ -134,14 +143,6 @@ def loses_its_mail(node: Node) -> None:
 def finds_its_mail(node: Node) -> None:
     """What comes is taken again."""
     del node.take
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for what will hold soon."""
-    end = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def alone(step: Placed, prefill: Placed) -> list[list[int]]:
@@ -283,7 +284,7 @@ def test_a_part_that_fails_fails_its_request_and_no_other(cluster: Cluster):
             assert [as_array(out).tobytes() for out in executor.run(named)] == expected
         # Nobody keeps what the failed requests brought.
         for node in executor.nodes:
-            wait_until(lambda node=node: told(cluster, node, Node.waiting) == 0)
+            assert eventually(lambda node=node: told(cluster, node, Node.waiting) == 0)
 
 
 def test_what_no_node_works_on_and_what_one_never_ends_are_late(cluster: Cluster):
@@ -355,7 +356,7 @@ def test_a_larger_channel_takes_the_place_of_a_small_one(cluster: Cluster):
         cluster.wiring.send("nobody", echo)
 
 
-def test_a_closed_cluster_ends_what_is_in_flight_and_every_thread(cluster: Cluster):
+def test_a_closed_cluster_ends_what_is_in_flight_and_every_thread(cluster: Cluster, tmp_path: Path):
     before = sorted(thread.name for thread in threading.enumerate())
     ours = Cluster(Description("auto", NODES[:2]), silence=3.0, beat=0.1)
     module, problem, schedule = planned(branchy(), nodes(1, 1), 3)
@@ -363,10 +364,10 @@ def test_a_closed_cluster_ends_what_is_in_flight_and_every_thread(cluster: Clust
     inputs = executor.random_inputs(0)
     assert executor.run(inputs)
     for node in executor.nodes:
-        told(ours, node, never_ends)
+        told(ours, node, partial(never_ends, begun=tmp_path / "begun"))
     with ThreadPoolExecutor(1) as one:
         waiting = one.submit(list, executor.map([inputs] * 3))
-        time.sleep(0.3)
+        assert eventually((tmp_path / "begun").exists)
         executor.close()
         with pytest.raises(RunError, match="the executor was closed"):
             waiting.result(timeout=30)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import eventually
 from tvm_hetero.cluster.heartbeat import Watch, count_silence, silence_of
 
 BEAT, SILENCE = 0.02, 0.3
@@ -68,18 +69,14 @@ def test_the_silent_are_lost_after_the_silence(watched):
 def test_whose_process_ended_is_lost_at_once(watched):
     asked = Asked()
     watched(asked, "dead")
-    while "dead" not in asked.futures:
-        time.sleep(BEAT)
+    assert eventually(lambda: "dead" in asked.futures)
     asked.futures["dead"].set_exception(RuntimeError("The actor died\nbecause"))
     assert asked.told.wait(30) and asked.lost["dead"][0] == "The actor died"
 
 
 def test_a_watch_that_was_held_up_blames_nobody(watched):
     asked = watched(Asked(held=3 * SILENCE), "held")
-    deadline = time.monotonic() + 30
-    while asked.beats < 7:
-        assert time.monotonic() < deadline
-        time.sleep(BEAT)
+    assert eventually(lambda: asked.beats >= 7)
     assert asked.lost == {}
 
 

@@ -15,8 +15,9 @@ import pytest
 
 from tests.executor.gated import WAIT, Gated, result, vector
 from tests.executor.native_plans import run_python
-from tests.executor.threads import eventually, in_threads
+from tests.executor.threads import in_threads
 from tests.models import branchy_inputs
+from tests.waiting import eventually
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.executor.executor import Executor

@@ -23,6 +23,7 @@ from tests.executor.kernel_plans import (
     one_call,
     view,
 )
+from tests.waiting import eventually
 from tvm_hetero.errors import NumericsError, RunError
 from tvm_hetero.executor import native
 
@@ -161,14 +162,14 @@ def test_each_kernel_is_timed_on_request() -> None:
     assert math.isnan(executor.kernel_times()[1])  # the second one was not reached
 
 
-def wait_for_idle(executor: native.NativeExecutor) -> None:
-    """Until no worker is at any request: only then can kernels be set."""
-    while True:
-        try:
-            return executor.set_library(0, library())
-        except RunError as error:
-            assert "in flight" in str(error)
-            time.sleep(1e-4)
+def is_idle(executor: native.NativeExecutor) -> bool:
+    """Whether no worker is at any request: only then can kernels be set."""
+    try:
+        executor.set_library(0, library())
+    except RunError as error:
+        assert "in flight" in str(error)
+        return False
+    return True
 
 
 def test_a_cancelled_request_ends_between_two_kernels() -> None:
@@ -187,7 +188,7 @@ def test_a_cancelled_request_ends_between_two_kernels() -> None:
                 executor.take(request)
         else:
             executor.take(request)
-        wait_for_idle(executor)
+        assert eventually(lambda: is_idle(executor))
         times = executor.kernel_times()
         seen_in_the_middle = not math.isnan(times[0]) and math.isnan(times[-1])
         if seen_in_the_middle:

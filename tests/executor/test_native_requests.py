@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.executor.native_plans import PlanBuilder, chain, diamond, evaluate, run_python, tensor
 from tests.executor.test_native import random_plans
+from tests.waiting import eventually, is_asleep
 from tvm_hetero.errors import DeadlineError, RunError
 from tvm_hetero.executor import native
 
@@ -306,11 +307,6 @@ def test_many_threads_submit_and_cancel_and_nothing_is_lost() -> None:
     assert executor.filled_slots() == []
 
 
-def is_asleep(thread: threading.Thread) -> bool:
-    stat = Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
-    return stat.rpartition(")")[2].split()[0] == "S"
-
-
 def test_who_waits_for_room_gets_it_in_turn() -> None:
     executor, gate = gated()
     for i in range(executor.frames):
@@ -321,8 +317,10 @@ def test_who_waits_for_room_gets_it_in_turn() -> None:
         target = lambda name=name: numbers.update({name: executor.submit([tensor(1, 1)])})  # noqa: E731
         threads.append(threading.Thread(target=target))
         threads[-1].start()
-        while not all(is_asleep(threads[-1]) for _ in range(3) if time.sleep(0.005) is None):
-            pass
+        # Asleep for a while: a thread that starts sleeps for moments too.
+        assert eventually(
+            lambda: all(is_asleep(threads[-1]) for _ in range(3) if time.sleep(0.005) is None)
+        )
     assert numbers == {}
     gate.open.set()
     for thread in threads:
@@ -387,8 +385,7 @@ def test_close_ends_what_is_in_flight_and_who_waits_for_room() -> None:
 
     waiter = threading.Thread(target=submit)
     waiter.start()
-    while not is_asleep(waiter):
-        time.sleep(0.005)
+    assert eventually(lambda: is_asleep(waiter))
     executor.close()
     waiter.join(30)
     assert told == ["the executor is closed: make a new one"]

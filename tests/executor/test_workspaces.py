@@ -13,8 +13,8 @@ import tvm_ffi
 from tvm import relax, te
 
 from tests.executor.native_plans import run_python
-from tests.executor.threads import eventually
 from tests.models import lowered, random_schedule, two_cpus, unit_problem
+from tests.waiting import eventually
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.linking import export_library

@@ -1,9 +1,8 @@
-"""Threads in tests, and waiting for what they do."""
+"""Threads in tests."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 from tests.executor.gated import WAIT
@@ -26,11 +25,3 @@ def in_threads(count: int, body: Callable[[int], None]) -> None:
         thread.join(WAIT)
         assert not thread.is_alive()
     assert failures == []
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether a condition comes true."""
-    end = time.monotonic() + WAIT
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.001)
-    return condition()

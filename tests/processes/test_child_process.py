@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 
+from tests.waiting import eventually
 from tvm_hetero.cost_models.kernels_alone.profile_worker import sample, signed_sample
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 
@@ -91,9 +91,7 @@ def test_a_child_does_not_outlive_its_parent(module: str, tmp_path: Path) -> Non
             worker.ask({"do": "sleep"}, 60)
         finally:
             os._exit(1)
-    while not note.exists():
-        time.sleep(0.02)
-        assert os.waitpid(parent, os.WNOHANG) == (0, 0)
+    assert eventually(lambda: note.exists() or os.waitpid(parent, os.WNOHANG) != (0, 0))
     child = psutil.Process(int(note.read_text()))
     os.kill(parent, 9)
     os.waitpid(parent, 0)

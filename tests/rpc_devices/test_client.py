@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ import tvm_hetero
 from tests.cost_models.kernel_samples import elementwise
 from tests.models import NATIVE, PLAIN, branchy_inputs, placed
 from tests.rpc_devices.servers import KEY, Server, Wire, tracked
+from tests.waiting import eventually
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.kernel_cache import kernel_library
@@ -272,8 +272,7 @@ def test_a_board_that_is_killed_fails_what_needs_it_and_hangs_nothing(
         threads = [threading.Thread(target=requests, args=(each,)) for each in (executor, loaded)]
         for thread in threads:
             thread.start()
-        while len(ends) < 4 and not failures:
-            time.sleep(0.001)
+        assert eventually(lambda: len(ends) >= 4 or failures)
         assert not failures
         server.kill()
         for thread in threads:

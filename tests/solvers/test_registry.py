@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, SolverError, SolverWarning, UsageError
@@ -23,9 +23,9 @@ SOLVERS = ("auto", "cpsat", "heft", "single")
 OTHERS = tuple(sorted(set(names()) - set(SOLVERS)))
 # What each of them answers; the rest of the objectives it refuses with a reason.
 _STAGES = ("elements", "ideals-dp", "linear-dp", "stages", "shares", "throughput")
-QUICK = Options(time_limit=5.0)
+QUICK = counted(time_limit=5.0)
 # What is asked for the same answer twice: no clock cuts it, however busy the machine is.
-UNCUT = replace(QUICK, clock=1000.0)
+UNCUT = replace(QUICK, deadline=1000.0)
 
 
 def test_names_are_sorted_and_complete() -> None:
@@ -46,6 +46,8 @@ def test_unknown_solver_suggests_the_nearest() -> None:
         {"backend": "x"},
         {"symmetry": "y"},
         {"gap": 1.0},
+        {"deadline": -1.0},
+        {"clock": 1.0},
     ],
 )
 def test_options_refuse_nonsense(bad: dict[str, float]) -> None:
@@ -118,7 +120,7 @@ def test_a_bound_that_the_start_beats_is_not_believed(monkeypatch: pytest.Monkey
     problem = fork_join(4)
     start = solve(problem, "heft")
     with pytest.warns(SolverWarning, match=r"'liar' stated a lower bound of 6, .* 4\.125 is valid"):
-        answer = solve(problem, "liar", Options(start=start))
+        answer = solve(problem, "liar", counted(start=start))
     assert answer.lower_bound <= start.value == answer.value
 
 
@@ -186,6 +188,7 @@ def test_same_seed_same_bytes(solver: str) -> None:
         assert first.dumps(canonical=True) == second.dumps(canonical=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -204,7 +207,7 @@ def test_every_answer_is_valid_and_not_below_its_bound(solver: str, data: st.Dat
 def test_every_other_solver_is_valid_or_says_why_not(solver: str, data: st.DataObject) -> None:
     problem = data.draw(problems(max_tasks=6, kinds=KINDS, batch=2, memory=True))
     try:
-        answer = solve(problem, solver, Options(time_limit=0.3))
+        answer = solve(problem, solver, counted(time_limit=0.3))
     except (UsageError, SolverError, InfeasibleError) as error:
         assert len(str(error)) > 20
         return
@@ -233,7 +236,7 @@ def test_times_with_many_digits_stay_valid(problem: Problem) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, exact=False, memory=True))
 def test_memory_and_times_with_many_digits(problem: Problem) -> None:
-    answer = solve(problem, "cpsat", Options(time_limit=2.0))
+    answer = solve(problem, "cpsat", counted(time_limit=2.0))
     assert check_schedule(problem, answer) == []
     assert answer.value <= solve(problem, "heft").value
 

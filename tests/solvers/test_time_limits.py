@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
+from itertools import count
 
 import pytest
 
 from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
+from tests.solvers.examples import fork_join
 from tvm_hetero.problem import Problem
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.search.search_loop import Search
 
 LIMIT = 1.0
-NET_AS_IT_IS = True
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +28,7 @@ def problem() -> Problem:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver", ["annealing", "auto", "batches", "cpsat", "memory", "milp", "milp-split"]
 )
@@ -37,6 +40,7 @@ def test_the_limit_is_kept(problem: Problem, solver: str) -> None:
     assert time.process_time() - began < 2 * LIMIT + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", "cpsat", "milp-split"])
 def test_the_limit_is_kept_on_many_devices(solver: str) -> None:
     """GPT-3 on 18 devices that it fills: of one model, hops and memory are the most."""
@@ -48,7 +52,12 @@ def test_the_limit_is_kept_on_many_devices(solver: str) -> None:
 
 
 def test_a_search_of_looks_is_cut_by_the_clock_that_it_is_given() -> None:
-    problem = zoo_case("light-squeezenet", "sched-nvl")
-    search = Search(problem, Options(time_limit=60.0, clock=1e-9), "hill-climbing")
-    search.start()
-    assert search.over
+    """Its deadline is 2 s; every look takes 1 s: it ends after the third, work left or not."""
+    clock = partial(next, count(0.0))
+    told = Options(time_limit=60.0, deadline=2.0, clock=clock)
+    search = Search(fork_join(3), told, "hill-climbing")
+    looks = 0
+    while not search.over:
+        search.score(search.draw())
+        looks += 1
+    assert looks == 3

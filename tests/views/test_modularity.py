@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ def by_definition(instance: Instance) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @quickly
 @given(problem=problems(max_tasks=9, batch=2))
 def test_articulations_are_those_of_the_definition(problem: Problem) -> None:

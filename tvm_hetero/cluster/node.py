@@ -216,7 +216,7 @@ class Node:
             place.model, place.lane, place.number, work.request, work.group, work.slot, (), ()
         )
         try:
-            made = self._computed(work)
+            made = self.compute(work)
             self._inbox.done(work)
             for reader, indices in group_by_reader(place).items():
                 arrays = [made[index] for index in indices]
@@ -229,7 +229,8 @@ class Node:
             self._inbox.forget(work.request)
             send(DRIVER, head._replace(error=_told(error)))
 
-    def _computed(self, work: PartWork) -> list[Array]:
+    def compute(self, work: PartWork) -> list[Array]:
+        """What a part makes of what has come; it may raise, and must end."""
         started = self._parts[work.part]
         with self._computing():
             outputs = self._run(started, work.group, work.slot, work.arrays)

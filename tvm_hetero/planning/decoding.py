@@ -26,7 +26,6 @@ clock, while its work is counted from a limit that does not depend on the machin
 from __future__ import annotations
 
 import math
-import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -90,7 +89,7 @@ def plan_decoder(
         raise UsageError(f"a decoder is planned for latency or throughput, not {wish.kind!r}")
     if wish.in_flight is not None and wish.in_flight < 1:
         raise UsageError(f"batches in flight: expected at least 1, got {wish.in_flight}")
-    began = time.monotonic()
+    began = options.clock()
     deadline = began + options.time_limit
     found = None
     if wish.kind == "throughput":
@@ -106,7 +105,7 @@ def plan_decoder(
         in_flight = found.in_flight if found else wish.in_flight or 1
         made = _made(wish, in_flight, _left(options, deadline), deadline, found)
         found = _better(found, made)
-    return replace(found, seconds=time.monotonic() - began)
+    return replace(found, seconds=options.clock() - began)
 
 
 def _quick(options: Options) -> Options:
@@ -122,17 +121,17 @@ def _needs_more_batches(plan: DecoderPlan) -> bool:
 
 def _left(options: Options, deadline: float) -> Options:
     """The options with work for the time that is left."""
-    return replace(options, time_limit=max(_LEAST, deadline - time.monotonic()))
+    return replace(options, time_limit=max(_LEAST, deadline - options.clock()))
 
 
 def _closed(plan: DecoderPlan, options: Options) -> bool:
     """Whether a plan is proven to be good enough for its number of batches."""
-    return options.closes(plan.schedule.value, plan.schedule.lower_bound)
+    return options.within_gap(plan.schedule.value, plan.schedule.lower_bound)
 
 
 def _is_good_enough(plan: DecoderPlan, options: Options, deadline: float) -> bool:
     """Whether a plan is good enough, or the time is up."""
-    return _closed(plan, options) or time.monotonic() >= deadline
+    return _closed(plan, options) or options.clock() >= deadline
 
 
 def _better(one: DecoderPlan | None, other: DecoderPlan) -> DecoderPlan:
@@ -166,7 +165,7 @@ def _add_batches(plan: DecoderPlan, options: Options, deadline: float) -> Decode
 
     The plan comes back with what is proven for a step of one batch.
     """
-    if not _needs_more_batches(plan) or time.monotonic() >= deadline:
+    if not _needs_more_batches(plan) or options.clock() >= deadline:
         return plan
     wish, problem = plan.wish, plan.problem
     alone = replace(wish, kind="latency").problem(plan.in_flight)
@@ -214,10 +213,10 @@ def _filled(wish: DecoderRequest, options: Options, deadline: float) -> DecoderP
     first = _made(wish, 1, quick, deadline, quickly=True)
     most = _most_batches(wish, first.problem)
     tried = {1}
-    best, wanted, step, since = first, min(first.needed, most), _STEP, time.monotonic()
+    best, wanted, step, since = first, min(first.needed, most), _STEP, options.clock()
     for _ in range(_ROUNDS):
         # One batch alone is no plan for many; another round takes as long as those so far.
-        now, rounds = time.monotonic(), len(tried) - 1
+        now, rounds = options.clock(), len(tried) - 1
         aside = (
             0.0
             if _needs_more_batches(best) or _closed(best, options)
@@ -287,11 +286,11 @@ def _solved(
     best = options.start
     shared = problem.batch > 1 and problem.objective.kind == "throughput"
     for name in ("count-dp", *(["shares"] if shared else []), "auto"):
-        left = deadline - time.monotonic()
+        left = deadline - options.clock()
         enough = left <= 0 or (quickly and name == "auto")
-        if best is not None and (enough or options.closes(best.value, best.lower_bound)):
+        if best is not None and (enough or options.within_gap(best.value, best.lower_bound)):
             break
-        asked = replace(options, start=best, clock=max(left, _LEAST) if best is None else left)
+        asked = replace(options, start=best, deadline=max(left, _LEAST) if best is None else left)
         if name == "auto":
             best = solve(problem, name, asked)
             continue

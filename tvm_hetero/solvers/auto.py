@@ -21,7 +21,6 @@ answer bears the name of the solver that found it, as ``auto:milp-split``.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import HeteroError, SolverError, SolverFault
@@ -121,17 +120,17 @@ def solve(problem: Problem, options: Options) -> Schedule:
     """
     from tvm_hetero.bounds import lower_bound
 
-    began = time.monotonic()
+    began = options.clock()
     best = options.start
     bound = 0.0 if best is None else best.lower_bound
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
     # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
-    aside = _ASIDE * options.patience if len(problem.platform.devices) > _HUNDREDS else 0.0
+    aside = _ASIDE * options.wall_limit if len(problem.platform.devices) > _HUNDREDS else 0.0
     for stage in portfolio(problem):
-        left = began + options.patience - aside - time.monotonic()
-        if left <= 0 or (best is not None and options.closes(best.value, bound)):
+        left = began + options.wall_limit - aside - options.clock()
+        if left <= 0 or (best is not None and options.within_gap(best.value, bound)):
             break
-        share = _share(stage, options, best, left)
+        share = options_for(stage, options, best, left)
         try:
             answer = run_stage(problem, stage.solver, share)
         except HeteroError as error:
@@ -143,19 +142,19 @@ def solve(problem: Problem, options: Options) -> Schedule:
             best = answer
     if best is None:
         raise reason
-    if not options.closes(best.value, bound):
+    if not options.within_gap(best.value, bound):
         bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
 
 
-def _share(stage: Stage, options: Options, best: Schedule | None, left: float) -> Options:
+def options_for(stage: Stage, options: Options, best: Schedule | None, left: float) -> Options:
     """What a stage is told. One that works alone does what it would do if it were the only one."""
     limit = stage.share * options.time_limit
     if stage.ignores_start:
-        return replace(options, time_limit=min(limit, _MOST_ALONE), clock=left)
-    net = min(left, _NET * stage.share * options.patience)
-    return replace(options, start=best, time_limit=limit, clock=net)
+        return replace(options, time_limit=min(limit, _MOST_ALONE), deadline=left)
+    net = min(left, _NET * stage.share * options.wall_limit)
+    return replace(options, start=best, time_limit=limit, deadline=net)
 
 
 def run_stage(problem: Problem, name: str, options: Options) -> Schedule:

@@ -93,6 +93,7 @@ def test_nothing_above_a_known_value_is_looked_for(monkeypatch: pytest.MonkeyPat
     assert nest(chain_for(two_crowds()), 0) == chain_for(two_crowds()).value()
 
 
+@pytest.mark.slow
 def test_the_ladder_has_the_rung_for_large_modules() -> None:
     costs = {f"t{i:02d}": {"p1": 1.0 + i / 8, "p2": 2.0 + i / 8} for i in range(20)}
     names = sorted(costs)

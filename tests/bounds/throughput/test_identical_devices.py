@@ -49,6 +49,7 @@ def forks(widths: list[int], costs: list[float], alike: int, nbytes: int) -> Pro
     return problem_of(table, edges, platform, Objective("throughput"))
 
 
+@pytest.mark.slow
 @many
 @given(
     widths=st.lists(st.integers(1, 2), min_size=2, max_size=3),
@@ -73,6 +74,7 @@ def test_never_above_the_best(
     assert 0 < run_bound(instance, above * best, weights) <= best * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @many
 @given(problem=problems(max_tasks=5, kinds=["throughput"], memory=True))
 def test_never_above_the_best_of_any_problem(problem: Problem) -> None:

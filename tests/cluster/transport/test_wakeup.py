@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.waiting import eventually, is_asleep
 from tvm_hetero.cluster.transport import wakeup as bells
 from tvm_hetero.cluster.transport.wakeup import Bell, Rope, new_name
 
@@ -107,8 +107,7 @@ def test_who_sleeps_is_woken(ends: tuple[Rope, Bell], how: str, monkeypatch: pyt
     bell.taken()
     sleeper = threading.Thread(target=bell.sleep, daemon=True)
     sleeper.start()
-    time.sleep(0.05)
-    assert sleeper.is_alive()
+    assert eventually(lambda: is_asleep(sleeper))
     ways: dict[str, Any] = {"ring": rope.ring, "wake": bell.wake}
     ways[how]()
     sleeper.join(30)

@@ -6,7 +6,6 @@ import math
 import os
 import signal
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import tvm
 
 from tests.models import branchy, dense, lowered, two_cpus, unit_problem
+from tests.waiting import eventually
 from tvm_hetero.cost_models.in_network.batched_kernels import Together
 from tvm_hetero.cost_models.in_network.bench import MOST_STRETCH, typical
 from tvm_hetero.cost_models.in_network.costs import InPlace, measure_in_place
@@ -172,10 +172,7 @@ def test_an_interruption_ends_it(module: tvm.IRModule, problem: Problem, rounds:
 
     with pytest.raises(KeyboardInterrupt):
         measure_in_place(module, problem, progress=interrupt, rounds=rounds)
-    until = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < until:
-        time.sleep(0.01)
-    assert threading.active_count() <= before
+    assert eventually(lambda: threading.active_count() <= before)
 
 
 def test_quartiles_are_stretched_to_the_median_round() -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import processors
+from tests.solvers.examples import counted, processors
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.bounds.latency.batch import batch_bound
@@ -19,14 +19,14 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Kind, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.batches import solver as batches
 from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch
 from tvm_hetero.solvers.batches.starts import by_speed, menu, shares
 from tvm_hetero.solvers.native.library import NativeSearch
 from tvm_hetero.views.instance import Instance
 
-QUICK = Options(time_limit=0.5)
+QUICK = counted(time_limit=0.5)
 SPENT: tuple[Kind, ...] = ("latency", "energy", "cost")
 
 
@@ -82,7 +82,7 @@ def test_throughput_is_refused() -> None:
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=3, max_devices=2, kinds=SPENT, batch=2, memory=True))
 def test_between_the_optimum_and_the_heuristics(problem: Problem) -> None:
-    answer = solve(problem, "batches", Options(time_limit=0.1))
+    answer = solve(problem, "batches", counted(time_limit=0.1))
     assert answer.value >= brute_force(problem) * (1 - 1e-9)
     assert answer.value <= solve(problem, "heft", QUICK).value * (1 + 1e-9)
     assert answer.lower_bound <= answer.value
@@ -131,7 +131,7 @@ def test_the_bound_knows_that_an_element_is_in_one_execution_at_a_time() -> None
     )
 )
 def test_small_batches_are_nearly_always_optimal(problem: Problem) -> None:
-    answer = solve(problem, "batches", Options(time_limit=0.2))
+    answer = solve(problem, "batches", counted(time_limit=0.2))
     # Ranges are contiguous, so now and then an optimum is out of reach.
     assert answer.value <= brute_force(problem) * 1.25 + 1e-12
 
@@ -141,7 +141,7 @@ def test_the_same_seed_gives_the_same_schedule_on_any_number_of_cores(
     platform: str,
 ) -> None:
     # The work is fixed by the time limit; on a busy machine the clock would cut one of the two.
-    uncut = Options(time_limit=1.0, clock=1000.0)
+    uncut = counted(time_limit=1.0, deadline=1000.0)
     problem = zoo.problem("light-squeezenet", platform, Objective("latency", 8))
     first = solve(problem, "batches", uncut)
     second = solve(problem, "batches", replace(uncut, workers=2))

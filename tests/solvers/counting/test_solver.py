@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from tests.bounds.throughput.test_patterns import layers
 from tests.brute_force import brute_force
-from tests.solvers.examples import problem_of, processors
+from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tests.views.test_symmetry import chain_on, cluster
 from tvm_hetero.check import verified
@@ -19,7 +19,6 @@ from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.counting import solver as count_dp
 from tvm_hetero.solvers.counting.cpsat_counts import count_plan, kinds_of, realise
 from tvm_hetero.solvers.counting.dp_table import CountTable
@@ -32,7 +31,7 @@ from tvm_hetero.views.machine_counts import TaskLine, machines_of
 @pytest.mark.parametrize("overlap", [True, False])
 def test_layers_on_two_fast_devices_and_a_slow_one(kind, overlap):
     problem = layers(6, kind, overlap=overlap)
-    found = verified(problem, count_dp.solve(problem, Options()))
+    found = verified(problem, count_dp.solve(problem, counted()))
     assert found.value == pytest.approx(brute_force(problem))
 
 
@@ -68,7 +67,7 @@ def test_identical_nodes_are_states_and_not_names():
         graph=type(problem.graph)(tasks, edges),
         platform=replace(problem.platform, devices=devices),
     )
-    found = solve(problem, "count-dp", Options())
+    found = solve(problem, "count-dp", counted())
     assert found.value == pytest.approx(24 + 11 * 1e-5)
     assert len({e.device for e in found.executions}) == 12
     assert found.value - found.lower_bound <= 0.001 * found.value
@@ -80,7 +79,7 @@ def test_for_throughput_the_best_placement_comes_first_and_those_far_behind_are_
     instance = Instance(problem)
     slow, good = [2] * 6, [0, 0, 1, 1, 2, 2]
     monkeypatch.setattr(count_dp, "_placements", lambda *_: iter([slow, good]))
-    assert [p for _, p in count_dp._in_turn(instance, Options())] == [good, slow]
+    assert [p for _, p in count_dp._in_turn(instance, counted())] == [good, slow]
     carried = []
 
     def schedule(instance, placement, options):
@@ -88,7 +87,7 @@ def test_for_throughput_the_best_placement_comes_first_and_those_far_behind_are_
         return count_dp._steady(instance, placement, options)
 
     monkeypatch.setattr(count_dp, "_schedule", schedule)
-    assert count_dp.solve(problem, Options()).value == 8.0
+    assert count_dp.solve(problem, counted()).value == 8.0
     assert carried == [good]
 
 
@@ -97,7 +96,7 @@ def test_a_plan_counts_every_task_once():
     line = TaskLine(Instance(problem))
     machines = machines_of(Instance(problem))
     kinds = kinds_of(line, machines)
-    plan = count_plan(line, machines, kinds, Options())
+    plan = count_plan(line, machines, kinds, counted())
     assert plan == {(0, 0): 2, (1, 0): 2, (2, 0): 2}
     assert sorted(realise(line, kinds, plan)) == [0, 0, 1, 1, 2, 2]
 
@@ -112,7 +111,7 @@ def test_an_atom_that_no_device_can_run_is_said_and_no_crash():
     costs = {"a": {"p1": cost}, "b": {"p2": cost}, "c": {"p1": cost}}
     problem = Problem(graph, costs, processors(2))
     with pytest.raises(SolverError, match="found no division"):
-        count_dp.solve(problem, Options())
+        count_dp.solve(problem, counted())
 
 
 def test_other_objectives_are_refused_by_name():
@@ -124,14 +123,14 @@ def test_other_objectives_are_refused_by_name():
         objective=Objective("energy"),
     )
     with pytest.raises(SolverError, match="not energy"):
-        count_dp.solve(problem, Options())
+        count_dp.solve(problem, counted())
 
 
 @settings(max_examples=40, deadline=None)
 @given(problems(5, 3, kinds=("latency", "throughput"), batch=2, memory=True))
 def test_what_it_finds_is_valid(problem):
     try:
-        found = count_dp.solve(problem, Options(time_limit=5))
+        found = count_dp.solve(problem, counted(time_limit=5))
     except (SolverError, InfeasibleError):
         return
     assert verified(problem, found).value >= found.lower_bound
@@ -146,7 +145,7 @@ def test_the_memory_of_a_stop_on_the_way_counts():
     def found(room: int) -> Schedule:
         platform = Platform((p1, p2, replace(hub, memory=room)), links)
         problem = problem_of(costs, [("a", "c", 80), ("b", "c", 80)], platform)
-        return verified(problem, count_dp.solve(problem, Options()))
+        return verified(problem, count_dp.solve(problem, counted()))
 
     assert found(160).value == pytest.approx(1 + 1 + 10 + 10 + 1)
     with pytest.raises(SolverError, match="found no division"):
@@ -155,7 +154,7 @@ def test_the_memory_of_a_stop_on_the_way_counts():
 
 def test_the_same_bytes_again():
     problem = layers(8)
-    assert count_dp.solve(problem, Options()) == count_dp.solve(problem, Options())
+    assert count_dp.solve(problem, counted()) == count_dp.solve(problem, counted())
 
 
 def test_idle_devices_that_are_alike_are_not_exchanged():

@@ -7,11 +7,10 @@ import random
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.solvers.examples import problem_of, processors
+from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.problem import Problem
-from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import make_schedule
 from tvm_hetero.solvers.cpsat.large_neighbourhood import (
@@ -25,7 +24,7 @@ from tvm_hetero.solvers.timing.timing import to_schedule
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import connected
 
-OPTIONS = Options(seed=3)
+OPTIONS = counted(seed=3)
 
 
 def layered(n: int, seed: int) -> Problem:

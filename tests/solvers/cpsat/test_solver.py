@@ -6,14 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.bounds import lower_bound
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 
-QUICK = Options(time_limit=20.0)
+QUICK = counted(time_limit=20.0)
 quickly = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -31,6 +31,7 @@ def assert_optimal(problem: Problem) -> None:
     assert lower_bound(problem) <= best * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @quickly
 @given(problem=problems(max_tasks=5, max_devices=2))
 def test_latency_on_two_devices(problem: Problem) -> None:
@@ -81,7 +82,7 @@ def test_a_limit_that_is_too_short_still_answers() -> None:
     lengths = [((i * 7919) % 997 + 500) / 1e3 for i in range(60)]
     costs = {f"t{i}": {f"p{k}": s for k in (1, 2, 3)} for i, s in enumerate(lengths)}
     problem = problem_of(costs, [], processors(3))
-    answer = solve(problem, "cpsat", Options(time_limit=0.2))
+    answer = solve(problem, "cpsat", counted(time_limit=0.2))
     assert answer.value >= answer.lower_bound > 0
     assert answer.value <= solve(problem, "heft").value
 

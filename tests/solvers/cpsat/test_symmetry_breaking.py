@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force, optimal_schedule
+from tests.solvers.examples import counted
 from tests.views.test_symmetry import chain_on, cluster, doubled
 from tvm_hetero.check import verified
 from tvm_hetero.problem import Objective
-from tvm_hetero.solvers.core.options import SYMMETRIES, Options
+from tvm_hetero.solvers.core.options import SYMMETRIES
 from tvm_hetero.solvers.cpsat import solver as cpsat
 from tvm_hetero.solvers.cpsat.symmetry_breaking import orderings, renaming, symmetry_of, weight
 from tvm_hetero.views.instance import Instance
@@ -61,7 +62,7 @@ def test_the_optimum_stays(mode, problem):
     problem = replace(problem, objective=Objective(problem.objective.kind))
     optimum = brute_force(problem)
     start = optimal_schedule(problem)
-    options = Options(time_limit=20, symmetry=mode)
+    options = counted(time_limit=20, symmetry=mode)
     found = verified(problem, cpsat.solve(problem, options))
     assert found.value == pytest.approx(optimum, rel=1e-6, abs=1e-9)
     assert found.lower_bound <= optimum * (1 + 1e-9) + 1e-12

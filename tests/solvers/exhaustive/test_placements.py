@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import verified
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem import KINDS, Problem
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.exhaustive import placements
 
 # Work is counted, so no machine is too slow for it.
-AMPLE = Options(time_limit=1000.0)
+AMPLE = counted(time_limit=1000.0)
 
 
 def assert_equal_to_brute_force(problem: Problem) -> None:
@@ -71,9 +71,9 @@ def test_too_large_says_how_large_it_may_be() -> None:
 
 def test_without_time_it_keeps_its_start_and_claims_nothing() -> None:
     problem = fork_join(9, overlap=False)
-    hurried = placements.solve(problem, Options(time_limit=1e-3))
+    hurried = placements.solve(problem, counted(time_limit=1e-3))
     assert hurried.lower_bound == 0.0
-    assert hurried.value >= placements.solve(problem, Options(time_limit=5.0)).value
+    assert hurried.value >= placements.solve(problem, counted(time_limit=5.0)).value
 
 
 def test_infeasible_is_proven() -> None:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import fork_join, problem_of, processors
+from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem import KINDS, Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.lists import cpop, greedy, peft
 
 METHODS = {"cpop": cpop.solve, "greedy": greedy.solve, "peft": peft.solve}
@@ -34,7 +34,7 @@ def test_takes_tasks_in_the_order_of_the_graph() -> None:
 @given(problem=problems(max_tasks=5, kinds=KINDS, memory=True, feasible=False, contiguous=True))
 def test_valid_and_never_below_the_optimum(name: str, problem: Problem) -> None:
     try:
-        answer = METHODS[name](problem, Options())
+        answer = METHODS[name](problem, counted())
     except InfeasibleError as error:
         assert name in str(error) or "no device can run all" in str(error)
         return
@@ -48,7 +48,7 @@ def test_valid_and_never_below_the_optimum(name: str, problem: Problem) -> None:
 @given(problem=problems(max_tasks=8, kinds=KINDS, batch=3, memory=True))
 def test_batches_memory_and_colors(name: str, problem: Problem) -> None:
     try:
-        answer = METHODS[name](problem, Options())
+        answer = METHODS[name](problem, counted())
     except InfeasibleError:
         # What is feasible for a single device may still stop a list scheduler.
         return
@@ -59,7 +59,7 @@ def test_batches_memory_and_colors(name: str, problem: Problem) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_same_bytes_each_time(name: str) -> None:
     problem = fork_join(7, overlap=False)
-    first, second = (METHODS[name](problem, Options()) for _ in range(2))
+    first, second = (METHODS[name](problem, counted()) for _ in range(2))
     assert first.dumps(canonical=True) == second.dumps(canonical=True)
 
 
@@ -69,13 +69,13 @@ def test_cost_leaves_dear_devices_unused(name: str) -> None:
     dear = replace(platform.devices[1], price=7200.0)
     platform = replace(platform, devices=(replace(platform.devices[0], price=3600.0), dear))
     costs = {"a": {"p1": 2.0, "p2": 2.0}, "b": {"p1": 2.0, "p2": 2.0}}
-    within = METHODS[name](problem_of(costs, [], platform, Objective("cost")), Options())
+    within = METHODS[name](problem_of(costs, [], platform, Objective("cost")), counted())
     assert within.value == 4.0
     # In 2 s both devices are needed.
-    hurried = METHODS[name](problem_of(costs, [], platform, Objective("cost", 1, 2.0)), Options())
+    hurried = METHODS[name](problem_of(costs, [], platform, Objective("cost", 1, 2.0)), counted())
     assert hurried.value == pytest.approx(6.0)
     with pytest.raises(InfeasibleError, match=f"{name} found no schedule within"):
-        METHODS[name](problem_of(costs, [], platform, Objective("cost", 1, 1.0)), Options())
+        METHODS[name](problem_of(costs, [], platform, Objective("cost", 1, 1.0)), counted())
 
 
 def test_contiguous_stages_form_a_pipeline() -> None:
@@ -86,11 +86,11 @@ def test_contiguous_stages_form_a_pipeline() -> None:
     costs = {name: {"p1": Cost(((1, 1.0),)), "p2": Cost(((1, 1.0),))} for name in names}
     objective = Objective("throughput", contiguous=True)
     problem = Problem(TaskGraph(tasks, edges), costs, processors(2), objective)
-    answer = greedy.solve(problem, Options())
+    answer = greedy.solve(problem, counted())
     assert check_schedule(problem, answer) == []
     assert answer.value == 5.0
     free = replace(problem, objective=Objective("throughput"))
-    assert greedy.solve(free, Options()).value == 3.0
+    assert greedy.solve(free, counted()).value == 3.0
 
 
 def test_stuck_names_the_method() -> None:
@@ -99,4 +99,4 @@ def test_stuck_names_the_method() -> None:
     costs = {name: {"p1": 1.0} for name in ("a", "b")}
     problem = problem_of(costs, [], tight, output_bytes={"a": 60, "b": 60})
     with pytest.raises(InfeasibleError, match=r"greedy: after .* 'p1' lacks 20 B"):
-        greedy.solve(problem, Options())
+        greedy.solve(problem, counted())

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.lists import heft
 from tvm_hetero.solvers.lists.ranks import upward_ranks
 from tvm_hetero.views.instance import Instance
@@ -92,7 +92,7 @@ def test_stuck_for_memory_says_what_lacks() -> None:
     sizes = {"a": 60, "b": 60}
     problem = problem_of(costs, [], tight, output_bytes=sizes)
     with pytest.raises(InfeasibleError, match="'p1' lacks 20 B"):
-        heft.solve(problem, Options())
+        heft.solve(problem, counted())
 
 
 def test_waits_for_memory_that_is_given_back() -> None:
@@ -106,7 +106,7 @@ def test_waits_for_memory_that_is_given_back() -> None:
         replace(platform, devices=devices),
         output_bytes={"a": 60, "c": 60},
     )
-    answer = heft.solve(problem, Options())
+    answer = heft.solve(problem, counted())
     assert answer.value == 4.0
 
 

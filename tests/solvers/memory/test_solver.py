@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from tests.bounds.memory.test_memory_chain import unlike_layers
 from tests.bounds.throughput.test_patterns import layers
 from tests.brute_force import brute_force
+from tests.solvers.examples import counted
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.check import verified
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.memory import solver as memory_limits
 from tvm_hetero.solvers.registry import solve
 
-SHORT = Options(time_limit=1.0)
+SHORT = counted(time_limit=1.0)
 
 
 def limited(name: str, share: float) -> Problem:
@@ -49,7 +49,7 @@ def test_layers_that_segments_do_not_fit():
 
 def test_gap_on_a_network_of_which_a_quarter_fits():
     problem = limited("light-vgg19", 0.25)
-    found = solve(problem, "memory", Options(time_limit=4.0))
+    found = solve(problem, "memory", counted(time_limit=4.0))
     assert found.value - found.lower_bound <= 0.05 * found.value
 
 
@@ -71,7 +71,7 @@ def test_throughput_goes_to_its_own_solver():
 @settings(max_examples=25, deadline=None)
 @given(problems(4, 2, kinds=("latency", "energy", "cost"), memory=True))
 def test_valid_and_bounded(problem):
-    options = Options(time_limit=0.2)
+    options = counted(time_limit=0.2)
     optimum = brute_force(problem)
     try:
         found = verified(problem, memory_limits.solve(problem, options))
@@ -87,16 +87,17 @@ def test_valid_and_bounded(problem):
 def test_infeasible_is_never_answered(problem):
     optimum = brute_force(problem)
     try:
-        found = solve(problem, "memory", Options(time_limit=0.2))
+        found = solve(problem, "memory", counted(time_limit=0.2))
     except (InfeasibleError, SolverError):
         return
     assert found.value >= optimum * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_the_same_bytes_again():
     problem = limited("light-squeezenet", 0.5)
     # Work is counted, so the limit must be far from what it takes on a busy machine.
-    options = Options(time_limit=4.0)
+    options = counted(time_limit=4.0)
     assert memory_limits.solve(problem, options) == memory_limits.solve(problem, options)
 
 

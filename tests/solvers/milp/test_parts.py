@@ -7,13 +7,12 @@ import math
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Task, TaskGraph
-from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.options import make_schedule
 from tvm_hetero.solvers.lists.best_start import best_start
 from tvm_hetero.solvers.milp import backends as backends
@@ -84,7 +83,7 @@ def test_a_known_schedule_breaks_no_row(batch: int, memory: bool) -> None:
     @given(problems(4, 3, batch=batch, memory=memory, kinds=["latency", "energy", "throughput"]))
     def judge(problem: Problem) -> None:
         try:
-            start = best_start(problem, Options())
+            start = best_start(problem, counted())
         except HeteroError:
             start = None
         assume(start is not None)
@@ -147,7 +146,7 @@ def test_a_circle_that_takes_no_time_is_no_circle() -> None:
 
 def test_the_horizon_of_a_known_latency_is_that_latency() -> None:
     problem = problem_of({"a": {"p1": 1.0, "p2": 9.0}}, [], processors(2))
-    start = best_start(problem, Options())
+    start = best_start(problem, counted())
     free, bound = MilpProgram(problem, None), MilpProgram(problem, start)
     assert (start and start.value, bound.timing.windows.horizon) == (1.0, pytest.approx(1.0))
     assert free.timing.windows.horizon == pytest.approx(9.0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import BackendError, InfeasibleError, SolverError, UsageError
@@ -19,7 +19,7 @@ from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.milp import solver as milp
 from tvm_hetero.solvers.milp.backends import has_full_licence
 
-QUICK = Options(time_limit=20.0)
+QUICK = counted(time_limit=20.0)
 BACKENDS = ("highs", "scip", "gurobi")
 
 
@@ -128,23 +128,23 @@ def test_elements_for_other_objectives(problem: Problem) -> None:
 def test_every_backend_finds_and_proves_the_same(backend: str) -> None:
     if backend == "gurobi":
         pytest.importorskip("gurobipy")
-    answer = milp.solve(topcuoglu(), Options(backend=backend))
+    answer = milp.solve(topcuoglu(), counted(backend=backend))
     assert answer.value == 73.0
     assert answer.lower_bound == pytest.approx(73.0, rel=1e-6)
-    serial = milp.solve(fork_join(4, overlap=False), Options(backend=backend))
+    serial = milp.solve(fork_join(4, overlap=False), counted(backend=backend))
     assert serial.value == 4.375
     assert serial.lower_bound == pytest.approx(4.375, rel=1e-6)
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:
-    first, second = (milp.solve(topcuoglu(), Options(seed=3, clock=1000.0)) for _ in range(2))
+    first, second = (milp.solve(topcuoglu(), counted(seed=3, deadline=1000.0)) for _ in range(2))
     assert first.dumps(canonical=True) == second.dumps(canonical=True)
 
 
 def test_a_start_is_kept_where_there_is_no_time() -> None:
     problem = topcuoglu()
     start = solve(problem, "heft")
-    answer = milp.solve(problem, Options(time_limit=1e-6, start=start))
+    answer = milp.solve(problem, counted(time_limit=1e-6, start=start))
     assert (answer.value, answer.lower_bound) == (start.value, 0.0)
     assert answer.solver == "milp"
 
@@ -161,7 +161,7 @@ def test_rows_of_memory_that_take_too_long_are_not_built() -> None:
     tiny = milp.MilpProgram(problem, None, most_rows=1)
     assert tiny.too_slow and not tiny.orders.before
     start = solve(problem, "heft")
-    answer = milp.solve(problem, Options(time_limit=1e-4, start=start))
+    answer = milp.solve(problem, counted(time_limit=1e-4, start=start))
     assert (answer.value, answer.lower_bound) == (start.value, 0.0)
 
 
@@ -173,7 +173,7 @@ def test_no_time_and_no_start_is_an_error() -> None:
     platform = Platform(devices, links=(Link("p1", "p2"),))
     problem = problem_of(costs, [], platform, weight_bytes=dict.fromkeys(names, 6))
     with pytest.raises(SolverError, match="too short to build the model"):
-        milp.solve(problem, Options(time_limit=1e-6))
+        milp.solve(problem, counted(time_limit=1e-6))
     with pytest.raises(InfeasibleError, match="milp proved that no placement"):
         milp.solve(problem, QUICK)
 
@@ -245,10 +245,10 @@ def test_the_size_limited_licence_says_so() -> None:
     if has_full_licence():
         pytest.skip("this machine has a full Gurobi licence")
     with pytest.raises(SolverError, match="size-limited licence ends at 2,000"):
-        milp.solve(fork_join(45), Options(backend="gurobi"))
+        milp.solve(fork_join(45), counted(backend="gurobi"))
     # Nor is it hidden by the best single device.
     with pytest.raises(BackendError, match="use backend highs"):
-        solve(fork_join(45), "milp", Options(backend="gurobi"))
+        solve(fork_join(45), "milp", counted(backend="gurobi"))
 
 
 def test_three_copies_that_begin_at_one_moment_all_count() -> None:

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import problem_of, processors
+from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import verified
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Kind, Objective, Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.milp_split import solver as split
 from tvm_hetero.solvers.milp_split.cost import least_cost
@@ -25,7 +25,7 @@ from tvm_hetero.solvers.milp_split.energy_columns import energy_chain
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import cut_is_exact
 
-QUICK = Options(time_limit=6.0)
+QUICK = counted(time_limit=6.0)
 many = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -204,7 +204,7 @@ def test_equal_modules_share_their_columns_and_schedules() -> None:
 def test_auto_proves_long_chains_by_modules(kind: Kind) -> None:
     problem = long_chain(40)
     limited = problem.with_objective(replace(problem.objective, kind=kind))
-    assert solve(limited, "auto", Options(time_limit=10.0)).status == "optimal"
+    assert solve(limited, "auto", counted(time_limit=10.0)).status == "optimal"
 
 
 def test_a_set_that_cannot_keep_the_limit_is_out() -> None:

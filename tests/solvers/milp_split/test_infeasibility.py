@@ -8,16 +8,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import problem_of, processors
+from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.problem import Problem
-from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.milp_split.infeasibility import LEAST, programs_work, refute
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, cut_is_exact
 
-OPTIONS = Options(time_limit=20.0)
+OPTIONS = counted(time_limit=20.0)
 
 
 def whole(problem: Problem) -> Piece:

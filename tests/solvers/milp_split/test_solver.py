@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import verified
 from tvm_hetero.errors import HeteroError, InfeasibleError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.graph import TaskGraph
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.cpsat.batch import solve_whole
 from tvm_hetero.solvers.lists.partial_schedule import list_schedule, of_schedule
@@ -24,9 +24,9 @@ from tvm_hetero.solvers.milp_split.chain_table import TableChain
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, cut_is_exact, modules_of
 
-QUICK = Options(time_limit=20.0)
+QUICK = counted(time_limit=20.0)
 # Where memory binds, all of the limit's steps are annealed; a false proof would be as false.
-BRIEF = Options(time_limit=1.0)
+BRIEF = counted(time_limit=1.0)
 quickly = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 TWO = {"p1": 1.0, "p2": 1.0}
 
@@ -127,8 +127,8 @@ def test_equal_modules_have_one_table() -> None:
 
 def test_any_number_of_workers_gives_the_same_bytes() -> None:
     problem = chain_of_forks([7, 5, 8], [3.0, 1.0, 4.0, 1.5, 9.0, 2.6, 5.0, 3.5])
-    one = split.solve(problem, Options(time_limit=4.0, workers=1))
-    two = split.solve(problem, Options(time_limit=4.0, workers=2))
+    one = split.solve(problem, counted(time_limit=4.0, workers=1))
+    two = split.solve(problem, counted(time_limit=4.0, workers=2))
     assert (one.executions, one.copies, one.lower_bound) == (
         two.executions,
         two.copies,
@@ -139,7 +139,7 @@ def test_any_number_of_workers_gives_the_same_bytes() -> None:
 def test_never_worse_than_the_start() -> None:
     problem = topcuoglu()
     best = solve(problem, "cpsat", QUICK)
-    answer = solve(problem, "milp-split", Options(time_limit=0.01, start=best))
+    answer = solve(problem, "milp-split", counted(time_limit=0.01, start=best))
     assert answer.value == best.value == 73.0
 
 
@@ -182,9 +182,9 @@ def test_latency_within_memory_equals_exhaustive(
         best = solve(problem, "exhaustive", QUICK)
     except InfeasibleError:
         with pytest.raises(HeteroError):
-            split.solve(problem, Options(time_limit=0.5))
+            split.solve(problem, counted(time_limit=0.5))
         return
-    answer = verified(problem, split.solve(problem, Options(time_limit=0.5)))
+    answer = verified(problem, split.solve(problem, counted(time_limit=0.5)))
     assert answer.value == pytest.approx(best.value, rel=1e-9)
     assert answer.lower_bound <= best.value * (1 + 1e-9)
 

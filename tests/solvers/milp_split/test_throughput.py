@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import problem_of, processors
+from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds.throughput import module_columns
 from tvm_hetero.bounds.throughput.module_columns import throughput_chain
@@ -20,14 +20,14 @@ from tvm_hetero.check import verified
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.milp_split import solver as split
 from tvm_hetero.solvers.milp_split.labels import LabelSearch, LabelStep
 from tvm_hetero.solvers.milp_split.lagrangian import best_weights, probe
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.instance import Instance
 
-QUICK = Options(time_limit=4.0)
+QUICK = counted(time_limit=4.0)
 THROUGHPUT = Objective("throughput")
 many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -68,6 +68,7 @@ def _tight(problem: Problem, share: float | None) -> Problem:
     return replace(problem, graph=graph, platform=platform)
 
 
+@pytest.mark.slow
 @many
 @given(problem=problems(max_tasks=5, kinds=["throughput"], memory=True))
 def test_any_small_problem_equals_brute_force(problem: Problem) -> None:
@@ -76,6 +77,7 @@ def test_any_small_problem_equals_brute_force(problem: Problem) -> None:
     assert answer.status == "optimal"
 
 
+@pytest.mark.slow
 @many
 @given(problem=forks(memory=True))
 def test_chains_of_modules_equal_exhaustive(problem: Problem) -> None:
@@ -212,7 +214,7 @@ def test_what_prices_leave_open_labels_prove() -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:
-    one, two = (split.solve(long_chain(12), Options(time_limit=2.0, seed=3)) for _ in range(2))
+    one, two = (split.solve(long_chain(12), counted(time_limit=2.0, seed=3)) for _ in range(2))
     assert (one.executions, one.copies, one.lower_bound) == (
         two.executions,
         two.copies,

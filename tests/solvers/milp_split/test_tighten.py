@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import problem_of, processors
+from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import verified
 from tvm_hetero.problem import Problem
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.lists.partial_schedule import list_schedule
 from tvm_hetero.solvers.milp_split import tighten
@@ -23,7 +23,7 @@ from tvm_hetero.solvers.milp_split.tighten import Squeeze, potentials, slack_of,
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import cut_is_exact, modules_of
 
-OPTIONS = Options(time_limit=20.0)
+OPTIONS = counted(time_limit=20.0)
 
 
 @pytest.fixture
@@ -49,6 +49,7 @@ def chain_for(problem: Problem) -> TableChain:
     return TableChain(instance, modules_of(instance))
 
 
+@pytest.mark.slow
 @settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, max_devices=2))
 @pytest.mark.usefixtures("everything")

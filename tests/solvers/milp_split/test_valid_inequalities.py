@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, assume, given, settings
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import fork_join
+from tests.solvers.examples import counted, fork_join
 from tests.strategies import problems
 from tvm_hetero.problem import Problem
-from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.lists.partial_schedule import list_schedule
 from tvm_hetero.solvers.milp_split.module_cpsat import search
@@ -17,7 +16,7 @@ from tvm_hetero.solvers.milp_split.valid_inequalities import ancestors, members
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, cut_is_exact, modules_of
 
-OPTIONS = Options(time_limit=20.0)
+OPTIONS = counted(time_limit=20.0)
 
 
 def test_ancestors_are_all_that_a_part_waits_for() -> None:

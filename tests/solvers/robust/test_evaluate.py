@@ -9,13 +9,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.solvers.examples import fork_join, problem_of, processors
+from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.check.value import objective_value
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.robust.evaluate import values_of
 from tvm_hetero.solvers.robust.samples import FRESH, TRAINING, Samples
@@ -34,7 +33,7 @@ def test_every_value_is_what_the_judge_says_of_the_retimed_plan(
     problem: Problem, share: float
 ) -> None:
     try:
-        plan = heft.solve(problem, Options())
+        plan = heft.solve(problem, counted())
     except HeteroError:
         assume(False)
     samples = Samples(share, 3, seed=5)
@@ -55,7 +54,7 @@ def test_every_value_is_what_the_judge_says_of_the_retimed_plan(
 @settings(max_examples=25, derandomize=True)
 @given(problems(5, kinds=KINDS, batch=2))
 def test_right_costs_give_the_plans_own_value_or_less(problem: Problem) -> None:
-    plan = best_single.solve(problem, Options())
+    plan = best_single.solve(problem, counted())
     found = values_of(problem, plan, Samples(0.0, 2))
     assert found.late == 0
     assert found.mean == found.worst <= plan.value * (1 + 1e-9)
@@ -66,7 +65,7 @@ def test_right_costs_give_the_plans_own_value_or_less(problem: Problem) -> None:
 def test_a_chain_takes_the_sum_of_its_samples() -> None:
     problem = problem_of({"a": {"p1": 2.0}, "b": {"p1": 3.0}}, [("a", "b", 8)], processors(1))
     samples = Samples(0.25, 50)
-    found = values_of(problem, best_single.solve(problem, Options()), samples)
+    found = values_of(problem, best_single.solve(problem, counted()), samples)
     sums = [
         float(factor[0, 0]) * 2.0 + float(factor[1, 0]) * 3.0
         for factor in (samples.factors(problem, s) for s in range(50))
@@ -77,7 +76,7 @@ def test_a_chain_takes_the_sum_of_its_samples() -> None:
 
 def test_many_samples_in_blocks_are_the_same_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = fork_join(4)
-    plan = heft.solve(problem, Options())
+    plan = heft.solve(problem, counted())
     whole = values_of(problem, plan, Samples(0.2, 7))
     monkeypatch.setattr("tvm_hetero.solvers.robust.evaluate._ROOM", 2 * 9)
     assert values_of(problem, plan, Samples(0.2, 7)) == whole

@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given, settings
 
-from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers import Options, registry
+from tvm_hetero.solvers import registry
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.robust import solver as robust
 from tvm_hetero.solvers.robust.evaluate import values_of
@@ -27,7 +27,7 @@ from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
 from tvm_hetero.solvers.search.scorers import scorer
 from tvm_hetero.views.instance import Instance
 
-QUICK = Options(time_limit=0.1)
+QUICK = counted(time_limit=0.1)
 KINDS = ("latency", "throughput", "energy", "cost")
 
 
@@ -55,7 +55,7 @@ def test_search_gives_valid_schedules(problem: Problem) -> None:
 
 def test_search_ends_where_nothing_can_be_moved() -> None:
     problem = problem_of({"a": {"p1": 1.0}}, [], processors(1))
-    start = heft.solve(problem, Options())
+    start = heft.solve(problem, counted())
     training = list(Samples(0.3, 4, 0, TRAINING).problems(problem))
     # By its count of moves: the deadline of this effort is a minute away.
     assert improve(problem, start, training, "mean", effort(500)) is start
@@ -89,7 +89,7 @@ def test_search_finds_the_best_plan_of_a_small_problem(goal: Goal) -> None:
     )
     samples = Samples(0.4, 20, 0, TRAINING)
     training = list(samples.problems(problem))
-    found = improve(problem, best_single.solve(problem, Options()), training, goal, effort(100_000))
+    found = improve(problem, best_single.solve(problem, counted()), training, goal, effort(100_000))
     expected = best_of_all(problem, training, goal)
     assert fitted(problem, found, goal, samples) == pytest.approx(expected)
 
@@ -115,7 +115,7 @@ def test_the_same_seed_gives_the_same_bytes_and_workers_change_nothing() -> None
     request = RobustRequest(0.2, "mean", samples=20)
     texts = {
         robust.solve(
-            topcuoglu(), request, "heft", Options(time_limit=2.0, clock=1000.0, workers=workers)
+            topcuoglu(), request, "heft", counted(time_limit=2.0, deadline=1000.0, workers=workers)
         ).dumps(canonical=True)
         for workers in (1, 2)
     }
@@ -146,7 +146,7 @@ def test_a_fitted_plan_is_never_worse_on_what_it_was_fitted_to() -> None:
 def test_a_divided_batch_stays_divided() -> None:
     problem = fork_join(3).with_objective(Objective(batch=4))
     answer = robust.solve(
-        problem, RobustRequest(0.2, "worst", 10), "batches", Options(time_limit=1.0)
+        problem, RobustRequest(0.2, "worst", 10), "batches", counted(time_limit=1.0)
     )
     assert check_schedule(problem, answer) == []
 
@@ -159,7 +159,7 @@ def test_samples_beyond_the_latency_limit_are_counted() -> None:
         platform=replace(problem.platform, devices=devices),
         objective=Objective("energy", latency_limit=1.0),
     )
-    plan = heft.solve(problem, Options())
+    plan = heft.solve(problem, counted())
     answer = robust.assess(problem, plan, Samples(0.5, 40))
     assert answer.robust is not None and 5 < answer.robust.late < 35
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import assume, given, settings
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.solvers.native.test_library import random_graph
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import HeteroError, SolverError
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.lists import heft
 from tvm_hetero.solvers.native import library as native
 from tvm_hetero.solvers.native.library import NativeSearch
@@ -27,7 +27,7 @@ from tvm_hetero.solvers.search import annealing
 from tvm_hetero.views.instance import Instance
 
 # So few steps that no clock cuts them off, however busy the machine is.
-QUICK = Options(time_limit=60.0)
+QUICK = counted(time_limit=60.0)
 KINDS = ("latency", "throughput", "energy", "cost")
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
+from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, SolverError
@@ -31,7 +31,7 @@ SEARCHES: dict[str, Callable[[Problem, Options], Schedule]] = {
     "hill-climbing": hill_climbing.solve,
     "random-walk": random_walk.solve,
 }
-QUICK = Options(time_limit=0.1)
+QUICK = counted(time_limit=0.1)
 
 
 def assert_is_candidate(space: EncodingSpace, candidate: EncodedSchedule) -> None:
@@ -60,7 +60,7 @@ def test_a_schedule_becomes_a_candidate_that_is_no_worse(problem: Problem) -> No
     instance = Instance(problem)
     space = EncodingSpace(instance)
     try:
-        schedule = heft.solve(problem, Options())
+        schedule = heft.solve(problem, counted())
     except InfeasibleError:
         return
     candidate = space.of_schedule(schedule)
@@ -111,7 +111,7 @@ def test_never_below_the_optimum(name: str, problem: Problem) -> None:
 @pytest.mark.parametrize("name", SEARCHES)
 def test_same_seed_same_bytes(name: str) -> None:
     """As long as the clock, which is only a net, does not cut in: on a busy machine it may."""
-    uncut = replace(QUICK, clock=1000.0)
+    uncut = replace(QUICK, deadline=1000.0)
     for problem in (topcuoglu(), fork_join(5, overlap=False)):
         first, second = (SEARCHES[name](problem, uncut) for _ in range(2))
         assert first.dumps(canonical=True) == second.dumps(canonical=True)
@@ -120,18 +120,18 @@ def test_same_seed_same_bytes(name: str) -> None:
 @pytest.mark.parametrize("name", ["genetic", "hill-climbing"])
 def test_goes_on_from_a_start(name: str) -> None:
     problem = topcuoglu()
-    start = solve(problem, "exhaustive", Options(time_limit=100.0))
-    answer = SEARCHES[name](problem, Options(time_limit=1e-3, start=start))
+    start = solve(problem, "exhaustive", counted(time_limit=100.0))
+    answer = SEARCHES[name](problem, counted(time_limit=1e-3, start=start))
     assert answer.value == start.value
 
 
 def test_looks_are_counted() -> None:
     problem = topcuoglu()
-    search = Search(problem, Options(time_limit=10.0), "test")
+    search = Search(problem, counted(time_limit=10.0), "test")
     looks = search.looks
     search.score(search.draw())
     assert search.looks == looks - 1
-    assert Search(problem, Options(time_limit=20.0), "test").looks > looks
+    assert Search(problem, counted(time_limit=20.0), "test").looks > looks
 
 
 def test_nothing_that_keeps_the_limits_is_said() -> None:

@@ -8,15 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import topcuoglu
+from tests.solvers.examples import counted, topcuoglu
 from tests.solvers.search.test_encoding import assert_is_candidate
 from tests.strategies import problems
 from tvm_hetero.problem import KINDS, Problem
-from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.lists import heft
 from tvm_hetero.solvers.search import genetic
 from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
-from tvm_hetero.solvers.search.genetic import _crossed, _mutated, _Wheel
+from tvm_hetero.solvers.search.genetic import RouletteWheel, cross, mutate
 from tvm_hetero.views.instance import Instance
 
 
@@ -27,30 +26,30 @@ def test_children_stay_in_the_space(problem: Problem, seed: int) -> None:
     one, other = (
         EncodedSchedule(space.draw_placement(rng), space.draw_sequence(rng)) for _ in range(2)
     )
-    child = _crossed(space, one, other, rng)
+    child = cross(space, one, other, rng)
     assert_is_candidate(space, child)
     assert all(
         d in (a, b) for d, a, b in zip(child.placement, one.placement, other.placement, strict=True)
     )
-    assert_is_candidate(space, _mutated(space, child, rng))
+    assert_is_candidate(space, mutate(space, child, rng))
 
 
 def test_crossover_of_equal_parents_is_the_parent() -> None:
     space, rng = EncodingSpace(Instance(topcuoglu())), random.Random(1)
     parent = EncodedSchedule(space.draw_placement(rng), space.draw_sequence(rng))
-    assert all(_crossed(space, parent, parent, rng) == parent for _ in range(20))
+    assert all(cross(space, parent, parent, rng) == parent for _ in range(20))
 
 
 def test_better_ranks_are_drawn_more_often() -> None:
-    rng, wheel = random.Random(0), _Wheel(50)
+    rng, wheel = random.Random(0), RouletteWheel(50)
     drawn = [wheel.spin(rng) for _ in range(5000)]
     assert set(drawn) <= set(range(50))
     assert drawn.count(0) > 2 * drawn.count(24) > 0
 
 
 def test_is_better_than_its_start_on_the_heft_paper() -> None:
-    start = heft.solve(topcuoglu(), Options()).value
-    assert genetic.solve(topcuoglu(), Options(time_limit=2.0)).value < start
+    start = heft.solve(topcuoglu(), counted()).value
+    assert genetic.solve(topcuoglu(), counted(time_limit=2.0)).value < start
 
 
 def test_reaches_the_optimum_of_most_small_problems() -> None:
@@ -60,7 +59,7 @@ def test_reaches_the_optimum_of_most_small_problems() -> None:
     @given(problem=problems(max_tasks=5, kinds=("latency", "throughput", "cost")))
     def count(problem: Problem) -> None:
         best = brute_force(problem)
-        value = genetic.solve(problem, Options(time_limit=0.5)).value
+        value = genetic.solve(problem, counted(time_limit=0.5)).value
         if value > best * (1 + 1e-9):
             missed.append(value / best)
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import fork_join, problem_of, processors
+from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.milp import backends
 from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
@@ -30,7 +30,7 @@ from tvm_hetero.views.ideals import contract
 from tvm_hetero.views.instance import Instance
 
 PIPELINE = Objective("throughput", contiguous=True)
-QUICK = Options(time_limit=1.0)
+QUICK = counted(time_limit=1.0)
 many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -152,7 +152,7 @@ def test_the_ladder_proves_what_has_too_many_ideals(copies: bool) -> None:
     problem = wide(copies)
     with pytest.raises(SolverError, match="ideals"):
         all_ideals(Instance(problem))
-    answer = solve(problem, "stages", Options(time_limit=10.0))
+    answer = solve(problem, "stages", counted(time_limit=10.0))
     assert answer.status == "optimal"
     assert check_schedule(problem, answer) == []
 
@@ -171,8 +171,9 @@ def test_wide_graphs_on_many_devices_are_annealed() -> None:
     assert answer.value < line.value
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes() -> None:
-    uncut = Options(time_limit=10.0, clock=1000.0)
+    uncut = counted(time_limit=10.0, deadline=1000.0)
     first, second = (solve(wide(True), "stages", uncut) for _ in range(2))
     assert first.dumps(canonical=True) == second.dumps(canonical=True)
 

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.solvers.examples import counted
 from tvm_hetero.check import check_schedule
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.problem.schedule import Execution
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.core.options import make_schedule
 from tvm_hetero.solvers.throughput.fewer_transfers import (
     TOLERANCE,
@@ -70,7 +71,7 @@ def test_noise_between_equal_devices_is_not_worth_a_hand_over() -> None:
     # Every task is a little quicker on one of the cores: the rules say that scattering is best.
     noisy = [(1.0, 1.001), (1.001, 1.0)] * 4
     problem = chain(noisy, batch=2)
-    scattered = solve(problem, "throughput", Options(time_limit=2))
+    scattered = solve(problem, "throughput", counted(time_limit=2))
     assert scattered.value == pytest.approx(8.0) and len(scattered.copies) >= 7
     plain = prefer_fewer_transfers(problem, scattered)
     assert plain.solver == "elements" and plain.copies == ()
@@ -84,7 +85,7 @@ def test_noise_is_not_worth_a_hand_over_that_costs_next_to_nothing() -> None:
     # By turns a task is 0.5 % quicker on one core; what is handed over looks free, and is not.
     noisy = [(1.0, 1.005), (1.005, 1.0)] * 4
     problem = free_links(chain(noisy, batch=2))
-    scattered = solve(problem, "throughput", Options(time_limit=2))
+    scattered = solve(problem, "throughput", counted(time_limit=2))
     plain = prefer_fewer_transfers(problem, scattered)
     assert effective_load(problem, scattered) < effective_load(problem, plain)
     assert plain.solver == "elements" and plain.value == pytest.approx(8.02)
@@ -92,7 +93,7 @@ def test_noise_is_not_worth_a_hand_over_that_costs_next_to_nothing() -> None:
 
 def test_a_real_gain_is_worth_its_hand_overs() -> None:
     problem = free_links(chain([(1.0, 1.1), (1.1, 1.0)] * 4, batch=2))
-    found = solve(problem, "throughput", Options(time_limit=2))
+    found = solve(problem, "throughput", counted(time_limit=2))
     assert found.value == pytest.approx(8.0)  # whole elements: 5 % more
     assert prefer_fewer_transfers(problem, found) is found
 
@@ -101,7 +102,7 @@ def test_a_gain_is_not_worth_hand_overs_that_have_left_the_caches() -> None:
     costs = [(1.0, 1.1), (1.1, 1.0)] * 4
     warm = large_tensors(chain(costs, batch=2), cold_bandwidth=None)
     cold = large_tensors(warm, cold_bandwidth=2**27)
-    found = solve(warm, "throughput", Options(time_limit=2))
+    found = solve(warm, "throughput", counted(time_limit=2))
     assert prefer_fewer_transfers(warm, found) is found
     assert prefer_fewer_transfers(cold, found).solver == "elements"
     # With tensors of 10 bytes all that waits stays in the caches.
@@ -111,7 +112,7 @@ def test_a_gain_is_not_worth_hand_overs_that_have_left_the_caches() -> None:
 
 def test_what_the_caches_cannot_hold_goes_at_the_cold_rate() -> None:
     cold = large_tensors(chain([(1.0, 50.0), (50.0, 1.0)], batch=2), cold_bandwidth=2**26)
-    found = solve(cold, "throughput", Options(time_limit=2))
+    found = solve(cold, "throughput", counted(time_limit=2))
     # Two tensors of 32 MiB are handed over, three batches take turns: the caches hold one of six.
     assert len(found.copies) in (1, 2)
     assert effective_load(cold, found) == pytest.approx(2.0 + 5 / 6 * 2 * 2**25 / 2**26, rel=1e-3)
@@ -121,7 +122,7 @@ def test_devices_that_copies_block_pay_at_both_ends() -> None:
     cold = large_tensors(chain([(1.0, 50.0), (50.0, 1.0)], batch=2), cold_bandwidth=2**26)
     blocking = tuple(replace(device, overlap=False) for device in CORES)
     problem = replace(cold, platform=replace(cold.platform, devices=blocking))
-    found = solve(cold, "throughput", Options(time_limit=2))
+    found = solve(cold, "throughput", counted(time_limit=2))
     assert effective_load(problem, found) == pytest.approx(
         2.0 + 5 / 6 * 2 * 2**25 / 2**26, rel=1e-3
     )
@@ -129,7 +130,7 @@ def test_devices_that_copies_block_pay_at_both_ends() -> None:
 
 def test_whole_elements_that_a_solver_found_stay() -> None:
     problem = chain([(1.0, 1.0)] * 3, batch=2)
-    found = solve(problem, "throughput", Options(time_limit=2))
+    found = solve(problem, "throughput", counted(time_limit=2))
     whole = prefer_fewer_transfers(problem, found)
     own = replace(whole, solver="mine")
     assert whole.copies == () and prefer_fewer_transfers(problem, own) is own
@@ -147,7 +148,7 @@ def test_elements_go_where_the_load_grows_least() -> None:
 def test_one_element_is_settled_in_stages() -> None:
     noisy = [(1.0, 1.001), (1.001, 1.0)] * 4
     problem = chain(noisy, batch=1)
-    scattered = solve(problem, "throughput", Options(time_limit=2))
+    scattered = solve(problem, "throughput", counted(time_limit=2))
     plain = prefer_fewer_transfers(problem, scattered)
     assert plain.solver == "stages" and len(plain.copies) == 1
     assert plain.value <= scattered.value * 1.01
@@ -156,21 +157,21 @@ def test_one_element_is_settled_in_stages() -> None:
 def test_what_is_worth_its_hand_overs_stays() -> None:
     # Each task runs well on one core alone: no plain plan comes near.
     problem = chain([(1.0, 50.0), (50.0, 1.0)] * 3, batch=2)
-    found = solve(problem, "throughput", Options(time_limit=2))
+    found = solve(problem, "throughput", counted(time_limit=2))
     assert prefer_fewer_transfers(problem, found) is found
 
 
 def test_copies_that_block_are_counted_by_the_rules_alone() -> None:
     blocking = tuple(replace(device, overlap=False) for device in CORES)
     problem = chain([(1.0, 1.0)] * 2, batch=1, devices=blocking)
-    found = solve(problem, "throughput", Options(time_limit=2))
+    found = solve(problem, "throughput", counted(time_limit=2))
     assert effective_load(problem, found) == pytest.approx(found.value)
 
 
 def test_a_device_that_cannot_run_everything_gets_no_element() -> None:
     problem = chain([(1.0, 1.0)] * 2, batch=2)
     problem = replace(problem, costs={**problem.costs, "t1": {"core0": Cost(((1, 1.0),))}})
-    found = solve(problem, "throughput", Options(time_limit=2))
+    found = solve(problem, "throughput", counted(time_limit=2))
     assert prefer_fewer_transfers(problem, found).solver != "elements"
 
 

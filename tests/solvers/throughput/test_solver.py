@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import fork_join, problem_of, processors
+from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds.throughput.chain import chain_bound
 from tvm_hetero.bounds.throughput.share_program import share_bound
@@ -21,7 +21,7 @@ from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError, UsageEr
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.graph import Edge, TaskGraph
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.stage_dp import device_sets, ideals_dp, linear_dp, stage_dp
 from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
@@ -33,7 +33,7 @@ from tvm_hetero.solvers.timing.device_loads import exact_value, is_pipeline
 from tvm_hetero.views.instance import Instance
 
 SLACK = st.sampled_from([1.0, 1.0, 1.25, 3.0])
-QUICK = Options(time_limit=2.0)
+QUICK = counted(time_limit=2.0)
 PIPELINE = Objective("throughput", contiguous=True)
 many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -354,7 +354,7 @@ def test_tidying_removes_copies_that_gain_nothing() -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:
-    free, uncut = Objective("throughput"), replace(QUICK, clock=1000.0)
+    free, uncut = Objective("throughput"), replace(QUICK, deadline=1000.0)
     for problem in (diamonds(3, 3), diamonds(2, 2).with_objective(free)):
         first, second = (solve(problem, "throughput", uncut) for _ in range(2))
         assert first.dumps(canonical=True) == second.dumps(canonical=True)

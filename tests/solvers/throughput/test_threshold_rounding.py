@@ -10,13 +10,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
-from tests.solvers.examples import problem_of, processors
+from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.bounds.throughput.share_program import ALL_ROWS, share_program
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.native import library as native
 from tvm_hetero.solvers.search.load_annealing import annealed, annealed_cut
 from tvm_hetero.solvers.throughput.solver import divided
@@ -25,7 +24,7 @@ from tvm_hetero.solvers.timing.device_loads import Loads, exact_value
 from tvm_hetero.views.instance import Instance
 
 FREE = Objective("throughput")
-QUICK = Options(time_limit=0.1)
+QUICK = counted(time_limit=0.1)
 many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -81,7 +80,7 @@ def test_cuts_are_near_the_bound_on_layered_graphs() -> None:
     plan = share_cut(instance, shares)
     assert plan is not None
     assert exact_value(instance, plan) <= 2 * shares.value
-    found = annealed_cut(instance, plan, shares.value, Options(time_limit=1.0), 10.0)
+    found = annealed_cut(instance, plan, shares.value, counted(time_limit=1.0), 10.0)
     assert found is not None
     assert exact_value(instance, found) <= 1.1 * shares.value
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from tests.solvers.examples import counted
 from tests.solvers.throughput.test_fewer_transfers import chain, free_links
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import HeteroError, SolverError
 from tvm_hetero.problem import Cost, Objective
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 
 
 def test_equal_devices_share_a_batch_and_the_bound_proves_it() -> None:
@@ -40,6 +41,7 @@ def test_no_device_that_runs_everything() -> None:
         solve(problem, "elements")
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @pytest.mark.filterwarnings("error:solver 'elements' gave")
 @given(problem=problems(max_tasks=5, kinds=("throughput",), batch=3, memory=True))
@@ -49,7 +51,7 @@ def test_the_bound_holds_for_the_best_there_is(problem) -> None:
     except HeteroError:
         return
     assert check_schedule(problem, found) == []
-    best = solve(problem, "cpsat", Options(time_limit=5))
+    best = solve(problem, "cpsat", counted(time_limit=5))
     assert found.lower_bound <= best.value * (1 + 1e-6)
 
 
@@ -59,7 +61,7 @@ def test_auto_ends_where_whole_elements_are_proven() -> None:
 
 def test_auto_ends_within_the_gap_that_is_asked_for() -> None:
     noisy = free_links(chain([(1.0, 1.001), (1.001, 1.0)] * 3, batch=2))
-    rough = solve(noisy, "auto", Options(gap=2e-3))
+    rough = solve(noisy, "auto", counted(gap=2e-3))
     assert rough.solver == "auto:elements" and 0 < rough.gap <= 2e-3
     exact = solve(noisy, "auto")
     assert exact.value < rough.value and exact.status == "optimal"

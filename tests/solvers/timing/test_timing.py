@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.solvers.examples import counted
 from tests.strategies import problems
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.registry import solve
 from tvm_hetero.solvers.timing import timing
 from tvm_hetero.solvers.timing.decomposed_schedule import replay
 
 # Hardly any time for the bound, of which nothing is asked here.
-BRIEF = Options(time_limit=1e-3)
+BRIEF = counted(time_limit=1e-3)
 
 
 def all_arcs(plan, keys, order):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 # user, nice, system, irq, softirq, steal: fields of /proc/stat in which somebody works.
 _BUSY_FIELDS = (1, 2, 3, 6, 7, 8)
@@ -17,15 +19,24 @@ _BUSY_FIELDS = (1, 2, 3, 6, 7, 8)
 _WORTH_A_WORD = 0.1
 
 
-class Neighbours:
-    """Counts from the moment it is made."""
+class Reading(NamedTuple):
+    """Wall time, busy time of all cores, and CPU time of our own process, s."""
 
-    def __init__(self) -> None:
-        self._start = _now()
+    wall: float
+    busy: float
+    own: float
+
+
+class Neighbours:
+    """Counts from the moment it is made; `read` is what the times are read with."""
+
+    def __init__(self, read: Callable[[], Reading] | None = None) -> None:
+        self._read = read or read_times
+        self._start = self._read()
 
     def busy_cores(self) -> float:
         """Cores that others kept busy on average since the start (0 where it cannot be known)."""
-        wall, busy, own = (b - a for a, b in zip(self._start, _now(), strict=True))
+        wall, busy, own = (b - a for a, b in zip(self._start, self._read(), strict=True))
         return max(0.0, busy - own) / wall if wall > 0 else 0.0
 
     def warning(self) -> str:
@@ -39,10 +50,10 @@ class Neighbours:
         )
 
 
-def _now() -> tuple[float, float, float]:
-    """Wall time, busy time of all cores, and CPU time of our own process, s."""
+def read_times() -> Reading:
+    """The times at this moment."""
     own = os.times()
-    return time.monotonic(), _busy_seconds(), own.user + own.system
+    return Reading(time.monotonic(), _busy_seconds(), own.user + own.system)
 
 
 def _busy_seconds() -> float:

@@ -105,7 +105,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
             "solver batches divides a batch that is there at time 0, but the objective is "
             "throughput; use solver throughput"
         )
-    deadline = time.monotonic() + (1 - _SPARE) * options.patience
+    deadline = time.monotonic() + (1 - _SPARE) * options.wall_limit
     best, reason = _best_whole(problem, options)
     bound = _bound(problem, min(_BOUND * options.time_limit, _MOST_BOUND))
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.errors import UsageError
@@ -27,9 +28,9 @@ class Options:
         a run can be repeated; the clock only cuts what a slow machine would drag out.
     seed : of everything random.
     start : a valid schedule to begin from.
-    clock : wall seconds after which the search is cut, where that is another than the time limit
-        which its work is counted from: what is left of a larger search, or so much that the
-        answer depends on the work alone, however slow the machine.
+    deadline : wall seconds after which the search is cut, where that is another than the time
+        limit which its work is counted from: what is left of a larger search, or so much that
+        the answer depends on the work alone, however slow the machine.
     gap : a search may end where its best answer is proven to be within this share of the least
         value: measured costs are not known to better than a percent. Solvers that look at no
         bound on the way do not care.
@@ -37,31 +38,41 @@ class Options:
     backend : of solver milp: "auto", "highs", "scip" or "gurobi".
     symmetry : by what interchangeable devices and nodes are ordered in the exact models: "time"
         (time utilisation), "tasks" (number of tasks), "batches" (number of elements), or "none".
+    clock : what the time is read from (s, from any moment on) between solvers that are asked in
+        turn, and between the looks of a search. What runs within one of CP-SAT's or HiGHS's
+        calls, a table or a native search is handed the seconds that are left, and reads the
+        machine's own.
     """
 
     time_limit: float = 60.0
     seed: int = 0
     start: Schedule | None = None
-    clock: float | None = None
+    deadline: float | None = None
     gap: float = OPTIMAL_GAP
     workers: int = 1
     backend: str = "auto"
     symmetry: str = "time"
+    clock: Callable[[], float] = time.monotonic
 
     @property
-    def patience(self) -> float:
+    def wall_limit(self) -> float:
         """Wall seconds after which the search is cut."""
-        return self.time_limit if self.clock is None else self.clock
+        return self.time_limit if self.deadline is None else self.deadline
 
-    def closes(self, value: float, bound: float) -> bool:
+    def within_gap(self, value: float, bound: float) -> bool:
         """Whether a value is near enough to a bound for a search to end."""
         return value - bound <= max(self.gap, OPTIMAL_GAP) * value
 
     def __post_init__(self) -> None:
         if not self.time_limit > 0:
             raise UsageError(f"time limit: expected seconds above 0, got {self.time_limit}")
-        if self.clock is not None and not self.clock >= 0:
-            raise UsageError(f"clock: expected seconds, 0 or more, got {self.clock}")
+        if self.deadline is not None and not self.deadline >= 0:
+            raise UsageError(f"deadline: expected seconds, 0 or more, got {self.deadline}")
+        if not callable(self.clock):
+            raise UsageError(
+                f"clock: expected a function that answers seconds, got {self.clock!r}; when to "
+                "cut a search is its deadline"
+            )
         if not 0 <= self.seed < 2**31:
             raise UsageError(f"seed: expected a number from 0 to 2^31 - 1, got {self.seed}")
         if not 0 <= self.gap < 1:

@@ -111,7 +111,7 @@ def count_plan(
     else:
         model.minimize(sum(load.values()))
     work = _WORK if len(devices) <= _FEW else max(_WORK, options.time_limit * _PART)
-    budget = CpsatBudget(work, time.monotonic() + options.patience / 3)
+    budget = CpsatBudget(work, time.monotonic() + options.wall_limit / 3)
     outcome = run(model, options, budget, linear=2)
     if not outcome.found:
         return None

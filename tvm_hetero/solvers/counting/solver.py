@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
@@ -57,7 +56,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     SolverError
         If the objective is another one, or no division of the line fits.
     """
-    began = time.monotonic()
+    began = options.clock()
     if problem.objective.kind not in ("latency", "throughput"):
         raise SolverError(
             f"count-dp minimises latency or throughput, not {problem.objective.kind}; "
@@ -74,7 +73,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
             continue
         if best is None or found.value < best.value:
             best = found
-        if time.monotonic() - began > options.patience / 2:
+        if options.clock() - began > options.wall_limit / 2:
             break
     if best is None:
         raise SolverError(

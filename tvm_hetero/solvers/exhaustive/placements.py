@@ -69,7 +69,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
     instance = Instance(problem)
     _check_size(instance)
     best = _start(problem, options)
-    work = OrderWork(int(options.time_limit * _STEPS_A_SECOND), time.monotonic() + options.patience)
+    work = OrderWork(
+        int(options.time_limit * _STEPS_A_SECOND), time.monotonic() + options.wall_limit
+    )
     search = _Placements(instance, math.inf if best is None else best.value, work)
     search.visit(0)
     if search.found is not None:

@@ -95,7 +95,7 @@ class _MemoryRun:
 
     def __post_init__(self) -> None:
         self.instance = instance_of(self.problem)
-        self.deadline = time.monotonic() + _NET * self.options.patience
+        self.deadline = time.monotonic() + _NET * self.options.wall_limit
         self._seed = self.options.seed * 64
 
     def late(self) -> bool:

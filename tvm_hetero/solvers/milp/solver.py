@@ -36,7 +36,6 @@ The answer is never worse than the start, and always retimed exactly (`extract_s
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 
 from tvm_hetero.errors import InfeasibleError, SolverError
@@ -87,7 +86,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     UsageError
         If the backend that was asked for is unknown or not installed.
     """
-    began = time.monotonic()
+    began = options.clock()
     backend = backends.pick(options.backend)
     start = options.start or best_start(problem, options)
     answer = _search(problem, options, start, backend, began)
@@ -108,7 +107,7 @@ def _search(
     program = MilpProgram(problem, start, options.time_limit * _ROWS_A_SECOND)
     if program.too_large:
         return _keep(problem, options, start, f"{len(program.instance)} tasks are too many")
-    left = began + options.patience - time.monotonic()
+    left = began + options.wall_limit - options.clock()
     if left <= 0 or program.too_slow:
         limit = format_seconds(options.time_limit)
         return _keep(problem, options, start, f"{limit} are too short to build the model")

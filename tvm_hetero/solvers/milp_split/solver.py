@@ -113,8 +113,8 @@ def improve(problem: Problem, options: Options, start: Schedule | None, began: f
     best, low = known
     if best is not None and best.value - low <= OPTIMAL_GAP * best.value:
         return replace(best, solver=NAME, lower_bound=min(low, best.value), seed=options.seed)
-    left = max(0.01, began + options.patience - time.monotonic())
-    rest = replace(options, time_limit=_KEPT_FOR_WHOLE * options.time_limit, clock=left)
+    left = max(0.01, began + options.wall_limit - time.monotonic())
+    rest = replace(options, time_limit=_KEPT_FOR_WHOLE * options.time_limit, deadline=left)
     found = _whole(problem, rest, best, time.monotonic())
     return replace(found, lower_bound=min(max(low, found.lower_bound), found.value))
 
@@ -179,7 +179,10 @@ def _share_of(options: Options, start: Schedule | None) -> Options:
     """The options without what is kept back for CP-SAT on the whole graph."""
     share = 1 - _KEPT_FOR_WHOLE
     return replace(
-        options, start=start, time_limit=share * options.time_limit, clock=share * options.patience
+        options,
+        start=start,
+        time_limit=share * options.time_limit,
+        deadline=share * options.wall_limit,
     )
 
 

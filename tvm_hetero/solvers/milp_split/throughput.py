@@ -73,7 +73,7 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
     """
     if problem.objective.contiguous:
         return None
-    until = time.monotonic() + options.patience
+    until = time.monotonic() + options.wall_limit
     instance = instance_of(problem)
     chain = throughput_chain(instance)
     if chain is None:
@@ -91,7 +91,7 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
                 break
             limit = max(1e-3, effort * options.time_limit / len(plans))
             left = _CLOCK * (until - time.monotonic()) / (len(plans) - i)
-            own = replace(options, time_limit=limit, clock=None, seed=options.seed + turn)
+            own = replace(options, time_limit=limit, deadline=None, seed=options.seed + turn)
             hunt.take([annealed(instance, plan, hunt.low, own, left) or plan])
         if whole and turn == 0:
             _ask_cpsat(hunt, options)

@@ -67,7 +67,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     SolverError
         If the search library is missing.
     """
-    began = time.monotonic()
+    began = options.clock()
     starts = _starts(problem, options)
     instance = divided_as(problem, starts[0])
     search = NativeSearch(instance)
@@ -77,7 +77,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if not throughput and (instance.contended or any(instance.memory_binds)):
         rate *= _BUSY
     work = min(options.time_limit * rate, _MOST_STEPS * search.items)
-    left = options.patience - (time.monotonic() - began)
+    left = options.wall_limit - (options.clock() - began)
     effort = AnnealingEffort(int(work), max(0.01, left), options.seed, options.workers)
     others = _other_places(instance, starts[1:]) if throughput else []
     found = improve(search, placement, sequence, effort, others)

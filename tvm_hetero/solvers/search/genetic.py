@@ -9,12 +9,12 @@ In the words of the first paper, a chromosome is a matching string (the device o
 a scheduling string (a topological order of the items). A generation is made of the one before:
 
     selection   the elite stays; parents are drawn with chances that fall with their rank by
-                a constant factor (rank-based roulette wheel)                 -> `_Wheel`
+                a constant factor (rank-based roulette wheel)                 -> `RouletteWheel`
     crossover   both strings are cut. The matching string takes its tail from the other parent;
                 the scheduling string reorders its tail as in the other parent, which keeps it
-                topological                                                   -> `_crossed`
+                topological                                                   -> `cross`
     mutation    a random group goes to a random device, a random item to a random place
-                that keeps the order topological                              -> `_mutated`
+                that keeps the order topological                              -> `mutate`
 
 The first generation is the start (the best of HEFT, greedy, the best single device), random
 neighbours of it, and random candidates. The search ends with its budget, or when the elite has not
@@ -82,16 +82,16 @@ def _first_generation(search: Search) -> list[Member]:
 
 def _next_generation(search: Search, population: list[Member]) -> list[Member]:
     """The elite, and children of parents drawn by rank."""
-    wheel = _Wheel(len(population))
+    wheel = RouletteWheel(len(population))
     children = [population[0]]
     while len(children) < _MEMBERS and not search.over:
         member = population[wheel.spin(search.rng)]
         child = member[1]
         if search.rng.random() < _CROSSOVER:
             other = population[wheel.spin(search.rng)][1]
-            child = _crossed(search.space, child, other, search.rng)
+            child = cross(search.space, child, other, search.rng)
         if search.rng.random() < _MUTATION:
-            child = _mutated(search.space, child, search.rng)
+            child = mutate(search.space, child, search.rng)
         if child is member[1]:
             children.append(member)
         else:
@@ -108,7 +108,7 @@ def _by_rank(population: list[Member]) -> list[Member]:
     return sorted(population, key=lambda member: member[0])
 
 
-class _Wheel:
+class RouletteWheel:
     """A roulette wheel with a sector for every rank, each smaller than the one before."""
 
     def __init__(self, ranks: int) -> None:
@@ -119,7 +119,7 @@ class _Wheel:
         return min(bisect(self._edges, rng.random() * self._edges[-1]), len(self._edges) - 1)
 
 
-def _crossed(
+def cross(
     space: EncodingSpace, one: EncodedSchedule, other: EncodedSchedule, rng: random.Random
 ) -> EncodedSchedule:
     """Both strings of `one` up to a cut, and what follows as in `other`."""
@@ -134,9 +134,7 @@ def _crossed(
     return EncodedSchedule(tuple(placement), head + tail)
 
 
-def _mutated(
-    space: EncodingSpace, candidate: EncodedSchedule, rng: random.Random
-) -> EncodedSchedule:
+def mutate(space: EncodingSpace, candidate: EncodedSchedule, rng: random.Random) -> EncodedSchedule:
     """One group and one item somewhere else."""
     placement, sequence = candidate.placement, candidate.sequence
     if space.movable:

@@ -50,7 +50,7 @@ def annealed_cut(
         return annealed(instance, cut, bound, options, seconds)
     for i in range(runs):
         left = until - time.monotonic()
-        if left <= 0 or options.closes(least, bound):
+        if left <= 0 or options.within_gap(least, bound):
             break
         run = search.anneal_loads(
             cut,

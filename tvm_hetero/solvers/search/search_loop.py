@@ -7,7 +7,6 @@ the size of the problem, so that a run can be repeated; the clock is only a net.
 from __future__ import annotations
 
 import random
-import time
 
 from tvm_hetero.errors import HeteroError, InfeasibleError
 from tvm_hetero.problem.model import Problem
@@ -36,7 +35,7 @@ class Search:
     """
 
     def __init__(self, problem: Problem, options: Options, name: str) -> None:
-        self._deadline = time.monotonic() + options.patience
+        self._deadline = options.clock() + options.wall_limit
         self.problem, self.options, self.name = problem, options, name
         self.instance = instance_of(problem)
         self.space = EncodingSpace(self.instance)
@@ -63,7 +62,7 @@ class Search:
         found = self._scorer.score(candidate)
         if self.best_score is None or found < self.best_score:
             self.best, self.best_score = candidate, found
-        if time.monotonic() > self._deadline:
+        if self.options.clock() > self._deadline:
             self.looks = -1
         return found
 

@@ -104,14 +104,15 @@ def solve(problem: Problem, options: Options) -> Schedule:
         if len(instance) <= options.time_limit * _MOVED_A_SECOND:
             cut = share_cut(instance, shares)
     best = _search(instance, options.start, bound, options, budget, cut)
-    if best is not None and problem.batch > 1 and not options.closes(best.value, bound):
+    if best is not None and problem.batch > 1 and not options.within_gap(best.value, bound):
         best = _search_parts(problem, best, bound, options, budget)
-    if best is not None and instance.contended and not options.closes(best.value, bound):
+    if best is not None and instance.contended and not options.within_gap(best.value, bound):
         bound = max(bound, chain_bound(instance, best.value, weights))
         most = min(MOST, int(options.time_limit * _LISTED_A_SECOND))
         bound = max(bound, run_bound(instance, best.value, weights, most))
         bound = max(bound, hub_bound(instance, bound, rows))
-    if best is None or (not options.closes(best.value, bound) and places(instance) <= MOST_PLACES):
+    closed = best is not None and options.within_gap(best.value, bound)
+    if best is None or (not closed and places(instance) <= MOST_PLACES):
         best = _close(problem, best, options, budget)
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
 
@@ -174,7 +175,7 @@ def _search(
     valued = sorted(((exact_value(instance, plan), plan) for plan in starts), key=itemgetter(0))
     starts = [plan for value, plan in valued if value <= _FAR * valued[0][0]][:_MOST_STARTS]
     for i, plan in enumerate(starts):
-        if best is not None and options.closes(best.value, bound):
+        if best is not None and options.within_gap(best.value, bound):
             break
         share = 0.7 * (budget.deadline - time.monotonic()) / (len(starts) - i)
         anneal = annealed_cut if plan is cut else annealed
