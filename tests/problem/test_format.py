@@ -127,8 +127,16 @@ def test_whole_numbers_and_floats_are_one_problem() -> None:
         (["tasks", 1, "implementation"], {"big": "best"}, "expected one of .*got 'best'"),
         (["tasks", 1, "sizes"], [1, 4], r"\(relu1\): sizes: expected \{device: \[1, ...\]\}"),
         (["tasks", 1, "sizes"], {"little": [1]}, "sizes: there is no cost on 'little'"),
-        (["tasks", 1, "sizes"], {"big": 4}, r"sizes on 'big': expected a list of integers such as \[0, 1\], got 4"),
-        (["tasks", 1, "sizes"], {"big": [1, True]}, r"sizes on 'big'\[1\]: expected an integer, got True"),
+        (
+            ["tasks", 1, "sizes"],
+            {"big": 4},
+            r"sizes on 'big': expected a list of integers such as \[0, 1\], got 4",
+        ),
+        (
+            ["tasks", 1, "sizes"],
+            {"big": [1, True]},
+            r"sizes on 'big'\[1\]: expected an integer, got True",
+        ),
         (["tasks", 1, "sizes"], {"big": [4]}, r"sizes on 'big': expected rising .* got \[4\]"),
         (["tasks", 1, "sizes"], {"big": [1, 4, 2]}, r"rising numbers from 1, got \[1, 4, 2\]"),
         (["tasks", 1, "cost", "big"], -1, "cost on 'big': expected a finite number of at least 0"),

@@ -123,8 +123,16 @@ def test_the_text_is_json_with_one_row_a_line() -> None:
         (["executions", 1, "task"], "", "execution 1: task: expected a name, got ''"),
         (["executions", 1, "begin"], 0, "execution 1: unknown key 'begin'"),
         (["executions", 1, "start"], -1, "execution 1: start: expected a finite number"),
-        (["executions", 1, "elements"], [0.5], r"execution 1: elements\[0\]: expected an integer of at least 0, got 0.5"),
-        (["executions", 1, "elements"], [0, -1], r"elements\[1\]: expected an integer of at least 0, got -1"),
+        (
+            ["executions", 1, "elements"],
+            [0.5],
+            r"execution 1: elements\[0\]: expected an integer of at least 0, got 0.5",
+        ),
+        (
+            ["executions", 1, "elements"],
+            [0, -1],
+            r"elements\[1\]: expected an integer of at least 0, got -1",
+        ),
         (["copies", 0, "from"], None, "copy 0: from: expected a name, got None"),
         (["copies", 0, "end"], "late", "copy 0: end: expected number"),
         (["best_single_device"], "big", "best_single_device: expected a mapping, got 'big'"),

@@ -203,7 +203,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name)[:_LONGEST], names, n=1)
     if close:
         return f"; did you mean {quote(close[0])}?"
-    shown = printable(", ".join(names[:12]), 200) + (", ..." if len(names) > 12 else "")
+    shown = printable(", ".join(names[:12]), 160) + (", ..." if len(names) > 12 else "")
     return f"; known: {shown}" if names else ""
 
 

@@ -56,8 +56,8 @@ class Fields:
         return self.data.get(key) is not None
 
     def at(self, key: str) -> str:
-        """The path to a field, as messages give it."""
-        return f"{self.where}: {key}"
+        """The path to a field, as messages give it; a name that is made up is quoted."""
+        return f"{self.where}: {key if key.isidentifier() else quote(key)}"
 
     def refuse(self, key: str, expected: str) -> NoReturn:
         """Raise the error that says what was expected of a field."""

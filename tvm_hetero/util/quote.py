@@ -18,6 +18,8 @@ def quote(value: object, limit: int = SHOWN) -> str:
 
     Takes time and space by `limit` alone, however large, deep or cyclic the value is.
     """
+    if isinstance(value, str) and len(value) < limit // 2 and value.isprintable():
+        return repr(value)  # the common case, at once
     text = ""
     for part in _written(value, limit):
         text += part
