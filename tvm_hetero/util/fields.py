@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 from tvm_hetero.errors import FormatError
 from tvm_hetero.util.documents import check_keys
-from tvm_hetero.util.quote import quote
+from tvm_hetero.util.quote import SHOWN, quote
 
 _T = TypeVar("_T")
 
@@ -57,7 +57,8 @@ class Fields:
 
     def at(self, key: str) -> str:
         """The path to a field, as messages give it; a name that is made up is quoted."""
-        return f"{self.where}: {key if key.isidentifier() else quote(key)}"
+        plain = key.isidentifier() and len(key) < SHOWN
+        return f"{self.where}: {key if plain else quote(key)}"
 
     def refuse(self, key: str, expected: str) -> NoReturn:
         """Raise the error that says what was expected of a field."""
@@ -119,8 +120,9 @@ class Fields:
     def number(self, key: str, expected: str = "a finite number of at least 0") -> float:
         """A finite number of at least 0 that is none in text, which `quantity` reads as well."""
         value = self.data.get(key)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 <= value <= _LARGEST:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.refuse(key, expected)
+        if not 0 <= value <= _LARGEST:
             self.refuse(key, expected)
         return float(value)
 
