@@ -21,7 +21,7 @@ from typing import Any, Literal
 from benchmarks.documents import write_document
 from benchmarks.scheduling.page import percent, table
 from tvm_hetero import zoo
-from tvm_hetero.planning import DecoderPlan, Wish, plan_decoder
+from tvm_hetero.planning import DecoderPlan, DecoderRequest, plan_decoder
 from tvm_hetero.planning.requests import parse_lengths, poisson
 from tvm_hetero.planning.service import play
 from tvm_hetero.planning.services import service_of
@@ -48,11 +48,11 @@ class Case:
     model: str = "gpt3-175b"
     parameters: dict[str, int] = field(default_factory=dict)
 
-    def wish(self) -> Wish:
+    def wish(self) -> DecoderRequest:
         """What is to be planned."""
         parameters = {"shards": self.shards} | self.parameters
         platform = zoo.platform(self.platform)
-        return Wish(self.model, platform, self.goal, self.batch, None, parameters)
+        return DecoderRequest(self.model, platform, self.goal, self.batch, None, parameters)
 
 
 # Layers of 64 servers with 192 devices are cut into halves: there are 96 layers.

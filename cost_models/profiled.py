@@ -43,7 +43,7 @@ from collections.abc import Sequence
 from tvm_hetero.compiler.linking import linker_of
 from tvm_hetero.cost_models.kernels_alone.candidates import Schedule
 from tvm_hetero.cost_models.kernels_alone.profile_run import TargetRun
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.profile import Profile
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
 from tvm_hetero.cost_models.rpc_devices import measure_board
@@ -60,7 +60,7 @@ class ProfiledCosts:
     def __init__(
         self,
         store: CostStore | None = None,
-        effort: Effort = Effort(),
+        effort: SamplingPolicy = SamplingPolicy(),
         schedule: Schedule | None = None,
         in_place: bool = True,
         again: bool = False,

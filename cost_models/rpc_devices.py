@@ -28,10 +28,10 @@ from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.rpc_devices.client import WORKER
 from tvm_hetero.rpc_devices.endpoint_text import (
     PREPARE_SECONDS,
-    board_question,
-    lost_board,
+    lost_text,
     remote_of,
-    unreachable_board,
+    rpc_device_question,
+    unreachable_text,
 )
 from tvm_hetero.util.documents import canonical_json
 
@@ -83,12 +83,12 @@ def _figures(device: Device) -> dict[str, Any]:
         try:
             answer = worker.ask({"ask": "prepare"}, PREPARE_SECONDS)
             if "error" not in answer:
-                question = {"ask": "connect", **board_question(device)}
+                question = {"ask": "connect", **rpc_device_question(device)}
                 answer = worker.ask(question, remote_of(device).timeout)
         except WorkerLost as lost:
             answer = {"error": str(lost)}
         if "error" in answer:
-            raise ProfileError(unreachable_board(device, answer["error"]))
+            raise ProfileError(unreachable_text(device, answer["error"]))
         try:
             answer = worker.ask({"ask": "figures"}, remote_of(device).timeout)
             answer["asking"] = min(_asking(worker) for _ in range(READS))
@@ -96,7 +96,7 @@ def _figures(device: Device) -> dict[str, Any]:
             answer = {"lost": str(lost)}
     for key in ("lost", "error"):
         if key in answer:
-            raise ProfileError(lost_board(device, answer[key]))
+            raise ProfileError(lost_text(device, answer[key]))
     return answer
 
 

@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
-from tvm_hetero.errors import FormatError, PlatformError, ProfileError
+from tvm_hetero.errors import PlatformError, ProfileError
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
@@ -109,9 +109,7 @@ def _row(name: object, data: object, where: str) -> dict[str, Cost]:
     return {device: parse_cost(c, f"{where} on {quote(device)}") for device, c in data.items()}
 
 
-def dump_costs(
-    costs: Mapping[str, Mapping[str, Cost]], path: str | os.PathLike[str]
-) -> None:
+def dump_costs(costs: Mapping[str, Mapping[str, Cost]], path: str | os.PathLike[str]) -> None:
     """Write costs as JSON, one kernel a line, whole or not at all.
 
     Raises

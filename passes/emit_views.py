@@ -14,13 +14,19 @@ import tvm_ffi
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, Root, is_copy, static_shape
+from tvm_hetero.passes.lowered_main import (
+    KernelCall,
+    LoweredMain,
+    TensorSource,
+    is_copy,
+    static_shape,
+)
 
 # A device (its position) and an element of the batch.
 Place = tuple[int, int]
 
 
-class Emitter:
+class ViewEmitter:
     """Writes arguments and views of `main` with `builder`.
 
     `tensor(root, place)` must give the variable that holds `root` on `place`;
@@ -31,7 +37,7 @@ class Emitter:
         self,
         builder: relax.BlockBuilder,
         main: LoweredMain,
-        tensor: Callable[[Root, Place], Any],
+        tensor: Callable[[TensorSource, Place], Any],
         constant: Callable[[Any, Place], Any],
     ) -> None:
         self._builder = builder

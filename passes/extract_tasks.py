@@ -19,7 +19,7 @@ from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lowered_main import (
     KernelCall,
     LoweredMain,
-    Root,
+    TensorSource,
     names_of,
     read_main,
     tensor_bytes,
@@ -52,7 +52,7 @@ class ExtractedTasks:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     input_readers: tuple[tuple[str, ...], ...]
-    output_roots: tuple[Root | None, ...]
+    output_roots: tuple[TensorSource | None, ...]
     states: tuple[int, ...]
     state_bytes: dict[str, int]
     state_sets: int

@@ -26,7 +26,7 @@ from tvm_hetero.plan.element_names import element_name, split_task
 
 
 @dataclass(frozen=True)
-class Root:
+class TensorSource:
     """A tensor in memory: output `index` of call `call`, or (`call` is None) parameter `index`."""
 
     call: int | None
@@ -80,7 +80,7 @@ class LoweredMain:
     _call_of: dict[Any, int] = field(repr=False)
     _param_of: dict[Any, int] = field(repr=False)
 
-    def root(self, expr: Any) -> Root | None:
+    def root(self, expr: Any) -> TensorSource | None:
         """The root that `expr` names; None for a constant, or a view of one.
 
         Raises
@@ -89,12 +89,14 @@ class LoweredMain:
             If the expression is neither a constant nor the name of one tensor.
         """
         origin = self._origin(expr)
-        return origin if isinstance(origin, Root) else None
+        return origin if isinstance(origin, TensorSource) else None
 
     def constants(self, call: KernelCall) -> tuple[Any | None, ...]:
         """For each argument of a call the constant that it is (perhaps through views), or None."""
         origins = (self._origin(arg) for arg in call.args)
-        return tuple(None if isinstance(origin, Root) else origin.value for origin in origins)
+        return tuple(
+            None if isinstance(origin, TensorSource) else origin.value for origin in origins
+        )
 
     def arguments(self, call: KernelCall) -> list[tuple[tuple[Any, ...], Any | None]]:
         """The arguments of a call as those of one element: for each the expressions that it is for
@@ -123,11 +125,11 @@ class LoweredMain:
         if isinstance(expr, relax.Call):  # reshape, to_vdevice: the first argument is the tensor
             return self._origin(expr.args[0])
         if expr in self._call_of:
-            return Root(self._call_of[expr], 0)
+            return TensorSource(self._call_of[expr], 0)
         if expr in self.views:
             return self._origin(self.views[expr])
         if expr in self._param_of:
-            return Root(None, self._param_of[expr])
+            return TensorSource(None, self._param_of[expr])
         raise ModelError(f"{expr}: expected the name of one tensor; is the module lowered?")
 
     def _item_origin(self, expr: Any, index: int) -> Any:
@@ -136,10 +138,10 @@ class LoweredMain:
         if isinstance(expr, relax.Tuple):
             return self._origin(expr.fields[index])
         if expr in self._call_of:
-            return Root(self._call_of[expr], index)
+            return TensorSource(self._call_of[expr], index)
         raise ModelError(f"item {index} of {expr}: expected a tuple that a kernel made")
 
-    def tensor_name(self, root: Root) -> str:
+    def tensor_name(self, root: TensorSource) -> str:
         """The name of a kernel's output in the task graph: the task's id, ``:k`` behind it for
         output k of a kernel with several outputs.
         """
@@ -151,13 +153,13 @@ class LoweredMain:
         several = call.is_tuple and (call.results > 1 or len(call.elements) == 1)
         return f"{name}:{output}" if several else name
 
-    def type_of(self, root: Root) -> relax.TensorType:
+    def type_of(self, root: TensorSource) -> relax.TensorType:
         """The type of a root."""
         if root.call is None:
             return self.params[root.index].ty
         return self.calls[root.call].outputs[root.index]
 
-    def reads(self, call: KernelCall) -> tuple[Root, ...]:
+    def reads(self, call: KernelCall) -> tuple[TensorSource, ...]:
         """The distinct roots that a call reads, in the order of its arguments."""
         roots = (self.root(arg) for arg in call.args)
         return tuple(dict.fromkeys(root for root in roots if root is not None))

@@ -24,13 +24,13 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.annotate_devices import problem_and_schedule
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.emit_views import device_position
-from tvm_hetero.passes.form_steps import Item, cut
+from tvm_hetero.passes.form_steps import StepItem, form_steps
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.kernel_symbols import kernel_symbol, plain_kernel
 from tvm_hetero.passes.lowered_main import (
     KernelCall,
     LoweredMain,
-    Root,
+    TensorSource,
     is_copy,
     names_of,
     original_position,
@@ -56,19 +56,19 @@ class Segment:
     name: str
     device: int
     calls: tuple[int, ...]
-    ins: tuple[Root, ...]
+    ins: tuple[TensorSource, ...]
     constants: tuple[Any, ...]
-    outs: tuple[Root, ...]
+    outs: tuple[TensorSource, ...]
 
 
 @dataclass(frozen=True)
-class Copy:
+class SegmentCopy:
     """A tensor goes from device `near` to device `far`.
 
     `worker` is the device whose compute worker does it; None: a worker of the link's own.
     """
 
-    root: Root
+    root: TensorSource
     near: int
     far: int
     worker: int | None
@@ -91,13 +91,13 @@ class Split:
 
     main: LoweredMain
     batch: int
-    steps: tuple[Segment | Copy, ...]
+    steps: tuple[Segment | SegmentCopy, ...]
     symbols: tuple[str, ...]
     constants: Mapping[str, Any]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     input_home: tuple[int, ...]
-    results: tuple[tuple[Root, int, tuple[int, ...]], ...]
+    results: tuple[tuple[TensorSource, int, tuple[int, ...]], ...]
     modules: Mapping[int, tvm.IRModule] = field(default_factory=dict)
 
     @property
@@ -106,9 +106,9 @@ class Split:
         return tuple(step for step in self.steps if isinstance(step, Segment))
 
     @property
-    def copies(self) -> tuple[Copy, ...]:
+    def copies(self) -> tuple[SegmentCopy, ...]:
         """The steps that copy."""
-        return tuple(step for step in self.steps if isinstance(step, Copy))
+        return tuple(step for step in self.steps if isinstance(step, SegmentCopy))
 
 
 def split_segments(mod: tvm.IRModule) -> Split:
@@ -154,16 +154,18 @@ def _in_order(
     device_of: Sequence[int],
     input_home: Sequence[int],
     vdevices: Sequence[Any],
-) -> list[int | Copy]:
+) -> list[int | SegmentCopy]:
     """Calls (by position) and the copies that are needed, in the order of `main`."""
     computing = set(device_of)
-    there = {(Root(None, i), memory_of(platform, home)) for i, home in enumerate(input_home)}
+    there = {
+        (TensorSource(None, i), memory_of(platform, home)) for i, home in enumerate(input_home)
+    }
     there |= {
-        (Root(call.position, k), memory_of(platform, device_of[call.position]))
+        (TensorSource(call.position, k), memory_of(platform, device_of[call.position]))
         for call in main.calls
         for k in range(len(call.outputs))
     }
-    order: list[int | Copy] = []
+    order: list[int | SegmentCopy] = []
     for item in _calls_and_copies(main, vdevices):
         if isinstance(item, int):
             order.append(item)
@@ -177,16 +179,16 @@ def _in_order(
                 for device in (far, near)
                 if device in computing and not platform.devices[device].overlap
             ]
-            order.append(Copy(root, near, far, busy[0] if busy else None))
+            order.append(SegmentCopy(root, near, far, busy[0] if busy else None))
     return order
 
 
 def _calls_and_copies(
     main: LoweredMain, vdevices: Sequence[Any]
-) -> list[int | tuple[Root, int, int]]:
+) -> list[int | tuple[TensorSource, int, int]]:
     """What `main` does, in its order: calls, and copies as (root, from, to)."""
     made = {call.var: call.position for call in main.calls}
-    items: list[int | tuple[Root, int, int]] = []
+    items: list[int | tuple[TensorSource, int, int]] = []
     for block in main.function.body.blocks:
         for binding in block.bindings:
             if binding.var in made:
@@ -202,22 +204,22 @@ def _calls_and_copies(
 def _steps(
     main: LoweredMain,
     platform: Platform,
-    order: Sequence[int | Copy],
+    order: Sequence[int | SegmentCopy],
     device_of: Sequence[int],
-    results: Sequence[tuple[Root, int, tuple[int, ...]]],
-) -> tuple[Segment | Copy, ...]:
+    results: Sequence[tuple[TensorSource, int, tuple[int, ...]]],
+) -> tuple[Segment | SegmentCopy, ...]:
     """The order, cut into steps."""
     wanted = {root for root, _, _ in results}
-    wanted |= {item.root for item in order if isinstance(item, Copy)}
+    wanted |= {item.root for item in order if isinstance(item, SegmentCopy)}
     # Who else reads a root: by call, so that each segment need not look through all others.
-    readers: dict[Root, list[int]] = {}
+    readers: dict[TensorSource, list[int]] = {}
     for call in main.calls:
         for root in main.reads(call):
             readers.setdefault(root, []).append(call.position)
-    steps: list[Segment | Copy] = []
-    for run in cut(_items(main, platform, order, device_of)):
+    steps: list[Segment | SegmentCopy] = []
+    for run in form_steps(_items(main, platform, order, device_of)):
         first = order[run[0]]
-        if isinstance(first, Copy):
+        if isinstance(first, SegmentCopy):
             steps.append(first)
         else:
             number = sum(isinstance(step, Segment) for step in steps)
@@ -229,27 +231,27 @@ def _steps(
 def _items(
     main: LoweredMain,
     platform: Platform,
-    order: Sequence[int | Copy],
+    order: Sequence[int | SegmentCopy],
     device_of: Sequence[int],
-) -> list[Item]:
+) -> list[StepItem]:
     """The order as `cutting` takes it."""
     # Which item puts a root into a memory; none does for inputs in the memory where they arrive.
-    maker: dict[tuple[Root, int], int] = {}
+    maker: dict[tuple[TensorSource, int], int] = {}
     items = []
     for number, item in enumerate(order):
-        if isinstance(item, Copy):
+        if isinstance(item, SegmentCopy):
             source = maker.get((item.root, memory_of(platform, item.near)))
             worker = (item.near, item.far) if item.worker is None else item.worker
-            items.append(Item(worker, () if source is None else (source,), alone=True))
+            items.append(StepItem(worker, () if source is None else (source,), alone=True))
             maker[item.root, memory_of(platform, item.far)] = number
             continue
         device = device_of[item]
         memory = memory_of(platform, device)
         reads = main.reads(main.calls[item])
         sources = {maker[root, memory] for root in reads if (root, memory) in maker}
-        items.append(Item(device, tuple(sorted(sources))))
+        items.append(StepItem(device, tuple(sorted(sources))))
         for k in range(len(main.calls[item].outputs)):
-            maker[Root(item, k), memory] = number
+            maker[TensorSource(item, k), memory] = number
     return items
 
 
@@ -258,14 +260,14 @@ def _segment(
     name: str,
     device: int,
     run: Sequence[int],
-    readers: Mapping[Root, Sequence[int]],
-    wanted: set[Root],
+    readers: Mapping[TensorSource, Sequence[int]],
+    wanted: set[TensorSource],
 ) -> Segment:
     """One run as a segment; `wanted` are roots that leave it whoever reads them."""
     inside = set(run)
     calls = [main.calls[i] for i in run]
     reads = dict.fromkeys(root for call in calls for root in main.reads(call))
-    made = [Root(call.position, k) for call in calls for k in range(len(call.outputs))]
+    made = [TensorSource(call.position, k) for call in calls for k in range(len(call.outputs))]
     constants = [c for call in calls for c in main.constants(call) if c is not None]
     return Segment(
         name=name,
@@ -298,7 +300,7 @@ def constant_names(main: LoweredMain) -> dict[Any, str]:
 
 def _result(
     main: LoweredMain, number: int, vdevices: Sequence[Any]
-) -> tuple[Root, int, tuple[int, ...]]:
+) -> tuple[TensorSource, int, tuple[int, ...]]:
     """A result of the model: its root, the device where it is left, and its shape."""
     expr = main.results()[number]
     root = main.root(expr)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.passes.attributes import RANGES, STATE_SETS, STATES
-from tvm_hetero.passes.lowered_main import LoweredMain, Root, tensor_bytes
+from tvm_hetero.passes.lowered_main import LoweredMain, TensorSource, tensor_bytes
 
 
 def states_of(main: LoweredMain) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ def state_readers(main: LoweredMain) -> dict[int, int]:
                 readers[root.index].append(call.position)
     returned = {main.root(result) for result in main.results()} if states else set()
     for state, calls in readers.items():
-        if len(calls) != 1 or Root(None, state) in returned:
+        if len(calls) != 1 or TensorSource(None, state) in returned:
             who = ", ".join(main.task_ids[call] for call in calls) or "none"
             raise ModelError(
                 f"state {names[state]!r} is read by {who}"

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tvm_hetero import zoo
 from tvm_hetero.check import check_schedule
-from tvm_hetero.planning import DecoderPlan, Wish, plan_decoder
+from tvm_hetero.planning import DecoderPlan, DecoderRequest, plan_decoder
 from tvm_hetero.planning.layers import holdings
 from tvm_hetero.planning.requests import parse_lengths, poisson
 from tvm_hetero.planning.service import play
@@ -39,7 +39,7 @@ def main() -> tuple[DecoderPlan, DecoderPlan]:
     # ---------------------------------------------------------------- 2. a plan for latency
     # The answer comes with a bound: no plan of this problem is quicker by more than the gap. The
     # judge of schedules shares no code with the solver that found it.
-    plan = plan_decoder(Wish("gpt3-175b", platform))
+    plan = plan_decoder(DecoderRequest("gpt3-175b", platform))
     assert check_schedule(plan.problem, plan.schedule) == []
     print(f"2. {plan.seconds_per_token:.3f} s a token; gap {100 * plan.schedule.gap:.2f} %, "
           f"found by {plan.schedule.solver} in {plan.seconds:.1f} s")  # fmt: skip

@@ -29,7 +29,7 @@ from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.split_segments import constant_names, split_segments
 from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.plan.format import plan_text
-from tvm_hetero.problem.equivalent_devices import alike_devices
+from tvm_hetero.problem.equivalent_devices import equivalence_classes
 
 Texts = Iterator[tuple[str, str]]
 # Makes a model; a front end and its input.
@@ -104,7 +104,7 @@ def _timeless(placed: Partition) -> tvm.IRModule:
 
 
 def _plan(placed: Partition) -> str:
-    alike = alike_devices(placed.problem)
+    alike = equivalence_classes(placed.problem)
     return plan_text(make_plan(split_segments(placed.module), placed.problem.platform, alike))
 
 

@@ -41,7 +41,7 @@ from tvm_hetero.cost_models.in_network.batched_kernels import (
 )
 from tvm_hetero.cost_models.in_network.run import (
     Load,
-    Network,
+    MeasuredNetwork,
     Refused,
     Rounds,
     networks,
@@ -68,7 +68,7 @@ _LONGER, _TURNS = 2.5, 3
 
 
 @dataclass(frozen=True)
-class Bench:
+class NetworkBench:
     """A network to measure, and how (see
     `tvm_hetero.cost_models.in_network.costs.measure_in_place`)."""
 
@@ -166,7 +166,7 @@ class Bench:
 
     def _networks(
         self, loads: Sequence[Load], refused: Refused
-    ) -> AbstractContextManager[list[Network]]:
+    ) -> AbstractContextManager[list[MeasuredNetwork]]:
         return networks(self.mod, self.problem, loads, refused, self.progress)
 
     def _find(self, *what: Any) -> dict[str, Any] | None:
@@ -230,7 +230,7 @@ def _lower_quartile(times: Sequence[float]) -> float:
     return sorted(times)[(len(times) - 1) // 4]
 
 
-def _add(seconds: Seconds, network: Network, rounds: Sequence[Sequence[float]]) -> None:
+def _add(seconds: Seconds, network: MeasuredNetwork, rounds: Sequence[Sequence[float]]) -> None:
     """Write down what the rounds of a network say, if there were any."""
     for task, value in zip(network.tasks, typical(rounds) if rounds else (), strict=bool(rounds)):
         row = seconds.setdefault(task, {})

@@ -29,12 +29,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.in_network.batched_kernels import Together, with_sizes
-from tvm_hetero.cost_models.in_network.bench import Bench
+from tvm_hetero.cost_models.in_network.bench import NetworkBench
 from tvm_hetero.cost_models.in_network.run import Rounds
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.problem.cost import Cost
-from tvm_hetero.problem.equivalent_devices import Seconds, alike, evened
+from tvm_hetero.problem.equivalent_devices import Seconds, averaged, equal_devices
 from tvm_hetero.problem.model import Problem
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class InPlace:
             problem, costs=costs, platform=replace(problem.platform, devices=tuple(devices))
         )
 
-    def evened(self, problem: Problem) -> InPlace:
+    def averaged(self, problem: Problem) -> InPlace:
         """The same, but devices that are alike take the same."""
         # Something else that runs on one core for a while rarely meets it every time.
         kernels = {
@@ -87,11 +87,11 @@ class InPlace:
             for task, row in self.alone.items()
         }
         measured = (self.loaded, self.alone, kernels)
-        found = [alike(problem.platform, seconds) for seconds in measured]
+        found = [equal_devices(problem.platform, seconds) for seconds in measured]
         groups = max(found, key=lambda groups: sum(map(len, groups)))
 
         def even(seconds: Seconds) -> Seconds:
-            return evened(seconds, groups, problem.costs)
+            return averaged(seconds, groups, problem.costs)
 
         return InPlace(
             even(self.alone),
@@ -133,7 +133,7 @@ def measure_in_place(
     What cannot be run on some device (it lacks the memory, or a link) is left out of the result
     with a `ProfileWarning`. An interruption ends the executors.
     """
-    bench = Bench(mod, problem, store, progress, rounds, again)
+    bench = NetworkBench(mod, problem, store, progress, rounds, again)
     alone, loaded = bench.one_element()
     single = {task: row | loaded.get(task, {}) for task, row in alone.items()}
     return InPlace(alone, loaded, bench.batches(single))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort, spread
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy, spread
 from tvm_hetero.cost_models.store import KernelKey
-from tvm_hetero.devices.target import board_device, dl_device
+from tvm_hetero.devices.target import dl_device, remote_device
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.kernels.tir.index_values import values_of
 from tvm_hetero.platform.devices import Device
@@ -23,9 +23,9 @@ from tvm_hetero.problem.implementation_choice import Timing
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.rpc_devices.endpoint_text import (
     SECONDS_PER_BYTE,
-    board_question,
-    lost_board,
-    unreachable_board,
+    lost_text,
+    rpc_device_question,
+    unreachable_text,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class NotMeasured(Exception):
     """One kernel has no time on one device; the text says why."""
 
 
-class Bench:
+class KernelBench:
     """A device with compiled kernels, ready to run them; starts a new child when one is lost.
 
     `worker` is a child that was started already, and is the bench's to end from now on.
@@ -53,7 +53,7 @@ class Bench:
         platform: Platform,
         device: Device,
         compiled: Compiled,
-        effort: Effort,
+        effort: SamplingPolicy,
         worker: Worker | None = None,
     ) -> None:
         self._device = device
@@ -68,7 +68,10 @@ class Bench:
             "device": list(dl_device(platform, device)),
         }
         if device.rpc is not None:
-            self._open_question |= {"device": list(board_device(device)), **board_question(device)}
+            self._open_question |= {
+                "device": list(remote_device(device)),
+                **rpc_device_question(device),
+            }
 
     def __enter__(self) -> Self:
         return self
@@ -163,7 +166,7 @@ class Bench:
             raise
         if "lost" in answer:
             self._drop()
-            raise ProfileError(lost_board(self._device, answer["lost"]))
+            raise ProfileError(lost_text(self._device, answer["lost"]))
         if "error" in answer:
             raise NotMeasured(f"it cannot be run: {answer['error']}")
         return answer
@@ -186,7 +189,7 @@ class Bench:
             raise
         if "error" in answer and self._device.rpc is not None:
             self._drop()
-            raise ProfileError(unreachable_board(self._device, answer["error"]))
+            raise ProfileError(unreachable_text(self._device, answer["error"]))
         if "error" in answer:
             self._drop()
             raise ProfileError(

@@ -20,13 +20,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.identity import place_of
-from tvm_hetero.cost_models.kernels_alone.bench import WORKER, Bench, NotMeasured
-from tvm_hetero.cost_models.kernels_alone.candidates import Candidate, Job, make_jobs, target_name
-from tvm_hetero.cost_models.kernels_alone.choose_implementation import Verdict, contest
+from tvm_hetero.cost_models.kernels_alone.bench import WORKER, KernelBench, NotMeasured
+from tvm_hetero.cost_models.kernels_alone.candidates import (
+    KernelCandidate,
+    KernelJob,
+    make_jobs,
+    target_name,
+)
+from tvm_hetero.cost_models.kernels_alone.choose_implementation import (
+    ImplementationVerdict,
+    choose_implementation,
+)
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled, compile_kernels
-from tvm_hetero.cost_models.kernels_alone.sampling import settled
+from tvm_hetero.cost_models.kernels_alone.sampling import is_settled
 from tvm_hetero.cost_models.protocol import Progress, left_out, refused
-from tvm_hetero.cost_models.store import KernelKey, Place
+from tvm_hetero.cost_models.store import KernelKey, MeasuringPlace
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE, TUNED
 from tvm_hetero.passes.kernel import Kernel
@@ -114,14 +122,14 @@ class _DeviceRun:
         self.store = run.model.store
         self.effort = run.model.effort
         self.place = place_of(run.platform, device)
-        self.verdicts: dict[KernelKey, Verdict] = {}
+        self.verdicts: dict[KernelKey, ImplementationVerdict] = {}
         self.given_up: dict[KernelKey, str] = {}
-        self._unsaved: list[tuple[KernelKey, Place, Timing]] = []
+        self._unsaved: list[tuple[KernelKey, MeasuringPlace, Timing]] = []
         self._saved = time.monotonic()
         for job in run.jobs:
             known = ((c.implementation, self._known(c)) for c in (job.by_rule, *job.others))
             times = {name: timing for name, timing in known if timing is not None}
-            self.verdicts[job.key] = Verdict(times)
+            self.verdicts[job.key] = ImplementationVerdict(times)
         self.new = [job for job in run.jobs if RULE not in self._times(job)]
         # A rule that is measured anew meets the others anew: times of one turn are to be compared.
         self.contests = [
@@ -131,7 +139,7 @@ class _DeviceRun:
             and (RULE not in self._times(job) or len(self._times(job)) <= len(job.others))
         ]
 
-    def wanted(self) -> Iterator[Candidate]:
+    def wanted(self) -> Iterator[KernelCandidate]:
         """What has to be compiled for the rules and the contests."""
         yield from (job.by_rule for job in self.new)
         for job in self.contests:
@@ -141,7 +149,7 @@ class _DeviceRun:
 
     def measure(self, compiled: Compiled, worker: Worker | None) -> None:
         """Measure the rules, then the contests. The worker is ended, used or not."""
-        with Bench(self.run.platform, self.device, compiled, self.effort, worker) as bench:
+        with KernelBench(self.run.platform, self.device, compiled, self.effort, worker) as bench:
             try:
                 with self.run.profile.timed("measure"):
                     self._measure_rules(bench)
@@ -157,14 +165,14 @@ class _DeviceRun:
         known = {plain.key: self._known(plain) for plain in plains}
         missing = {plain.key: plain.func for plain in plains if known[plain.key] is None}
         compiled = self.run.compile(missing, folder)
-        with Bench(self.run.platform, self.device, compiled, self.effort) as bench:
+        with KernelBench(self.run.platform, self.device, compiled, self.effort) as bench:
             for job, plain in zip(lost, plains, strict=True):
                 try:
                     timing = known[plain.key] or bench.measure(plain.key, plain.func, job.cold)
                 except NotMeasured:
                     continue  # what is said about it is why its rule failed
                 self.store.add(plain.key, self.place, timing.seconds, timing.spread)
-                self.verdicts[job.key] = Verdict({DEFAULT: timing})
+                self.verdicts[job.key] = ImplementationVerdict({DEFAULT: timing})
                 self.verdicts[job.key].refuse(RULE, self.given_up[job.key])
 
     def choose(self) -> None:
@@ -186,7 +194,7 @@ class _DeviceRun:
                 if best == TUNED and trace is not None:
                     profile.traces.setdefault(name, {})[device] = trace
 
-    def _measure_rules(self, bench: Bench) -> None:
+    def _measure_rules(self, bench: KernelBench) -> None:
         """Measure in rounds, until every kernel has had enough of them."""
         waiting, done = self.new, 0
         for number in range(1, max(self.effort.rounds, self.effort.most_rounds) + 1):
@@ -199,7 +207,7 @@ class _DeviceRun:
                 self.run.tell(f"measure on {self.device.name}", done, done + left)
             waiting = [job for job in again if job.key not in self.given_up]
 
-    def _measure(self, job: Job, bench: Bench) -> bool:
+    def _measure(self, job: KernelJob, bench: KernelBench) -> bool:
         """Give a job its turn; whether its smallest time is still falling."""
         before = self._times(job).get(RULE)
         try:
@@ -210,12 +218,12 @@ class _DeviceRun:
             return False
         self.run.model.runs += 1
         self._keep(job, RULE, timing)
-        return not settled(None if before is None else before.seconds, timing.seconds)
+        return not is_settled(None if before is None else before.seconds, timing.seconds)
 
-    def _hold_contests(self, bench: Bench) -> None:
+    def _hold_contests(self, bench: KernelBench) -> None:
         held = [job for job in self.contests if job.key not in self.given_up]
         for done, job in enumerate(held, start=1):
-            verdict = contest(job, self._times(job), bench)
+            verdict = choose_implementation(job, self._times(job), bench)
             self.verdicts[job.key] = verdict
             for name, timing in verdict.times.items():
                 self._keep(job, name, timing)
@@ -226,7 +234,7 @@ class _DeviceRun:
                 self.store.forget(candidate.key, self.place)
             self.run.tell(f"compare on {self.device.name}", done, len(held))
 
-    def _keep(self, job: Job, implementation: str, timing: Timing) -> None:
+    def _keep(self, job: KernelJob, implementation: str, timing: Timing) -> None:
         self.verdicts[job.key].add(implementation, timing)
         key = next(c.key for c in _candidates(job) if c.implementation == implementation)
         self._unsaved.append((key, self.place, timing))
@@ -239,20 +247,20 @@ class _DeviceRun:
             self.store.add_all(self._unsaved)
         self._unsaved, self._saved = [], time.monotonic()
 
-    def _known(self, candidate: Candidate) -> Timing | None:
+    def _known(self, candidate: KernelCandidate) -> Timing | None:
         return self.store.timing(candidate.key, self.place)
 
-    def _times(self, job: Job) -> dict[str, Timing]:
+    def _times(self, job: KernelJob) -> dict[str, Timing]:
         return self.verdicts[job.key].times
 
 
-def _candidates(job: Job) -> list[Candidate]:
+def _candidates(job: KernelJob) -> list[KernelCandidate]:
     """Everything that a job's kernel may have been measured as."""
     plain = [job.plain] if job.plain is not None else []
     return [job.by_rule, *job.others, *plain]
 
 
-def _has_plain(job: Job) -> bool:
+def _has_plain(job: KernelJob) -> bool:
     return job.plain is not None and job.plain.key != job.key
 
 

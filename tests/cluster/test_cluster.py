@@ -40,7 +40,7 @@ from tvm_hetero.cluster.executor import ClusterExecutor
 from tvm_hetero.cluster.kernel_text import kernels_from_text, kernels_to_text
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.replan import Placed
-from tvm_hetero.cluster.transport.inbox import Work
+from tvm_hetero.cluster.transport.inbox import PartWork
 from tvm_hetero.cluster.transport.message import DRIVER, ECHO, Message
 from tvm_hetero.compiler.build import build
 from tvm_hetero.decoders.decoder import Decoder
@@ -113,7 +113,7 @@ def fails_once(node: Node) -> None:
     """The next part that it computes fails."""
     right = node._computed
 
-    def once(work: Work) -> list[Any]:
+    def once(work: PartWork) -> list[Any]:
         node._computed = right  # type: ignore[method-assign]
         raise ValueError("not today\nnor tomorrow")
 

@@ -39,7 +39,7 @@ from tvm_hetero.plan.format import plan_from_dict, plan_text, plan_to_dict
 from tvm_hetero.plan.model import weight_name
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
-from tvm_hetero.problem.equivalent_devices import alike_devices
+from tvm_hetero.problem.equivalent_devices import equivalence_classes
 
 
 class Millisecond:
@@ -207,10 +207,10 @@ def test_devices_are_alike_by_target_cores_and_costs():
             row["little"] = Cost(((1, 1e-3 * slower),))
         return found
 
-    assert alike_devices(problem(equal_cpus())) == [("big", "little")]
-    assert alike_devices(problem(equal_cpus(), 1.02)) == [("big", "little")]
-    assert alike_devices(problem(equal_cpus(), 1.2)) == []  # another kind of core
-    assert alike_devices(problem(two_cpus())) == []
+    assert equivalence_classes(problem(equal_cpus())) == [("big", "little")]
+    assert equivalence_classes(problem(equal_cpus(), 1.02)) == [("big", "little")]
+    assert equivalence_classes(problem(equal_cpus(), 1.2)) == []  # another kind of core
+    assert equivalence_classes(problem(two_cpus())) == []
 
 
 def with_memory(platform: Platform, *sizes: int | None) -> Platform:

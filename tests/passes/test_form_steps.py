@@ -8,21 +8,21 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tvm_hetero.passes.form_steps import Item, cut, known_before
+from tvm_hetero.passes.form_steps import StepItem, form_steps, known_before
 
 
 @st.composite
-def orders(draw: st.DrawFn) -> list[Item]:
+def orders(draw: st.DrawFn) -> list[StepItem]:
     """Items on up to three workers that read some of those before them."""
     rng = random.Random(draw(st.integers(0, 10**6)))
-    items: list[Item] = []
+    items: list[StepItem] = []
     for i in range(rng.randint(1, 12)):
         sources = rng.sample(range(i), min(i, rng.randint(0, 2)))
-        items.append(Item(rng.randrange(3), tuple(sorted(sources)), alone=rng.random() < 0.15))
+        items.append(StepItem(rng.randrange(3), tuple(sorted(sources)), alone=rng.random() < 0.15))
     return items
 
 
-def starts(items: list[Item], steps: list[list[int]], seconds: list[float]) -> list[float]:
+def starts(items: list[StepItem], steps: list[list[int]], seconds: list[float]) -> list[float]:
     """When each item begins: a step begins when all that it reads of other steps is told, and what
     it made is told at its end.
     """
@@ -47,13 +47,13 @@ def test_everything_starts_as_early_as_if_each_item_were_a_step(items, seed):
     rng = random.Random(seed)
     seconds = [float(rng.randint(0, 9)) for _ in items]  # whole numbers: sums are exact
     fine = [[i] for i in range(len(items))]
-    assert starts(items, cut(items), seconds) == starts(items, fine, seconds)
+    assert starts(items, form_steps(items), seconds) == starts(items, fine, seconds)
 
 
 @settings(max_examples=80)
 @given(orders())
 def test_steps_are_the_order_of_each_worker(items):
-    steps = cut(items)
+    steps = form_steps(items)
     assert sorted(i for step in steps for i in step) == list(range(len(items)))
     assert [step[0] for step in steps] == sorted(step[0] for step in steps)
     for step in steps:
@@ -68,7 +68,7 @@ def test_steps_are_the_order_of_each_worker(items):
 @given(orders())
 def test_no_two_steps_can_be_joined(items):
     """Joined, some item would begin later for some times of the items, or wait for ever."""
-    steps = cut(items)
+    steps = form_steps(items)
     known = known_before(items)
     for worker in {item.worker for item in items}:
         mine = [step for step in steps if items[step[0]].worker == worker]
@@ -89,12 +89,16 @@ def test_no_two_steps_can_be_joined(items):
 
 
 def test_one_worker_is_one_step():
-    assert cut([Item("a", ()), Item("a", (0,)), Item("a", (0, 1))]) == [[0, 1, 2]]
+    assert form_steps([StepItem("a", ()), StepItem("a", (0,)), StepItem("a", (0, 1))]) == [
+        [0, 1, 2]
+    ]
 
 
 def test_what_is_read_elsewhere_is_told_at_once():
     # 0 and 1 on a; b reads 0, and a reads what b made.
-    assert cut([Item("a", ()), Item("a", ()), Item("b", (0,)), Item("a", (2,))]) == [
+    assert form_steps(
+        [StepItem("a", ()), StepItem("a", ()), StepItem("b", (0,)), StepItem("a", (2,))]
+    ) == [
         [0],
         [1],
         [2],
@@ -104,18 +108,21 @@ def test_what_is_read_elsewhere_is_told_at_once():
 
 def test_who_waits_for_a_later_item_anyway_is_no_reason_to_cut():
     # b reads 0 and 1 of a: it is enough to tell it after 1.
-    assert cut([Item("a", ()), Item("a", ()), Item("b", (0, 1))]) == [[0, 1], [2]]
+    assert form_steps([StepItem("a", ()), StepItem("a", ()), StepItem("b", (0, 1))]) == [
+        [0, 1],
+        [2],
+    ]
 
 
 def test_what_has_certainly_arrived_is_no_reason_to_cut():
     # b has waited for 1, so 0 is there too when it reads it.
-    items = [Item("a", ()), Item("a", ()), Item("b", (1,)), Item("b", (0,))]
-    assert cut(items) == [[0, 1], [2, 3]]
+    items = [StepItem("a", ()), StepItem("a", ()), StepItem("b", (1,)), StepItem("b", (0,))]
+    assert form_steps(items) == [[0, 1], [2, 3]]
     # c has waited for b, which had waited for a.
-    items = [Item("a", ()), Item("b", (0,)), Item("c", (1,)), Item("c", (0,))]
-    assert cut(items) == [[0], [1], [2, 3]]
+    items = [StepItem("a", ()), StepItem("b", (0,)), StepItem("c", (1,)), StepItem("c", (0,))]
+    assert form_steps(items) == [[0], [1], [2, 3]]
 
 
 def test_a_copy_is_a_step_of_its_own():
-    items = [Item("a", ()), Item("a", (), alone=True), Item("a", ())]
-    assert cut(items) == [[0], [1], [2]]
+    items = [StepItem("a", ()), StepItem("a", (), alone=True), StepItem("a", ())]
+    assert form_steps(items) == [[0], [1], [2]]

@@ -10,7 +10,7 @@ import pytest
 from tvm_hetero import zoo
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, UsageError
-from tvm_hetero.planning import DecoderPlan, Wish, decoding, plan_decoder
+from tvm_hetero.planning import DecoderPlan, DecoderRequest, decoding, plan_decoder
 from tvm_hetero.planning.decoder_plan import batches_to_fill, one_pass
 from tvm_hetero.problem.memory import memory_peaks
 from tvm_hetero.problem.objective import loads
@@ -23,7 +23,7 @@ QUICK = Options(time_limit=1.0, gap=0.9)
 
 @pytest.fixture(scope="module")
 def six_servers() -> DecoderPlan:
-    return plan_decoder(Wish("gpt3-175b", zoo.platform("gpt3-6node")))
+    return plan_decoder(DecoderRequest("gpt3-175b", zoo.platform("gpt3-6node")))
 
 
 def test_gpt3_on_six_servers(six_servers: DecoderPlan):
@@ -36,16 +36,16 @@ def test_gpt3_on_six_servers(six_servers: DecoderPlan):
 
 
 def test_a_batch_alone_is_simulated_for_throughput_and_known_for_latency():
-    slow = plan_decoder(Wish("gpt2-xl", TWO, "latency", 2, parameters=SMALL), QUICK)
+    slow = plan_decoder(DecoderRequest("gpt2-xl", TWO, "latency", 2, parameters=SMALL), QUICK)
     assert one_pass(slow.problem, slow.schedule) == slow.schedule.value
-    fast = plan_decoder(Wish("gpt2-xl", TWO, "throughput", 2, parameters=SMALL), QUICK)
+    fast = plan_decoder(DecoderRequest("gpt2-xl", TWO, "throughput", 2, parameters=SMALL), QUICK)
     assert fast.pass_seconds >= slow.schedule.lower_bound
     assert fast.period == pytest.approx(fast.schedule.value)
     assert fast.period <= slow.period * (1 + 1e-9)
 
 
 def test_for_throughput_as_many_batches_as_keep_the_busiest_device_busy():
-    plan = plan_decoder(Wish("llama2-7b", TWO, "throughput", 4, parameters=SMALL), QUICK)
+    plan = plan_decoder(DecoderRequest("llama2-7b", TWO, "throughput", 4, parameters=SMALL), QUICK)
     assert plan.in_flight >= plan.needed == batches_to_fill(plan.pass_seconds, plan.period)
     assert plan.at_best == pytest.approx(4 / plan.schedule.value)
     assert plan.tokens_per_second == pytest.approx(plan.at_best, rel=0.03)
@@ -56,13 +56,13 @@ def test_for_throughput_as_many_batches_as_keep_the_busiest_device_busy():
 def test_however_little_time_there_is_more_than_one_batch_is_tried():
     """One alone leaves all devices but one idle, which is no plan for throughput."""
     hurried = Options(time_limit=1e-6)
-    plan = plan_decoder(Wish("gpt2-xl", TWO, "throughput", parameters=SMALL), hurried)
+    plan = plan_decoder(DecoderRequest("gpt2-xl", TWO, "throughput", parameters=SMALL), hurried)
     assert plan.in_flight > 1
 
 
 def test_what_is_played_is_what_is_told():
     """Ways cross: nine batches could fill the busiest device, if they did not meet elsewhere."""
-    wish = Wish("gpt3-175b", zoo.platform("gpt3-6node"), "throughput")
+    wish = DecoderRequest("gpt3-175b", zoo.platform("gpt3-6node"), "throughput")
     plan = plan_decoder(replace(wish, in_flight=16))
     assert plan.schedule.gap <= 0.01
     assert plan.in_flight > plan.needed
@@ -74,7 +74,7 @@ def test_what_is_played_is_what_is_told():
 
 def test_where_caches_do_not_fit_fewer_batches_are_in_flight():
     """The model takes 13.5 of 30 GB; each batch's caches 4.3."""
-    wish = Wish("llama2-7b", TWO, "throughput", 8, parameters={"context": 1024})
+    wish = DecoderRequest("llama2-7b", TWO, "throughput", 8, parameters={"context": 1024})
     small = replace(TWO, devices=tuple(replace(d, memory=5 * 10**9) for d in TWO.devices))
     plan = plan_decoder(replace(wish, platform=small), Options(time_limit=2.0, gap=0.1))
     assert 1 <= plan.in_flight < plan.needed
@@ -89,10 +89,10 @@ def test_where_caches_do_not_fit_fewer_batches_are_in_flight():
 
 def test_where_batches_are_far_too_few_the_least_latency_makes_more_tokens():
     """Memory ends it at six batches, where 25 would fill the busiest device: steps count."""
-    wish = Wish("gpt3-175b", zoo.platform("mixed-4"), "throughput", 16)
+    wish = DecoderRequest("gpt3-175b", zoo.platform("mixed-4"), "throughput", 16)
     options = Options(time_limit=60.0, gap=0.1)
     steady = decoding._made(wish, 6, options, math.inf, quickly=True)
-    plan = decoding._swifter(steady, options, math.inf)
+    plan = decoding._add_batches(steady, options, math.inf)
     assert steady.needed > 2 * steady.in_flight
     assert plan.pass_seconds < 0.8 * steady.pass_seconds
     assert plan.tokens_per_second > 1.2 * steady.tokens_per_second
@@ -105,7 +105,7 @@ def test_where_batches_are_far_too_few_the_least_latency_makes_more_tokens():
 
 
 def test_batches_that_are_asked_for_are_in_flight():
-    plan = plan_decoder(Wish("gpt2-small", TWO, "latency", 2, 3, SMALL), QUICK)
+    plan = plan_decoder(DecoderRequest("gpt2-small", TWO, "latency", 2, 3, SMALL), QUICK)
     assert (plan.in_flight, plan.sequences) == (3, 6)
     busiest = max(loads(plan.problem, plan.schedule.executions, plan.schedule.copies).values())
     wanted = max(busiest, plan.pass_seconds / 3)
@@ -124,7 +124,7 @@ def test_the_least_number_that_fills():
 
 def test_lighter_weights_need_less_memory_and_time():
     plans = [
-        plan_decoder(Wish("llama2-7b", TWO, parameters=SMALL | {"weights": weights}))
+        plan_decoder(DecoderRequest("llama2-7b", TWO, parameters=SMALL | {"weights": weights}))
         for weights in ("float16", "int4")
     ]
     assert plans[1].seconds_per_token < 0.5 * plans[0].seconds_per_token
@@ -132,11 +132,11 @@ def test_lighter_weights_need_less_memory_and_time():
 
 def test_refusals():
     with pytest.raises(InfeasibleError, match=r"memory|GiB"):
-        plan_decoder(Wish("gpt3-175b", TWO), Options(time_limit=1.0))
+        plan_decoder(DecoderRequest("gpt3-175b", TWO), Options(time_limit=1.0))
     with pytest.raises(UsageError, match="at least 1"):
-        plan_decoder(Wish("gpt2-small", TWO, in_flight=0))
+        plan_decoder(DecoderRequest("gpt2-small", TWO, in_flight=0))
     with pytest.raises(UsageError, match="not 'energy'"):
-        plan_decoder(Wish("gpt2-small", TWO, "energy"))  # type: ignore[arg-type]
+        plan_decoder(DecoderRequest("gpt2-small", TWO, "energy"))  # type: ignore[arg-type]
 
 
 class FakeClock:
@@ -150,7 +150,7 @@ class FakeClock:
         return self.now
 
 
-def handed_on(monkeypatch: pytest.MonkeyPatch, wish: Wish, limit: float, each: float):
+def handed_on(monkeypatch: pytest.MonkeyPatch, wish: DecoderRequest, limit: float, each: float):
     """What every solver of a plan is told where a solve takes `each` s: name and options."""
     clock = FakeClock(each)
     told = []
@@ -170,7 +170,7 @@ def handed_on(monkeypatch: pytest.MonkeyPatch, wish: Wish, limit: float, each: f
 @pytest.mark.parametrize("kind", ["latency", "throughput"])
 def test_the_time_limit_is_one_for_all_solves(monkeypatch, kind):
     """Each is told what the ones before it have left; none begins after the end."""
-    wish = Wish("gpt2-xl", TWO, kind, 2, parameters=SMALL)
+    wish = DecoderRequest("gpt2-xl", TWO, kind, 2, parameters=SMALL)
     told, plan = handed_on(monkeypatch, wish, 10.0, 1.0)
     clocks = [options.clock for _, options in told]
     assert clocks == [10.0 - i for i in range(len(clocks))]
@@ -180,7 +180,7 @@ def test_the_time_limit_is_one_for_all_solves(monkeypatch, kind):
 
 
 def test_the_work_of_a_climb_does_not_depend_on_the_clock(monkeypatch):
-    wish = Wish("gpt2-xl", TWO, "throughput", parameters=SMALL)
+    wish = DecoderRequest("gpt2-xl", TWO, "throughput", parameters=SMALL)
     told, _ = handed_on(monkeypatch, wish, 20.0, 1.0)
     climbed = [options.time_limit for name, options in told if name == "count-dp"][:-1]
     assert len(set(climbed)) == 1
@@ -188,7 +188,7 @@ def test_the_work_of_a_climb_does_not_depend_on_the_clock(monkeypatch):
 
 def test_no_solve_begins_that_is_likely_to_end_late(monkeypatch):
     """The first batch alone is no plan; a second solve is made, a third would end at 12 s."""
-    wish = Wish("gpt2-xl", TWO, "throughput", parameters=SMALL)
+    wish = DecoderRequest("gpt2-xl", TWO, "throughput", parameters=SMALL)
     told, plan = handed_on(monkeypatch, wish, 10.0, 4.0)
     names = [name for name, _ in told]
     assert names[:2] == ["count-dp", "count-dp"]
@@ -197,7 +197,7 @@ def test_no_solve_begins_that_is_likely_to_end_late(monkeypatch):
 
 
 def test_without_time_solvers_are_given_the_least_until_there_is_a_plan(monkeypatch):
-    wish = Wish("gpt2-xl", TWO, "throughput", parameters=SMALL)
+    wish = DecoderRequest("gpt2-xl", TWO, "throughput", parameters=SMALL)
     told, plan = handed_on(monkeypatch, wish, 1.0, 2.0)
     assert [(name, options.clock) for name, options in told] == [("count-dp", 3.0)] * 2
     assert plan.in_flight > 1

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tvm_hetero import zoo
 from tvm_hetero.errors import UsageError
-from tvm_hetero.planning import DecoderPlan, Wish, plan_decoder
+from tvm_hetero.planning import DecoderPlan, DecoderRequest, plan_decoder
 from tvm_hetero.planning.requests import Request, parse_lengths, poisson
 from tvm_hetero.planning.route import Route, in_order, make_route
-from tvm_hetero.planning.service import Outcome, Service, play, steady_rate
+from tvm_hetero.planning.service import Service, ServiceOutcome, play, steady_rate
 from tvm_hetero.planning.services import service_of
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
@@ -39,7 +39,7 @@ def flat(seconds: float, batch: int = 1) -> Cost:
     return Cost(((1, seconds),)) if batch == 1 else Cost(((1, seconds), (batch, seconds)))
 
 
-def times(outcome: Outcome) -> list[tuple[float, float, float]]:
+def times(outcome: ServiceOutcome) -> list[tuple[float, float, float]]:
     return [(s.admitted, s.first, s.last) for s in outcome.served]
 
 
@@ -133,7 +133,9 @@ def test_little_s_law(rate: float, seed: int, groups: int, batch: int, chunk: in
 @pytest.fixture(scope="module")
 def filled() -> DecoderPlan:
     """GPT-3 13B for many sequences on two servers of unlike devices."""
-    wish = Wish("gpt3-13b", zoo.platform("diviml:2"), "throughput", 4, 24, {"context": 256})
+    wish = DecoderRequest(
+        "gpt3-13b", zoo.platform("diviml:2"), "throughput", 4, 24, {"context": 256}
+    )
     return plan_decoder(wish, Options(time_limit=5.0, gap=0.1))
 
 
@@ -150,7 +152,7 @@ def test_the_steady_state_is_that_of_the_plan_s_bottleneck(filled: DecoderPlan):
 
 
 def test_at_low_load_a_token_takes_as_long_as_the_latency_plan_says():
-    plan = plan_decoder(Wish("gpt3-175b", zoo.platform("gpt3-6node")))
+    plan = plan_decoder(DecoderRequest("gpt3-175b", zoo.platform("gpt3-6node")))
     service = service_of(plan, 64)
     outcome = play(service, [Request(1000.0 * i, 64, 5) for i in range(3)], 3000.0)
     for served in outcome.served:
@@ -174,7 +176,7 @@ def test_chunks_go_where_the_slot_s_caches_are():
     from tvm_hetero.solvers import solve
 
     schedule = solve(problem, "elements", Options(time_limit=1.0))
-    wish = Wish("gpt2-small", zoo.platform("diviml:2"), "throughput", 2, 1, {"layers": 2})
+    wish = DecoderRequest("gpt2-small", zoo.platform("diviml:2"), "throughput", 2, 1, {"layers": 2})
     plan = DecoderPlan(wish, problem, schedule, 1, 1.0, schedule.value)
     service = service_of(plan, 16)
     homes = [{d for leg in route.legs for _, d in leg.runs} for route in service.chunks]

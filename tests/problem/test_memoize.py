@@ -11,7 +11,7 @@ from tvm_hetero import check
 from tvm_hetero.check import verified
 from tvm_hetero.errors import SolverError
 from tvm_hetero.problem import Problem
-from tvm_hetero.problem.memoize import once
+from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.lists.heft import solve as heft
@@ -21,7 +21,7 @@ from tvm_hetero.views.instance import instance_of
 def test_once_asks_each_problem_once_and_keeps_no_error() -> None:
     asked = []
 
-    @once
+    @cached_per_problem
     def question(problem: Problem) -> int:
         asked.append(problem)
         if len(asked) == 1:

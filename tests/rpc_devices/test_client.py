@@ -26,7 +26,7 @@ from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.kernel_cache import kernel_library
 from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.identity import kernel_key, place_of
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.rpc_devices import measure_board
@@ -37,11 +37,11 @@ from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.platform.rpc_endpoint import Remote
-from tvm_hetero.rpc_devices.client import Kept, Program, board_of, laid_out
-from tvm_hetero.rpc_devices.endpoint_text import board_question
-from tvm_hetero.rpc_devices.session import BoardSession, last_words
+from tvm_hetero.rpc_devices.client import Kept, RpcProgram, laid_out, rpc_device_of
+from tvm_hetero.rpc_devices.endpoint_text import rpc_device_question
+from tvm_hetero.rpc_devices.session import RpcDeviceSession, last_words
 
-QUICK = Effort(budget=0.001, rounds=1)
+QUICK = SamplingPolicy(budget=0.001, rounds=1)
 
 
 @pytest.fixture(scope="module")
@@ -134,16 +134,16 @@ def test_what_the_server_refuses_is_said(server: Server, wire: Wire) -> None:
     pi = board(wire.port)
     wrong = replace(pi, rpc=replace(pi.rpc, key="other"))
     with pytest.raises(RuntimeError) as caught:
-        BoardSession(board_question(wrong))
+        RpcDeviceSession(rpc_device_question(wrong))
     assert "cannot find server that matches key=client:other" in last_words(caught.value)
     gpu = replace(pi, target={"kind": "cuda", "arch": "sm_80"})
     with pytest.raises(RuntimeError, match="the board has no cuda device"):
-        BoardSession(board_question(gpu))
+        RpcDeviceSession(rpc_device_question(gpu))
     # What this TVM says first is the version of its protocol; the server knows no other.
     wire.altered = lambda data: data.replace(b"0.8.0", b"0.7.0")
     try:
         with pytest.raises(RuntimeError) as caught:
-            BoardSession(board_question(pi))
+            RpcDeviceSession(rpc_device_question(pi))
     finally:
         wire.altered = lambda data: data
     assert "version" in last_words(caught.value)
@@ -152,7 +152,7 @@ def test_what_the_server_refuses_is_said(server: Server, wire: Wire) -> None:
 def test_a_tracker_lends_a_board(tmp_path: Path) -> None:
     with tracked(tmp_path) as address:
         remote = Remote(tracker=address, key=KEY)
-        session = BoardSession(board_question(Device("pi", target=PLAIN, rpc=remote)))
+        session = RpcDeviceSession(rpc_device_question(Device("pi", target=PLAIN, rpc=remote)))
         tensor = tvm.runtime.tensor(np.arange(5.0), session.device)
         assert tensor.numpy().tolist() == [0, 1, 2, 3, 4]
 
@@ -219,8 +219,8 @@ def test_what_a_board_has_kept_does_not_go_there_again_unless_it_was_lost(
     tensor = {"shape": [16], "dtype": "float32", "bytes": 64}
     call = {"kernel": "twice", "args": [{"in": 0, **tensor}] * 2 + [{"out": 0, **tensor}]}
     step = {"ins": laid_out([64]), "outs": laid_out([64], 64), "calls": [call]}
-    board = board_of(pi)
-    number = board.add(Program(library, {}, [step, step]))
+    board = rpc_device_of(pi)
+    number = board.add(RpcProgram(library, {}, [step, step]))
 
     def twice(step: int, values: Any, had: Kept | None, keep: bool) -> tuple[list[float], int]:
         out = np.zeros(16, np.float32)

@@ -20,7 +20,7 @@ from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.kernel_cache import kernel_library
 from tvm_hetero.compiler.linking import linker_of
 from tvm_hetero.cost_models.protocol import Costs, Progress
-from tvm_hetero.devices.target import board_device, device_target, dl_device
+from tvm_hetero.devices.target import device_target, dl_device, remote_device
 from tvm_hetero.errors import PlatformError, RunError
 from tvm_hetero.executor import native
 from tvm_hetero.executor.executor import Executor
@@ -83,8 +83,8 @@ def test_the_memory_of_a_board_is_its_own_whatever_it_computes_on() -> None:
     gpu = replace(gpu, rpc=replace(NOWHERE, server="127.0.0.1:2"))
     platform = replace(PLATFORM, devices=(*PLATFORM.devices, gpu))
     assert [dl_device(platform, device) for device in platform.devices] == [(1, 0), (1, 1), (1, 2)]
-    assert board_device(gpu) == (int(tvm.opencl(0).dlpack_device_type()), 0)
-    assert board_device(PLATFORM.devices[1]) == (1, 0)
+    assert remote_device(gpu) == (int(tvm.opencl(0).dlpack_device_type()), 0)
+    assert remote_device(PLATFORM.devices[1]) == (1, 0)
 
 
 def test_states_are_kept_on_no_board() -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from tests.solvers.examples import fork_join
 from tvm_hetero.solvers import Options, auto, solve
-from tvm_hetero.solvers.auto import Stage, _share, line_up
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.auto import Stage, _share, portfolio
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 
 NET_AS_IT_IS = True  # see conftest.py
 
 
-@pytest.mark.parametrize("stage", line_up(fork_join(3)))
+@pytest.mark.parametrize("stage", portfolio(fork_join(3)))
 def test_the_work_of_a_stage_does_not_depend_on_the_clock(stage: Stage) -> None:
     """The last stage may take all that is left; it counted its work from the seconds left."""
     options = Options(time_limit=10.0, seed=3)
@@ -30,7 +30,7 @@ def test_a_stage_is_cut_only_where_it_takes_several_times_its_share() -> None:
 
 
 def test_the_clock_cuts_a_budget_and_does_not_count_it() -> None:
-    whole, cut = (Budget.of(Options(time_limit=10.0, clock=c), 5.0) for c in (None, 2.0))
+    whole, cut = (CpsatBudget.of(Options(time_limit=10.0, clock=c), 5.0) for c in (None, 2.0))
     assert whole.work == cut.work and (whole.deadline, cut.deadline) == (15.0, 7.0)
 
 

@@ -10,4 +10,4 @@ from tvm_hetero.check.checker import (
     verified,
 )
 
-__all__ = ['Violation', 'check_schedule', 'memory_peaks', 'objective_value', 'verified']
+__all__ = ["Violation", "check_schedule", "memory_peaks", "objective_value", "verified"]

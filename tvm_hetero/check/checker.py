@@ -28,7 +28,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from tvm_hetero.check.parsed_schedule import Case, Report, Violation, moment, name, read_case
+from tvm_hetero.check.parsed_schedule import (
+    ParsedSchedule,
+    Report,
+    Violation,
+    moment,
+    name,
+    read_case,
+)
 from tvm_hetero.check.rules import (
     judge_colors,
     judge_durations,
@@ -37,7 +44,7 @@ from tvm_hetero.check.rules import (
     judge_resources,
 )
 from tvm_hetero.errors import SolverError
-from tvm_hetero.problem.memoize import kept
+from tvm_hetero.problem.memoize import problem_cache
 from tvm_hetero.problem.memory import memory_peaks, most_bytes, timed_peaks
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import (
@@ -142,11 +149,11 @@ def _keep(problem: Problem, judged: _Judged) -> None:
     rows: list[Execution | Copy] = [*judged.executions, *judged.copies]
     lasting = type(judged.executions) is tuple and type(judged.copies) is tuple
     if lasting and all(type(a) in _FROZEN and type(a.elements) is tuple for a in rows):
-        kept(problem)["judged"] = (*_judged(problem), judged)[-_KEPT:]
+        problem_cache(problem)["judged"] = (*_judged(problem), judged)[-_KEPT:]
 
 
 def _judged(problem: Problem) -> tuple[_Judged, ...]:
-    known: tuple[_Judged, ...] = kept(problem).get("judged", ())
+    known: tuple[_Judged, ...] = problem_cache(problem).get("judged", ())
     return known
 
 
@@ -158,7 +165,7 @@ def _judge_words(problem: Problem, schedule: Schedule, value: float) -> list[Vio
     return report.violations()
 
 
-def _judge_memory(case: Case) -> None:
+def _judge_memory(case: ParsedSchedule) -> None:
     copies = [hop.copy for hop in case.hops]
     limits = {device.name: device.memory for device in case.problem.platform.devices}
     most = most_bytes(case.problem, case.executions, copies)
@@ -175,7 +182,7 @@ def _judge_memory(case: Case) -> None:
             case.report.add(6, text, over)
 
 
-def _judge_limit(case: Case) -> None:
+def _judge_limit(case: ParsedSchedule) -> None:
     limit = case.problem.objective.latency_limit
     end = makespan(case.executions)
     if limit is not None and end > limit + case.tolerance:
@@ -183,7 +190,7 @@ def _judge_limit(case: Case) -> None:
         case.report.add(7, text, end - limit)
 
 
-def _judge_value(case: Case, schedule: Schedule) -> None:
+def _judge_value(case: ParsedSchedule, schedule: Schedule) -> None:
     """The stated value is the real one; in a steady state all work lies in one period."""
     problem = case.problem
     value = objective_value(problem, schedule.executions, schedule.copies)

@@ -29,7 +29,7 @@ from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
-from tvm_hetero.solvers.throughput.fewer_transfers import settled
+from tvm_hetero.solvers.throughput.fewer_transfers import prefer_fewer_transfers
 
 # Seconds that finding another plan may take while everybody waits for it.
 TIME_LIMIT = 5.0
@@ -79,7 +79,9 @@ class Placed:
 def solve_again(placed: Placed, problem: Problem, seconds: float = TIME_LIMIT) -> Placed:
     """The same module by the best schedule of another problem."""
     options = Options(time_limit=seconds, gap=MEASURED_GAP)
-    return Placed(placed.module, problem, settled(problem, solve(problem, "auto", options)))
+    return Placed(
+        placed.module, problem, prefer_fewer_transfers(problem, solve(problem, "auto", options))
+    )
 
 
 def without(placed: Placed, nodes: Collection[str], seconds: float = TIME_LIMIT) -> Placed:

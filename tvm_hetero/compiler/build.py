@@ -30,7 +30,7 @@ from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
 from tvm_hetero.passes.split_segments import Split, split_segments
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
-from tvm_hetero.problem.equivalent_devices import alike_devices
+from tvm_hetero.problem.equivalent_devices import equivalence_classes
 from tvm_hetero.problem.implementation_choice import Choice
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
@@ -84,7 +84,7 @@ def build(
     other = _single_device_module(mod, problem, schedule) if single else None
     if other is not None:
         splits[SINGLE] = split_segments(other)
-    equal = alike_devices(problem)
+    equal = equivalence_classes(problem)
     plans = {name: make_plan(split, problem.platform, equal) for name, split in splits.items()}
     if network is None and single:
         network = Network(strip_devices(mod), problem)

@@ -22,14 +22,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tvm_hetero.compiler.storage import ALIGNMENT
-from tvm_hetero.passes.lowered_main import LoweredMain, Root
+from tvm_hetero.passes.lowered_main import LoweredMain, TensorSource
 
 
 @dataclass(frozen=True)
 class _Inside:
     """A tensor is a piece of another one, `offset` bytes from its start."""
 
-    whole: Root
+    whole: TensorSource
     offset: int
 
 
@@ -37,10 +37,10 @@ class _Inside:
 class Joined:
     """Which tensors of a segment are pieces of others, and the calls that this makes needless."""
 
-    pieces: dict[Root, _Inside] = field(default_factory=dict)
+    pieces: dict[TensorSource, _Inside] = field(default_factory=dict)
     calls: list[int] = field(default_factory=list)
 
-    def place(self, root: Root) -> tuple[Root, int]:
+    def place(self, root: TensorSource) -> tuple[TensorSource, int]:
         """The outermost tensor that one is a piece of, and the bytes from its start."""
         offset = 0
         while root in self.pieces:
@@ -50,7 +50,10 @@ class Joined:
 
 
 def find_joined(
-    main: LoweredMain, calls: Sequence[int], own: set[Root], starts: Mapping[int, Sequence[int]]
+    main: LoweredMain,
+    calls: Sequence[int],
+    own: set[TensorSource],
+    starts: Mapping[int, Sequence[int]],
 ) -> Joined:
     """The free joins of a segment.
 
@@ -63,7 +66,7 @@ def find_joined(
     """
     joined = Joined()
     for position in (call for call in calls if call in starts):
-        result = Root(position, 0)
+        result = TensorSource(position, 0)
         roots = [main.root(arg) for arg in main.calls[position].args]
         parts = [root for root in roots if root and root in own and root not in joined.pieces]
         aligned = all(start % ALIGNMENT == 0 for start in starts[position])

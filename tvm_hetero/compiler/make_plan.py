@@ -38,8 +38,8 @@ from tvm_hetero.devices.target import CPU, dl_device
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.kernels.rowwise.concat import join_starts
 from tvm_hetero.passes.io_tasks import is_host
-from tvm_hetero.passes.lowered_main import KernelCall, Root, static_shape, tensor_bytes
-from tvm_hetero.passes.split_segments import Copy, Segment, Split, input_signature
+from tvm_hetero.passes.lowered_main import KernelCall, TensorSource, static_shape, tensor_bytes
+from tvm_hetero.passes.split_segments import Segment, SegmentCopy, Split, input_signature
 from tvm_hetero.passes.states import ranges_of, states_of
 from tvm_hetero.plan.element_names import MARK
 from tvm_hetero.plan.model import (
@@ -107,7 +107,7 @@ def _mark_alike(plan: Plan, platform: Platform, names: Sequence[str]) -> Plan:
 
 @dataclass(frozen=True)
 class _Weight:
-    """A constant of the model: what a slot holds that is no `Root`."""
+    """A constant of the model: what a slot holds that is no `TensorSource`."""
 
     name: str
 
@@ -117,7 +117,7 @@ class _PlanMaker:
     split: Split
     platform: Platform
     _slots: list[SlotPlan] = field(default_factory=list)
-    _slot_of: dict[tuple[Root | _Weight, int], int] = field(default_factory=dict)
+    _slot_of: dict[tuple[TensorSource | _Weight, int], int] = field(default_factory=dict)
     _workers: list[WorkerPlan] = field(default_factory=list)
     _worker_of: dict[str, int] = field(default_factory=dict)
     _starts: dict[tuple[int, str], tuple[int, ...] | None] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class _PlanMaker:
         homes = self.split.input_home
         found = []
         for i, (name, shape, dtype) in enumerate(input_signature(self.split)):
-            slot = self._slot(Root(None, i), homes[i])
+            slot = self._slot(TensorSource(None, i), homes[i])
             plain = name if self.split.batch == 1 else name.rpartition(MARK)[0]
             limits = ranges.get(plain)
             found.append(
@@ -176,7 +176,7 @@ class _PlanMaker:
             )
         return found
 
-    def _slot(self, what: Root | _Weight, device: int) -> int:
+    def _slot(self, what: TensorSource | _Weight, device: int) -> int:
         """The slot that holds a tensor in the memory of a device."""
         key = (what, self._space[device])
         if key not in self._slot_of:
@@ -184,15 +184,15 @@ class _PlanMaker:
             self._slots.append(SlotPlan(self._name(what), self._space[device], self._type(what)))
         return self._slot_of[key]
 
-    def _name(self, what: Root | _Weight) -> str:
+    def _name(self, what: TensorSource | _Weight) -> str:
         if isinstance(what, _Weight):
             return what.name
         if what.call is None:
             return self.split.inputs[what.index]
         return self.split.main.tensor_name(what)
 
-    def _type(self, what: Root | _Weight) -> TensorPlan:
-        if isinstance(what, Root):
+    def _type(self, what: TensorSource | _Weight) -> TensorPlan:
+        if isinstance(what, TensorSource):
             return _tensor_plan(self.split.main.type_of(what))
         value = self.split.constants[what.name]
         return TensorPlan(tuple(int(d) for d in value.shape), str(value.dtype))
@@ -208,8 +208,8 @@ class _PlanMaker:
         row = self.platform.devices[device]
         return self._worker(row.name, device, row.cores, Role.COMPUTE)
 
-    def _step(self, step: Segment | Copy) -> StepPlan:
-        if isinstance(step, Copy):
+    def _step(self, step: Segment | SegmentCopy) -> StepPlan:
+        if isinstance(step, SegmentCopy):
             return self._copy(step)
         if self.platform.devices[step.device].rpc is not None:
             return self._remote(step)
@@ -246,7 +246,7 @@ class _PlanMaker:
     def _kernels(self, segment: Segment) -> StepPlan:
         device, main = segment.device, self.split.main
         weights = [self._weight_of[value] for value in segment.constants]
-        reads: list[Root | _Weight] = [*segment.ins, *weights]
+        reads: list[TensorSource | _Weight] = [*segment.ins, *weights]
         places: dict[Any, _Place] = {what: (ArgKind.IN, i) for i, what in enumerate(reads)}
         places |= {root: (ArgKind.OUT, i) for i, root in enumerate(segment.outs)}
         joined = self._joined(segment, places)
@@ -275,7 +275,9 @@ class _PlanMaker:
             found = self._starts[key]
             if found is not None:
                 starts[i] = found
-        made = {Root(i, k) for i in segment.calls for k in range(len(main.calls[i].outputs))}
+        made = {
+            TensorSource(i, k) for i in segment.calls for k in range(len(main.calls[i].outputs))
+        }
         return find_joined(main, segment.calls, made.difference(places), starts)
 
     def _call(self, call: KernelCall, places: Mapping[Any, _Place]) -> CallPlan:
@@ -285,7 +287,7 @@ class _PlanMaker:
             what = main.root(expr) if constant is None else self._weight_of[constant]
             args.append(ArgPlan(*places[what], _tensor_plan(expr.ty)))
         for k, ty in enumerate(call.outputs):
-            args.append(ArgPlan(*places[Root(call.position, k)], _tensor_plan(ty)))
+            args.append(ArgPlan(*places[TensorSource(call.position, k)], _tensor_plan(ty)))
         return CallPlan(
             self.split.symbols[call.position],
             main.task_ids[call.position],
@@ -293,7 +295,7 @@ class _PlanMaker:
             written=len(call.outputs),
         )
 
-    def _copy(self, copy: Copy) -> StepPlan:
+    def _copy(self, copy: SegmentCopy) -> StepPlan:
         near, far = (self.platform.devices[device] for device in (copy.near, copy.far))
         worker = self._copying(copy)
         return StepPlan(
@@ -305,7 +307,7 @@ class _PlanMaker:
             to_device=self._space[copy.far],
         )
 
-    def _copying(self, copy: Copy) -> int:
+    def _copying(self, copy: SegmentCopy) -> int:
         """The worker of a copy: an end's, or the link's own, on the device that has an engine."""
         if copy.worker is not None:
             return self._computing(copy.worker)
@@ -327,11 +329,11 @@ def _place_temporaries(
 ) -> int:
     """Add the offsets of what a segment keeps to itself to `places`; returns the arena's bytes."""
     main = split.main
-    own: list[Root] = []
-    lives: dict[Root, tuple[int, int]] = {}  # of what is no piece of something else
+    own: list[TensorSource] = []
+    lives: dict[TensorSource, tuple[int, int]] = {}  # of what is no piece of something else
     for number, position in enumerate(segment.calls):
         call = main.calls[position]
-        made = [Root(position, k) for k in range(len(call.outputs))]
+        made = [TensorSource(position, k) for k in range(len(call.outputs))]
         made = [root for root in made if root not in places]
         own += made
         for root in (*main.reads(call), *made):

@@ -17,8 +17,8 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.errors import FormatError
-from tvm_hetero.passes.emit_views import Emitter
-from tvm_hetero.passes.lowered_main import LoweredMain, Root, read_main
+from tvm_hetero.passes.emit_views import ViewEmitter
+from tvm_hetero.passes.lowered_main import LoweredMain, TensorSource, read_main
 from tvm_hetero.passes.split_segments import constant_names
 from tvm_hetero.util.documents import check_format, check_keys, parse_document
 
@@ -69,17 +69,17 @@ def _without_weights(mod: tvm.IRModule, main: LoweredMain) -> tuple[tvm.IRModule
         value: relax.Var(f"w{k}", relax.TensorType(value.shape, str(value.dtype)))
         for k, value in enumerate(names)
     }
-    env: dict[Root, Any] = {Root(None, i): param for i, param in enumerate(params)}
+    env: dict[TensorSource, Any] = {TensorSource(None, i): param for i, param in enumerate(params)}
     made: dict[int, relax.Var] = {}
     kernels: dict[str, tvm.ir.GlobalVar] = {}
 
-    def tensor(root: Root, _: Any) -> Any:
+    def tensor(root: TensorSource, _: Any) -> Any:
         if root not in env:
             assert root.call is not None  # every input is there from the start
             env[root] = builder.emit(relax.TupleGetItem(made[root.call], root.index))
         return env[root]
 
-    emitter = Emitter(builder, main, tensor, lambda const, _: weight[const.value])
+    emitter = ViewEmitter(builder, main, tensor, lambda const, _: weight[const.value])
     attrs = dict(main.function.attrs) if main.function.attrs else {}
     with builder.function("main", [*params, *weight.values()], attrs=attrs):
         with builder.dataflow():
@@ -90,7 +90,7 @@ def _without_weights(mod: tvm.IRModule, main: LoweredMain) -> tuple[tvm.IRModule
                 var = emitter.call(call, kernels[name], call.expr.ty_args[0], 0, (0,))
                 made[call.position] = var
                 if not call.is_tuple:
-                    env[Root(call.position, 0)] = var
+                    env[TensorSource(call.position, 0)] = var
             results = [emitter.value(expr, (0, 0)) for expr in main.results()]
             value = relax.Tuple(results) if main.returns_tuple else results[0]
             out = builder.emit_output(value)

@@ -24,7 +24,7 @@ from tvm_hetero.executor.futures import Pending
 from tvm_hetero.executor.shared_weights import share_weights
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.generation.generate import Generates
-from tvm_hetero.util.closeable import Closes
+from tvm_hetero.util.closeable import Closeable
 
 
 class Logits:
@@ -43,7 +43,7 @@ class Logits:
         self._pending.add_done_callback(lambda _: fn(self))
 
 
-class Decoder(Generates, Closes):
+class Decoder(Generates, Closeable):
     """Generates tokens on the devices of this machine.
 
     >>> decoder = tvm_hetero.load("gpt2.hetero")                                # doctest: +SKIP

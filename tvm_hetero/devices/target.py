@@ -99,7 +99,7 @@ def dl_device(platform: Platform, device: Device) -> tuple[int, int]:
     return kind, alike.index(device.name)
 
 
-def board_device(device: Device) -> tuple[int, int]:
+def remote_device(device: Device) -> tuple[int, int]:
     """Type and number of the device that a board computes on, as the board counts them."""
     return _device_type(device), 0
 

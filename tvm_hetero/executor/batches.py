@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.errors import ArtifactError
-from tvm_hetero.executor.native_calls import waited_for
+from tvm_hetero.executor.native_calls import blocks_shutdown
 from tvm_hetero.executor.tensors import as_array, stacked
 
 Shape = tuple[int, ...]
@@ -98,7 +98,7 @@ def join_outputs(stacks: Sequence[Stack], merged: bool, outputs: Sequence[Any]) 
     return [join_batch([outputs[row] for row in stack.rows], merged) for stack in stacks]
 
 
-@waited_for
+@blocks_shutdown
 def join_batch(parts: Sequence[Any], merged: bool) -> Any:
     """One new tensor in main memory from the elements of an output.
 

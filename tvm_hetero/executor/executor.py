@@ -26,20 +26,20 @@ from tvm_hetero.errors import DeadlineError, FullError, UsageError
 from tvm_hetero.executor.async_api import Gates, map_in_order, run_in_turn
 from tvm_hetero.executor.batches import join_outputs, make_stacks
 from tvm_hetero.executor.futures import Completions, Pending
-from tvm_hetero.executor.inputs import Request, merge_inputs
+from tvm_hetero.executor.inputs import RequestTensors, merge_inputs
 from tvm_hetero.executor.inputs import TensorInfo as TensorInfo
 from tvm_hetero.executor.inputs import identifier as identifier
 from tvm_hetero.executor.loading import check_processor, set_constants, set_libraries
-from tvm_hetero.executor.native_calls import waited_for
+from tvm_hetero.executor.native_calls import blocks_shutdown
 from tvm_hetero.executor.profiling import Inputs as Inputs
 from tvm_hetero.executor.profiling import Measured
-from tvm_hetero.executor.rpc_steps import BoardSteps
+from tvm_hetero.executor.rpc_steps import RpcSteps
 from tvm_hetero.executor.spans import KernelTime as KernelTime
 from tvm_hetero.executor.spans import TracedStep as TracedStep
 from tvm_hetero.executor.state import State as State
 from tvm_hetero.executor.streaming import FOR_EVER, NO_DEADLINE, stream
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.util.closeable import Closes
+from tvm_hetero.util.closeable import Closeable
 from tvm_hetero.util.documents import nearest
 
 # How long `close` waits for callbacks that run.
@@ -57,7 +57,7 @@ def load(path: str | os.PathLike[str], variant: str | None = None) -> Executor:
     return Executor(load_artifact(path), variant)
 
 
-class Executor(Measured, Closes):
+class Executor(Measured, Closeable):
     """Runs a model on all of its devices at once.
 
     >>> ex = tvm_hetero.load("net.hetero")                           # doctest: +SKIP
@@ -79,7 +79,7 @@ class Executor(Measured, Closes):
     variant : which plan of the executable runs.
     """
 
-    @waited_for
+    @blocks_shutdown
     def __init__(self, executable: Executable, variant: str | None = None) -> None:
         self.variant = variant or executable.default
         if self.variant not in executable.variants:
@@ -96,7 +96,7 @@ class Executor(Measured, Closes):
         self.outputs = tuple(stack.name for stack in self._stacks)
         set_libraries(self._native, chosen.libraries)
         set_constants(self._native, executable.weights)
-        self._boards = BoardSteps(
+        self._boards = RpcSteps(
             self._native, executable.problem.platform, chosen.libraries, executable.weights
         )
         self._completions = Completions(self._native)
@@ -105,7 +105,7 @@ class Executor(Measured, Closes):
         weakref.finalize(self, self._native.close).atexit = False
         weakref.finalize(self, self._boards.close).atexit = False
 
-    @waited_for
+    @blocks_shutdown
     def run(
         self,
         inputs: Inputs | None = None,
@@ -245,8 +245,8 @@ class Executor(Measured, Closes):
             "load that where it is needed"
         )
 
-    @waited_for
-    def _request(self, inputs: Any, state: State | None, copy: bool = False) -> Request:
+    @blocks_shutdown
+    def _request(self, inputs: Any, state: State | None, copy: bool = False) -> RequestTensors:
         request = self._reader.read(inputs, copy)
         self._state_rows.place(request.tensors, state)
         return request
@@ -258,7 +258,7 @@ class Executor(Measured, Closes):
         self._native.forget(ticket)
 
     def _submit(
-        self, request: Request, deadline: float | None, timeout: float | None, notify: bool
+        self, request: RequestTensors, deadline: float | None, timeout: float | None, notify: bool
     ) -> int:
         """The ticket of a request that has begun."""
         allowed = NO_DEADLINE if deadline is None else _checked(deadline)
@@ -277,7 +277,7 @@ class Executor(Measured, Closes):
 
     def _submit_pending(
         self,
-        request: Request,
+        request: RequestTensors,
         deadline: float | None,
         timeout: float | None,
         state: State | None,
@@ -298,7 +298,11 @@ class Executor(Measured, Closes):
         return pending
 
     def _try_submit(
-        self, request: Request, state: State | None, timeout: float | None, deadline: float | None
+        self,
+        request: RequestTensors,
+        state: State | None,
+        timeout: float | None,
+        deadline: float | None,
     ) -> Pending | None:
         """As `_submit_pending`; None if there is no room."""
         try:

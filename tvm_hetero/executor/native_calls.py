@@ -39,7 +39,7 @@ _KINDS: dict[str, type[Exception]] = {
 }
 
 
-def waited_for(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def blocks_shutdown(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Let the end of the interpreter wait for the calls of a function (see `_close_all`).
 
     For whatever uses tvm-ffi, which lets go of the interpreter's lock also for small things:
@@ -73,7 +73,7 @@ def _require_time() -> None:
         raise RunError("the interpreter is ending: no executor can be used any more")
 
 
-@waited_for
+@blocks_shutdown
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call into C++; what it throws becomes an error of ours (Ctrl-C stays what it is)."""
     try:
@@ -84,7 +84,7 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
         raise _KINDS.get(kind, RunError)(text) from error
 
 
-@waited_for
+@blocks_shutdown
 def call_for_list(function: Callable[..., Any], *arguments: Any) -> list[Any]:
     """`call`, of a function that returns a list of tvm-ffi's; the same as Python's."""
     return list(call(function, *arguments))

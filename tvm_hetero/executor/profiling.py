@@ -16,7 +16,7 @@ import numpy as np
 
 from tvm_hetero.executor import native, spans
 from tvm_hetero.executor.inputs import InputReader, random_values
-from tvm_hetero.executor.native_calls import waited_for
+from tvm_hetero.executor.native_calls import blocks_shutdown
 from tvm_hetero.executor.spans import KernelTime, TracedStep
 from tvm_hetero.executor.state import State, StateRows
 from tvm_hetero.executor.streaming import steady_seconds
@@ -80,7 +80,7 @@ class Measured:
             self._native.run_by(),
         )
 
-    @waited_for
+    @blocks_shutdown
     def set_inputs(self, values: Inputs) -> None:
         """Set the inputs of `benchmark` and `throughput` (see `run`), until the next call.
 
@@ -94,7 +94,7 @@ class Measured:
         for i, tensor in enumerate(tensors):
             self._native.set_input(i, tensor)
 
-    @waited_for
+    @blocks_shutdown
     def new_state(self) -> State:
         """A set of the model's states, for all elements of a batch; it begins with zeros.
 

@@ -23,10 +23,17 @@ from tvm_hetero.executor.native import NativeExecutor
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.plan.model import ArgKind, ArgPlan, Plan, StepPlan, TensorPlan
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.rpc_devices.client import Board, Bytes, Kept, Program, board_of, laid_out
+from tvm_hetero.rpc_devices.client import (
+    Bytes,
+    Kept,
+    RpcDevice,
+    RpcProgram,
+    laid_out,
+    rpc_device_of,
+)
 
 
-class BoardSteps:
+class RpcSteps:
     """The programs that an executor has on boards; `close` lets go of them.
 
     Raises
@@ -44,7 +51,7 @@ class BoardSteps:
         libraries: Mapping[str, Path],
         weights: Mapping[str, Any],
     ) -> None:
-        self._held: list[tuple[Board, int]] = []
+        self._held: list[tuple[RpcDevice, int]] = []
         plan = executor.plan
         steps = [i for i, step in enumerate(plan.steps) if step.remote]
         functions: list[Any] = [None] * len(plan.steps)
@@ -56,7 +63,7 @@ class BoardSteps:
                     raise ArtifactError(
                         f"there is no library of device {name!r}; build the model again"
                     )
-                board = board_of(platform.device(name))
+                board = rpc_device_of(platform.device(name))
                 number = board.add(_program(plan, own, libraries[name], weights))
                 self._held.append((board, number))
                 program = _Running(board, number, _passed_on(plan, own), executor.frames + 1)
@@ -77,7 +84,7 @@ class BoardSteps:
 
 def _program(
     plan: Plan, steps: Sequence[int], library: Path, weights: Mapping[str, Any]
-) -> Program:
+) -> RpcProgram:
     """What a board has to know of its steps."""
     rows = [_step(plan, plan.steps[i]) for i in steps]
     calls = [call for i in steps for call in plan.steps[i].remote]
@@ -87,7 +94,7 @@ def _program(
     if missing:
         raise ArtifactError(f"the plan needs a weight {missing[0]!r}, which is not there")
     own = {name: _array_bytes(as_array(weights[name])) for name in wanted}
-    return Program(library.resolve(), own, rows)
+    return RpcProgram(library.resolve(), own, rows)
 
 
 def _step(plan: Plan, step: StepPlan) -> dict[str, Any]:
@@ -118,7 +125,7 @@ class _Running:
     All steps of a program are run by one thread, the worker's.
     """
 
-    def __init__(self, board: Board, number: int, slots: frozenset[int], most: int) -> None:
+    def __init__(self, board: RpcDevice, number: int, slots: frozenset[int], most: int) -> None:
         self.board = board
         self.number = number
         self._slots = slots

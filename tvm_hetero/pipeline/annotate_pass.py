@@ -22,9 +22,7 @@ class AnnotateDevices:
         self.problem = problem
         self.schedule = schedule
 
-    def transform_module(
-        self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
-    ) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Return `mod` annotated."""
         complete = with_stored_traces(mod, self.problem)
         return annotate_devices(complete, self.problem, self.schedule)

@@ -60,9 +60,7 @@ class HeteroPartition:
         self.respect_annotations = respect_annotations
         self.plain_sums = plain_sums
 
-    def transform_module(
-        self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
-    ) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Return `mod` annotated."""
         from tvm_hetero.pipeline.partition import partition
 

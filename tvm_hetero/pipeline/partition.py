@@ -40,7 +40,7 @@ from tvm_hetero.problem.objective_kinds import Objective, check_objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, check_name, solve
 from tvm_hetero.solvers.core.feasibility import check_memory
-from tvm_hetero.solvers.throughput.fewer_transfers import settled
+from tvm_hetero.solvers.throughput.fewer_transfers import prefer_fewer_transfers
 from tvm_hetero.views.instance import instance_of
 
 # A search ends within this share of the least value: costs are not measured more exactly.
@@ -173,7 +173,9 @@ def partition(
     )
     seconds = dict(prepared.seconds)
     with _timed(seconds, "solve"):
-        schedule = settled(prepared.problem, solve(prepared.problem, solver, options))
+        schedule = prefer_fewer_transfers(
+            prepared.problem, solve(prepared.problem, solver, options)
+        )
     with _timed(seconds, "annotate"):
         module = with_stored_traces(prepared.module, prepared.problem)
         module = annotate_devices(module, prepared.problem, schedule)

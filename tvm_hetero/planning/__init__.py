@@ -9,7 +9,7 @@ Nothing here needs TVM. Costs come from a roofline on data-sheet figures (`tvm_h
 
 from __future__ import annotations
 
-from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish
+from tvm_hetero.planning.decoder_plan import DecoderPlan, DecoderRequest
 from tvm_hetero.planning.decoding import plan_decoder
 
-__all__ = ["DecoderPlan", "Wish", "plan_decoder"]
+__all__ = ["DecoderPlan", "DecoderRequest", "plan_decoder"]

@@ -20,7 +20,7 @@ from tvm_hetero.problem.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class Wish:
+class DecoderRequest:
     """What is to be planned.
 
     Attributes
@@ -64,7 +64,7 @@ class DecoderPlan:
     seconds : that planning took.
     """
 
-    wish: Wish
+    wish: DecoderRequest
     problem: Problem
     schedule: Schedule
     in_flight: int

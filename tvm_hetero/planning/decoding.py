@@ -14,7 +14,8 @@ For latency L is minimised, and G is 1 unless asked for. For throughput T is, an
 least number with G T >= L until what is played comes near B / T. Caches of G B sequences have to
 be in memory, so G changes the problem and the plan changes G: plan, play, plan again   -> `_filled`
 Where memory ends this, it is the G that fits and makes most tokens. Then L / G is what counts, not
-T, and the plan of the least L for that G may be the better one                        -> `_swifter`
+T, and the plan of the least L for that G may be the better one                        ->
+`_add_batches`
 
 Solvers are asked in turn until the gap is small enough: counting devices that are alike, which
 closes most clusters within seconds; shares of a batch; then everything that suits      -> `_solved`
@@ -31,7 +32,7 @@ from dataclasses import replace
 
 from tvm_hetero.check.checker import verified
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
-from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish, one_pass
+from tvm_hetero.planning.decoder_plan import DecoderPlan, DecoderRequest, one_pass
 from tvm_hetero.planning.route import route_of
 from tvm_hetero.planning.service import Service, steady_rate
 from tvm_hetero.problem.model import Problem
@@ -67,7 +68,9 @@ _FEW = 2
 _FINE = 1.02
 
 
-def plan_decoder(wish: Wish, options: Options = Options(time_limit=10.0, gap=0.01)) -> DecoderPlan:
+def plan_decoder(
+    wish: DecoderRequest, options: Options = Options(time_limit=10.0, gap=0.01)
+) -> DecoderPlan:
     """Plan a decoder's steps.
 
     Parameters
@@ -96,8 +99,10 @@ def plan_decoder(wish: Wish, options: Options = Options(time_limit=10.0, gap=0.0
         else:
             quick = _quick(options)
             found = _made(wish, wish.in_flight, quick, deadline, quickly=True)
-            found = _swifter(found, quick, deadline)
-    if found is None or not (_few(found) or _enough(found, options, deadline)):
+            found = _add_batches(found, quick, deadline)
+    if found is None or not (
+        _needs_more_batches(found) or _is_good_enough(found, options, deadline)
+    ):
         in_flight = found.in_flight if found else wish.in_flight or 1
         made = _made(wish, in_flight, _left(options, deadline), deadline, found)
         found = _better(found, made)
@@ -110,7 +115,7 @@ def _quick(options: Options) -> Options:
     return replace(options, gap=max(options.gap, _ROUGH), time_limit=limit)
 
 
-def _few(plan: DecoderPlan) -> bool:
+def _needs_more_batches(plan: DecoderPlan) -> bool:
     """Whether batches in flight are far too few: L / G counts, and not T."""
     return plan.in_flight * _FEW < plan.needed
 
@@ -125,7 +130,7 @@ def _closed(plan: DecoderPlan, options: Options) -> bool:
     return options.closes(plan.schedule.value, plan.schedule.lower_bound)
 
 
-def _enough(plan: DecoderPlan, options: Options, deadline: float) -> bool:
+def _is_good_enough(plan: DecoderPlan, options: Options, deadline: float) -> bool:
     """Whether a plan is good enough, or the time is up."""
     return _closed(plan, options) or time.monotonic() >= deadline
 
@@ -137,7 +142,7 @@ def _better(one: DecoderPlan | None, other: DecoderPlan) -> DecoderPlan:
 
 
 def _made(
-    wish: Wish,
+    wish: DecoderRequest,
     in_flight: int,
     options: Options,
     deadline: float,
@@ -156,12 +161,12 @@ def _made(
     return replace(found, played=_played(found))
 
 
-def _swifter(plan: DecoderPlan, options: Options, deadline: float) -> DecoderPlan:
+def _add_batches(plan: DecoderPlan, options: Options, deadline: float) -> DecoderPlan:
     """Where batches are far too few: the plan, or that of the least latency if it makes more.
 
     The plan comes back with what is proven for a step of one batch.
     """
-    if not _few(plan) or time.monotonic() >= deadline:
+    if not _needs_more_batches(plan) or time.monotonic() >= deadline:
         return plan
     wish, problem = plan.wish, plan.problem
     alone = replace(wish, kind="latency").problem(plan.in_flight)
@@ -199,7 +204,7 @@ def _played(plan: DecoderPlan) -> float | None:
     return steady_rate(service, warmup + window, warmup)
 
 
-def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
+def _filled(wish: DecoderRequest, options: Options, deadline: float) -> DecoderPlan:
     """A quick plan with caches for as many batches as make most tokens.
 
     A climb from the least number that could do: up while batches still wait for each other, down
@@ -213,7 +218,11 @@ def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
     for _ in range(_ROUNDS):
         # One batch alone is no plan for many; another round takes as long as those so far.
         now, rounds = time.monotonic(), len(tried) - 1
-        aside = 0.0 if _few(best) or _closed(best, options) else _LAST * options.time_limit
+        aside = (
+            0.0
+            if _needs_more_batches(best) or _closed(best, options)
+            else _LAST * options.time_limit
+        )
         late = rounds > 0 and now + (now - since) / rounds >= deadline - aside
         if wanted in tried or late:
             break
@@ -233,11 +242,13 @@ def _filled(wish: Wish, options: Options, deadline: float) -> DecoderPlan:
     return best
 
 
-def _fitting(wish: Wish, in_flight: int, options: Options, deadline: float) -> DecoderPlan | None:
+def _fitting(
+    wish: DecoderRequest, in_flight: int, options: Options, deadline: float
+) -> DecoderPlan | None:
     """A quick plan; None if so many batches do not fit."""
     try:
         plan = _made(wish, in_flight, options, deadline, quickly=True)
-        return _swifter(plan, options, deadline)
+        return _add_batches(plan, options, deadline)
     except (InfeasibleError, SolverError):
         return None
 
@@ -255,7 +266,7 @@ def _neighbours(best: DecoderPlan, first: DecoderPlan, step: float, most: int) -
     return found[::-1] if best.in_flight > best.needed else found
 
 
-def _most_batches(wish: Wish, one: Problem) -> int:
+def _most_batches(wish: DecoderRequest, one: Problem) -> int:
     """Batches whose caches fit if memory were in one piece; `one` is the problem of one batch."""
     weights = [sum(task.weight_bytes for task in p.tasks) for p in (one, wish.problem(2))]
     sizes = [device.memory for device in wish.platform.devices]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tvm_hetero import zoo
 from tvm_hetero.errors import FormatError, UsageError
-from tvm_hetero.planning.decoder_plan import DecoderPlan, Wish, one_pass
+from tvm_hetero.planning.decoder_plan import DecoderPlan, DecoderRequest, one_pass
 from tvm_hetero.planning.route import Route, in_order, make_route, route_of
 from tvm_hetero.planning.service import Service
 from tvm_hetero.problem.model import Problem
@@ -25,7 +25,7 @@ FORMAT = "tvm-hetero/decoder/1"
 _FIGURES = ("length", "batch", "groups", "chunk")
 
 
-def context_of(wish: Wish) -> int:
+def context_of(wish: DecoderRequest) -> int:
     """Tokens in every cache of a wish."""
     default = zoo.describe(wish.model).parameters["context"]
     return int(wish.parameters.get("context", default))
@@ -64,7 +64,7 @@ def _chunks(plan: DecoderPlan, chunk: int) -> tuple[Route, ...]:
     return tuple(routes)
 
 
-def scheduled(wish: Wish, schedule: Schedule) -> DecoderPlan:
+def scheduled(wish: DecoderRequest, schedule: Schedule) -> DecoderPlan:
     """A plan that was made before, of the same wish.
 
     Raises

@@ -33,7 +33,7 @@ Seconds = dict[str, dict[str, float]]
 NEAR = 0.03
 
 
-def alike(platform: Platform, seconds: Seconds) -> list[tuple[str, ...]]:
+def equal_devices(platform: Platform, seconds: Seconds) -> list[tuple[str, ...]]:
     """Groups of two devices or more that are alike, by what tasks were measured to take."""
     own: dict[str, dict[str, float]] = {}
     for task, row in seconds.items():
@@ -49,16 +49,16 @@ def alike(platform: Platform, seconds: Seconds) -> list[tuple[str, ...]]:
     return [group for group in groups if len(group) > 1]
 
 
-def alike_devices(problem: Problem) -> list[tuple[str, ...]]:
+def equivalence_classes(problem: Problem) -> list[tuple[str, ...]]:
     """Groups of two devices or more that are alike by a problem's costs."""
     seconds = {
         task: {name: cost.seconds(1) for name, cost in row.items()}
         for task, row in problem.costs.items()
     }
-    return alike(problem.platform, seconds)
+    return equal_devices(problem.platform, seconds)
 
 
-def evened(
+def averaged(
     seconds: Seconds,
     groups: Sequence[Sequence[str]],
     costs: Mapping[str, Mapping[str, Cost]],

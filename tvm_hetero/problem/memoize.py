@@ -16,13 +16,13 @@ from tvm_hetero.problem.model import Problem
 _T = TypeVar("_T")
 
 
-def once(function: Callable[[Problem], _T]) -> Callable[[Problem], _T]:
+def cached_per_problem(function: Callable[[Problem], _T]) -> Callable[[Problem], _T]:
     """The function, worked out once for each problem (the same object, not an equal one)."""
     key = f"{function.__module__}.{function.__qualname__}"
 
     @wraps(function)
     def asked(problem: Problem) -> _T:
-        known = kept(problem)
+        known = problem_cache(problem)
         if key not in known:
             known[key] = function(problem)
         found: _T = known[key]
@@ -31,7 +31,7 @@ def once(function: Callable[[Problem], _T]) -> Callable[[Problem], _T]:
     return asked
 
 
-def kept(problem: Problem) -> dict[str, Any]:
+def problem_cache(problem: Problem) -> dict[str, Any]:
     """What is kept with a problem."""
     known: dict[str, Any] = problem.__dict__.setdefault("_kept", {})
     return known

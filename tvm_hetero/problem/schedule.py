@@ -251,9 +251,7 @@ def _single(schedule: Fields) -> SingleDevice:
 
 
 def _robust(schedule: Fields) -> Robustness:
-    row = schedule.fields(
-        "robust", ["perturbation", "mean", "worst", "samples", "seed"], ["late"]
-    )
+    row = schedule.fields("robust", ["perturbation", "mean", "worst", "samples", "seed"], ["late"])
     share = row.quantity("perturbation", parse_number)
     samples, late = row.integer("samples", least=1), row.integer("late", 0, least=0)
     if not (share < 1 and late <= samples):

@@ -37,10 +37,10 @@ from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.rpc_devices.endpoint_text import (
     PREPARE_SECONDS,
     SECONDS_PER_BYTE,
-    board_question,
-    lost_board,
+    lost_text,
     remote_of,
-    unreachable_board,
+    rpc_device_question,
+    unreachable_text,
 )
 from tvm_hetero.util.documents import canonical_json
 
@@ -51,7 +51,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True)
-class Program:
+class RpcProgram:
     """What a plan wants of a board.
 
     Attributes
@@ -74,21 +74,21 @@ class Kept:
     connection: int
 
 
-class Board:
+class RpcDevice:
     """One board; see the file's text. Any thread may use it; who comes second waits."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self._lock = Lock()
         self._numbers = itertools.count()
-        self._programs: dict[int, Program] = {}
+        self._programs: dict[int, RpcProgram] = {}
         self._there: set[int] = set()  # programs that the board has
         self._worker: Worker | None = None
         self._connected = False
         self._connections = 0
         self._region = _Region(0)
 
-    def add(self, program: Program) -> int:
+    def add(self, program: RpcProgram) -> int:
         """Take a program to the board.
 
         Returns
@@ -191,7 +191,7 @@ class Board:
                 # The kernel ends a child with the thread that started it, maybe an executor's.
                 self._worker = _STARTER.submit(Worker, WORKER).result()
                 self._worker.ask({"ask": "prepare"}, PREPARE_SECONDS)
-            question = {"ask": "connect", **board_question(self.device)}
+            question = {"ask": "connect", **rpc_device_question(self.device)}
             answer = self._worker.ask(question, remote_of(self.device).timeout)
         except WorkerLost as lost:
             self._drop()
@@ -200,7 +200,7 @@ class Board:
             self._drop()
             raise
         if "error" in answer:
-            raise RunError(unreachable_board(self.device, answer["error"]))
+            raise RunError(unreachable_text(self.device, answer["error"]))
         self._connected = True
         self._connections += 1
 
@@ -219,13 +219,13 @@ class Board:
         if "lost" in answer:
             self._connected = False
             self._there.clear()
-            raise RunError(lost_board(self.device, answer["lost"]))
+            raise RunError(lost_text(self.device, answer["lost"]))
         if "error" in answer:
             raise RunError(
                 f"device {self.device.name!r} ({remote_of(self.device).text}): {answer['error']}"
             )
 
-    def _make_room(self, program: Program) -> None:
+    def _make_room(self, program: RpcProgram) -> None:
         """Have a region that is large enough for a program."""
         ends = [t["offset"] + t["bytes"] for s in program.steps for t in (*s["ins"], *s["outs"])]
         size = max([1, *ends, *(data.nbytes for data in program.weights.values())])
@@ -289,15 +289,15 @@ def laid_out(sizes: Sequence[int], start: int = 0) -> list[dict[str, int]]:
 
 
 _STARTER = ThreadPoolExecutor(1, "tvm_hetero.board")
-_BOARDS: dict[tuple[Any, ...], Board] = {}
+_BOARDS: dict[tuple[Any, ...], RpcDevice] = {}
 _BOARDS_LOCK = Lock()
 
 
-def board_of(device: Device) -> Board:
+def rpc_device_of(device: Device) -> RpcDevice:
     """The board of a device, the same for all executors of this process."""
     remote = remote_of(device)
     # Two devices with one key of a tracker are two boards; one server is one board.
     name = device.name if remote.server is None else ""
     key = (remote, canonical_json(dict(device.target or {})), name)
     with _BOARDS_LOCK:
-        return _BOARDS.setdefault(key, Board(device))
+        return _BOARDS.setdefault(key, RpcDevice(device))

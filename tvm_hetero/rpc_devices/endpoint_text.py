@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from tvm_hetero.devices.target import board_device, device_target
+from tvm_hetero.devices.target import device_target, remote_device
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.rpc_endpoint import Remote
 
@@ -22,17 +22,17 @@ def remote_of(device: Device) -> Remote:
     return device.rpc
 
 
-def board_question(device: Device) -> dict[str, Any]:
+def rpc_device_question(device: Device) -> dict[str, Any]:
     """What a child process has to know to work with a board (see `runtime.board_session`)."""
     threads = int(device_target(device).attrs.get("num-cores", 1) or 1)
     return {
         "remote": asdict(remote_of(device)),
-        "device": list(board_device(device)),
+        "device": list(remote_device(device)),
         "threads": threads if device.kind == "llvm" else 1,
     }
 
 
-def unreachable_board(device: Device, reason: str) -> str:
+def unreachable_text(device: Device, reason: str) -> str:
     """That a board cannot be reached, why, and what to do."""
     remote = remote_of(device)
     return (
@@ -41,7 +41,7 @@ def unreachable_board(device: Device, reason: str) -> str:
     )
 
 
-def lost_board(device: Device, reason: str) -> str:
+def lost_text(device: Device, reason: str) -> str:
     """That the connection to a board was lost, why, and what to do."""
     return (
         f"device {device.name!r} ({remote_of(device).text}) was lost: {reason}; see that its "

@@ -15,7 +15,7 @@ from typing import Any
 _BIG = 1
 
 
-class BoardSession:
+class RpcDeviceSession:
     """A connection to a board.
 
     Attributes

@@ -1,7 +1,7 @@
 """The child process that works with a board: ``python -m tvm_hetero.rpc_devices.worker``.
 
 It answers questions (lines of JSON, see `tvm_hetero.processes.child_server`) of a
-`tvm_hetero.rpc_devices.client.Board`, or of who measures links
+`tvm_hetero.rpc_devices.client.RpcDevice`, or of who measures links
 (`tvm_hetero.cost_models.rpc_devices`). Tensors come and go through a *region*: memory that it
 shares with its parent.
 
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.processes.child_server import serve
-from tvm_hetero.rpc_devices.session import BoardSession, last_words
+from tvm_hetero.rpc_devices.session import RpcDeviceSession, last_words
 
 # A small copy shows the latency, a large one the rate. (s, bytes)
 COPIES = (4 * 1024, 1024 * 1024)
@@ -36,7 +36,7 @@ PLACES = ("in", "out", "scratch", "constant")
 
 
 @dataclass
-class _Step:
+class _RpcStep:
     """A step on the board: bytes that go there, calls of kernels, bytes that come back."""
 
     ins: list[Any] = field(default_factory=list)
@@ -46,22 +46,22 @@ class _Step:
 
 
 @dataclass
-class _Program:
+class _RpcProgram:
     """What a plan wants of the board."""
 
     question: Mapping[str, Any]
     buffers: dict[tuple[str, Any], Any] = field(default_factory=dict)
     kept: dict[tuple[int, ...], Any] = field(default_factory=dict)
-    steps: list[_Step] = field(default_factory=list)
+    steps: list[_RpcStep] = field(default_factory=list)
 
 
 class Desk:
     """Answers the parent's questions."""
 
     def __init__(self) -> None:
-        self._board: BoardSession | None = None
+        self._board: RpcDeviceSession | None = None
         self._region: np.ndarray[Any, Any] = np.empty(0, np.uint8)
-        self._programs: dict[int, _Program] = {}
+        self._programs: dict[int, _RpcProgram] = {}
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Answer one question; ``lost`` says that the connection is gone."""
@@ -72,7 +72,7 @@ class Desk:
         if question["ask"] == "connect":
             self._programs.clear()
             try:
-                self._board = BoardSession(question)
+                self._board = RpcDeviceSession(question)
             except Exception as error:  # whatever TVM raises
                 return {"error": last_words(error)}
             return {"ok": True}
@@ -84,14 +84,14 @@ class Desk:
                 return {"lost": "the connection was closed"}
             return {"error": last_words(error)}
 
-    def _ask_board(self, board: BoardSession, question: dict[str, Any]) -> dict[str, Any]:
+    def _ask_board(self, board: RpcDeviceSession, question: dict[str, Any]) -> dict[str, Any]:
         match question["ask"]:
             case "figures":
                 return figures(board)
             case "region":
                 self._region = _mapped(question["path"], question["bytes"])
             case "program":
-                self._programs[question["program"]] = _Program(question)
+                self._programs[question["program"]] = _RpcProgram(question)
             case "weight":
                 program = self._programs[question["program"]]
                 _fill(program, question, self._region, board)
@@ -105,7 +105,9 @@ class Desk:
                 raise ValueError(f"unknown question {other!r}")
         return {"ok": True}
 
-    def _run(self, program: _Program, question: Mapping[str, Any], board: BoardSession) -> None:
+    def _run(
+        self, program: _RpcProgram, question: Mapping[str, Any], board: RpcDeviceSession
+    ) -> None:
         step = program.steps[question["step"]]
         there, back = step.offsets
         for view, offset, place in zip(step.ins, there, question["had"], strict=True):
@@ -136,10 +138,10 @@ def _mapped(path: str, size: int) -> np.ndarray[Any, Any]:
 
 
 def _fill(
-    program: _Program,
+    program: _RpcProgram,
     question: Mapping[str, Any],
     region: np.ndarray[Any, Any],
-    board: BoardSession,
+    board: RpcDeviceSession,
 ) -> None:
     """Take a weight to the board."""
     size = question["bytes"]
@@ -149,7 +151,7 @@ def _fill(
     program.buffers["constant", question["name"]] = buffer
 
 
-def _make_ready(program: _Program, board: BoardSession) -> None:
+def _make_ready(program: _RpcProgram, board: RpcDeviceSession) -> None:
     """Load a program's library and lay out its memory; its weights are there."""
     library = board.load(program.question["library"])
     steps = program.question["steps"]
@@ -157,7 +159,7 @@ def _make_ready(program: _Program, board: BoardSession) -> None:
         program.buffers[key] = _empty(size, board)
     kernels: dict[str, Any] = {}
     for row in steps:
-        step = _Step()
+        step = _RpcStep()
         step.offsets = tuple([t["offset"] for t in row[key]] for key in ("ins", "outs"))
         step.ins = [_io_view(program, "in", i, t["bytes"]) for i, t in enumerate(row["ins"])]
         step.outs = [_io_view(program, "out", i, t["bytes"]) for i, t in enumerate(row["outs"])]
@@ -193,12 +195,12 @@ def _key(arg: Mapping[str, Any]) -> tuple[str, Any]:
     return next((place, arg[place]) for place in PLACES if place in arg)
 
 
-def _io_view(program: _Program, kind: str, number: int, size: int) -> Any:
+def _io_view(program: _RpcProgram, kind: str, number: int, size: int) -> Any:
     """The bytes of an in-slot or out-slot; None if it has none."""
     return _view(program.buffers[kind, number], [size], "uint8") if size else None
 
 
-def _empty(size: int, board: BoardSession) -> Any:
+def _empty(size: int, board: RpcDeviceSession) -> Any:
     import tvm
 
     return tvm.runtime.empty((max(size, 1),), "uint8", board.device)
@@ -210,7 +212,7 @@ def _view(buffer: Any, shape: Sequence[int], dtype: str) -> Any:
     return buffer._create_view(tvm_ffi.Shape(shape), dtype)
 
 
-def figures(board: BoardSession) -> dict[str, Any]:
+def figures(board: RpcDeviceSession) -> dict[str, Any]:
     """Seconds of copies there and back by size, and of a call that does next to nothing."""
     import tvm
 

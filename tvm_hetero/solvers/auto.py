@@ -28,7 +28,7 @@ from tvm_hetero.errors import HeteroError, SolverError, SolverFault
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
-from tvm_hetero.solvers.core.verified_call import attempt, believable_bound, warn
+from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.milp_split import solver as split
 from tvm_hetero.views.instance import instance_of
 
@@ -59,10 +59,10 @@ class Stage:
     alone: bool = False
 
 
-_ALONE = Stage("annealing", 1.0, alone=True)
+ANNEALING_ALONE = Stage("annealing", 1.0, alone=True)
 
 
-def line_up(problem: Problem) -> list[Stage]:
+def portfolio(problem: Problem) -> list[Stage]:
     """Who is asked, in turn."""
     if problem.objective.kind == "throughput":
         plain = ["single", "elements"] if problem.batch > 1 else ["single"]
@@ -84,10 +84,10 @@ def _for_throughput(problem: Problem) -> list[Stage]:
     counted = [Stage("count-dp", 0.2)] if len(problem.platform.devices) >= MANY else []
     shared = [Stage("shares", _QUICK)] if problem.batch > 1 else []
     if not split.helps(instance) or any(instance.memory_binds):
-        return [*counted, Stage("throughput", 0.75), *shared, _ALONE]
+        return [*counted, Stage("throughput", 0.75), *shared, ANNEALING_ALONE]
     # Small chains are proven at once; of others the proof is the better for a better plan.
     first, rest = Stage("milp-split", 0.1), Stage("milp-split", 0.45)
-    return [*counted, first, Stage("throughput", 0.75), *shared, rest, _ALONE]
+    return [*counted, first, Stage("throughput", 0.75), *shared, rest, ANNEALING_ALONE]
 
 
 def _for_latency(problem: Problem) -> list[Stage]:
@@ -99,11 +99,11 @@ def _for_latency(problem: Problem) -> list[Stage]:
         counted = [Stage("count-dp", 0.6)] if _many(problem) else []
         memory, exact = Stage("memory", 0.5), Stage("cpsat", 0.5)
         if large:
-            return [*counted, memory, climb, _ALONE, exact]
-        return [*counted, *([climb] if counted else []), _ALONE, memory, exact]
+            return [*counted, memory, climb, ANNEALING_ALONE, exact]
+        return [*counted, *([climb] if counted else []), ANNEALING_ALONE, memory, exact]
     # What modules close, they close at once; where they do not, annealing finds better starts.
     climbs = [climb] if large else []
-    return [Stage("milp-split", 0.1), *climbs, _ALONE, Stage("milp-split", 1.0)]
+    return [Stage("milp-split", 0.1), *climbs, ANNEALING_ALONE, Stage("milp-split", 1.0)]
 
 
 def _many(problem: Problem) -> bool:
@@ -127,17 +127,17 @@ def solve(problem: Problem, options: Options) -> Schedule:
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
     # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
     aside = _ASIDE * options.patience if len(problem.platform.devices) > _HUNDREDS else 0.0
-    for stage in line_up(problem):
+    for stage in portfolio(problem):
         left = began + options.patience - aside - time.monotonic()
         if left <= 0 or (best is not None and options.closes(best.value, bound)):
             break
         share = _share(stage, options, best, left)
         try:
-            answer = _ask(problem, stage.solver, share)
+            answer = run_stage(problem, stage.solver, share)
         except HeteroError as error:
             reason = error
             continue
-        answer = believable_bound(answer, [best.value] if best else [], stage.solver)
+        answer = drop_false_bound(answer, [best.value] if best else [], stage.solver)
         bound = max(bound, answer.lower_bound)
         if best is None or answer.value < best.value:
             best = answer
@@ -158,12 +158,12 @@ def _share(stage: Stage, options: Options, best: Schedule | None, left: float) -
     return replace(options, start=best, time_limit=limit, clock=net)
 
 
-def _ask(problem: Problem, name: str, options: Options) -> Schedule:
+def run_stage(problem: Problem, name: str, options: Options) -> Schedule:
     """A solver's verified answer; of its faults the user is told."""
     from tvm_hetero.solvers.registry import solver_of
 
     try:
-        return attempt(problem, name, solver_of(name), options)
+        return solve_verified(problem, name, solver_of(name), options)
     except SolverFault as fault:
         warn(f"auto goes on without {name!r}: {fault}")
         raise

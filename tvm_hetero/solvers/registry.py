@@ -28,7 +28,7 @@ from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
 from tvm_hetero.solvers.core.feasibility import check_links, check_memory
 from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
 from tvm_hetero.solvers.core.verified_call import Solver as Solver
-from tvm_hetero.solvers.core.verified_call import attempt, believable_bound, warn
+from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.views.instance import instance_of
 
@@ -176,7 +176,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     single = _best_single(problem, options)
     answer = _answer(problem, chosen, solver, options, single)
     known = [other.value for other in (single, options.start) if other is not None]
-    answer = believable_bound(answer, known, solver)
+    answer = drop_false_bound(answer, known, solver)
     if options.start is not None and options.start.value < answer.value:
         answer = replace(options.start, lower_bound=answer.lower_bound)
     bound = answer.lower_bound
@@ -216,7 +216,7 @@ def _answer(
     Of a solver that fails, the next best answer, with a warning that names it.
     """
     try:
-        answer = attempt(problem, name, chosen, _without_bound(options))
+        answer = solve_verified(problem, name, chosen, _without_bound(options))
     except SolverFault as fault:
         return _next_best(problem, fault, options, single)
     except (InfeasibleError, SolverError) as error:
@@ -248,7 +248,7 @@ def _next_best(
     """
     found = [other for other in (options.start, single) if other is not None]
     with suppress(HeteroError):
-        found.append(attempt(problem, "heft", solver_of("heft"), options))
+        found.append(solve_verified(problem, "heft", solver_of("heft"), options))
     if not found:
         raise fault
     best = min(found, key=lambda schedule: schedule.value)

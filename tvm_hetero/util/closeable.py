@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Closes:
+class Closeable:
     """Has a `close`, which the end of a ``with`` calls."""
 
     def close(self) -> None:

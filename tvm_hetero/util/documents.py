@@ -238,4 +238,4 @@ def check_format(data: object, expected: str, where: str) -> None:
     """
     if isinstance(data, Mapping) and data.get("format", expected) != expected:
         got = quote(data.get("format"))
-        raise FormatError(f"{where}: expected \"format\": \"{expected}\", got {got}")
+        raise FormatError(f'{where}: expected "format": "{expected}", got {got}')

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
 from tvm_hetero.platform.devices import Fabric, Link
 from tvm_hetero.problem.graph import Edge, Tensor
-from tvm_hetero.problem.memoize import once
+from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.util.quote import quote
 
@@ -294,7 +294,7 @@ class Instance:
         return True
 
 
-@once
+@cached_per_problem
 def instance_of(problem: Problem) -> Instance:
     """The instance of a problem whose tasks all run whole, made once.
 

@@ -18,7 +18,7 @@ _ROUNDING = 1 - 1e-12
 
 
 @dataclass(frozen=True)
-class Shop:
+class PatternInstance:
     """Kinds of items and types of devices.
 
     Attributes
@@ -68,7 +68,7 @@ def unit_flow(instance: Instance) -> list[float]:
     return [min(1.0, share) * _ROUNDING if share < 1 - 1e-9 else 1.0 for share in flow]
 
 
-def shop_of(instance: Instance, flow: Sequence[float]) -> Shop:
+def pattern_instance_of(instance: Instance, flow: Sequence[float]) -> PatternInstance:
     """Count items and devices."""
     types = _types(instance)
     kinds: dict[tuple[int, tuple[float, ...]], int] = {}
@@ -89,7 +89,7 @@ def shop_of(instance: Instance, flow: Sequence[float]) -> Shop:
     keys = sorted(kinds)
     devices = instance.problem.platform.devices
     limits = [instance.capacity[like[0]] for like in types]
-    return Shop(
+    return PatternInstance(
         counts=tuple(kinds[key] for key in keys),
         weights=tuple(weight for weight, _ in keys),
         costs=tuple(tuple(row[t] for _, row in keys) for t in range(len(types))),

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.memoize import once
+from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.symmetric_paths import Permutation, path_judge
 
@@ -92,7 +92,7 @@ class Symmetry:
         return tuple(root(d) for d in range(self.devices))
 
 
-@once
+@cached_per_problem
 def find_symmetry(problem: Problem) -> Symmetry:
     """Twins and blocks of a problem's devices (see the head of this file)."""
     platform = problem.platform

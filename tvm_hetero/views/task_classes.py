@@ -127,8 +127,9 @@ def _solve(work: Floats, counts: Floats, devices: Floats) -> tuple[float, Floats
     unit = unit or scale
     # Column j is the part of class i(j) on kind k(j); the last one is T.
     loads = np.append(counts[i] * work[i, k] / unit, -devices)
-    rows, columns = np.append(k, np.arange(len(devices))), np.append(
-        np.arange(n), np.full(len(devices), n)
+    rows, columns = (
+        np.append(k, np.arange(len(devices))),
+        np.append(np.arange(n), np.full(len(devices), n)),
     )
     result = linprog(
         np.append(np.zeros(n), 1.0),

@@ -17,7 +17,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.graph import Edge
 from tvm_hetero.util.documents import nearest, read_document, write_atomic
 from tvm_hetero.util.fields import Fields, refuse
-from tvm_hetero.zoo.work_graph import Work, WorkGraph
+from tvm_hetero.zoo.work_graph import LayerWork, WorkGraph
 
 # The models, and how many tasks each has.
 LIGHT = {
@@ -38,7 +38,7 @@ def stored(model: str = "resnet50") -> WorkGraph:
     row = Fields(read_document(path), path.name, ["name", "width", "works", "edges"])
     return WorkGraph(
         name=row.name("name"),
-        works=row.rows("works", lambda data, where: Work(**_named(data, _WORK, where))),
+        works=row.rows("works", lambda data, where: LayerWork(**_named(data, _WORK, where))),
         edges=row.rows("edges", lambda data, where: Edge(**_named(data, _EDGE, where))),
         width=row.integer("width", least=1),
     )
@@ -59,7 +59,7 @@ def store(graph: WorkGraph, path: Path) -> None:
     ValueError
         If some work has a figure that the rows have no column for.
     """
-    plain = {field.name: field.default for field in fields(Work) if field.name not in _WORK}
+    plain = {field.name: field.default for field in fields(LayerWork) if field.name not in _WORK}
     for work in graph.works:
         if any(getattr(work, key) != default for key, default in plain.items()):
             raise ValueError(f"work {work.id!r} has a cache or a share, which is not stored")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tvm_hetero.bounds.throughput.packing_patterns import Fillings, largest_patterns
+from tvm_hetero.bounds.throughput.packing_patterns import MaximalPatterns, largest_patterns
 
 SIZES = st.one_of(st.integers(0, 9).map(float), st.floats(0.01, 9), st.just(math.inf))
 ITEMS = st.lists(
@@ -50,7 +50,7 @@ def test_every_pattern_is_at_most_one_that_is_listed(items, limits):
 @given(ITEMS, LIMITS, st.sampled_from([0, 3, 10_000]))
 def test_the_value_is_never_too_small(items, limits, most):
     memory, load, counts, prices = zip(*items, strict=True)
-    value, _ = Fillings.of((memory, load), counts, limits, most).best(prices)
+    value, _ = MaximalPatterns.of((memory, load), counts, limits, most).best(prices)
     worth = [np.dot(p, prices) for p in fitting((memory, load), counts, limits)]
     assert value >= max(worth) * (1 - 1e-12)
 
@@ -61,12 +61,12 @@ def test_limits_that_bind_together():
     rows = largest_patterns(sizes, counts, limits)
     assert rows is not None
     assert {(3, 0), (2, 2), (1, 3), (0, 4)} <= set(map(tuple, rows.tolist()))
-    assert Fillings.of(sizes, counts, limits).best((2.0, 1.0))[0] == 6.0
+    assert MaximalPatterns.of(sizes, counts, limits).best((2.0, 1.0))[0] == 6.0
     # Each limit for itself is asked where the patterns are too many.
-    assert Fillings.of(sizes, counts, limits, 1).best((2.0, 1.0))[0] > 6.0
+    assert MaximalPatterns.of(sizes, counts, limits, 1).best((2.0, 1.0))[0] > 6.0
     essay = ((3.0, 1.0), (1.0, 3.0)), (6, 6), (6.0, 6.0)
-    assert Fillings.of(*essay).best((1.0, 1.0))[0] == 2.0
-    assert Fillings.of(*essay, 0).best((1.0, 1.0))[0] == 6.0
+    assert MaximalPatterns.of(*essay).best((1.0, 1.0))[0] == 2.0
+    assert MaximalPatterns.of(*essay, 0).best((1.0, 1.0))[0] == 6.0
 
 
 def test_what_takes_nothing_is_always_there_and_what_cannot_be_never():
@@ -80,4 +80,4 @@ def test_what_takes_nothing_is_always_there_and_what_cannot_be_never():
 def test_many_kinds_are_not_listed(most):
     sizes = ([1.0 + i / 50 for i in range(50)], [2.0 - i / 50 for i in range(50)])
     assert largest_patterns(sizes, [3] * 50, (20.0, 20.0), most) is None
-    assert Fillings.of(sizes, [3] * 50, (20.0, 20.0), most).rows is None
+    assert MaximalPatterns.of(sizes, [3] * 50, (20.0, 20.0), most).rows is None

@@ -12,15 +12,15 @@ from tvm_hetero.cost_models.kernels_alone.sampling import (
     AGREE,
     PATIENCE,
     TOLERANCE,
-    Effort,
+    SamplingPolicy,
+    is_settled,
     next_repeats,
-    settled,
 )
 
-EFFORT = Effort(budget=0.01, least=3, most=30)
+EFFORT = SamplingPolicy(budget=0.01, least=3, most=30)
 
 
-def run(time_of: Callable[[int], float], effort: Effort = EFFORT) -> list[float]:
+def run(time_of: Callable[[int], float], effort: SamplingPolicy = EFFORT) -> list[float]:
     """Repeat as `next_repeats` wants; the i-th repeat takes ``time_of(i)`` seconds."""
     times: list[float] = []
     while repeat := next_repeats(times, effort):
@@ -55,6 +55,6 @@ def test_it_ends_whatever_the_times(seed: int, slowest: float) -> None:
 
 
 def test_a_time_that_still_falls_has_another_round() -> None:
-    assert settled(None, 1.0), "with one round only there is nothing to compare with"
-    assert settled(1.0, 2.0) and settled(1.0, 0.98)
-    assert not settled(1.0, 0.9)
+    assert is_settled(None, 1.0), "with one round only there is nothing to compare with"
+    assert is_settled(1.0, 2.0) and is_settled(1.0, 0.98)
+    assert not is_settled(1.0, 0.9)

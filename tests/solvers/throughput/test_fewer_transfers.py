@@ -17,7 +17,11 @@ from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.problem.schedule import Execution
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.core.options import make_schedule
-from tvm_hetero.solvers.throughput.fewer_transfers import TOLERANCE, paid, settled
+from tvm_hetero.solvers.throughput.fewer_transfers import (
+    TOLERANCE,
+    effective_load,
+    prefer_fewer_transfers,
+)
 
 LLVM = {"kind": "llvm"}
 CORES = tuple(Device(f"core{i}", target=LLVM, cores=(i,), overlap=True) for i in range(2))
@@ -68,11 +72,11 @@ def test_noise_between_equal_devices_is_not_worth_a_hand_over() -> None:
     problem = chain(noisy, batch=2)
     scattered = solve(problem, "throughput", Options(time_limit=2))
     assert scattered.value == pytest.approx(8.0) and len(scattered.copies) >= 7
-    plain = settled(problem, scattered)
+    plain = prefer_fewer_transfers(problem, scattered)
     assert plain.solver == "elements" and plain.copies == ()
     assert plain.value == pytest.approx(8.004)
     assert plain.lower_bound == scattered.lower_bound
-    assert paid(problem, plain) < paid(problem, scattered)
+    assert effective_load(problem, plain) < effective_load(problem, scattered)
     assert {e.elements for e in plain.executions} == {(0,), (1,)}
 
 
@@ -81,8 +85,8 @@ def test_noise_is_not_worth_a_hand_over_that_costs_next_to_nothing() -> None:
     noisy = [(1.0, 1.005), (1.005, 1.0)] * 4
     problem = free_links(chain(noisy, batch=2))
     scattered = solve(problem, "throughput", Options(time_limit=2))
-    plain = settled(problem, scattered)
-    assert paid(problem, scattered) < paid(problem, plain)
+    plain = prefer_fewer_transfers(problem, scattered)
+    assert effective_load(problem, scattered) < effective_load(problem, plain)
     assert plain.solver == "elements" and plain.value == pytest.approx(8.02)
 
 
@@ -90,7 +94,7 @@ def test_a_real_gain_is_worth_its_hand_overs() -> None:
     problem = free_links(chain([(1.0, 1.1), (1.1, 1.0)] * 4, batch=2))
     found = solve(problem, "throughput", Options(time_limit=2))
     assert found.value == pytest.approx(8.0)  # whole elements: 5 % more
-    assert settled(problem, found) is found
+    assert prefer_fewer_transfers(problem, found) is found
 
 
 def test_a_gain_is_not_worth_hand_overs_that_have_left_the_caches() -> None:
@@ -98,11 +102,11 @@ def test_a_gain_is_not_worth_hand_overs_that_have_left_the_caches() -> None:
     warm = large_tensors(chain(costs, batch=2), cold_bandwidth=None)
     cold = large_tensors(warm, cold_bandwidth=2**27)
     found = solve(warm, "throughput", Options(time_limit=2))
-    assert settled(warm, found) is found
-    assert settled(cold, found).solver == "elements"
+    assert prefer_fewer_transfers(warm, found) is found
+    assert prefer_fewer_transfers(cold, found).solver == "elements"
     # With tensors of 10 bytes all that waits stays in the caches.
     small = replace(cold, graph=chain(costs, batch=2).graph)
-    assert settled(small, found) is found
+    assert prefer_fewer_transfers(small, found) is found
 
 
 def test_what_the_caches_cannot_hold_goes_at_the_cold_rate() -> None:
@@ -110,7 +114,7 @@ def test_what_the_caches_cannot_hold_goes_at_the_cold_rate() -> None:
     found = solve(cold, "throughput", Options(time_limit=2))
     # Two tensors of 32 MiB are handed over, three batches take turns: the caches hold one of six.
     assert len(found.copies) in (1, 2)
-    assert paid(cold, found) == pytest.approx(2.0 + 5 / 6 * 2 * 2**25 / 2**26, rel=1e-3)
+    assert effective_load(cold, found) == pytest.approx(2.0 + 5 / 6 * 2 * 2**25 / 2**26, rel=1e-3)
 
 
 def test_devices_that_copies_block_pay_at_both_ends() -> None:
@@ -118,22 +122,24 @@ def test_devices_that_copies_block_pay_at_both_ends() -> None:
     blocking = tuple(replace(device, overlap=False) for device in CORES)
     problem = replace(cold, platform=replace(cold.platform, devices=blocking))
     found = solve(cold, "throughput", Options(time_limit=2))
-    assert paid(problem, found) == pytest.approx(2.0 + 5 / 6 * 2 * 2**25 / 2**26, rel=1e-3)
+    assert effective_load(problem, found) == pytest.approx(
+        2.0 + 5 / 6 * 2 * 2**25 / 2**26, rel=1e-3
+    )
 
 
 def test_whole_elements_that_a_solver_found_stay() -> None:
     problem = chain([(1.0, 1.0)] * 3, batch=2)
     found = solve(problem, "throughput", Options(time_limit=2))
-    whole = settled(problem, found)
+    whole = prefer_fewer_transfers(problem, found)
     own = replace(whole, solver="mine")
-    assert whole.copies == () and settled(problem, own) is own
+    assert whole.copies == () and prefer_fewer_transfers(problem, own) is own
 
 
 def test_elements_go_where_the_load_grows_least() -> None:
     # The big core is three times as fast: of eight elements it takes six.
     problem = chain([(1.0, 3.0)] * 3, batch=8)
     start = solve(problem, "single")
-    plain = settled(problem, start)
+    plain = prefer_fewer_transfers(problem, start)
     shares = {e.device: len(e.elements) for e in plain.executions}
     assert shares == {"core0": 6, "core1": 2} and plain.value == pytest.approx(18.0)
 
@@ -142,7 +148,7 @@ def test_one_element_is_settled_in_stages() -> None:
     noisy = [(1.0, 1.001), (1.001, 1.0)] * 4
     problem = chain(noisy, batch=1)
     scattered = solve(problem, "throughput", Options(time_limit=2))
-    plain = settled(problem, scattered)
+    plain = prefer_fewer_transfers(problem, scattered)
     assert plain.solver == "stages" and len(plain.copies) == 1
     assert plain.value <= scattered.value * 1.01
 
@@ -151,28 +157,28 @@ def test_what_is_worth_its_hand_overs_stays() -> None:
     # Each task runs well on one core alone: no plain plan comes near.
     problem = chain([(1.0, 50.0), (50.0, 1.0)] * 3, batch=2)
     found = solve(problem, "throughput", Options(time_limit=2))
-    assert settled(problem, found) is found
+    assert prefer_fewer_transfers(problem, found) is found
 
 
 def test_copies_that_block_are_counted_by_the_rules_alone() -> None:
     blocking = tuple(replace(device, overlap=False) for device in CORES)
     problem = chain([(1.0, 1.0)] * 2, batch=1, devices=blocking)
     found = solve(problem, "throughput", Options(time_limit=2))
-    assert paid(problem, found) == pytest.approx(found.value)
+    assert effective_load(problem, found) == pytest.approx(found.value)
 
 
 def test_a_device_that_cannot_run_everything_gets_no_element() -> None:
     problem = chain([(1.0, 1.0)] * 2, batch=2)
     problem = replace(problem, costs={**problem.costs, "t1": {"core0": Cost(((1, 1.0),))}})
     found = solve(problem, "throughput", Options(time_limit=2))
-    assert settled(problem, found).solver != "elements"
+    assert prefer_fewer_transfers(problem, found).solver != "elements"
 
 
 def test_other_objectives_stay() -> None:
     problem = chain([(1.0, 1.0)] * 2, batch=2)
     problem = replace(problem, objective=Objective(kind="latency", batch=2))
     found = solve(problem, "heft")
-    assert settled(problem, found) is found
+    assert prefer_fewer_transfers(problem, found) is found
 
 
 @given(strategies.problems(kinds=["throughput"]), st.booleans())
@@ -187,6 +193,6 @@ def test_what_is_settled_is_valid_and_keeps_its_bound(problem: Problem, shared: 
         executions.append(Execution(task, home, tuple(range(problem.batch)), now, end))
         now = end
     start = make_schedule(problem, "single", executions, ())
-    found = settled(problem, start)
+    found = prefer_fewer_transfers(problem, start)
     assert check_schedule(problem, found) == []
-    assert paid(problem, found) <= paid(problem, start) * (1 + TOLERANCE)
+    assert effective_load(problem, found) <= effective_load(problem, start) * (1 + TOLERANCE)

@@ -18,14 +18,14 @@ from tvm_hetero.solvers.lists.heft import heft
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
 from tvm_hetero.solvers.lists.peft import peft
 from tvm_hetero.solvers.lists.ranks import MeanCopies
-from tvm_hetero.solvers.timing.unused_devices import Fresh
+from tvm_hetero.solvers.timing.unused_devices import UnusedDevices
 from tvm_hetero.views.instance import Instance
 
 SIX_SERVERS = chain_on(cluster([{"cpu": 1, "gpu": 2}] * 3), {"cpu": 4.0, "gpu": 1.0})
 
 
 def test_idle_servers_are_tried_once():
-    fresh = Fresh(SIX_SERVERS)
+    fresh = UnusedDevices(SIX_SERVERS)
     assert fresh.some(range(9)) == [0, 1]
     fresh.use([4])
     # In the second server the other GPU and the CPU are no longer like those of idle servers.
@@ -35,8 +35,8 @@ def test_idle_servers_are_tried_once():
 
 
 def test_what_stands_apart_is_always_tried():
-    assert 8 in Fresh(SIX_SERVERS, [8]).some(range(9))
-    assert Fresh(SIX_SERVERS, range(9)).some([2, 1]) == [2, 1]
+    assert 8 in UnusedDevices(SIX_SERVERS, [8]).some(range(9))
+    assert UnusedDevices(SIX_SERVERS, range(9)).some([2, 1]) == [2, 1]
 
 
 @st.composite

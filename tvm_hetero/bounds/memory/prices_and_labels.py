@@ -10,7 +10,8 @@ so its makespan is at least
 
 *Boxes.* Suppose that the max of a(., d) lies between l(d) and h(d). Then placements with more
 than h(d) drop out, and C(d) - l(d) is left for w. The boxes of all devices cover all cases, so
-the least bound of all boxes is a bound; the box with the least is halved          -> `Search.run`
+the least bound of all boxes is a bound; the box with the least is halved          ->
+`MemoryBoundSearch.run`
 
 *Prices.* For prices x(d) >= 0 of a byte a box has the bound
 
@@ -114,7 +115,7 @@ def memory_chain(instance: Instance, upper: float) -> MemoryChain | None:
     return MemoryChain(instance, pieces, tables, capacity)
 
 
-class Search:
+class MemoryBoundSearch:
     """Halves boxes, the one with the least bound first, then makes labels (see the head).
 
     Attributes
@@ -232,4 +233,4 @@ def memory_bound(instance: Instance, upper: float, work: int = WORK_A_SECOND) ->
     work : how much may be spent, see `WORK_A_SECOND`.
     """
     chain = memory_chain(instance, upper)
-    return 0.0 if chain is None else Search(chain, upper, work).run()
+    return 0.0 if chain is None else MemoryBoundSearch(chain, upper, work).run()

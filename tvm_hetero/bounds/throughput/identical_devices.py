@@ -49,7 +49,7 @@ _MOST_LABELS = 20_000
 
 
 @dataclass(frozen=True)
-class Kinds:
+class DeviceKinds:
     """Devices that can change places: the members of each kind, the kind of each device."""
 
     members: tuple[tuple[int, ...], ...]
@@ -128,7 +128,7 @@ def run_bound(instance: Instance, value: float, weights: Array, most: int = MOST
     return best / _UNITS * value * _ROUNDING
 
 
-def kinds_of(instance: Instance) -> Kinds:
+def kinds_of(instance: Instance) -> DeviceKinds:
     """The kinds of an instance's devices."""
     twins = find_symmetry(instance.problem).twins
     grouped = {d for own in twins for d in own}
@@ -137,10 +137,10 @@ def kinds_of(instance: Instance) -> Kinds:
     of = np.zeros(len(instance.names), dtype=np.int64)
     for k, own in enumerate(members):
         of[list(own)] = k
-    return Kinds(members, of)
+    return DeviceKinds(members, of)
 
 
-def placements_of_kinds(piece: Piece, kinds: Kinds, most: int) -> Array | None:
+def placements_of_kinds(piece: Piece, kinds: DeviceKinds, most: int) -> Array | None:
     """(n, parts): placements in which a kind's devices appear in order; None above `most`."""
     places = np.zeros((1, len(piece)), dtype=np.int16)
     used = np.zeros((1, len(kinds.members)), dtype=np.int16)
@@ -167,7 +167,7 @@ def _runs(
     piece: Piece,
     places: Array,
     ends: tuple[bool, bool],
-    kinds: Kinds,
+    kinds: DeviceKinds,
     unit: float,
 ) -> Runs:
     """The placements with their loads in units."""

@@ -167,9 +167,7 @@ def resources_of(instance: Instance) -> int:
     return count
 
 
-def _move(
-    instance: Instance, flow: Flow, needed: int, home: int, load: Array, held: Array
-) -> None:
+def _move(instance: Instance, flow: Flow, needed: int, home: int, load: Array, held: Array) -> None:
     """Add what a tensor takes that is made at home and needed on a set of devices (bits)."""
     held[home] += flow.nbytes
     hops: dict[Hop, None] = {}

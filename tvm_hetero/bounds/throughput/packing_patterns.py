@@ -38,7 +38,7 @@ _LEVELS = 20_000
 
 
 @dataclass(frozen=True)
-class Fillings:
+class MaximalPatterns:
     """What a device can hold: its largest patterns, or a knapsack for each of its two limits."""
 
     rows: Rows | None
@@ -51,7 +51,7 @@ class Fillings:
         counts: Sequence[int],
         limits: Sequence[float],
         most: int = _MOST,
-    ) -> Fillings:
+    ) -> MaximalPatterns:
         """Fillings that keep every limit (see `largest_patterns`)."""
         rows = largest_patterns(sizes, counts, limits, most)
         if rows is not None:

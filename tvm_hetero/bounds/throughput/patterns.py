@@ -43,9 +43,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_hetero.bounds.throughput.knapsack import Knapsack
-from tvm_hetero.bounds.throughput.packing_patterns import Fillings
+from tvm_hetero.bounds.throughput.packing_patterns import MaximalPatterns
 from tvm_hetero.views.instance import Instance
-from tvm_hetero.views.item_types import Shop, least_copies, shop_of, unit_flow
+from tvm_hetero.views.item_types import (
+    PatternInstance,
+    least_copies,
+    pattern_instance_of,
+    unit_flow,
+)
 
 _ROUNDING = 1 - 1e-12
 _LEVELS = 20_000
@@ -68,15 +73,15 @@ def pattern_bound(instance: Instance) -> float:
         return 0.0
     if problem.objective.kind == "latency":
         flow = unit_flow(instance)
-        shop = shop_of(instance, flow)
+        shop = pattern_instance_of(instance, flow)
         return _latency(instance, shop, min(flow)) if len(shop.counts) <= _MOST_KINDS else 0.0
     if problem.objective.kind == "throughput":
-        shop = shop_of(instance, [1.0] * len(instance))
+        shop = pattern_instance_of(instance, [1.0] * len(instance))
         return _throughput(instance, shop) if len(shop.counts) <= _MOST_KINDS else 0.0
     return 0.0
 
 
-def _latency(instance: Instance, shop: Shop, least_flow: float) -> float:
+def _latency(instance: Instance, shop: PatternInstance, least_flow: float) -> float:
     nbytes = min((flow.nbytes for flow in instance.tensors), default=0)
     near, far = least_copies(instance, nbytes)
     step, jump = least_flow * near, least_flow * (far - near)
@@ -106,7 +111,7 @@ def _latency(instance: Instance, shop: Shop, least_flow: float) -> float:
     return best * _ROUNDING
 
 
-def _sizes(shop: Shop, t: int) -> list[float]:
+def _sizes(shop: PatternInstance, t: int) -> list[float]:
     """Bytes of every kind on a type; inf where it cannot run."""
     pairs = zip(shop.weights, shop.costs[t], strict=True)
     return [float(w) if cost < math.inf else math.inf for w, cost in pairs]
@@ -115,7 +120,7 @@ def _sizes(shop: Shop, t: int) -> list[float]:
 class _Master:
     """The program of `_latency` over the patterns so far."""
 
-    def __init__(self, shop: Shop, step: float, jump: float) -> None:
+    def __init__(self, shop: PatternInstance, step: float, jump: float) -> None:
         self.shop, self.step, self.jump = shop, step, jump
         self.patterns: list[Pattern] = []
         self.value = math.inf
@@ -139,8 +144,7 @@ class _Master:
         shop = self.shop
         kinds, types, columns = len(shop.counts), len(shop.devices), len(self.patterns)
         costs = [
-            self.step
-            + math.fsum(a * c for a, c in zip(pattern, shop.costs[t], strict=True) if a)
+            self.step + math.fsum(a * c for a, c in zip(pattern, shop.costs[t], strict=True) if a)
             for t, pattern in self.patterns
         ]
         objective = np.array([*costs, *[self.penalty] * kinds, self.jump])
@@ -175,7 +179,7 @@ def _minimise(
     return float(result.fun), multipliers
 
 
-def _throughput(instance: Instance, shop: Shop) -> float:
+def _throughput(instance: Instance, shop: PatternInstance) -> float:
     """Close in on the largest load that can be refuted."""
     hop = _least_hop(instance)
     low, high = 0.0, _first_guess(shop)
@@ -212,20 +216,20 @@ def _least_hop(instance: Instance) -> float:
     return least_copies(instance, nbytes)[0]
 
 
-def _first_guess(shop: Shop) -> float:
+def _first_guess(shop: PatternInstance) -> float:
     """All work at its least, spread over all devices, s."""
     least = [min(column) for column in zip(*shop.costs, strict=True)]
     total = math.fsum(c * n for c, n in zip(least, shop.counts, strict=True))
     return float(max(total / sum(shop.devices), *least))
 
 
-def _refuted(shop: Shop, load: float, hop: float) -> bool:
+def _refuted(shop: PatternInstance, load: float, hop: float) -> bool:
     """Whether no placement keeps all loads within `load` (proven)."""
     held = []
     for t in range(len(shop.devices)):
         room = load - hop if shop.alone[t] else load
         limits = shop.memory[t], room
-        held.append(Fillings.of((_sizes(shop, t), shop.costs[t]), shop.counts, limits))
+        held.append(MaximalPatterns.of((_sizes(shop, t), shop.costs[t]), shop.counts, limits))
     counts = np.array(shop.counts, dtype=float)
     # A multiplier of a kind is at most what it takes at the least.
     unit = np.array([max(min(c), 1e-3 * load) for c in zip(*shop.costs, strict=True)])
@@ -249,7 +253,7 @@ def _refuted(shop: Shop, load: float, hop: float) -> bool:
 
 
 def _cover(
-    shop: Shop, patterns: Sequence[Pattern], unit: np.ndarray
+    shop: PatternInstance, patterns: Sequence[Pattern], unit: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """What the patterns leave uncovered, at `unit` an item, and multipliers of the kinds."""
     if not patterns:

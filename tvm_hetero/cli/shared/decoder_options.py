@@ -11,7 +11,7 @@ from tvm_hetero.cli.shared.zoo_settings import parse_setting
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
-    from tvm_hetero.planning import Wish
+    from tvm_hetero.planning import DecoderRequest
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A decoder of the zoo, such as gpt3-175b.")
@@ -61,7 +61,7 @@ def read_wish(
     in_flight: int | None,
     given: dict[str, Any],
     settings: list[str] | None,
-) -> Wish:
+) -> DecoderRequest:
     """What is to be planned.
 
     Parameters
@@ -74,7 +74,7 @@ def read_wish(
         If the model is no decoder, or a name, number or parameter makes no sense.
     """
     from tvm_hetero import zoo
-    from tvm_hetero.planning import Wish
+    from tvm_hetero.planning import DecoderRequest
 
     entry = zoo.describe(model)
     if "context" not in entry.parameters or "weights" not in entry.parameters:
@@ -84,7 +84,9 @@ def read_wish(
         if key not in entry.parameters:
             raise UsageError(f"--{key}: {model} cannot be cut that way; leave it out")
     parameters |= dict(parse_setting(model, entry, text) for text in settings or [])
-    return Wish(model, resolve_platform(platform), _goal(objective), batch, in_flight, parameters)
+    return DecoderRequest(
+        model, resolve_platform(platform), _goal(objective), batch, in_flight, parameters
+    )
 
 
 def _goal(objective: str) -> Literal["latency", "throughput"]:

@@ -56,9 +56,7 @@ def demo(
     platform = describe_machine(steps, folder)
     module = import_model(steps, model_file, {}, seed)
     goal = options.parse_objective("latency", 1)
-    result = partition_module(
-        steps, module, platform, goal, time_limit=time_limit, seed=seed
-    )
+    result = partition_module(steps, module, platform, goal, time_limit=time_limit, seed=seed)
     artifact = folder / "net.hetero"
     compile_artifact(steps, result, artifact)
     comparison, trace = measure_artifact(steps, artifact, folder / "trace.json", seed, repeat)
@@ -131,9 +129,7 @@ def measure_artifact(
         single = load_single(steps, artifact, executor, stack)
         reference = load_reference(steps, artifact, executor)
         inputs = executor.random_inputs(seed)
-        comparison = measure_against(
-            steps, executor, single, reference, inputs, repeat, warmup=5
-        )
+        comparison = measure_against(steps, executor, single, reference, inputs, repeat, warmup=5)
         trace = best_trace(executor, inputs)
         write_trace(trace_file, executor, trace)
     return replace(comparison, tolerance=TOLERANCE), trace

@@ -17,7 +17,7 @@ from tvm_hetero.errors import UsageError
 if TYPE_CHECKING:
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
-    from tvm_hetero.solvers.robust.solver import Request
+    from tvm_hetero.solvers.robust.solver import RobustRequest
 
 
 def schedule(
@@ -140,7 +140,7 @@ def _start(path: Path | None, problem: Problem) -> Schedule | None:
     return given
 
 
-def _request(share: float | None, goal: str, samples: int) -> Request | None:
+def _request(share: float | None, goal: str, samples: int) -> RobustRequest | None:
     """What is asked about costs that are off; None if nothing is.
 
     Raises
@@ -149,7 +149,7 @@ def _request(share: float | None, goal: str, samples: int) -> Request | None:
         If a goal is unknown or has no share beside it, or a number makes no sense.
     """
     from tvm_hetero.solvers.robust.local_search import GOALS
-    from tvm_hetero.solvers.robust.solver import Request
+    from tvm_hetero.solvers.robust.solver import RobustRequest
 
     if goal not in {"none", *GOALS}:
         raise UsageError(f"--robust-goal: expected mean, worst or none, got {goal!r}")
@@ -157,4 +157,4 @@ def _request(share: float | None, goal: str, samples: int) -> Request | None:
         raise UsageError(f"--robust-goal {goal}: say by how much costs are off, as --robust 0.1")
     if share is None:
         return None
-    return Request(share, next((known for known in GOALS if known == goal), None), samples)
+    return RobustRequest(share, next((known for known in GOALS if known == goal), None), samples)

@@ -113,12 +113,12 @@ def _planned(
     chosen: tuple[float, float, int],
 ) -> tuple[Service, int]:
     """A service on a plan that was made before, or is made now; and the length of its caches."""
-    from tvm_hetero.planning import Wish, plan_decoder
+    from tvm_hetero.planning import DecoderRequest, plan_decoder
     from tvm_hetero.planning.services import context_of, scheduled, service_of
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.solvers import Options
 
-    assert isinstance(wish, Wish)
+    assert isinstance(wish, DecoderRequest)
     time_limit, gap, seed = chosen
     with steps.step("Plan" if schedule is None else "Load") as step:
         if schedule is not None:

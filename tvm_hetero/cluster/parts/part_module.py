@@ -11,9 +11,9 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES, RANGES, STATE_SETS, STATES
-from tvm_hetero.passes.emit_views import Emitter, Place
+from tvm_hetero.passes.emit_views import Place, ViewEmitter
 from tvm_hetero.passes.kernel_choices import choices_of, traces_of, with_choices
-from tvm_hetero.passes.lowered_main import LoweredMain, Root
+from tvm_hetero.passes.lowered_main import LoweredMain, TensorSource
 from tvm_hetero.passes.states import ranges_of
 
 _HERE: Place = (0, 0)
@@ -36,12 +36,12 @@ class Cut:
     node: str
     devices: tuple[str, ...]
     calls: tuple[int, ...]
-    ins: tuple[Root, ...]
+    ins: tuple[TensorSource, ...]
     states: tuple[int, ...]
-    outs: tuple[Root, ...]
+    outs: tuple[TensorSource, ...]
     results: tuple[int, ...]
 
-    def made(self) -> Iterator[tuple[int, Root]]:
+    def made(self) -> Iterator[tuple[int, TensorSource]]:
         """The tensors that other parts read, by the number of the part's output."""
         yield from enumerate(self.outs)
 
@@ -51,29 +51,29 @@ def part_module(mod: tvm.IRModule, main: LoweredMain, cut: Cut) -> tuple[tvm.IRM
 
     Its parameters are `cut.ins`, then the states; it returns `cut.outs`, then the results.
     """
-    return _Writer(mod, main, cut).write()
+    return _PartWriter(mod, main, cut).write()
 
 
-class _Writer:
+class _PartWriter:
     def __init__(self, mod: tvm.IRModule, main: LoweredMain, cut: Cut) -> None:
         self.mod = mod
         self.main = main
         self.cut = cut
         self.builder = relax.BlockBuilder()
-        self.env: dict[Root, Any] = {}
+        self.env: dict[TensorSource, Any] = {}
         self.made: dict[int, relax.Var] = {}
         self.kernels: dict[str, tvm.ir.GlobalVar] = {}
 
     def write(self) -> tuple[tvm.IRModule, list[str]]:
         cut, main = self.cut, self.main
-        roots = [*cut.ins, *(Root(None, i) for i in cut.states)]
+        roots = [*cut.ins, *(TensorSource(None, i) for i in cut.states)]
         names = self._names(roots)
         params = []
         for number, root in enumerate(roots):
             ty = main.type_of(root)
             params.append(relax.Var(f"p{number}", relax.TensorType(ty.shape, ty.dtype)))
             self.env[root] = params[-1]
-        emitter = Emitter(self.builder, main, self._tensor, lambda const, _: const)
+        emitter = ViewEmitter(self.builder, main, self._tensor, lambda const, _: const)
         with self.builder.function("main", params, attrs=self._attributes(names)):
             with self.builder.dataflow():
                 for position in cut.calls:
@@ -81,7 +81,7 @@ class _Writer:
                     var = emitter.call(call, self._kernel(call), call.expr.ty_args[0], 0, (0,))
                     self.made[position] = var
                     if not call.is_tuple:
-                        self.env[Root(position, 0)] = var
+                        self.env[TensorSource(position, 0)] = var
                 values = [self._tensor(root, _HERE) for root in cut.outs]
                 values += [emitter.value(main.results()[k], _HERE) for k in cut.results]
                 out = self.builder.emit_output(
@@ -90,7 +90,7 @@ class _Writer:
             self.builder.emit_func_output(out)
         return self._with_choices(self.builder.get()), names[: len(cut.ins)]
 
-    def _names(self, roots: list[Root]) -> list[str]:
+    def _names(self, roots: list[TensorSource]) -> list[str]:
         """Inputs of the whole keep their names; tensors have those of the task graph."""
         own = set(self.main.inputs)
         names = []
@@ -120,7 +120,7 @@ class _Writer:
             kept[RANGES] = json.dumps(own)
         return kept
 
-    def _tensor(self, root: Root, _place: Place) -> Any:
+    def _tensor(self, root: TensorSource, _place: Place) -> Any:
         if root not in self.env:
             assert root.call is not None  # every input is there from the start
             item = relax.TupleGetItem(self.made[root.call], root.index)

@@ -27,14 +27,20 @@ from tvm_hetero.cluster.parts.part_plan import Share, part_problem, part_schedul
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule, strip_devices
 from tvm_hetero.passes.attributes import OUTPUT_NAMES
-from tvm_hetero.passes.lowered_main import LoweredMain, Root, names_of, read_main, static_shape
+from tvm_hetero.passes.lowered_main import (
+    LoweredMain,
+    TensorSource,
+    names_of,
+    read_main,
+    static_shape,
+)
 from tvm_hetero.passes.states import states_of
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class Source:
+class PartSource:
     """Where a tensor comes from: output `index` of a part of the lane, or (`part` is None) input
     `index` of the model.
     """
@@ -61,7 +67,7 @@ class Part:
     module: tvm.IRModule
     problem: Problem
     schedule: Schedule
-    inputs: tuple[tuple[str, Source], ...]
+    inputs: tuple[tuple[str, PartSource], ...]
     states: tuple[str, ...]
     outputs: int
 
@@ -78,11 +84,11 @@ class Lane:
 
     elements: tuple[int, ...]
     parts: tuple[Part, ...]
-    results: tuple[Source, ...]
+    results: tuple[PartSource, ...]
 
 
 @dataclass(frozen=True)
-class TensorType:
+class PartTensorType:
     """An input or output of one element: name, shape, type."""
 
     name: str
@@ -95,8 +101,8 @@ class Parts:
     """A model cut by node. `inputs` are those that a request brings: states are left out."""
 
     batch: int
-    inputs: tuple[TensorType, ...]
-    outputs: tuple[TensorType, ...]
+    inputs: tuple[PartTensorType, ...]
+    outputs: tuple[PartTensorType, ...]
     lanes: tuple[Lane, ...]
 
     @property
@@ -132,13 +138,13 @@ def cut_by_node(
     states = states_of(main)
     given = [i for i in range(len(main.params)) if i not in states]
     inputs = tuple(
-        TensorType(main.inputs[i], static_shape(p.ty, main.inputs[i]), str(p.ty.dtype))
+        PartTensorType(main.inputs[i], static_shape(p.ty, main.inputs[i]), str(p.ty.dtype))
         for i, p in enumerate(main.params)
         if i in given
     )
     results = main.results()
     outputs = tuple(
-        TensorType(name, static_shape(value.ty, name), str(value.ty.dtype))
+        PartTensorType(name, static_shape(value.ty, name), str(value.ty.dtype))
         for name, value in zip(
             names_of(mod, OUTPUT_NAMES, len(results), "output"), results, strict=True
         )
@@ -146,7 +152,7 @@ def cut_by_node(
     lanes: list[Lane] = []
     for way, elements in _ways(main, nodes, problem.batch).items():
         name = "" if not lanes else f"lane{len(lanes)}."
-        lanes.append(_Lane(mod, main, problem, schedule, way, elements, name, given).cut())
+        lanes.append(_LaneBuilder(mod, main, problem, schedule, way, elements, name, given).cut())
     return Parts(problem.batch, inputs, outputs, tuple(lanes))
 
 
@@ -181,7 +187,7 @@ def _ways(
 
 
 @dataclass(frozen=True)
-class _Lane:
+class _LaneBuilder:
     """Cuts one lane: analysis first, then a `Part` for each (level, node) in order."""
 
     mod: tvm.IRModule
@@ -195,12 +201,12 @@ class _Lane:
 
     def cut(self) -> Lane:
         cuts = self._cuts()
-        place = {root: Source(n, k) for n, cut in enumerate(cuts) for k, root in cut.made()}
-        place |= {Root(None, i): Source(None, k) for k, i in enumerate(self.given)}
+        place = {root: PartSource(n, k) for n, cut in enumerate(cuts) for k, root in cut.made()}
+        place |= {TensorSource(None, i): PartSource(None, k) for k, i in enumerate(self.given)}
         results = []
         for k, root in enumerate(self._result_roots()):
             of_part = [
-                Source(n, len(cut.outs) + cut.results.index(k))
+                PartSource(n, len(cut.outs) + cut.results.index(k))
                 for n, cut in enumerate(cuts)
                 if k in cut.results
             ]
@@ -208,7 +214,7 @@ class _Lane:
         parts = tuple(self._part(n, cut, place) for n, cut in enumerate(cuts))
         return Lane(self.elements, parts, tuple(results))
 
-    def _part(self, number: int, cut: Cut, place: Mapping[Root, Source]) -> Part:
+    def _part(self, number: int, cut: Cut, place: Mapping[TensorSource, PartSource]) -> Part:
         module, inputs = part_module(self.mod, self.main, cut)
         share = Share(
             sub_platform(self.problem.platform, cut.node),
@@ -228,7 +234,7 @@ class _Lane:
             outputs=len(cut.outs) + len(cut.results),
         )
 
-    def _result_roots(self) -> list[Root]:
+    def _result_roots(self) -> list[TensorSource]:
         roots = []
         for number, expr in enumerate(self.main.results()):
             root = self.main.root(expr)
@@ -251,7 +257,7 @@ class _Lane:
         for position, task in enumerate(ids):
             calls.setdefault((level[task], self.way[position]), []).append(position)
         part_of = {p: key for key, positions in calls.items() for p in positions}
-        wanted: dict[tuple[int, str], dict[Root, None]] = {key: {} for key in calls}
+        wanted: dict[tuple[int, str], dict[TensorSource, None]] = {key: {} for key in calls}
         for call in main.calls:
             for root in main.reads(call):
                 if root.call is not None and part_of[root.call] != part_of[call.position]:

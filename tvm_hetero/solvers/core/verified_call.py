@@ -1,8 +1,8 @@
 """What stands between a solver and everybody else: nothing it says is believed.
 
 A solver may crash, give a schedule that is not valid, or state a bound that a valid schedule
-beats. `attempt` turns the first two into a `SolverFault` that names the solver and
-the fault, so that whoever asked can go on with the next best answer; `believable_bound` takes
+beats. `solve_verified` turns the first two into a `SolverFault` that names the solver and
+the fault, so that whoever asked can go on with the next best answer; `drop_false_bound` takes
 care of the third. Errors that a solver raises on purpose (`HeteroError`) pass through.
 
 This is the only module of the solvers, with the registry, that calls the judge
@@ -24,7 +24,7 @@ from tvm_hetero.solvers.core.options import Options
 Solver = Callable[[Problem, Options], Schedule]
 
 
-def attempt(problem: Problem, name: str, solver: Solver, options: Options) -> Schedule:
+def solve_verified(problem: Problem, name: str, solver: Solver, options: Options) -> Schedule:
     """The solver's answer, verified.
 
     Raises
@@ -54,7 +54,7 @@ def attempt(problem: Problem, name: str, solver: Solver, options: Options) -> Sc
         raise SolverFault(f"solver {name!r}: {error}") from error
 
 
-def believable_bound(answer: Schedule, known: Sequence[float], name: str) -> Schedule:
+def drop_false_bound(answer: Schedule, known: Sequence[float], name: str) -> Schedule:
     """The answer without its bound if a valid schedule of value in `known` beats it."""
     best = min(known, default=math.inf)
     if answer.lower_bound <= best * (1 + OPTIMAL_GAP):

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from tvm_hetero.errors import HeteroError, InfeasibleError
 from tvm_hetero.problem.cost import Cost
-from tvm_hetero.problem.memoize import once
+from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
@@ -56,7 +56,7 @@ def best_single(problem: Problem, options: Options) -> Schedule | None:
     return None if found is None else replace(found, seed=options.seed)
 
 
-@once
+@cached_per_problem
 def _best(problem: Problem) -> Schedule | None:
     answers = []
     # Devices that can change places have equal schedules: one of each type will do.
@@ -81,9 +81,7 @@ def alone(problem: Problem, device: str) -> tuple[Execution, ...] | None:
     return None
 
 
-def attended(
-    problem: Problem, device: str
-) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
+def attended(problem: Problem, device: str) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
     """All work on `device`, and what takes no time and cannot be there elsewhere.
 
     Nothing if that is not possible, for want of a path or of memory, or if there is no work.

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_hetero.problem.memoize import once
+from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.options import Options
@@ -49,7 +49,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     return replace(_solve(problem), seed=options.seed)
 
 
-@once
+@cached_per_problem
 def _solve(problem: Problem) -> Schedule:
     if problem.objective.kind == "throughput":
         return balance(problem, Options())

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.schedule import Copy, Execution
 from tvm_hetero.solvers.lists.undo_log import Booking
-from tvm_hetero.solvers.timing.unused_devices import Fresh
+from tvm_hetero.solvers.timing.unused_devices import UnusedDevices
 from tvm_hetero.util.units import format_bytes
 from tvm_hetero.views.instance import Instance
 
@@ -55,11 +55,9 @@ class ListScheduler(Booking):
         self.allowed = allowed
         self.score = score
         self.name = name
-        self.fresh = Fresh(instance.problem, apart)
+        self.fresh = UnusedDevices(instance.problem, apart)
 
-    def run(
-        self, order: Sequence[int], *, by_space: bool
-    ) -> tuple[list[Execution], list[Copy]]:
+    def run(self, order: Sequence[int], *, by_space: bool) -> tuple[list[Execution], list[Copy]]:
         """Place every task, in the given (topological) order unless memory stops one of them.
 
         With `by_space` a task goes to the device with the most memory left, not to the fastest.

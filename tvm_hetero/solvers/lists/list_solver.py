@@ -21,7 +21,7 @@ from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler, Score, earliest_finish
 from tvm_hetero.solvers.timing.device_loads import Loads
-from tvm_hetero.solvers.timing.stage_acyclicity import Arrows
+from tvm_hetero.solvers.timing.stage_acyclicity import StageGraph
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.util.units import format_bytes, format_seconds
 from tvm_hetero.views.instance import Instance, instance_of
@@ -78,9 +78,7 @@ def solve_by_list(problem: Problem, options: Options, name: str, method: Method)
     return min(answers, key=lambda answer: answer.value)
 
 
-def _none_kept(
-    problem: Problem, name: str, reasons: Sequence[InfeasibleError]
-) -> InfeasibleError:
+def _none_kept(problem: Problem, name: str, reasons: Sequence[InfeasibleError]) -> InfeasibleError:
     limit = problem.objective.latency_limit
     if limit is None:
         return reasons[0]
@@ -133,7 +131,7 @@ def place_by_load(instance: Instance, order: Sequence[int], name: str) -> list[i
     InfeasibleError
         If memory, missing links or contiguous stages leave some group no place.
     """
-    loads, arrows = Loads(instance), Arrows(instance)
+    loads, arrows = Loads(instance), StageGraph(instance)
     for g in dict.fromkeys(instance.group_of[v] for v in order):
         group = instance.groups[g]
         best: tuple[list[float], int] | None = None

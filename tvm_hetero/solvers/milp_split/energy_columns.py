@@ -28,16 +28,16 @@ from tvm_hetero.bounds.throughput.module_columns import (
     resources_of,
 )
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
-from tvm_hetero.solvers.milp_split.join import joined
-from tvm_hetero.solvers.milp_split.module_bounds import Entry
+from tvm_hetero.solvers.milp_split.join import join_modules
+from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.timing.timing import to_schedule
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, modules_of
 
-# Levels of `Entry` that a placement of a module is worth.
+# Levels of `BoundEntry` that a placement of a module is worth.
 _LEVELS = 3
 
 
@@ -60,16 +60,16 @@ class Times:
     def __post_init__(self) -> None:
         self.seconds = self.choices.seconds.copy()
 
-    def schedule(self, row: int, options: Options, budget: Budget) -> bool:
+    def schedule(self, row: int, options: Options, budget: CpsatBudget) -> bool:
         """Schedule a column if that has not been done; whether its bound has risen."""
         if row in self.known:
             return False
         free = self.piece.pinned({}, [0] if self.first else [])
         places = self.choices.places[row].tolist()
         before = float(self.seconds[row])
-        entry = Entry(free.pinned(dict(enumerate(places))), before)
+        entry = BoundEntry(free.pinned(dict(enumerate(places))), before)
         while entry.best is None or (entry.open and entry.level < _LEVELS):
-            own = Budget(entry.wish(budget.work), budget.deadline)
+            own = CpsatBudget(entry.wish(budget.work), budget.deadline)
             granted = own.work
             entry.improve(options, own)
             budget.work -= granted - own.work
@@ -91,7 +91,7 @@ class EnergyChain:
         """The schedules of columns one after the other."""
         found = (table.known[row] for table, row in zip(self.tables, rows, strict=True))
         steps = zip(self.modules, self.parts, found, strict=True)
-        best = solution(self.instance, *joined(self.instance, steps))
+        best = solution(self.instance, *join_modules(self.instance, steps))
         executions, copies = to_schedule(best.plan, [s for s, _ in best.times])
         return make_schedule(self.instance.problem, "milp-split", executions, copies, seed=seed)
 

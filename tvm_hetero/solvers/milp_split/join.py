@@ -11,7 +11,7 @@ from tvm_hetero.views.modularity import Module
 Joined = tuple[list[int], list[Span], dict[tuple[int, Hop], Span]]
 
 
-def joined(
+def join_modules(
     instance: Instance, steps: Iterable[tuple[Module, Sequence[int], Solution]]
 ) -> Joined:
     """Devices, times of parts and times of hops.

@@ -36,7 +36,7 @@ import numpy as np
 from tvm_hetero.bounds.core.module_choices import Array, Choices
 from tvm_hetero.bounds.memory.prices import Box, Walk
 from tvm_hetero.bounds.throughput.module_columns import ColumnChain
-from tvm_hetero.solvers.milp_split.labels import Search, Step
+from tvm_hetero.solvers.milp_split.labels import LabelSearch, LabelStep
 
 # A load is a sum of some thousand floats, in whichever order; their rounding is less than this.
 ROUNDING = 1 - 1e-11
@@ -49,7 +49,7 @@ _MOST_PRICE = 64.0
 
 
 @dataclass(frozen=True)
-class Weights:
+class Multipliers:
     """Prices of loads (sum 1) and of bytes (s per byte), their bound (s), and the work."""
 
     loads: Array
@@ -74,7 +74,7 @@ class Probe:
     work: int
 
 
-def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Weights:
+def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Multipliers:
     """The prices of the best Dantzig-Wolfe bound, by cutting planes.
 
     The bound is inf if some module has no column.
@@ -82,7 +82,7 @@ def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Weights:
     from scipy.optimize import linprog
 
     if not all(len(table) for table in chain.tables):
-        return Weights(np.zeros(0), np.zeros(0), float("inf"), 0)
+        return Multipliers(np.zeros(0), np.zeros(0), float("inf"), 0)
     count, limited = chain.tables[0].load.shape[1], len(chain.capacity)
     unit = np.append(np.ones(count), 1.0 / np.maximum(chain.capacity, 1.0))
     room = np.append(np.zeros(count), np.ones(limited))
@@ -127,12 +127,12 @@ def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Weights:
         own = np.maximum(0.0, result.x[:-1])
         prices = np.append(own[:count] / own[:count].sum(), own[count:] * scale)
     bound = max(0.0, best) * ROUNDING
-    return Weights(best_at[:count], best_at[count:] * unit[count:], bound, work)
+    return Multipliers(best_at[:count], best_at[count:] * unit[count:], bound, work)
 
 
 def probe(
     chain: ColumnChain,
-    weights: Weights,
+    weights: Multipliers,
     target: float,
     width: int,
     most: int,
@@ -148,7 +148,7 @@ def probe(
     """
     unit, count = _UNITS / target, len(chain.instance.names)
     steps = {
-        id(t): Step(
+        id(t): LabelStep(
             t.code // count,
             t.code % count,
             np.column_stack([np.floor(t.load * unit), t.held]),
@@ -157,7 +157,7 @@ def probe(
     }
     room = np.append(np.full(len(weights.loads), _UNITS), chain.capacity)
     price = np.append(weights.loads, weights.bytes * unit)
-    search = Search([steps[id(t)] for t in chain.tables], count, room, price)
+    search = LabelSearch([steps[id(t)] for t in chain.tables], count, room, price)
     search.until = until
     answer = search.run(width, most)
     plans = [chain.placement(way) for way in answer.ways]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tvm_hetero.solvers.core.cpsat_run import Budget, run
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.solvers.core.integer_scaling import FINE
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat.batch import resolution, too_large
@@ -32,7 +32,7 @@ def search(
     piece: Piece,
     best: Solution,
     options: Options,
-    budget: Budget,
+    budget: CpsatBudget,
     *,
     linear: int,
     prove: bool,

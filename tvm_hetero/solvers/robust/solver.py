@@ -31,12 +31,12 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Robustness, Schedule
 from tvm_hetero.solvers import registry
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.core.verified_call import attempt
+from tvm_hetero.solvers.core.verified_call import solve_verified
 from tvm_hetero.solvers.robust.evaluate import values_of
 from tvm_hetero.solvers.robust.local_search import (
     GOALS,
-    Effort,
     Goal,
+    RobustEffort,
     decodes_in,
     improve,
     total,
@@ -59,7 +59,7 @@ _MOST_TASKS = 400_000
 
 
 @dataclass(frozen=True)
-class Request:
+class RobustRequest:
     """What is asked for.
 
     Attributes
@@ -97,7 +97,7 @@ def assess(problem: Problem, schedule: Schedule, samples: Samples) -> Schedule:
 
 
 def solve(
-    problem: Problem, request: Request, solver: str = "auto", options: Options | None = None
+    problem: Problem, request: RobustRequest, solver: str = "auto", options: Options | None = None
 ) -> Schedule:
     """Solve a problem, and say what the plan is worth when costs are off.
 
@@ -127,7 +127,7 @@ def solve(
     return assess(problem, answer, request.fresh(options.seed))
 
 
-def fit(problem: Problem, plain: Schedule, request: Request, options: Options) -> Schedule:
+def fit(problem: Problem, plain: Schedule, request: RobustRequest, options: Options) -> Schedule:
     """The plan with the smallest mean or worst value that `options.time_limit` finds.
 
     Parameters
@@ -152,7 +152,7 @@ def fit(problem: Problem, plain: Schedule, request: Request, options: Options) -
     guides = list(request.training(options.seed, count).problems(problem))
     share = options.time_limit * (1 - _SAMPLED / (1 - _PLAIN))
     decodes = decodes_in(problem, len(best.executions), share)
-    effort = Effort(decodes, deadline, options.seed)
+    effort = RobustEffort(decodes, deadline, options.seed)
     improved = improve(problem, best, guides, request.goal, effort)
     for plan in _verified(problem, improved, options) if improved is not best else []:
         plans.append(plan)
@@ -181,7 +181,7 @@ def _first(totals: Sequence[float]) -> int:
 
 
 def _sampled_plans(
-    problem: Problem, plain: Schedule, request: Request, options: Options, deadline: float
+    problem: Problem, plain: Schedule, request: RobustRequest, options: Options, deadline: float
 ) -> list[Schedule]:
     """Plans that are good in one sample each, as schedules of the problem itself."""
     plans: list[Schedule] = []
@@ -213,5 +213,5 @@ def retimed(problem: Problem, schedule: Schedule, other: Problem) -> Schedule:
 def _verified(problem: Problem, schedule: Schedule, options: Options) -> list[Schedule]:
     """The schedule, if it is valid."""
     with suppress(HeteroError):
-        return [attempt(problem, "robust", lambda *_: schedule, options)]
+        return [solve_verified(problem, "robust", lambda *_: schedule, options)]
     return []

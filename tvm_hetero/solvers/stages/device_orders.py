@@ -54,7 +54,7 @@ _THRESHOLDS = 40
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundOrder:
     """A proven bound (s; 0 for none) and the best placement, None if none was better."""
 
     bound: float
@@ -63,7 +63,7 @@ class Found:
 
 def search_orders(
     instance: Instance, best: Sequence[int], options: Options, deadline: float
-) -> Found | None:
+) -> FoundOrder | None:
     """Look for stages better than a valid placement, order by order; None if it is too large.
 
     Parameters
@@ -79,11 +79,11 @@ def search_orders(
     kinds = _kinds(instance, blocks)
     if not 0 < value < math.inf or not _small(instance, kinds):
         return None
-    search = _Search(instance, blocks, list(best), value, options, deadline)
+    search = _DeviceOrderSearch(instance, blocks, list(best), value, options, deadline)
     return search.run(list(_orders(kinds)))
 
 
-class _Search:
+class _DeviceOrderSearch:
     """What is known on the way."""
 
     def __init__(
@@ -100,7 +100,7 @@ class _Search:
         self.options, self.deadline = options, deadline
         self.plain = not instance.contended and _joined(instance)
 
-    def run(self, orders: list[tuple[int, ...]]) -> Found:
+    def run(self, orders: list[tuple[int, ...]]) -> FoundOrder:
         """The steps at the head of this file."""
         bounds: list[float] = []
         plans: list[list[int]] = []
@@ -114,7 +114,7 @@ class _Search:
                 break
             bounds[i] = max(bounds[i], self._exact(orders[i]))
         better = self.value < self.first
-        return Found(min(*bounds, self._beaten()), self.best if better else None)
+        return FoundOrder(min(*bounds, self._beaten()), self.best if better else None)
 
     def _beaten(self) -> float:
         return self.value * (1 - _BETTER)
@@ -122,14 +122,14 @@ class _Search:
     def _late(self) -> bool:
         return time.monotonic() >= self.deadline
 
-    def _solve(self, order: StageOrder, *, whole: bool) -> backends.Outcome:
+    def _solve(self, order: StageOrder, *, whole: bool) -> backends.MilpOutcome:
         model = order.model if whole else order.relaxed()
         left = self.deadline - time.monotonic()
         try:
             limit = _PATIENCE * self.options.time_limit
             return backends.solve(model, "highs", max(0.01, left), limit, self.options.seed)
         except SolverError:
-            return backends.Outcome(None, 0.0, False)
+            return backends.MilpOutcome(None, 0.0, False)
 
     def _relaxed(self, order: tuple[int, ...]) -> tuple[float, list[list[int]]]:
         """What the relaxed program proves of an order, and the best plans that it is rounded to."""

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_hetero.solvers.milp.model import ONE, ZERO, Linear, Model, total
+from tvm_hetero.solvers.milp.model import ONE, ZERO, Linear, MilpModel, total
 from tvm_hetero.views.ideals import Blocks
 from tvm_hetero.views.instance import Hop, Instance
 
@@ -61,7 +61,7 @@ class StageOrder:
         self.order = tuple(order)
         self.unit = most / _WHOLE
         self.most = most
-        self.model = Model()
+        self.model = MilpModel()
         self.rank = {d: s for s, d in enumerate(order)}
         self.top = self.model.number(0.0, _WHOLE, "T")
         self.model.objective = self.top
@@ -78,7 +78,7 @@ class StageOrder:
         if not plain:
             self._add_memory()
 
-    def relaxed(self) -> Model:
+    def relaxed(self) -> MilpModel:
         """The same without whole numbers."""
         return replace(self.model, integer=[False] * len(self.model.integer))
 

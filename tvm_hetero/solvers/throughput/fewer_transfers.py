@@ -59,7 +59,7 @@ TOLERANCE = 0.03
 CACHE = 32 * 2**20
 
 
-def settled(problem: Problem, schedule: Schedule) -> Schedule:
+def prefer_fewer_transfers(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule, or a plainer one that devices pay less for (see the file's text).
 
     Other objectives than throughput, and contiguous stages, stay as they are.
@@ -67,11 +67,11 @@ def settled(problem: Problem, schedule: Schedule) -> Schedule:
     if schedule.kind != "throughput" or problem.objective.contiguous:
         return schedule
     plans = [_elements(problem), _stages(problem), schedule]
-    paid_for = [(paid(problem, each), each) for each in plans if each is not None]
+    paid_for = [(effective_load(problem, each), each) for each in plans if each is not None]
     enough = min(seconds for seconds, _ in paid_for) * (1 + TOLERANCE)
     seconds, best = next(each for each in paid_for if each[0] <= enough)
     plainer = _handed_over(best) < _handed_over(schedule)
-    if not plainer and seconds >= paid(problem, schedule):
+    if not plainer and seconds >= effective_load(problem, schedule):
         return schedule
     kept = replace(
         best,
@@ -83,7 +83,7 @@ def settled(problem: Problem, schedule: Schedule) -> Schedule:
     return verified(problem, kept)
 
 
-def paid(problem: Problem, schedule: Schedule) -> float:
+def effective_load(problem: Problem, schedule: Schedule) -> float:
     """What the device that pays most pays for a batch, s."""
     busy = dict(loads(problem, schedule.executions, schedule.copies))
     passed = []

@@ -41,7 +41,7 @@ from tvm_hetero.bounds.throughput.share_program import (
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.lists.load_balancing import balanced
@@ -91,7 +91,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     check_kind(problem, "throughput")
     if problem.objective.contiguous:
         return replace(stages.solve(problem, options), solver="throughput")
-    budget = Budget.of(options, time.monotonic())
+    budget = CpsatBudget.of(options, time.monotonic())
     instance = instance_of(problem)
     classes = shares_of(instance, rates(instance))
     bound, weights = classes.value, np.zeros(len(instance.names))
@@ -115,7 +115,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
 
 
-def _starts(instance: Instance, options: Options, budget: Budget) -> list[list[int]]:
+def _starts(instance: Instance, options: Options, budget: CpsatBudget) -> list[list[int]]:
     """Placements to begin from; none if all means fail.
 
     The programs along an order are cut by the clock, which that of a divided batch on many kinds of
@@ -163,7 +163,7 @@ def _search(
     best: Schedule | None,
     bound: float,
     options: Options,
-    budget: Budget,
+    budget: CpsatBudget,
     cut: list[int] | None = None,
 ) -> Schedule | None:
     """The best of all starts, and of what annealing makes of them where the bound is not met."""
@@ -232,7 +232,7 @@ def divided(problem: Problem) -> Division:
 
 
 def _search_parts(
-    problem: Problem, best: Schedule, bound: float, options: Options, budget: Budget
+    problem: Problem, best: Schedule, bound: float, options: Options, budget: CpsatBudget
 ) -> Schedule:
     """The same search with divided batches; the better answer."""
     instance = Instance(problem, divided(problem))
@@ -242,7 +242,9 @@ def _search_parts(
     return best if found is None else found
 
 
-def _close(problem: Problem, best: Schedule | None, options: Options, budget: Budget) -> Schedule:
+def _close(
+    problem: Problem, best: Schedule | None, options: Options, budget: CpsatBudget
+) -> Schedule:
     """CP-SAT from the best placement; what it proves goes with the answer."""
     try:
         return cpsat_throughput.solve(problem, options, best, budget)

@@ -1,8 +1,8 @@
 """Contiguous stages (rule 8), kept while a placement grows.
 
 Draw an arrow from device d to device e wherever a part on e reads what was made on d. The devices
-form a pipeline if the arrows form no cycle. `Arrows` counts the readings behind each arrow, so that
-a group can be taken away again. Without `Objective.contiguous` it allows everything.
+form a pipeline if the arrows form no cycle. `StageGraph` counts the readings behind each arrow, so
+that a group can be taken away again. Without `Objective.contiguous` it allows everything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tvm_hetero.views.instance import Instance
 Arrow = tuple[int, int]
 
 
-class Arrows:
+class StageGraph:
     """The arrows between the devices of a partial placement."""
 
     def __init__(self, instance: Instance) -> None:

@@ -27,7 +27,7 @@ from tvm_hetero.views.symmetry import find_symmetry
 Key = tuple[bool, int]
 
 
-class Fresh:
+class UnusedDevices:
     """Which devices need to be tried.
 
     Parameters
