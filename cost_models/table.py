@@ -14,18 +14,19 @@ import os
 from collections.abc import Mapping, Sequence
 
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
-from tvm_hetero.errors import FormatError, PlatformError, ProfileError
+from tvm_hetero.errors import PlatformError, ProfileError
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.format import cost_value, parse_cost
 from tvm_hetero.util.documents import (
     check_format,
-    check_keys,
     nearest,
     read_document,
     write_atomic,
 )
+from tvm_hetero.util.fields import Fields, refuse
+from tvm_hetero.util.quote import quote
 
 FORMAT = "tvm-hetero/costs/1"
 
@@ -69,13 +70,13 @@ class TableCosts:
             row = self._table.get(kernel.name)
             if row is None:
                 raise ProfileError(
-                    f"{self.path}: no costs of kernel {kernel.name!r}"
+                    f"{self.path}: no costs of kernel {quote(kernel.name)}"
                     f"{nearest(kernel.name, self._table)}"
                 )
             for device in row:
                 if device not in platform.index:
                     raise PlatformError(
-                        f"{self.path}: kernel {kernel.name!r} has a cost on device {device!r}, "
+                        f"{self.path}: kernel {quote(kernel.name)} has a cost on device {quote(device)}, "
                         f"which platform {platform.name!r} lacks{nearest(device, platform.index)}"
                     )
             result[kernel.name] = dict(row)
@@ -94,17 +95,18 @@ def load_costs(path: str | os.PathLike[str]) -> Costs:
         If it cannot be read or says something unknown or of the wrong kind.
     """
     where = os.fspath(path)
-    document = check_keys(read_document(path), where, ["format", "kernels"])
+    document = read_document(path)
     check_format(document, FORMAT, where)
-    kernels = _mapping(document["kernels"], f"{where}: kernels")
-    result: Costs = {}
-    for name, row in kernels.items():
-        here = f"{where}: kernel {name!r}"
-        result[name] = {
-            device: parse_cost(cost, f"{here} on {device!r}")
-            for device, cost in _mapping(row, here).items()
-        }
-    return result
+    kernels = Fields(document, where, ["format", "kernels"]).mapping("kernels")
+    return {name: _row(name, kernels[name], where) for name in kernels}
+
+
+def _row(name: object, data: object, where: str) -> dict[str, Cost]:
+    """What a kernel costs on each device."""
+    where = f"{where}: kernel {quote(name)}"
+    if not isinstance(data, Mapping):
+        refuse(data, where, "a mapping")
+    return {device: parse_cost(c, f"{where} on {quote(device)}") for device, c in data.items()}
 
 
 def dump_costs(costs: Mapping[str, Mapping[str, Cost]], path: str | os.PathLike[str]) -> None:
@@ -123,9 +125,3 @@ def dump_costs(costs: Mapping[str, Mapping[str, Cost]], path: str | os.PathLike[
         rows.append(f"{json.dumps(name)}: {json.dumps(values)}")
     body = ",\n  ".join(rows)
     write_atomic(path, f'{{"format": "{FORMAT}",\n "kernels": {{\n  {body}}}}}\n')
-
-
-def _mapping(data: object, where: str) -> Mapping[str, object]:
-    if not isinstance(data, Mapping):
-        raise FormatError(f"{where}: expected a mapping, got {data!r:.80}")
-    return data

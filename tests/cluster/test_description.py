@@ -45,7 +45,7 @@ def test_a_file_is_read(tmp_path: Path):
         ({"nodes": []}, "expected a list of at least one"),
         ({"nodes": [{"name": "a b"}]}, "only letters, digits"),
         ({"nodes": [{"name": "a"}, {"name": "a"}]}, "'a' is given twice"),
-        ({"nodes": [{"name": "a", "cores": [0, 0]}]}, "expected a list such as"),
+        ({"nodes": [{"name": "a", "cores": [0, 0]}]}, "cores: expected .* each number once"),
         ({"nodes": [{"name": "a", "cores": [1]}, {"name": "b", "cores": [1]}]}, "share core 1"),
         ({"nodes": [{"name": "a", "port": 1}]}, "port"),
         ({"address": "local"}, "has a host, but address: local"),

@@ -284,9 +284,9 @@ def test_equal_weights_are_in_memory_once(built):
         ({"format": "tvm-hetero/decoder/9"}, 'expected "format": "tvm-hetero/decoder/1"'),
         ({"batch": 2}, "build it again"),
         ({"chunk": 8}, "build it again"),
-        ({"length": 0}, "length is 0; expected 1 or more"),
-        ({"eos": [-1]}, "expected a list of tokens"),
-        ({"cache": 16}, "cache is 16; expected a text"),
+        ({"length": 0}, "length: expected an integer from 1 to .*got 0"),
+        ({"eos": [-1]}, r"eos\[0\]: expected an integer of at least 0, got -1"),
+        ({"cache": 16}, "cache: expected text, got 16"),
         ({"surprise": 1}, "unknown key 'surprise'"),
     ],
 )

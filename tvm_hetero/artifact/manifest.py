@@ -14,12 +14,16 @@ from typing import Any
 from tvm_hetero.artifact.code_version import code_version
 from tvm_hetero.artifact.kinds import MANIFEST, check_built, is_artifact, is_decoder
 from tvm_hetero.errors import ArtifactError, FormatError
-from tvm_hetero.util.documents import check_keys, read_document
+from tvm_hetero.util.documents import read_document
+from tvm_hetero.util.fields import Fields
 from tvm_hetero.util.files import sha256_of_file
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.untrusted_names import printable
 
 FORMAT = "tvm-hetero/artifact/2"
 KERNELS = "kernels.json"
 MODULE = "module.json"
+_REQUIRED = ("format", "versions", "default", "variants", "source", "files")
 
 
 def versions() -> dict[str, str]:
@@ -50,13 +54,11 @@ def read_manifest(path: str | os.PathLike[str]) -> Mapping[str, Any]:
         )
     try:
         manifest = read_document(path / MANIFEST)
-        keys = ["format", "versions", "default", "variants", "source", "files"]
         if manifest.get("format") != FORMAT:
             raise ArtifactError(
-                f"{path}: is an artifact of format {manifest.get('format')!r}, this is a "
+                f"{path}: is an artifact of format {quote(manifest.get('format'))}, this is a "
                 f"tvm_hetero {code_version()} that reads {FORMAT!r}; build it again"
             )
-        check_keys(manifest, str(path), keys, ["decision"])
         _check_shape(manifest)
         return manifest
     except FormatError as error:
@@ -68,28 +70,30 @@ def _check_shape(manifest: Mapping[str, Any]) -> None:
 
     Every file that is going to be read must be among those whose hashes are checked.
     """
-    for key in ("versions", "files", "variants", "source", "decision"):
-        if not isinstance(manifest.get(key, {}), dict):
-            raise FormatError(f"{key!r}: expected an object")
+    row = Fields(manifest, MANIFEST, _REQUIRED, ["decision"])
+    for texts in (row.fields("versions", optional=None), row.fields("files", optional=None)):
+        for key in texts.data:
+            texts.text(key)
+    for key in ("source", "decision"):
+        row.mapping(key, default={})
     names = {"problem.json", "schedule.json", "weights.safetensors"}
-    for variant, devices in manifest["variants"].items():
-        if not isinstance(devices, list) or not all(isinstance(d, str) for d in devices):
-            raise FormatError(f"variant {variant!r}: expected a list of devices")
-        names |= {f"{variant}/plan.json"} | {f"{device}.so" for device in devices}
+    variants = row.fields("variants", optional=None)
+    for variant in variants.data:
+        names |= {f"{variant}/plan.json", *(f"{device}.so" for device in variants.names(variant))}
     unknown = sorted(names - manifest["files"].keys())
     if unknown:
-        raise FormatError(f"'files' lacks {unknown[0]!r}")
-    default = manifest.get("default")
-    if not isinstance(default, str) or default not in manifest["variants"]:
-        raise FormatError(f"'default': there is no variant {default!r}")
+        raise FormatError(f"'files' lacks {quote(unknown[0])}")
+    if row.name("default") not in variants:
+        raise FormatError(f"'default': there is no variant {quote(manifest['default'])}")
 
 
 def check_versions(path: Path, manifest: Mapping[str, Any]) -> None:
     for package, here in versions().items():
         built = manifest["versions"].get(package)
         if built != here:
+            there = printable(built)
             raise ArtifactError(
-                f"{path}: was built with {package} {built}, here is {here}; build it again"
+                f"{path}: was built with {package} {there}, here is {here}; build it again"
             )
 
 
@@ -97,8 +101,10 @@ def check_files(path: Path, files: Mapping[str, str]) -> None:
     for name, expected in files.items():
         relative = PurePosixPath(name)
         if relative.is_absolute() or ".." in relative.parts:
-            raise ArtifactError(f"{path}: names a file outside of itself: {name!r}")
-        if not (path / name).is_file():
-            raise ArtifactError(f"{path}: file {name!r} is missing; build it again")
+            raise ArtifactError(f"{path}: names a file outside of itself: {quote(name)}")
+        if not os.path.isfile(path / name):  # no error, however long a name is
+            raise ArtifactError(f"{path}: file {quote(name)} is missing; build it again")
         if sha256_of_file(path / name) != expected:
-            raise ArtifactError(f"{path}: file {name!r} was changed or damaged; build it again")
+            raise ArtifactError(
+                f"{path}: file {quote(name)} was changed or damaged; build it again"
+            )

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from tvm_hetero.errors import FormatError
-from tvm_hetero.util.documents import check_format, check_keys, read_document
+from tvm_hetero.util.documents import check_format, read_document
+from tvm_hetero.util.fields import Fields
+from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import parse_rate, parse_seconds
+from tvm_hetero.util.untrusted_names import printable
 
 FORMAT = "tvm-hetero/cluster/1"
 LOCAL, AUTO = "local", "auto"
@@ -68,30 +69,29 @@ def read_description(where: str | os.PathLike[str]) -> Description:
 def description_from_dict(data: object, where: str = "cluster") -> Description:
     """Make a description of a parsed document."""
     check_format(data, FORMAT, where)
-    mapping = check_keys(data, where, ["format", "nodes"], ["address", "network", "silence"])
-    address = mapping.get("address", LOCAL)
-    if not isinstance(address, str) or not address:
-        raise FormatError(f"{where}: address: expected local, auto or HOST:PORT, got {address!r}")
-    rows = mapping["nodes"]
-    if not isinstance(rows, list) or not rows:
-        raise FormatError(f"{where}: nodes: expected a list of at least one, got {rows!r:.80}")
-    nodes = tuple(_node(row, f"{where}: node {i}") for i, row in enumerate(rows))
+    row = Fields(data, where, ["format", "nodes"], ["address", "network", "silence"])
+    address = row.text("address", LOCAL)
+    if not address:
+        row.refuse("address", "local, auto or HOST:PORT")
+    nodes = row.rows("nodes", _node, "node")
+    if not nodes:
+        row.refuse("nodes", "a list of at least one")
     _check_nodes(nodes, address, where)
-    network = _network(mapping.get("network"), f"{where}: network")
-    return Description(address, nodes, network, _silence(mapping.get("silence"), where))
+    network = _network(row) if row.has("network") else None
+    silence = row.quantity("silence", parse_seconds) if row.has("silence") else None
+    if silence == 0:
+        row.refuse("silence", "more than 0")
+    return Description(address, nodes, network, silence)
 
 
 def _node(data: object, where: str) -> NodeRow:
-    row = check_keys(data, where, ["name"], ["cores", "host"])
-    name, cores, host = row["name"], row.get("cores", []), row.get("host")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise FormatError(f"{where}: name {name!r:.80}: expected only letters, digits, _ and -")
-    whole = isinstance(cores, list) and all(type(core) is int and core >= 0 for core in cores)
-    if not whole or len(set(cores)) < len(cores):
-        raise FormatError(f"{where} ({name}): cores: expected a list such as [0, 1], got {cores!r}")
-    if host is not None and not isinstance(host, str):
-        raise FormatError(f"{where} ({name}): host: expected an address or name, got {host!r}")
-    return NodeRow(name, tuple(cores), host)
+    row = Fields(data, where, ["name"], ["cores", "host"])
+    name = row.name("name")
+    if not _NAME.fullmatch(name):
+        row.refuse("name", "only letters, digits, _ and -")
+    row.where = f"{where} ({printable(name)})"
+    host = row.text("host") if row.has("host") else None
+    return NodeRow(name, row.integers("cores", (), least=0, distinct=True), host)
 
 
 def _check_nodes(nodes: tuple[NodeRow, ...], address: str, where: str) -> None:
@@ -99,36 +99,26 @@ def _check_nodes(nodes: tuple[NodeRow, ...], address: str, where: str) -> None:
     owner: dict[tuple[str | None, int], str] = {}
     for node in nodes:
         if node.name in names:
-            raise FormatError(f"{where}: node {node.name!r} is given twice")
+            raise FormatError(f"{where}: node {quote(node.name)} is given twice")
         names.add(node.name)
         if address == LOCAL and node.host is not None:
             raise FormatError(
-                f"{where}: node {node.name!r} has a host, but address: local is this machine; "
+                f"{where}: node {quote(node.name)} has a host, but address: local is this machine; "
                 "leave the host out, or give the address of a Ray that runs (auto or HOST:PORT)"
             )
         for core in node.cores:
             other = owner.setdefault((node.host, core), node.name)
             if other != node.name:
+                nodes_and_core = f"{quote(other)} and {quote(node.name)} share core {quote(core)}"
                 raise FormatError(
-                    f"{where}: nodes {other!r} and {node.name!r} share core {core}; each would "
-                    "slow the other: give each its own cores"
+                    f"{where}: nodes {nodes_and_core}; each would slow the other: give each its "
+                    "own cores"
                 )
 
 
-def _network(data: object, where: str) -> tuple[float, float] | None:
-    if data is None:
-        return None
-    row: Mapping[str, Any] = check_keys(data, where, ["bandwidth", "latency"])
-    bandwidth = parse_rate(row["bandwidth"], f"{where}: bandwidth")
+def _network(description: Fields) -> tuple[float, float]:
+    row = description.fields("network", ["bandwidth", "latency"])
+    bandwidth = row.quantity("bandwidth", parse_rate)
     if bandwidth == 0:
-        raise FormatError(f"{where}: bandwidth: expected more than 0")
-    return bandwidth, parse_seconds(row["latency"], f"{where}: latency")
-
-
-def _silence(data: object, where: str) -> float | None:
-    if data is None:
-        return None
-    seconds = parse_seconds(data, f"{where}: silence")
-    if seconds == 0:
-        raise FormatError(f"{where}: silence: expected more than 0")
-    return seconds
+        row.refuse("bandwidth", "more than 0")
+    return bandwidth, row.quantity("latency", parse_seconds)

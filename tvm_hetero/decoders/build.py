@@ -20,6 +20,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.batches import split_element
 from tvm_hetero.passes.attributes import STATE_SETS
 from tvm_hetero.problem.objective_kinds import Objective
+from tvm_hetero.util.quote import quote
 
 if TYPE_CHECKING:
     import tvm
@@ -66,7 +67,7 @@ class DecoderOptions:
             if value is None and name not in ("batch", "shards"):
                 continue
             if not isinstance(value, Integral):
-                raise UsageError(f"{name} {value!r:.60}: expected an integer, 1 or more")
+                raise UsageError(f"{name} {quote(value, 60)}: expected an integer, 1 or more")
             if value < 1:
                 raise UsageError(f"{name} {value}: expected 1 or more")
             object.__setattr__(self, name, int(value))  # NumPy's too, which JSON does not know

@@ -23,12 +23,14 @@ from typing import Any
 
 from tvm_hetero.artifact.kinds import DECODER, check_built, is_artifact, is_decoder
 from tvm_hetero.errors import ArtifactError, FormatError, UsageError
-from tvm_hetero.util.documents import check_format, check_keys, read_document, write_atomic
+from tvm_hetero.util.documents import check_format, read_document, write_atomic
+from tvm_hetero.util.fields import Fields
 from tvm_hetero.util.files import exchange_names
 
 FORMAT = "tvm-hetero/decoder/1"
 STEP, PREFILL = "step", "prefill"
 _SIZES = ("length", "batch", "groups", "chunk", "vocabulary", "shards")
+_LARGEST = 2**31 - 1  # tokens are int32
 
 
 @dataclass(frozen=True)
@@ -81,28 +83,22 @@ def read_facts(path: str | os.PathLike[str]) -> DecoderFacts:
     try:
         document = read_document(path / DECODER)
         check_format(document, FORMAT, where)
-        keys = ["format", "family", *_SIZES, "eos", "weights", "source"]
-        check_keys(document, where, keys, ["cache"])  # which older decoders do not say
-        values = {"cache": "float32", **document}
-        del values["format"]
-        _check_values(values, where)
-        return DecoderFacts(**{**values, "eos": tuple(values["eos"])})
+        return _facts(document, where)
     except FormatError as error:
         raise ArtifactError(f"{error}; build the decoder again") from None
 
 
-def _check_values(values: Mapping[str, Any], where: str) -> None:
-    for key in _SIZES:
-        if type(values[key]) is not int or values[key] < 1:
-            raise FormatError(f"{where}: {key} is {values[key]!r:.40}; expected 1 or more")
-    eos = values["eos"]
-    if not isinstance(eos, list) or not all(type(t) is int and t >= 0 for t in eos):
-        raise FormatError(f"{where}: eos is {eos!r:.40}; expected a list of tokens")
-    if not isinstance(values["source"], dict):
-        raise FormatError(f"{where}: source is {values['source']!r:.40}; expected a mapping")
-    for key in ("family", "weights", "cache"):
-        if not isinstance(values[key], str):
-            raise FormatError(f"{where}: {key} is {values[key]!r:.40}; expected a text")
+def _facts(document: object, where: str) -> DecoderFacts:
+    required = ["format", "family", *_SIZES, "eos", "weights", "source"]
+    row = Fields(document, where, required, ["cache"])  # which older decoders do not say
+    return DecoderFacts(
+        **{key: row.integer(key, least=1, most=_LARGEST) for key in _SIZES},
+        family=row.text("family"),
+        eos=row.integers("eos", least=0),
+        weights=row.text("weights"),
+        cache=row.text("cache", "float32"),
+        source=row.mapping("source"),
+    )
 
 
 def check_target(path: Path) -> None:

@@ -13,6 +13,7 @@ from tvm_hetero.generation.batching import Batching
 from tvm_hetero.generation.sampling import GREEDY, Sampling
 from tvm_hetero.generation.sequences import Event, GenerationRequest
 from tvm_hetero.generation.stepper import Stepper
+from tvm_hetero.util.quote import quote
 
 # Told of each token as it comes: sequence, token.
 Told = Callable[[int, int], object]
@@ -53,7 +54,7 @@ def make_requests(
     ends = frozenset(_tokens(stop, "stop"))
     if not isinstance(prompts, Iterable):
         raise UsageError(
-            f"expected a list of prompts, such as [[1, 2, 3], [4]], got {prompts!r:.60}"
+            f"expected a list of prompts, such as [[1, 2, 3], [4]], got {quote(prompts, 60)}"
         )
     requests = [
         GenerationRequest(_tokens(prompt, f"prompt {i}"), max_new_tokens, sampling, ends)
@@ -76,7 +77,7 @@ def _tokens(given: Any, what: str) -> tuple[int, ...]:
         tokens = tuple(token.__index__() for token in given)
     except (TypeError, AttributeError):
         raise UsageError(
-            f"{what}: expected token ids, such as [1, 2, 3], got {given!r:.60}"
+            f"{what}: expected token ids, such as [1, 2, 3], got {quote(given, 60)}"
         ) from None
     return tokens
 

@@ -14,6 +14,7 @@ from numbers import Integral
 
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.generation.sampling import GREEDY, Logits, Sampling, choose_token
+from tvm_hetero.util.quote import quote
 
 # Why a sequence has ended.
 STOP, LIMIT, FULL, CANCELLED, FAILED = "stop", "limit", "full", "cancelled", "failed"
@@ -61,7 +62,7 @@ class GenerationRequest:
             raise UsageError(f"max_new_tokens {self.max_new_tokens!r}: expected 1 or more")
         if not isinstance(self.sampling, Sampling):
             raise UsageError(
-                f"sampling {self.sampling!r:.60}: expected a Sampling, such as "
+                f"sampling {quote(self.sampling, 60)}: expected a Sampling, such as "
                 "Sampling(temperature=0.5)"
             )
 

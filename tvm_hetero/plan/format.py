@@ -7,10 +7,9 @@ document is only taken apart, and refused where a key or a type is not the forma
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tvm_hetero.errors import FormatError
 from tvm_hetero.plan.model import (
     ArgKind,
     ArgPlan,
@@ -27,16 +26,24 @@ from tvm_hetero.plan.model import (
     TensorPlan,
     WorkerPlan,
 )
-from tvm_hetero.util.documents import check_keys
+from tvm_hetero.util.documents import check_format
+from tvm_hetero.util.fields import Fields, refuse
 
 FORMAT = "tvm-hetero/plan/2"
 
 Row = dict[str, Any]
-_T = TypeVar("_T")
 
 # Lists of a plan that are written with a row a line.
 _HEADS = ("devices", "workers", "slots", "inputs", "constants", "outputs")
 _LISTS = frozenset((*_HEADS, "steps", "calls", "joined", "remote"))
+# What gives a tensor its type.
+_TYPE = ("shape", "dtype")
+# The keys of each kind of step: those it must have, those it may have.
+_OF_KIND: dict[StepKind, tuple[Sequence[str], Sequence[str]]] = {
+    StepKind.KERNELS: (["scratch", "calls"], ["joined"]),
+    StepKind.CALL: (["function"], ["remote"]),
+    StepKind.COPY: (["to_device"], []),
+}
 
 
 # ------------------------------------------------------------------------ writing
@@ -145,178 +152,111 @@ def plan_from_dict(document: Mapping[str, Any], name: str = "plan") -> Plan:
     FormatError
         If a key is missing or unknown, or a value is not of its type; `name` is quoted.
     """
-    keys = ["devices", "workers", "slots", "inputs", "constants", "outputs", "steps"]
-    check_keys(document, name, ["format", "batch", *keys])
-    if document["format"] != FORMAT:
-        raise FormatError(f"{name}: expected format {FORMAT!r}, got {document['format']!r}")
+    check_format(document, FORMAT, name)
+    row = Fields(document, name, ["format", "batch", *_HEADS, "steps"])
     return Plan(
-        _whole(document["batch"], f"{name}.batch"),
-        _rows(document, "devices", name, _device),
-        _rows(document, "workers", name, _worker),
-        _rows(document, "slots", name, _slot),
-        _rows(document, "inputs", name, _input),
-        _rows(document, "constants", name, _constant),
-        _rows(document, "outputs", name, _output),
-        _rows(document, "steps", name, _step),
+        row.integer("batch"),
+        row.rows("devices", _device),
+        row.rows("workers", _worker),
+        row.rows("slots", _slot),
+        row.rows("inputs", _input),
+        row.rows("constants", _constant),
+        row.rows("outputs", _output),
+        row.rows("steps", _step),
     )
 
 
-def _rows(
-    row: Mapping[str, Any], key: str, where: str, read: Callable[[Mapping[str, Any], str], _T]
-) -> tuple[_T, ...]:
-    values = row.get(key, [])
-    if not isinstance(values, list):
-        raise FormatError(f"{where}.{key}: expected a list, got {type(values).__name__}")
-    found = []
-    for i, value in enumerate(values):
-        place = f"{where}.{key}[{i}]"
-        if not isinstance(value, Mapping):
-            raise FormatError(f"{place}: expected an object, got {type(value).__name__}")
-        found.append(read(value, place))
-    return tuple(found)
-
-
-def _device(row: Mapping[str, Any], where: str) -> DevicePlan:
-    check_keys(row, where, ["name", "dl_type", "dl_id"], ["memory"])
+def _device(data: object, where: str) -> DevicePlan:
+    row = Fields(data, where, ["name", "dl_type", "dl_id"], ["memory"])
     return DevicePlan(
-        _text_of(row, "name", where),
-        _whole(row["dl_type"], f"{where}.dl_type"),
-        _whole(row["dl_id"], f"{where}.dl_id"),
-        _optional(row, "memory", where),
+        row.text("name"),
+        row.integer("dl_type"),
+        row.integer("dl_id"),
+        row.integer("memory") if "memory" in row else None,
     )
 
 
-def _worker(row: Mapping[str, Any], where: str) -> WorkerPlan:
-    check_keys(row, where, ["name", "device", "cores", "role"], ["alike"])
+def _worker(data: object, where: str) -> WorkerPlan:
+    row = Fields(data, where, ["name", "device", "cores", "role"], ["alike"])
     return WorkerPlan(
-        _text_of(row, "name", where),
-        _whole(row["device"], f"{where}.device"),
-        _wholes(row["cores"], f"{where}.cores"),
-        _choice(Role, row["role"], f"{where}.role"),
-        _optional(row, "alike", where),
+        row.text("name"),
+        row.integer("device"),
+        row.integers("cores"),
+        Role(row.choice("role", list(Role))),
+        row.integer("alike") if "alike" in row else None,
     )
 
 
-def _slot(row: Mapping[str, Any], where: str) -> SlotPlan:
-    check_keys(row, where, ["name", "device"], ["shape", "dtype"])
-    kind = _type(row, where) if "shape" in row or "dtype" in row else None
-    return SlotPlan(_text_of(row, "name", where), _whole(row["device"], f"{where}.device"), kind)
+def _slot(data: object, where: str) -> SlotPlan:
+    typed = isinstance(data, Mapping) and ("shape" in data or "dtype" in data)
+    row = Fields(data, where, ["name", "device", *(_TYPE if typed else ())])
+    return SlotPlan(row.text("name"), row.integer("device"), _type(row) if typed else None)
 
 
-def _input(row: Mapping[str, Any], where: str) -> InputPlan:
-    check_keys(row, where, ["name", "slot", "shape", "dtype"], ["state", "range"])
-    limits = _wholes(row["range"], f"{where}.range") if "range" in row else None
+def _input(data: object, where: str) -> InputPlan:
+    row = Fields(data, where, ["name", "slot", *_TYPE], ["state", "range"])
+    limits = row.integers("range") if "range" in row else None
     if limits is not None and len(limits) != 2:
-        raise FormatError(f"{where}.range: expected two integers, got {len(limits)}")
-    state = row.get("state", False)
-    if not isinstance(state, bool):
-        raise FormatError(f"{where}.state: expected true or false, got {state!r:.80}")
+        row.refuse("range", "two integers")
     return InputPlan(
-        _text_of(row, "name", where),
-        _whole(row["slot"], f"{where}.slot"),
-        _type(row, where),
-        state,
+        row.text("name"),
+        row.integer("slot"),
+        _type(row),
+        row.flag("state"),
         None if limits is None else (limits[0], limits[1]),
     )
 
 
-def _constant(row: Mapping[str, Any], where: str) -> ConstantPlan:
-    check_keys(row, where, ["name", "slot"])
-    return ConstantPlan(_text_of(row, "name", where), _whole(row["slot"], f"{where}.slot"))
+def _constant(data: object, where: str) -> ConstantPlan:
+    row = Fields(data, where, ["name", "slot"])
+    return ConstantPlan(row.text("name"), row.integer("slot"))
 
 
-def _output(row: Mapping[str, Any], where: str) -> OutputPlan:
-    check_keys(row, where, ["name", "slot"], ["shape"])
-    shape = _wholes(row["shape"], f"{where}.shape") if "shape" in row else None
-    return OutputPlan(_text_of(row, "name", where), _whole(row["slot"], f"{where}.slot"), shape)
+def _output(data: object, where: str) -> OutputPlan:
+    row = Fields(data, where, ["name", "slot"], ["shape"])
+    shape = row.integers("shape") if "shape" in row else None
+    return OutputPlan(row.text("name"), row.integer("slot"), shape)
 
 
-def _step(row: Mapping[str, Any], where: str) -> StepPlan:
-    common = ["kind", "name", "worker", "ins", "outs"]
-    kind = _choice(StepKind, row.get("kind"), f"{where}.kind")
-    own: dict[StepKind, tuple[list[str], list[str]]] = {
-        StepKind.KERNELS: (["scratch", "calls"], ["joined"]),
-        StepKind.CALL: (["function"], ["remote"]),
-        StepKind.COPY: (["to_device"], []),
-    }
-    required, optional = own[kind]
-    check_keys(row, where, [*common, *required], optional)
+def _step(data: object, where: str) -> StepPlan:
+    kind = StepKind(Fields(data, where, ["kind"], None).choice("kind", list(StepKind)))
+    required, optional = _OF_KIND[kind]
+    row = Fields(data, where, ["kind", "name", "worker", "ins", "outs", *required], optional)
     return StepPlan(
         kind,
-        _text_of(row, "name", where),
-        _whole(row["worker"], f"{where}.worker"),
-        _wholes(row["ins"], f"{where}.ins"),
-        _wholes(row["outs"], f"{where}.outs"),
-        _text_of(row, "function", where) if "function" in row else "",
-        _whole(row.get("to_device", -1), f"{where}.to_device"),
-        _whole(row.get("scratch", 0), f"{where}.scratch"),
-        _rows(row, "calls", where, _call),
-        _rows(row, "joined", where, _joined),
-        _rows(row, "remote", where, _call),
+        row.text("name"),
+        row.integer("worker"),
+        row.integers("ins"),
+        row.integers("outs"),
+        row.text("function", ""),
+        row.integer("to_device", -1),
+        row.integer("scratch", 0),
+        row.rows("calls", _call, default=()),
+        row.rows("joined", _joined, default=()),
+        row.rows("remote", _call, default=()),
     )
 
 
-def _joined(row: Mapping[str, Any], where: str) -> str:
-    check_keys(row, where, ["task"])
-    return _text_of(row, "task", where)
+def _joined(data: object, where: str) -> str:
+    return Fields(data, where, ["task"]).text("task")
 
 
-def _call(row: Mapping[str, Any], where: str) -> CallPlan:
-    check_keys(row, where, ["kernel", "task", "args", "written"])
+def _call(data: object, where: str) -> CallPlan:
+    row = Fields(data, where, ["kernel", "task", "args", "written"])
     return CallPlan(
-        _text_of(row, "kernel", where),
-        _text_of(row, "task", where),
-        _rows(row, "args", where, _arg),
-        _whole(row["written"], f"{where}.written"),
+        row.text("kernel"), row.text("task"), row.rows("args", _arg), row.integer("written")
     )
 
 
-def _arg(row: Mapping[str, Any], where: str) -> ArgPlan:
-    kinds = [kind for kind in ArgKind if kind.value in row]
+def _arg(data: object, where: str) -> ArgPlan:
+    kinds = [kind for kind in ArgKind if isinstance(data, Mapping) and kind in data]
     if len(kinds) != 1:
-        names = ", ".join(repr(kind.value) for kind in ArgKind)
-        raise FormatError(f"{where}: expected exactly one of {names}")
+        refuse(data, where, f"exactly one of {', '.join(map(repr, map(str, ArgKind)))}")
     [kind] = kinds
-    check_keys(row, where, [kind.value, "shape", "dtype"])
-    if kind is ArgKind.CONSTANT:
-        return ArgPlan(kind, _text_of(row, kind.value, where), _type(row, where))
-    return ArgPlan(kind, _whole(row[kind.value], f"{where}.{kind}"), _type(row, where))
+    row = Fields(data, where, [kind, *_TYPE])
+    at = row.text(kind) if kind is ArgKind.CONSTANT else row.integer(kind)
+    return ArgPlan(kind, at, _type(row))
 
 
-def _type(row: Mapping[str, Any], where: str) -> TensorPlan:
-    check_keys({k: row[k] for k in ("shape", "dtype") if k in row}, where, ["shape", "dtype"])
-    return TensorPlan(_wholes(row["shape"], f"{where}.shape"), _text_of(row, "dtype", where))
-
-
-def _text_of(row: Mapping[str, Any], key: str, where: str) -> str:
-    value = row[key]
-    if not isinstance(value, str):
-        raise FormatError(f"{where}.{key}: expected a text, got {value!r:.80}")
-    return value
-
-
-def _whole(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise FormatError(f"{where}: expected an integer, got {value!r:.80}")
-    return value
-
-
-def _wholes(values: Any, where: str) -> tuple[int, ...]:
-    if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
-        raise FormatError(f"{where}: expected a list of integers, got {values!r:.80}")
-    return tuple(_whole(value, f"{where}[{i}]") for i, value in enumerate(values))
-
-
-def _optional(row: Mapping[str, Any], key: str, where: str) -> int | None:
-    return _whole(row[key], f"{where}.{key}") if key in row else None
-
-
-_Kind = TypeVar("_Kind", Role, StepKind)
-
-
-def _choice(kinds: type[_Kind], value: Any, where: str) -> _Kind:
-    try:
-        return kinds(value)
-    except ValueError:
-        known = ", ".join(repr(kind.value) for kind in kinds)
-        raise FormatError(f"{where}: expected one of {known}, got {value!r:.80}") from None
+def _type(row: Fields) -> TensorPlan:
+    return TensorPlan(row.integers("shape"), row.text("dtype"))

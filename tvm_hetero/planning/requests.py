@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_hetero.errors import FormatError, UsageError
-from tvm_hetero.util.documents import check_format, check_keys, read_document
+from tvm_hetero.errors import UsageError
+from tvm_hetero.util.documents import check_format, read_document
+from tvm_hetero.util.fields import Fields
 from tvm_hetero.util.units import parse_number
 
 FORMAT = "tvm-hetero/requests/1"
@@ -138,19 +139,17 @@ def load_trace(path: str | os.PathLike[str]) -> tuple[Request, ...]:
     where = str(path)
     document = read_document(path)
     check_format(document, FORMAT, where)
-    rows = check_keys(document, where, ["format", "requests"])["requests"]
-    if not isinstance(rows, list) or not 1 <= len(rows) <= MOST:
-        raise FormatError(f"{where}: requests: expected a list of 1 to {MOST} requests")
-    found = [_request(row, f"{where}: request {i}") for i, row in enumerate(rows)]
+    row = Fields(document, where, ["format", "requests"])
+    if not 1 <= len(row.items("requests")) <= MOST:
+        row.refuse("requests", f"a list of 1 to {MOST} requests")
+    found = row.rows("requests", _request, "request")
     return tuple(sorted(found, key=lambda request: request.arrival))
 
 
 def _request(data: object, where: str) -> Request:
-    row = check_keys(data, where, ["arrival", "prompt", "output"])
-    for key in ("prompt", "output"):
-        if type(row[key]) is not int or not 1 <= row[key] <= MOST:
-            raise FormatError(f"{where}: {key}: expected a number of tokens, got {row[key]!r:.80}")
-    return Request(parse_number(row["arrival"], f"{where}: arrival"), row["prompt"], row["output"])
+    row = Fields(data, where, ["arrival", "prompt", "output"])
+    prompt, output = (row.integer(key, least=1, most=MOST) for key in ("prompt", "output"))
+    return Request(row.quantity("arrival", parse_number), prompt, output)
 
 
 def cut(requests: Sequence[Request], context: int) -> tuple[tuple[Request, ...], int]:

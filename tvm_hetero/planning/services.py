@@ -9,7 +9,6 @@ stand, with the costs that were measured.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from tvm_hetero import zoo
 from tvm_hetero.errors import FormatError, UsageError
@@ -19,7 +18,8 @@ from tvm_hetero.planning.service import Service
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.util.documents import read_document
+from tvm_hetero.util.documents import check_format, read_document
+from tvm_hetero.util.fields import Fields
 
 FORMAT = "tvm-hetero/decoder/1"
 _FIGURES = ("length", "batch", "groups", "chunk")
@@ -110,14 +110,11 @@ def folder_service(folder: Path, *, padded: bool = True) -> tuple[Service, int]:
 
 
 def _described(folder: Path) -> dict[str, int]:
+    where = f"{folder}/decoder.json"
     document = read_document(folder / "decoder.json")
-    if document.get("format") != FORMAT:
-        raise FormatError(f'{folder}/decoder.json: expected "format": "{FORMAT}"')
-    found: dict[str, Any] = {key: document.get(key) for key in _FIGURES}
-    for key, value in found.items():
-        if type(value) is not int or value < 1:
-            raise FormatError(f"{folder}/decoder.json: {key}: expected a number, got {value!r:.80}")
-    return found
+    check_format(document, FORMAT, where)
+    row = Fields(document, where, _FIGURES, None)  # what else it says is the decoder's
+    return {key: row.integer(key, least=1) for key in _FIGURES}
 
 
 def _route(folder: Path) -> Route:

@@ -9,6 +9,8 @@ from typing import Any
 
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.platform.rpc_endpoint import Remote
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.untrusted_names import printable
 
 # Kinds of TVM targets that compute on the machine's own processor.
 HOST_KINDS = ("llvm", "c")
@@ -105,17 +107,17 @@ def check_devices(devices: tuple[Device, ...]) -> None:
     seen: set[str] = set()
     for device in devices:
         if device.name in seen:
-            raise PlatformError(f"device {device.name!r} is given twice")
+            raise PlatformError(f"device {quote(device.name)} is given twice")
         seen.add(device.name)
         if not 1 <= device.interference < math.inf:
             raise PlatformError(
-                f"device {device.name!r} has interference {device.interference!r}; expected a "
-                "factor of at least 1: while others compute it is slower, not faster"
+                f"device {quote(device.name)} has interference {device.interference!r}; "
+                "expected a factor of at least 1: while others compute it is slower, not faster"
             )
         if device.private and device.kind not in HOST_KINDS:
             raise PlatformError(
-                f"device {device.name!r} is private, and of kind {device.kind}; only a CPU device "
-                "(kind llvm) may be: every other has a memory of its own anyway"
+                f"device {quote(device.name)} is private, and of kind {printable(device.kind)}; "
+                "only a CPU device (kind llvm) may be: every other has a memory of its own anyway"
             )
     _check_boards(devices)
 
@@ -126,7 +128,7 @@ def _check_boards(devices: tuple[Device, ...]) -> None:
     for device in devices:
         if device.rpc is None:
             continue
-        board = f"device {device.name!r} is reached by RPC"
+        board = f"device {quote(device.name)} is reached by RPC"
         if device.target is None:
             raise PlatformError(
                 f"{board}, but nothing says what to compile for it; give it a target such as "
@@ -145,7 +147,8 @@ def _check_boards(devices: tuple[Device, ...]) -> None:
         if device.rpc.server is not None:
             other = owners.setdefault(device.rpc.server, device.name)
             if other != device.name:
+                server = printable(device.rpc.text)
                 raise PlatformError(
-                    f"devices {other!r} and {device.name!r} are one {device.rpc.text}, which has "
-                    "one client at a time; start a server for each, or use a tracker"
+                    f"devices {quote(other)} and {quote(device.name)} are one {server}, "
+                    "which has one client at a time; start a server for each, or use a tracker"
                 )

@@ -21,11 +21,12 @@ from tvm_hetero.platform.rpc_endpoint import parse_remote, remote_row
 from tvm_hetero.util.documents import (
     canonical_json,
     check_format,
-    check_keys,
     is_yaml,
     write_atomic,
 )
+from tvm_hetero.util.fields import Fields
 from tvm_hetero.util.units import parse_bytes, parse_number, parse_rate, parse_seconds
+from tvm_hetero.util.untrusted_names import printable
 
 FORMAT = "tvm-hetero/platform/1"
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -62,16 +63,15 @@ def parse_platform(data: object, where: str) -> Parts:
         If it says something unknown or of the wrong kind.
     """
     check_format(data, FORMAT, where)
-    mapping = check_keys(data, where, ["format", "devices"], ["name", "links", "shared_cores"])
-    devices = _rows(mapping["devices"], f"{where}: devices")
-    links = _rows(mapping.get("links", []), f"{where}: links")
-    parsed = [_parse_row(row, f"{where}: link {i}") for i, row in enumerate(links)]
+    row = Fields(data, where, ["format", "devices"], ["name", "links", "shared_cores"])
+    devices = row.rows("devices", _parse_device, "device")
+    links = [link for links in row.rows("links", _parse_row, "link", []) for link in links]
     return Parts(
-        devices=tuple(_parse_device(d, f"{where}: device {i}") for i, d in enumerate(devices)),
-        links=tuple(link for row in parsed for link in row if isinstance(link, Link)),
-        fabrics=tuple(fabric for row in parsed for fabric in row if isinstance(fabric, Fabric)),
-        name=_text(mapping.get("name", "platform"), f"{where}: name"),
-        shared_cores=_flag(mapping.get("shared_cores", False), f"{where}: shared_cores"),
+        devices=devices,
+        links=tuple(link for link in links if isinstance(link, Link)),
+        fabrics=tuple(link for link in links if isinstance(link, Fabric)),
+        name=row.name("name", "platform"),
+        shared_cores=row.flag("shared_cores"),
     )
 
 
@@ -102,47 +102,35 @@ def save_document(document: Mapping[str, Any], path: str | os.PathLike[str]) -> 
 
 
 def _parse_device(data: object, where: str) -> Device:
-    row = check_keys(
-        data,
-        where,
-        ["name"],
-        ["node", "target", "cores", "overlap", "private", "rpc", *_QUANTITIES],
-    )
-    name = _text(row["name"], f"{where}: name")
+    own = ["node", "target", "cores", "overlap", "private", "rpc"]
+    row = Fields(data, where, ["name"], [*own, *_QUANTITIES])
+    name = row.name("name")
     if not _NAME.fullmatch(name):
-        raise FormatError(f"{where}: name {name!r}: expected only letters, digits and _ . -")
-    where = f"{where} ({name})"
+        row.refuse("name", "only letters, digits and _ . -")
+    row.where = f"{where} ({printable(name)})"
     quantities = {
-        key: parse(row[key], f"{where}: {key}")
-        for key, parse in _QUANTITIES.items()
-        if row.get(key) is not None
+        key: row.quantity(key, parse) for key, parse in _QUANTITIES.items() if row.has(key)
     }
     return Device(
         name=name,
-        node=_text(row.get("node", "node0"), f"{where}: node"),
-        target=_parse_target(row.get("target"), where),
-        cores=_parse_cores(row.get("cores", []), where),
-        overlap=_flag(row.get("overlap", False), f"{where}: overlap"),
-        private=_flag(row.get("private", False), f"{where}: private"),
-        rpc=parse_remote(row.get("rpc"), f"{where}: rpc"),
+        node=row.name("node", "node0"),
+        target=_parse_target(row) if row.has("target") else None,
+        cores=row.integers("cores", (), least=0, distinct=True),
+        overlap=row.flag("overlap"),
+        private=row.flag("private"),
+        rpc=parse_remote(row.data.get("rpc"), row.at("rpc")),
         **quantities,  # type: ignore[arg-type]
     )
 
 
-def _parse_target(data: object, where: str) -> dict[str, Any] | None:
+def _parse_target(device: Fields) -> dict[str, Any]:
     """A TVM target: a mapping with a kind, or the bare name of a kind."""
-    if data is None:
-        return None
+    data = device.data["target"]
     target = {"kind": data} if isinstance(data, str) else data
     if not isinstance(target, Mapping) or not isinstance(target.get("kind"), str):
-        raise FormatError(
-            f"{where}: target: expected a mapping such as {{kind: llvm, mcpu: x86-64-v3}}, "
-            f"got {data!r:.80}"
-        )
+        device.refuse("target", "a mapping such as {kind: llvm, mcpu: x86-64-v3}")
     if not _plain(target, depth=4):
-        raise FormatError(
-            f"{where}: target: expected text, numbers, lists and mappings of them, got {data!r:.80}"
-        )
+        device.refuse("target", "text, numbers, lists and mappings of them")
     return dict(target)
 
 
@@ -160,50 +148,37 @@ def _plain(data: object, depth: int) -> bool:
     return isinstance(data, str | int) or (isinstance(data, float) and math.isfinite(data))
 
 
-def _parse_cores(data: object, where: str) -> tuple[int, ...]:
-    valid = isinstance(data, list) and all(type(c) is int and c >= 0 for c in data)
-    if not isinstance(data, list) or not valid or len(set(data)) < len(data):
-        raise FormatError(f"{where}: cores: expected a list such as [0, 1], got {data!r}")
-    return tuple(data)
-
-
 def _parse_row(data: object, where: str) -> list[Link | Fabric]:
     """One row of ``links``: a link (both ways if it says so), a fabric or the network."""
-    if not isinstance(data, Mapping):
-        raise FormatError(f"{where}: expected a mapping, got {data!r:.80}")
     figures = ["bandwidth", "latency", "exclusive"]
-    if "fabric" in data:
-        row = check_keys(data, where, ["fabric"])
-        inner = check_keys(row["fabric"], f"{where}: fabric", ["node"], figures)
-        return [Fabric(_text(inner["node"], f"{where}: node"), *_figures(inner, where))]
-    if "network" in data:
-        row = check_keys(data, where, ["network"], figures)
-        if row["network"] is not True:
-            raise FormatError(f"{where}: network: expected true, got {row['network']!r}")
-        return [Fabric(None, *_figures(row, where))]
-    row = check_keys(data, where, ["from", "to"], [*figures, "cold_bandwidth", "both"])
-    src, dst = _text(row["from"], f"{where}: from"), _text(row["to"], f"{where}: to")
-    there = Link(src, dst, *_figures(row, where), _rate(row, "cold_bandwidth", "key", where))
-    if _flag(row.get("both", False), f"{where}: both"):
-        return [there, replace(there, src=dst, dst=src)]
-    return [there]
+    if isinstance(data, Mapping) and "fabric" in data:
+        row = Fields(data, where, ["fabric"]).fields("fabric", ["node"], figures)
+        return [Fabric(row.name("node"), *_figures(row))]
+    if isinstance(data, Mapping) and "network" in data:
+        row = Fields(data, where, ["network"], figures)
+        if row.data["network"] is not True:
+            row.refuse("network", "true")
+        return [Fabric(None, *_figures(row))]
+    row = Fields(data, where, ["from", "to"], [*figures, "cold_bandwidth", "both"])
+    src, dst = row.name("from"), row.name("to")
+    there = Link(src, dst, *_figures(row), _rate(row, "cold_bandwidth", "key"))
+    return [there, replace(there, src=dst, dst=src)] if row.flag("both") else [there]
 
 
-def _figures(row: Mapping[str, Any], where: str) -> tuple[float, float, bool]:
+def _figures(row: Fields) -> tuple[float, float, bool]:
     """Bandwidth (infinite if absent), latency and exclusiveness of a link."""
-    bandwidth = _rate(row, "bandwidth", "link", where)
-    latency = parse_seconds(row.get("latency", 0.0), f"{where}: latency")
-    exclusive = _flag(row.get("exclusive", False), f"{where}: exclusive")
-    return math.inf if bandwidth is None else bandwidth, latency, exclusive
+    bandwidth = _rate(row, "bandwidth", "link")
+    latency = row.quantity("latency", parse_seconds, 0.0)
+    return math.inf if bandwidth is None else bandwidth, latency, row.flag("exclusive")
 
 
-def _rate(row: Mapping[str, Any], key: str, spare: str, where: str) -> float | None:
+def _rate(row: Fields, key: str, spare: str) -> float | None:
     """A rate of a link, None if absent; `spare` is what to leave out instead of a rate of 0."""
-    if row.get(key) is None:
+    if not row.has(key):
         return None
-    rate = parse_rate(row[key], f"{where}: {key}")
+    rate = row.quantity(key, parse_rate)
     if rate == 0:
-        raise FormatError(f"{where}: {key}: expected more than 0; leave the {spare} out")
+        raise FormatError(f"{row.at(key)}: expected more than 0; leave the {spare} out")
     return rate
 
 
@@ -240,21 +215,3 @@ def _link_row(head: dict[str, Any], link: Link | Fabric) -> dict[str, Any]:
     if isinstance(link, Link) and link.cold_bandwidth is not None:
         row["cold_bandwidth"] = float(link.cold_bandwidth)
     return row
-
-
-def _rows(data: object, where: str) -> list[Any]:
-    if not isinstance(data, list):
-        raise FormatError(f"{where}: expected a list, got {data!r:.80}")
-    return data
-
-
-def _text(data: object, where: str) -> str:
-    if not isinstance(data, str) or not data:
-        raise FormatError(f"{where}: expected a name, got {data!r:.80}")
-    return data
-
-
-def _flag(data: object, where: str) -> bool:
-    if not isinstance(data, bool):
-        raise FormatError(f"{where}: expected true or false, got {data!r:.80}")
-    return data

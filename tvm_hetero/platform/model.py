@@ -26,6 +26,7 @@ from tvm_hetero.platform.devices import Device, Fabric, Link, check_devices
 from tvm_hetero.platform.discovery import detect_devices
 from tvm_hetero.platform.format import Parts, parse_platform, platform_document, save_document
 from tvm_hetero.util.documents import nearest, read_document
+from tvm_hetero.util.quote import quote
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ class Platform:
         """
         if name not in self.index:
             raise PlatformError(
-                f"platform {self.name!r} has no device {name!r}{nearest(name, self.index)}"
+                f"platform {quote(self.name)} has no device {quote(name)}"
+                f"{nearest(name, self.index)}"
             )
         return self.devices[self.index[name]]
 
@@ -188,8 +190,8 @@ class Platform:
                 if there not in settled:
                     heapq.heappush(heap, (seconds + link.seconds(nbytes), hops + 1, (*way, there)))
         raise PlatformError(
-            f"platform {self.name!r}: no path of links leads from {src!r} to {dst!r}; "
-            "add a link, a fabric or a network"
+            f"platform {quote(self.name)}: no path of links leads from {quote(src)} to "
+            f"{quote(dst)}; add a link, a fabric or a network"
         )
 
     def _links_of(self, device: int) -> list[tuple[int, Link]]:
@@ -220,9 +222,9 @@ def check_cores(platform: Platform) -> None:
             other = owners.setdefault((device.node, core), device.name)
             if other != device.name:
                 raise PlatformError(
-                    f"devices {other!r} and {device.name!r} share core {core}, so each of them is "
-                    "slower than its costs say; give each its own cores, or write "
-                    "'shared_cores: true' into the platform"
+                    f"devices {quote(other)} and {quote(device.name)} share core {quote(core)}, "
+                    "so each of them is slower than its costs say; give each its own cores, or "
+                    "write 'shared_cores: true' into the platform"
                 )
 
 
@@ -232,14 +234,14 @@ def _check_links(platform: Platform) -> None:
         platform.device(link.src)
         platform.device(link.dst)
         if link.src == link.dst:
-            raise PlatformError(f"a link joins device {link.src!r} to itself; leave it out")
+            raise PlatformError(f"a link joins device {quote(link.src)} to itself; leave it out")
         if (link.src, link.dst) in seen:
-            raise PlatformError(f"link {link.src!r} -> {link.dst!r} is given twice")
+            raise PlatformError(f"link {quote(link.src)} -> {quote(link.dst)} is given twice")
         seen.add((link.src, link.dst))
     nodes = {device.node for device in platform.devices}
     given: set[str | None] = set()
     for fabric in platform.fabrics:
-        what = "the network" if fabric.node is None else f"fabric of node {fabric.node!r}"
+        what = "the network" if fabric.node is None else f"fabric of node {quote(fabric.node)}"
         if fabric.node in given:
             raise PlatformError(f"{what} is given twice")
         given.add(fabric.node)

@@ -7,13 +7,12 @@ is free. A server has one client at a time: who comes second waits.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from tvm_hetero.errors import FormatError
-from tvm_hetero.util.documents import check_keys
+from tvm_hetero.util.fields import Fields, refuse
 from tvm_hetero.util.units import parse_seconds
 
 # How long a board may take for one thing that it is asked for, unless its platform says otherwise.
@@ -61,27 +60,20 @@ def parse_remote(data: object, where: str) -> Remote | None:
     """
     if data is None:
         return None
-    row = check_keys(data, where, [], ["server", "tracker", "key", "timeout"])
+    row = Fields(data, where, [], ["server", "tracker", "key", "timeout"])
     if ("server" in row) == ("tracker" in row):
-        raise FormatError(
-            f'{where}: expected either server: "host:9090", or tracker: "host:9190" with a key, '
-            f"got {dict(row)!r:.80}"
-        )
-    key = row.get("key", "")
+        either = 'either server: "host:9090", or tracker: "host:9190" with a key'
+        refuse(data, where, either)
+    key = row.text("key", "")
     # The key is a word of the protocol's first line.
-    if not isinstance(key, str) or any(c.isspace() for c in key) or len(key) > 100:
-        raise FormatError(f"{where}: key: expected a word, got {key!r:.80}")
+    if any(c.isspace() for c in key) or len(key) > 100:
+        row.refuse("key", "a word")
     if "tracker" in row and not key:
         raise FormatError(f"{where}: a tracker lends boards by their key; add key: NAME")
-    timeout = parse_seconds(row.get("timeout", PATIENCE), f"{where}: timeout")
-    if not 0 < timeout < math.inf:
-        raise FormatError(f"{where}: timeout: expected more than 0 s, got {row['timeout']!r}")
-    return Remote(
-        server=_address(row.get("server"), f"{where}: server"),
-        tracker=_address(row.get("tracker"), f"{where}: tracker"),
-        key=key,
-        timeout=timeout,
-    )
+    timeout = row.quantity("timeout", parse_seconds, PATIENCE)
+    if timeout == 0:
+        row.refuse("timeout", "more than 0 s")
+    return Remote(_address(row, "server"), _address(row, "tracker"), key, timeout)
 
 
 def remote_row(remote: Remote) -> dict[str, Any]:
@@ -95,10 +87,11 @@ def remote_row(remote: Remote) -> dict[str, Any]:
     return row
 
 
-def _address(data: object, where: str) -> str | None:
-    if data is None:
+def _address(row: Fields, key: str) -> str | None:
+    if not row.has(key):
         return None
-    match = _ADDRESS.fullmatch(data) if isinstance(data, str) else None
+    address = row.data[key]
+    match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
     if match is None or not 0 < int(match["port"]) < 1 << 16:
-        raise FormatError(f'{where}: expected an address such as "10.0.0.7:9090", got {data!r:.80}')
-    return str(data)
+        row.refuse(key, 'an address such as "10.0.0.7:9090"')
+    return str(address)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.util.quote import quote
 
 # How a kernel is computed on a device (`tvm_hetero.kernels.tir.implementation_attr`).
 IMPLEMENTATIONS = ("rule", "default", "tuned", "direct")
@@ -69,7 +70,7 @@ def check_sizes(sizes: Sequence[int], where: str) -> None:
         If they do not rise from 1.
     """
     if not sizes or sizes[0] != 1 or any(b <= a for a, b in pairwise(sizes)):
-        raise FormatError(f"{where}: expected rising numbers from 1, got {list(sizes)}")
+        raise FormatError(f"{where}: expected rising numbers from 1, got {quote(list(sizes))}")
 
 
 def check_points(points: Sequence[tuple[int, float]], where: str) -> None:
@@ -82,7 +83,8 @@ def check_points(points: Sequence[tuple[int, float]], where: str) -> None:
     """
     sizes = [n for n, _ in points]
     if not points or sizes[0] < 1 or any(b <= a for a, b in pairwise(sizes)):
-        raise FormatError(f"{where}: expected costs for rising batch sizes from 1, got {sizes}")
+        got = quote(sizes)
+        raise FormatError(f"{where}: expected costs for rising batch sizes from 1, got {got}")
     for n, seconds in points:
         if not 0 <= seconds < float("inf"):
             raise FormatError(

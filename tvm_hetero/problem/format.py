@@ -14,12 +14,20 @@ from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import IMPLEMENTATIONS, Cost, check_sizes
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.problem.objective_kinds import Objective
-from tvm_hetero.util.documents import check_format, check_keys, nearest
+from tvm_hetero.util.documents import check_format, nearest
+from tvm_hetero.util.fields import Fields, check_integers, refuse
+from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import parse_bytes, parse_number
+from tvm_hetero.util.untrusted_names import printable
 
 FORMAT = "tvm-hetero/problem/1"
 # Nine digits at most: Python refuses to convert very long ones, and no batch is that large.
 _SIZE = re.compile(r"0*[1-9][0-9]{0,8}")
+
+# What a task may say besides its id and its cost.
+_OPTIONAL = (
+    "op", "color", "flops", "bytes", "implementation", "sizes", "weight_bytes", "output_bytes",
+)  # fmt: skip
 
 
 class Parts(NamedTuple):
@@ -53,16 +61,16 @@ def parse_problem(data: object, where: str) -> Parts:
         If devices and links do not fit together.
     """
     check_format(data, FORMAT, where)
-    row = check_keys(data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"])
-    tasks = [_parse_task(t, f"{where}: task {i}") for i, t in enumerate(_rows(row, "tasks", where))]
-    edges = [_parse_edge(e, f"{where}: edge {i}") for i, e in enumerate(_rows(row, "edges", where))]
+    row = Fields(data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"])
+    tasks = row.rows("tasks", _parse_task, "task")
+    edges = row.rows("edges", _parse_edge, "edge")
     with located(where):
         return Parts(
             graph=TaskGraph([task for task, _ in tasks], edges),
             costs={task.id: costs for task, costs in tasks},
-            platform=Platform.from_dict(row["platform"], f"{where}: platform"),
-            objective=_parse_objective(row.get("objective", {}), f"{where}: objective"),
-            name=_text(row.get("name", "problem"), f"{where}: name"),
+            platform=Platform.from_dict(row.data["platform"], row.at("platform")),
+            objective=_parse_objective(row),
+            name=row.name("name", "problem"),
         )
 
 
@@ -99,56 +107,42 @@ def problem_text(document: Mapping[str, Any]) -> str:
 
 
 def _parse_task(data: object, where: str) -> tuple[Task, dict[str, Cost]]:
-    sizes = ["weight_bytes", "output_bytes"]
-    others = ["op", "color", "flops", "bytes", "implementation", "sizes", *sizes]
-    row = check_keys(data, where, ["id", "cost"], others)
-    name = _text(row["id"], f"{where}: id")
-    where = f"{where} ({name})"
-    color = row.get("color")
+    row = Fields(data, where, ["id", "cost"], _OPTIONAL)
+    name = row.name("id")
+    row.where = f"{where} ({printable(name)})"
     task = Task(
         id=name,
-        op=_text(row.get("op", ""), f"{where}: op", empty=True),
-        weight_bytes=parse_bytes(row.get("weight_bytes", 0), f"{where}: weight_bytes"),
-        output_bytes=parse_bytes(row.get("output_bytes", 0), f"{where}: output_bytes"),
-        flops=parse_number(row.get("flops", 0), f"{where}: flops"),
-        bytes=parse_number(row.get("bytes", 0), f"{where}: bytes"),
-        color=None if color is None else _text(color, f"{where}: color"),
+        op=row.text("op", ""),
+        weight_bytes=row.quantity("weight_bytes", parse_bytes, 0),
+        output_bytes=row.quantity("output_bytes", parse_bytes, 0),
+        flops=row.quantity("flops", parse_number, 0.0),
+        bytes=row.quantity("bytes", parse_number, 0.0),
+        color=row.name("color") if row.has("color") else None,
     )
-    if not isinstance(row["cost"], Mapping):
-        raise FormatError(f"{where}: cost: expected {{device: seconds}}, got {row['cost']!r:.80}")
-    costs = {d: parse_cost(c, f"{where}: cost on {d!r}") for d, c in row["cost"].items()}
-    costs = _with_implementations(costs, row.get("implementation", {}), where)
-    return task, _with_sizes(costs, row.get("sizes", {}), where)
+    costs = {
+        device: parse_cost(cost, f"{row.where}: cost on {quote(device)}")
+        for device, cost in row.mapping("cost", "{device: seconds}").items()
+    }
+    for device, implementation in _by_device(row, "implementation", costs, "name").items():
+        if implementation not in IMPLEMENTATIONS:
+            where = f"{row.at('implementation')} on {quote(device)}"
+            refuse(implementation, where, f"one of {IMPLEMENTATIONS}")
+        costs[device] = replace(costs[device], implementation=implementation)
+    for device, sizes in _by_device(row, "sizes", costs, "[1, ...]").items():
+        where = f"sizes on {quote(device)}"
+        found = check_integers(sizes, row.where, where)
+        check_sizes(found, f"{row.where}: {where}")
+        costs[device] = replace(costs[device], sizes=found)
+    return task, costs
 
 
-def _with_implementations(costs: dict[str, Cost], data: object, where: str) -> dict[str, Cost]:
-    """Costs with what `implementation` says of each device; the others are of the rule."""
-    where = f"{where}: implementation"
-    for device, name in _by_device(data, costs, "name", where).items():
-        if name not in IMPLEMENTATIONS:
-            raise FormatError(f"{where}: expected one of {IMPLEMENTATIONS}, got {name!r:.80}")
-        costs[device] = replace(costs[device], implementation=name)
-    return costs
-
-
-def _with_sizes(costs: dict[str, Cost], data: object, where: str) -> dict[str, Cost]:
-    """Costs with what `sizes` says of each device; the others' kernels compute one element."""
-    where = f"{where}: sizes"
-    for device, row in _by_device(data, costs, "[1, ...]", where).items():
-        if not isinstance(row, list) or any(type(n) is not int for n in row):
-            raise FormatError(f"{where}: expected a list of whole numbers, got {row!r:.80}")
-        check_sizes(row, f"{where} on {device!r}")
-        costs[device] = replace(costs[device], sizes=tuple(row))
-    return costs
-
-
-def _by_device(data: object, costs: Mapping[str, Cost], what: str, where: str) -> Mapping[str, Any]:
-    """A row that says something of some of the devices that a task has a cost on."""
-    if not isinstance(data, Mapping):
-        raise FormatError(f"{where}: expected {{device: {what}}}, got {data!r:.80}")
+def _by_device(task: Fields, key: str, costs: Mapping[str, Cost], what: str) -> Mapping[str, Any]:
+    """A field that says something of some of the devices that a task has a cost on."""
+    data = task.mapping(key, f"{{device: {what}}}", default={})
     for device in data:
         if device not in costs:
-            raise FormatError(f"{where}: there is no cost on {device!r}{nearest(device, costs)}")
+            hint = nearest(device, costs)
+            raise FormatError(f"{task.at(key)}: there is no cost on {quote(device)}{hint}")
     return data
 
 
@@ -158,8 +152,9 @@ def parse_cost(data: object, where: str) -> Cost:
         return Cost(((1, parse_number(data, where)),))
     points = []
     for size, seconds in data.items():
-        if not _SIZE.fullmatch(str(size)):
-            raise FormatError(f"{where}: expected batch sizes from 1 as keys, got {size!r:.80}")
+        # YAML has numbers as keys, and very long ones that `str` refuses to write.
+        if not _SIZE.fullmatch(size if isinstance(size, str) else quote(size)):
+            refuse(size, where, "batch sizes from 1 as keys")
         points.append((int(size), parse_number(seconds, f"{where}, batch {size}")))
     if not points:
         raise FormatError(f"{where}: the table is empty; give a time, or leave the device out")
@@ -167,29 +162,26 @@ def parse_cost(data: object, where: str) -> Cost:
 
 
 def _parse_edge(data: object, where: str) -> Edge:
-    row = check_keys(data, where, ["src", "dst", "bytes"], ["tensor"])
+    row = Fields(data, where, ["src", "dst", "bytes"], ["tensor"])
+    src = row.name("src")
     return Edge(
-        src=_text(row["src"], f"{where}: src"),
-        dst=_text(row["dst"], f"{where}: dst"),
-        bytes=parse_bytes(row["bytes"], f"{where}: bytes"),
-        tensor=_text(row.get("tensor", row["src"]), f"{where}: tensor"),
+        src=src,
+        dst=row.name("dst"),
+        bytes=row.quantity("bytes", parse_bytes),
+        tensor=row.name("tensor", src),
     )
 
 
-def _parse_objective(data: object, where: str) -> Objective:
-    row = check_keys(data, where, [], ["kind", "batch", "latency_limit", "contiguous"])
-    batch = row.get("batch", 1)
-    if type(batch) is not int:
-        raise FormatError(f"{where}: batch: expected a whole number, got {batch!r}")
-    contiguous = row.get("contiguous", False)
-    if type(contiguous) is not bool:
-        raise FormatError(f"{where}: contiguous: expected true or false, got {contiguous!r:.80}")
-    limit = row.get("latency_limit")
+def _parse_objective(problem: Fields) -> Objective:
+    if "objective" not in problem:
+        return Objective()
+    row = problem.fields("objective", [], ["kind", "batch", "latency_limit", "contiguous"])
+    limit = row.quantity("latency_limit", parse_number) if row.has("latency_limit") else None
     return Objective(
-        kind=_text(row.get("kind", "latency"), f"{where}: kind"),  # type: ignore[arg-type]
-        batch=batch,
-        latency_limit=None if limit is None else parse_number(limit, f"{where}: latency_limit"),
-        contiguous=contiguous,
+        kind=row.name("kind", "latency"),  # type: ignore[arg-type]
+        batch=row.integer("batch", 1),
+        latency_limit=limit,
+        contiguous=row.flag("contiguous"),
     )
 
 
@@ -228,15 +220,3 @@ def _edge_row(edge: Edge) -> dict[str, Any]:
     if edge.tensor != edge.src:
         row["tensor"] = edge.tensor
     return row
-
-
-def _rows(data: Mapping[str, Any], key: str, where: str) -> list[Any]:
-    if not isinstance(data[key], list):
-        raise FormatError(f"{where}: {key}: expected a list, got {data[key]!r:.80}")
-    return list(data[key])
-
-
-def _text(data: object, where: str, *, empty: bool = False) -> str:
-    if not isinstance(data, str) or not (data or empty):
-        raise FormatError(f"{where}: expected text, got {data!r:.80}")
-    return data

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.untrusted_names import printable
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class TaskGraph:
             node = before[node]
         way = list(seen)
         cycle = [*way[way.index(node) :], node][::-1]
-        names = [self.tasks[i].id for i in cycle]
+        names = [printable(self.tasks[i].id, 40) for i in cycle]
         return " -> ".join(names if len(names) <= 10 else [*names[:9], "...", names[-1]])
 
 
@@ -192,30 +194,32 @@ def _check_names(tasks: Sequence[Task], edges: Sequence[Edge]) -> None:
     names: set[str] = set()
     for task in tasks:
         if task.id in names:
-            raise FormatError(f"task {task.id!r} is given twice; every id must be unique")
+            raise FormatError(f"task {quote(task.id)} is given twice; every id must be unique")
         names.add(task.id)
     for edge in edges:
         for end in (edge.src, edge.dst):
             if end not in names:
-                raise FormatError(f"edge {edge.src!r} -> {edge.dst!r}: there is no task {end!r}")
+                raise FormatError(
+                    f"edge {quote(edge.src)} -> {quote(edge.dst)}: there is no task {quote(end)}"
+                )
 
 
 def _check_edges(edges: Sequence[Edge]) -> None:
     first: dict[str, Edge] = {}
     given: set[tuple[str, str, str]] = set()
     for edge in edges:
-        here = f"edge {edge.src!r} -> {edge.dst!r}"
+        here = f"edge {quote(edge.src)} -> {quote(edge.dst)}"
         if (edge.src, edge.dst, edge.tensor) in given:
-            raise FormatError(f"{here}, tensor {edge.tensor!r}, is given twice")
+            raise FormatError(f"{here}, tensor {quote(edge.tensor)}, is given twice")
         given.add((edge.src, edge.dst, edge.tensor))
         known = first.setdefault(edge.tensor, edge)
         if known.src != edge.src:
             raise FormatError(
-                f"tensor {edge.tensor!r} is made by {known.src!r} and by {edge.src!r}; "
-                "give one of them another name"
+                f"tensor {quote(edge.tensor)} is made by {quote(known.src)} and by "
+                f"{quote(edge.src)}; give one of them another name"
             )
         if known.bytes != edge.bytes:
             raise FormatError(
-                f"{here}: tensor {edge.tensor!r} has {edge.bytes} bytes here and "
-                f"{known.bytes} on another edge"
+                f"{here}: tensor {quote(edge.tensor)} has {quote(edge.bytes)} bytes here and "
+                f"{quote(known.bytes)} on another edge"
             )

@@ -15,15 +15,14 @@ ever so fast.
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_hetero.errors import FormatError
 from tvm_hetero.problem.cost import IMPLEMENTATIONS
-from tvm_hetero.util.documents import check_format, check_keys, read_document
+from tvm_hetero.util.documents import check_format, read_document
+from tvm_hetero.util.fields import Fields
 
 FORMAT = "tvm-hetero/kernels/1"
 RULE = IMPLEMENTATIONS[0]
@@ -103,10 +102,7 @@ def choices_from_dict(data: object, where: str = "kernels") -> tuple[Choice, ...
         If it says something unknown or of the wrong kind.
     """
     check_format(data, FORMAT, where)
-    rows = check_keys(data, where, ["format", "kernels"])["kernels"]
-    if not isinstance(rows, Sequence) or isinstance(rows, str):
-        raise FormatError(f"{where}: kernels: expected a list, got {rows!r:.80}")
-    return tuple(_choice(row, f"{where}: kernel {i}") for i, row in enumerate(rows))
+    return Fields(data, where, ["format", "kernels"]).rows("kernels", _choice, "kernel")
 
 
 def load_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:
@@ -131,50 +127,24 @@ def _row(choice: Choice) -> dict[str, Any]:
 
 
 def _choice(data: object, where: str) -> Choice:
-    needed = ["kernel", "device", "rule", "implementation", "times"]
-    row = check_keys(data, where, needed, ["refused"])
-    for key in needed[:4]:
-        if not isinstance(row[key], str):
-            raise FormatError(f"{where}: {key}: expected text, got {row[key]!r:.80}")
-    if row["implementation"] not in IMPLEMENTATIONS:
-        raise FormatError(f"{where}: unknown implementation {row['implementation']!r:.80}")
-    times = {
-        name: _timing(value, f"{where}: times of {name!r:.80}")
-        for name, value in _mapping(row["times"], f"{where}: times").items()
-    }
-    refused = _mapping(row.get("refused", {}), f"{where}: refused")
-    _check_names([*times, *refused], where)
+    required = ["kernel", "device", "rule", "implementation", "times"]
+    row = Fields(data, where, required, ["refused"])
+    times = Fields(row.data["times"], row.at("times"), [], IMPLEMENTATIONS)
+    refused = Fields(row.mapping("refused", default={}), row.at("refused"), [], IMPLEMENTATIONS)
     return Choice(
-        kernel=row["kernel"],
-        device=row["device"],
-        rule=row["rule"],
-        implementation=row["implementation"],
-        times=times,
-        refused={str(name): str(reason) for name, reason in refused.items()},
+        kernel=row.text("kernel"),
+        device=row.text("device"),
+        rule=row.text("rule"),
+        implementation=row.choice("implementation", IMPLEMENTATIONS),
+        times={name: _timing(times, name) for name in times.data},
+        refused={name: refused.text(name) for name in refused.data},
     )
 
 
-def _timing(data: object, where: str) -> Timing:
-    row = check_keys(data, where, ["seconds", "spread"])
-    seconds, spread = row["seconds"], row["spread"]
-    if not _is_number(seconds) or seconds <= 0:
-        raise FormatError(f"{where}: expected seconds above 0, got {seconds!r:.80}")
-    if spread is not None and (not _is_number(spread) or spread < 0):
-        raise FormatError(f"{where}: spread: expected seconds or null, got {spread!r:.80}")
-    return Timing(float(seconds), None if spread is None else float(spread))
-
-
-def _check_names(names: Sequence[object], where: str) -> None:
-    for name in names:
-        if name not in IMPLEMENTATIONS:
-            raise FormatError(f"{where}: unknown implementation {name!r:.80}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and type(value) is not bool and math.isfinite(value)
-
-
-def _mapping(data: object, where: str) -> Mapping[Any, Any]:
-    if not isinstance(data, Mapping):
-        raise FormatError(f"{where}: expected a mapping, got {data!r:.80}")
-    return data
+def _timing(times: Fields, name: str) -> Timing:
+    row = times.fields(name, ["seconds", "spread"])
+    seconds = row.number("seconds", "seconds above 0")
+    if seconds == 0:
+        row.refuse("seconds", "seconds above 0")
+    spread = row.number("spread", "seconds or null") if row.has("spread") else None
+    return Timing(seconds, spread)

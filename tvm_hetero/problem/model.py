@@ -27,6 +27,7 @@ from tvm_hetero.problem.format import (
 from tvm_hetero.problem.graph import Task, TaskGraph
 from tvm_hetero.problem.objective_kinds import Objective, check_objective
 from tvm_hetero.util.documents import digest, nearest, read_document, write_atomic
+from tvm_hetero.util.quote import quote
 
 # The objective of a problem that names none.
 _LATENCY = Objective()
@@ -150,21 +151,23 @@ class Problem:
 def _check_costs(problem: Problem) -> None:
     for task in problem.costs:
         if task not in problem.graph.index:
-            raise FormatError(f"costs of a task {task!r} that the graph lacks")
+            raise FormatError(f"costs of a task {quote(task)} that the graph lacks")
     for task in problem.graph.index:
         row = problem.costs.get(task)
         if not row:
-            raise FormatError(f"task {task!r} has no cost on any device, so nothing can run it")
+            raise FormatError(
+                f"task {quote(task)} has no cost on any device, so nothing can run it"
+            )
         for device in row:
             if device not in problem.platform.index:
                 raise PlatformError(
-                    f"task {task!r} has a cost on device {device!r}, which platform "
-                    f"{problem.platform.name!r} lacks{nearest(device, problem.platform.index)}"
+                    f"task {quote(task)} has a cost on device {quote(device)}, which platform "
+                    f"{quote(problem.platform.name)} lacks{nearest(device, problem.platform.index)}"
                 )
-            check_points(row[device].points, f"task {task!r} on {device!r}")
-            check_sizes(row[device].sizes, f"sizes of task {task!r} on {device!r}")
+            check_points(row[device].points, f"task {quote(task)} on {quote(device)}")
+            check_sizes(row[device].sizes, f"sizes of task {quote(task)} on {quote(device)}")
             if row[device].implementation not in IMPLEMENTATIONS:
                 raise FormatError(
-                    f"task {task!r} on {device!r}: unknown implementation "
-                    f"{row[device].implementation!r:.80}; expected one of {IMPLEMENTATIONS}"
+                    f"task {quote(task)} on {quote(device)}: unknown implementation "
+                    f"{quote(row[device].implementation)}; expected one of {IMPLEMENTATIONS}"
                 )

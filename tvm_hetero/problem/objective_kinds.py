@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from tvm_hetero.errors import FormatError
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.quote import quote
 
 Kind = Literal["latency", "throughput", "energy", "cost"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -40,10 +41,11 @@ def check_objective(objective: Objective, platform: Platform) -> None:
     """
     if objective.kind not in KINDS:
         near = nearest(objective.kind, KINDS)
-        raise FormatError(f"objective: unknown kind {objective.kind!r}{near}")
+        raise FormatError(f"objective: unknown kind {quote(objective.kind)}{near}")
     if not 1 <= objective.batch <= MAX_BATCH:
         raise FormatError(
-            f"objective: expected a batch of 1 to {MAX_BATCH} elements, got {objective.batch}"
+            f"objective: expected a batch of 1 to {MAX_BATCH} elements, "
+            f"got {quote(objective.batch)}"
         )
     if objective.latency_limit is not None and objective.kind not in {"energy", "cost"}:
         raise FormatError(f"objective: {objective.kind} takes no latency_limit; leave it out")
@@ -57,5 +59,5 @@ def check_objective(objective: Objective, platform: Platform) -> None:
         lacking = [d.name for d in platform.devices if getattr(d, needed) is None]
         if lacking:
             raise FormatError(
-                f"objective {objective.kind}: device {lacking[0]!r} has no {needed}; add it"
+                f"objective {objective.kind}: device {quote(lacking[0])} has no {needed}; add it"
             )

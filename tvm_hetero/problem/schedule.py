@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tvm_hetero.errors import FormatError
 from tvm_hetero.util.documents import (
     check_format,
-    check_keys,
     parse_document,
     read_document,
     write_atomic,
 )
+from tvm_hetero.util.fields import Fields
+from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import parse_number
 
 FORMAT = "tvm-hetero/schedule/1"
@@ -199,99 +199,65 @@ def schedule_to_dict(schedule: Schedule) -> dict[str, Any]:
 def schedule_from_dict(data: object, where: str = "schedule") -> Schedule:
     """Make a schedule of a parsed document (``gap`` is recomputed, not believed)."""
     check_format(data, FORMAT, where)
-    row = check_keys(
+    row = Fields(
         data,
         where,
         ["format", "problem", "solver", "status", "executions", "copies", "objective"],
         ["seed", "seconds", "lower_bound", "gap", "best_single_device", "robust"],
     )
-    if row["status"] not in ("optimal", "feasible"):
-        raise FormatError(f"{where}: status: expected optimal or feasible, got {row['status']!r}")
-    objective = check_keys(row["objective"], f"{where}: objective", ["kind", "value"])
+    objective = row.fields("objective", ["kind", "value"])
     return Schedule(
-        problem=_text(row["problem"], f"{where}: problem"),
-        solver=_text(row["solver"], f"{where}: solver"),
-        kind=_text(objective["kind"], f"{where}: objective: kind"),
-        executions=tuple(_execution(r, w) for r, w in _rows(row["executions"], where, "execution")),
-        copies=tuple(_copy(r, w) for r, w in _rows(row["copies"], where, "copy")),
-        value=parse_number(objective["value"], f"{where}: objective: value"),
-        lower_bound=parse_number(row.get("lower_bound", 0.0), f"{where}: lower_bound"),
-        status=row["status"],
-        best_single_device=_single(row.get("best_single_device"), f"{where}: best_single_device"),
-        seed=_whole(row.get("seed", 0), f"{where}: seed"),
-        robust=_robust(row.get("robust"), f"{where}: robust"),
-        seconds=parse_number(row.get("seconds", 0.0), f"{where}: seconds"),
+        problem=row.name("problem"),
+        solver=row.name("solver"),
+        kind=objective.name("kind"),
+        executions=row.rows("executions", _execution, "execution"),
+        copies=row.rows("copies", _copy, "copy"),
+        value=objective.quantity("value", parse_number),
+        lower_bound=row.quantity("lower_bound", parse_number, 0.0),
+        status=row.choice("status", ["optimal", "feasible"]),  # type: ignore[arg-type]
+        best_single_device=_single(row) if row.has("best_single_device") else None,
+        seed=row.integer("seed", 0),
+        robust=_robust(row) if row.has("robust") else None,
+        seconds=row.quantity("seconds", parse_number, 0.0),
     )
 
 
 def _execution(data: object, where: str) -> Execution:
-    row = check_keys(data, where, ["task", "device", "elements", "start", "end"])
+    row = Fields(data, where, ["task", "device", "elements", "start", "end"])
     return Execution(
-        _text(row["task"], where),
-        _text(row["device"], where),
-        _elements(row["elements"], where),
-        *_interval(row, where),
+        row.name("task"),
+        row.name("device"),
+        row.integers("elements", least=0),
+        row.quantity("start", parse_number),
+        row.quantity("end", parse_number),
     )
 
 
 def _copy(data: object, where: str) -> Copy:
-    row = check_keys(data, where, ["tensor", "elements", "from", "to", "start", "end"])
+    row = Fields(data, where, ["tensor", "elements", "from", "to", "start", "end"])
     return Copy(
-        _text(row["tensor"], where),
-        _elements(row["elements"], where),
-        _text(row["from"], where),
-        _text(row["to"], where),
-        *_interval(row, where),
+        row.name("tensor"),
+        row.integers("elements", least=0),
+        row.name("from"),
+        row.name("to"),
+        row.quantity("start", parse_number),
+        row.quantity("end", parse_number),
     )
 
 
-def _single(data: object, where: str) -> SingleDevice | None:
-    if data is None:
-        return None
-    row = check_keys(data, where, ["device", "value"])
-    return SingleDevice(_text(row["device"], where), parse_number(row["value"], where))
+def _single(schedule: Fields) -> SingleDevice:
+    row = schedule.fields("best_single_device", ["device", "value"])
+    return SingleDevice(row.name("device"), row.quantity("value", parse_number))
 
 
-def _robust(data: object, where: str) -> Robustness | None:
-    if data is None:
-        return None
-    numbers = ("perturbation", "mean", "worst")
-    row = check_keys(data, where, [*numbers, "samples", "seed"], ["late"])
-    share, mean, worst = (parse_number(row[key], f"{where}: {key}") for key in numbers)
-    samples, seed, late = (
-        _whole(row.get(key, 0), f"{where}: {key}") for key in ("samples", "seed", "late")
-    )
-    if not (share < 1 and samples >= 1 and 0 <= late <= samples):
+def _robust(schedule: Fields) -> Robustness:
+    row = schedule.fields("robust", ["perturbation", "mean", "worst", "samples", "seed"], ["late"])
+    share = row.quantity("perturbation", parse_number)
+    samples, late = row.integer("samples", least=1), row.integer("late", 0, least=0)
+    if not (share < 1 and late <= samples):
         raise FormatError(
-            f"{where}: expected a perturbation below 1, at least one sample, and at most as many "
-            f"late ones, got {share}, {samples} and {late}"
+            f"{row.where}: expected a perturbation below 1, and at most as many late samples as "
+            f"there are, got {share}, {quote(late)} and {quote(samples)}"
         )
-    return Robustness(share, samples, seed, mean, worst, late)
-
-
-def _rows(data: object, where: str, what: str) -> Sequence[tuple[object, str]]:
-    if not isinstance(data, list):
-        raise FormatError(f"{where}: expected a list of each {what}, got {data!r:.80}")
-    return [(row, f"{where}: {what} {i}") for i, row in enumerate(data)]
-
-
-def _interval(row: Mapping[str, Any], where: str) -> tuple[float, float]:
-    return parse_number(row["start"], f"{where}: start"), parse_number(row["end"], f"{where}: end")
-
-
-def _elements(data: object, where: str) -> tuple[int, ...]:
-    if not isinstance(data, list) or not all(type(n) is int and n >= 0 for n in data):
-        raise FormatError(f"{where}: elements: expected a list such as [0, 1], got {data!r:.80}")
-    return tuple(data)
-
-
-def _whole(data: object, where: str) -> int:
-    if type(data) is not int:
-        raise FormatError(f"{where}: expected a whole number, got {data!r:.80}")
-    return data
-
-
-def _text(data: object, where: str) -> str:
-    if not isinstance(data, str) or not data:
-        raise FormatError(f"{where}: expected a name, got {data!r:.80}")
-    return data
+    mean, worst = (row.quantity(key, parse_number) for key in ("mean", "worst"))
+    return Robustness(share, samples, row.integer("seed"), mean, worst, late)

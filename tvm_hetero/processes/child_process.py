@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import tvm_hetero
+from tvm_hetero.util.quote import quote
 
 # A child of ours never answers with more than a few kilobytes a line.
 _MAX_LINE = 1 << 20
@@ -88,7 +89,7 @@ class Worker:
         except ValueError:
             raise WorkerLost("it answered with something that is not JSON") from None
         if not isinstance(answer, dict):
-            raise WorkerLost(f"it answered {answer!r:.80}")
+            raise WorkerLost(f"it answered {quote(answer)}")
         return answer
 
     def kill(self) -> None:

@@ -11,17 +11,33 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.untrusted_names import printable
 
 # A document larger than this is refused before it is parsed: a problem of 100,000 tasks takes
 # about 40 MB, so this leaves room and still keeps a hostile file from filling the memory.
 MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
+# By how many nodes the aliases of a YAML file may enlarge it: ten of them, one in the other, make
+# 10^10 of some hundred bytes.
+MAX_ALIASED_NODES = 100_000
+# What a hint compares an unknown name with; more would take seconds.
+_MOST_COMPARED = 10_000
+_LONGEST = 100
+
+
+# What the parsers raise of text that is none, besides their own errors: PyYAML of a value that its
+# tag belies (``!!int ""``, ``!!timestamp "x"``).
+_NOT_PARSED = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 
 
 def _refuse_constant(text: str) -> NoReturn:
@@ -33,13 +49,25 @@ def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise FormatError(f"key {key!r} is given twice in one object")
+            raise FormatError(f"key {quote(key)} is given twice in one object")
         result[key] = value
     return result
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML as `yaml.safe_load` reads it, but a key that is given twice is refused."""
+    """YAML as `yaml.safe_load` reads it, but for keys that are given twice and alias bombs."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        """Count what aliases stand for before anything is made of it."""
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None:
+            sizes: dict[int, int] = {}
+            if _expanded_size(node, sizes) - len(sizes) > MAX_ALIASED_NODES:
+                raise FormatError(
+                    f"its aliases (*name) stand for more than {MAX_ALIASED_NODES} values; "
+                    "write them out"
+                )
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Look at the keys as they are written, before merges (``<<``) add those of others."""
@@ -48,9 +76,25 @@ class _StrictLoader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if (key.tag, key.value) in seen:
-                    raise FormatError(f"key {key.value!r} is given twice in one mapping")
+                    raise FormatError(f"key {quote(key.value)} is given twice in one mapping")
                 seen.add((key.tag, key.value))
         return node
+
+
+def _expanded_size(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """How many nodes a node is with every alias written out; `sizes` are those known, by id."""
+    if id(node) in sizes:
+        if sizes[id(node)] == 0:
+            raise FormatError("an alias (*name) stands for what it is in; write it out")
+        return sizes[id(node)]
+    sizes[id(node)] = 0
+    children: list[yaml.Node] = []
+    if isinstance(node, yaml.SequenceNode):
+        children = node.value
+    elif isinstance(node, yaml.MappingNode):
+        children = [each for pair in node.value for each in pair]
+    sizes[id(node)] = 1 + sum(_expanded_size(child, sizes) for child in children)
+    return sizes[id(node)]
 
 
 def parse_document(text: str, name: str, *, as_yaml: bool = False) -> dict[str, Any]:
@@ -71,11 +115,12 @@ def parse_document(text: str, name: str, *, as_yaml: bool = False) -> dict[str, 
                 parse_constant=_refuse_constant,
                 object_pairs_hook=_object_without_repeats,
             )
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        kind = "YAML" if as_yaml else "JSON"
-        raise FormatError(f"{name}: not valid {kind}: {error}") from None
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from None
+    except (yaml.YAMLError, *_NOT_PARSED) as error:
+        kind = "YAML" if as_yaml else "JSON"
+        reason = printable(" ".join(str(error).split()), 300)
+        raise FormatError(f"{name}: not valid {kind}: {reason}") from None
     if not isinstance(data, dict):
         got = "nothing" if data is None else type(data).__name__
         raise FormatError(f"{name}: expected a mapping at the top, got {got}")
@@ -154,16 +199,16 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
     `name` need not be text: YAML has keys such as ``5`` and ``yes``.
     """
-    names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
+    names = sorted(str(each)[:_LONGEST] for each in islice(known, _MOST_COMPARED))
+    close = difflib.get_close_matches(str(name)[:_LONGEST], names, n=1)
     if close:
-        return f"; did you mean {close[0]!r}?"
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+        return f"; did you mean {quote(close[0])}?"
+    shown = printable(", ".join(names[:12]), 160) + (", ..." if len(names) > 12 else "")
     return f"; known: {shown}" if names else ""
 
 
 def check_keys(
-    data: object, where: str, required: Iterable[str], optional: Iterable[str] = ()
+    data: object, where: str, required: Collection[str], optional: Collection[str] = ()
 ) -> Mapping[str, Any]:
     """Return `data` as a mapping after checking its keys.
 
@@ -174,12 +219,11 @@ def check_keys(
         key is suggested).
     """
     if not isinstance(data, Mapping):
-        raise FormatError(f"{where}: expected a mapping, got {data!r:.80}")
-    required = list(required)
-    known = {*required, *optional}
+        raise FormatError(f"{where}: expected a mapping, got {quote(data)}")
     for key in data:
-        if key not in known:
-            raise FormatError(f"{where}: unknown key {key!r}{nearest(key, known)}")
+        if key not in required and key not in optional:
+            hint = nearest(key, [*required, *optional])
+            raise FormatError(f"{where}: unknown key {quote(key)}{hint}")
     for key in required:
         if key not in data:
             raise FormatError(f"{where}: key {key!r} is missing")
@@ -193,4 +237,5 @@ def check_format(data: object, expected: str, where: str) -> None:
     that is the news, and not its first unknown key.
     """
     if isinstance(data, Mapping) and data.get("format", expected) != expected:
-        raise FormatError(f'{where}: expected "format": "{expected}", got {data.get("format")!r}')
+        got = quote(data.get("format"))
+        raise FormatError(f'{where}: expected "format": "{expected}", got {got}')

@@ -11,6 +11,7 @@ import re
 from decimal import Decimal
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.util.quote import quote
 
 _SIZES = {"B": 1.0}
 for _power, _letter in enumerate("kMGTP", start=1):
@@ -20,34 +21,46 @@ _SIZES["KB"] = _SIZES["kB"]
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 # From here on three digits are those of the next unit: 0.9996 s is 1.00 s, not 1000 ms.
 _NEARLY = 0.9995
+# Of a number's digits no more than some twenty count.
+_LONGEST = 1000
 _NUMBER = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*")
 
 
 def _parse(value: object, units: dict[str, float], what: str, where: str, example: str) -> float:
     """Read a number, or a string of a number and one of `units`; refuse all else by name."""
-    expected = f"{where}: expected {what} such as {example}, got {value!r}"
+    if type(value) is float and 0 <= value < math.inf:
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise FormatError(expected)
+        raise FormatError(_wanted(value, what, where, example))
     if isinstance(value, str):
-        match = _NUMBER.fullmatch(value)
-        if match is None:
-            raise FormatError(expected)
-        number, unit = match.groups()
-        if unit and unit not in units:
-            raise FormatError(f"{expected}; the units are {', '.join(units)}")
-        try:
-            # In decimals: as floats, 200 times 1e-6 is 0.00019999999999999998.
-            result = float(Decimal(number) * Decimal(repr(units[unit] if unit else 1.0)))
-        except ArithmeticError:
-            raise FormatError(expected) from None
+        result = _parse_text(value, units, what, where, example)
     else:
         try:
             result = float(value)
         except OverflowError:
             result = math.inf
     if not math.isfinite(result) or result < 0:
-        raise FormatError(f"{where}: expected a finite {what} of at least 0, got {value!r}")
+        raise FormatError(f"{where}: expected a finite {what} of at least 0, got {quote(value)}")
     return result
+
+
+def _parse_text(value: str, units: dict[str, float], what: str, where: str, example: str) -> float:
+    match = _NUMBER.fullmatch(value) if len(value) <= _LONGEST else None
+    if match is None:
+        raise FormatError(_wanted(value, what, where, example))
+    number, unit = match.groups()
+    if unit and unit not in units:
+        known = ", ".join(units)
+        raise FormatError(f"{_wanted(value, what, where, example)}; the units are {known}")
+    try:
+        # In decimals: as floats, 200 times 1e-6 is 0.00019999999999999998.
+        return float(Decimal(number) * Decimal(repr(units[unit] if unit else 1.0)))
+    except ArithmeticError:
+        raise FormatError(_wanted(value, what, where, example)) from None
+
+
+def _wanted(value: object, what: str, where: str, example: str) -> str:
+    return f"{where}: expected {what} such as {example}, got {quote(value)}"
 
 
 def parse_bytes(value: object, where: str = "size") -> int:

@@ -32,6 +32,8 @@ def printable(text: object, limit: int = SHOWN) -> str:
         Printable characters as they are, all others as backslash escapes.
     """
     raw = str(text)[: limit + 1]
+    if len(raw) <= limit and raw.isprintable():  # the common case, at once
+        return raw
     shown = "".join(c if c.isprintable() else _escape(c) for c in raw)
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
 

@@ -33,6 +33,7 @@ from tvm_hetero.platform.devices import Fabric, Link
 from tvm_hetero.problem.graph import Tensor
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.util.quote import quote
 
 Hop = tuple[int, int]
 # For each task the elements of its parts; a task that is not named runs whole.
@@ -317,7 +318,7 @@ def _parts(
         if sorted(e for part in own for e in part) != list(whole) or not all(own):
             raise UsageError(
                 f"division of task {task.id!r}: expected every element of the batch of "
-                f"{problem.batch} in exactly one part, got {own!r:.80}"
+                f"{problem.batch} in exactly one part, got {quote(own)}"
             )
         parts_of.append(tuple(range(len(task_of), len(task_of) + len(own))))
         task_of += [i] * len(own)

@@ -8,6 +8,7 @@ files anew.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.graph import Edge
 from tvm_hetero.util.documents import nearest, read_document, write_atomic
+from tvm_hetero.util.fields import Fields, refuse
 from tvm_hetero.zoo.work_graph import LayerWork, WorkGraph
 
 # The models, and how many tasks each has.
@@ -32,13 +34,21 @@ def stored(model: str = "resnet50") -> WorkGraph:
     """The stored network of that name, one of `LIGHT`."""
     if model not in LIGHT:
         raise UsageError(f"no stored network {model!r}{nearest(model, LIGHT)}")
-    document = read_document(FOLDER / f"{model}.json")
+    path = FOLDER / f"{model}.json"
+    row = Fields(read_document(path), path.name, ["name", "width", "works", "edges"])
     return WorkGraph(
-        name=document["name"],
-        works=tuple(LayerWork(**dict(zip(_WORK, row, strict=True))) for row in document["works"]),
-        edges=tuple(Edge(**dict(zip(_EDGE, row, strict=True))) for row in document["edges"]),
-        width=document["width"],
+        name=row.name("name"),
+        works=row.rows("works", lambda data, where: LayerWork(**_named(data, _WORK, where))),
+        edges=row.rows("edges", lambda data, where: Edge(**_named(data, _EDGE, where))),
+        width=row.integer("width", least=1),
     )
+
+
+def _named(data: object, columns: Sequence[str], where: str) -> dict[str, Any]:
+    """A row's values by the names of their columns."""
+    if not isinstance(data, list) or len(data) != len(columns):
+        refuse(data, where, f"a list of {', '.join(columns)}")
+    return dict(zip(columns, data, strict=True))
 
 
 def store(graph: WorkGraph, path: Path) -> None:

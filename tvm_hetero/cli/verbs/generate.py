@@ -14,6 +14,7 @@ from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.clusters import ClusterOption, place_decoder
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.errors import RunError, UsageError
+from tvm_hetero.util.quote import quote
 
 if TYPE_CHECKING:
     from tvm_hetero.cli.shared.tokenizer import Tokenizer
@@ -145,7 +146,7 @@ def read_prompts(texts: list[str] | None, path: Path | None) -> list[list[int]]:
     found = []
     for text in texts or []:
         if not _NUMBERS.fullmatch(text.strip()):
-            raise UsageError(f'--prompt-ids {text!r:.60}: expected token ids, such as "1 2 3"')
+            raise UsageError(f'--prompt-ids {quote(text, 60)}: expected token ids, such as "1 2 3"')
         found.append([int(number) for number in re.split(r"[\s,]+", text.strip())])
     return found
 
