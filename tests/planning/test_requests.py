@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tvm_hetero.errors import FormatError, UsageError
-from tvm_hetero.planning.requests import Request, cut, load_trace, parse_lengths, poisson
+from tvm_hetero.planning.requests import ServiceRequest, cut, load_trace, parse_lengths, poisson
 
 TEN = parse_lengths("10")
 
@@ -57,7 +57,7 @@ def test_a_trace_is_read_in_the_order_of_arrival(tmp_path: Path):
     path = tmp_path / "trace.json"
     rows = [{"arrival": 2.5, "prompt": 3, "output": 4}, {"arrival": 0.5, "prompt": 1, "output": 2}]
     path.write_text(json.dumps({"format": "tvm-hetero/requests/1", "requests": rows}))
-    assert load_trace(path) == (Request(0.5, 1, 2), Request(2.5, 3, 4))
+    assert load_trace(path) == (ServiceRequest(0.5, 1, 2), ServiceRequest(2.5, 3, 4))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,11 @@ def test_too_much_is_refused():
 
 
 def test_what_does_not_fit_into_the_caches_is_cut():
-    requests = [Request(0.0, 10, 5), Request(0.0, 90, 50), Request(0.0, 200, 5)]
+    requests = [
+        ServiceRequest(0.0, 10, 5),
+        ServiceRequest(0.0, 90, 50),
+        ServiceRequest(0.0, 200, 5),
+    ]
     fitting, count = cut(requests, 100)
-    assert fitting == (requests[0], Request(0.0, 90, 11), Request(0.0, 100, 1))
+    assert fitting == (requests[0], ServiceRequest(0.0, 90, 11), ServiceRequest(0.0, 100, 1))
     assert count == 2

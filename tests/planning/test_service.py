@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tvm_hetero import zoo
 from tvm_hetero.errors import UsageError
 from tvm_hetero.planning import DecoderPlan, DecoderRequest, plan_decoder
-from tvm_hetero.planning.requests import Request, parse_lengths, poisson
+from tvm_hetero.planning.requests import ServiceRequest, parse_lengths, poisson
 from tvm_hetero.planning.route import Route, in_order, make_route
 from tvm_hetero.planning.service import Service, ServiceOutcome, play, steady_rate
 from tvm_hetero.planning.services import service_of
@@ -46,7 +46,9 @@ def times(outcome: ServiceOutcome) -> list[tuple[float, float, float]]:
 def test_sequences_come_and_go_step_by_step():
     """Two slots, a step takes a second whoever takes part; the third request waits for a slot."""
     service = Service(line([flat(1.0, 2)], 2), groups=1, batch=2)
-    outcome = play(service, [Request(0, 1, 3), Request(0, 1, 1), Request(0, 1, 2)], 10.0)
+    outcome = play(
+        service, [ServiceRequest(0, 1, 3), ServiceRequest(0, 1, 1), ServiceRequest(0, 1, 2)], 10.0
+    )
     # The first sets out alone, the second joins its second step, the third takes its place.
     assert times(outcome) == [(0, 1, 3), (0, 2, 2), (2, 3, 4)]
     assert (outcome.steps, outcome.chunks, outcome.tokens) == (4, 0, 6)
@@ -57,7 +59,7 @@ def test_sequences_come_and_go_step_by_step():
 
 def test_a_prompt_without_chunks_goes_in_by_steps():
     service = Service(line([flat(1.0)], 1), groups=1, batch=1)
-    assert times(play(service, [Request(0, 5, 2)], 10.0)) == [(0, 5, 6)]
+    assert times(play(service, [ServiceRequest(0, 5, 2)], 10.0)) == [(0, 5, 6)]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def test_a_prompt_without_chunks_goes_in_by_steps():
 def test_a_prompt_goes_in_by_chunks_but_for_a_small_rest(prompt: int, chunks: int, steps: int):
     """A chunk has 8 tokens and takes 5 s, a step 1 s; one token is a rest, two are not."""
     service = Service(line([flat(1.0)], 1), 1, 1, 8, (line([flat(5.0)], 1),))
-    outcome = play(service, [Request(0, prompt, 1)], 100.0)
+    outcome = play(service, [ServiceRequest(0, prompt, 1)], 100.0)
     assert (outcome.chunks, outcome.steps) == (chunks, steps)
     assert outcome.served[0].first == 5 * chunks + steps
 
@@ -74,7 +76,7 @@ def test_a_prompt_goes_in_by_chunks_but_for_a_small_rest(prompt: int, chunks: in
 def test_others_are_not_kept_waiting_by_a_long_prompt():
     """At most as many chunks in a row as slots while somebody waits for a step."""
     service = Service(line([flat(1.0, 2)], 2), 1, 2, 8, (line([flat(5.0)], 1),) * 2)
-    outcome = play(service, [Request(0, 1, 50), Request(0.5, 80, 1)], 500.0)
+    outcome = play(service, [ServiceRequest(0, 1, 50), ServiceRequest(0.5, 80, 1)], 500.0)
     assert outcome.chunks == 10
     # Step at 0; then two chunks, a step, two chunks, a step, ...
     assert outcome.served[1].first == pytest.approx(1 + 10 * 5 + 4 * 1)
@@ -85,13 +87,13 @@ def test_padded_steps_cost_as_much_as_full_ones():
     table = Cost(((1, 1.0), (4, 4.0)))
     for padded, seconds in ((False, 1.0), (True, 4.0)):
         service = Service(line([table], 4), 1, 4, padded=padded)
-        assert play(service, [Request(0, 1, 1)], 10.0).served[0].first == seconds
+        assert play(service, [ServiceRequest(0, 1, 1)], 10.0).served[0].first == seconds
 
 
 def test_groups_follow_each_other_down_the_line():
     """Three devices of a second each, three groups: a token a second, each of three seconds."""
     route = line([flat(1.0)] * 3, 1)
-    outcome = play(Service(route, 3, 1), [Request(0, 1, 100)] * 3, 90.0, 30.0)
+    outcome = play(Service(route, 3, 1), [ServiceRequest(0, 1, 100)] * 3, 90.0, 30.0)
     assert outcome.tokens / outcome.seconds == pytest.approx(1.0, rel=0.02)
     assert all(s.each == pytest.approx(3.0) for s in outcome.served)
     assert steady_rate(Service(route, 3, 1), 90.0, 30.0) == pytest.approx(1.0, rel=0.02)
@@ -143,7 +145,7 @@ def test_the_steady_state_is_that_of_the_plan_s_bottleneck(filled: DecoderPlan):
     """More requests than slots, long outputs: the busiest device works all the time."""
     service = service_of(filled, 1)
     each = filled.seconds_per_token
-    requests = [Request(0.0, 1, 20)] * (2 * filled.sequences)
+    requests = [ServiceRequest(0.0, 1, 20)] * (2 * filled.sequences)
     outcome = play(service, requests, 30 * each, 5 * each)
     busiest = max(outcome.busy, key=lambda r: outcome.busy[r])
     assert outcome.tokens / outcome.seconds == pytest.approx(4 / filled.schedule.value, rel=0.03)
@@ -154,7 +156,7 @@ def test_the_steady_state_is_that_of_the_plan_s_bottleneck(filled: DecoderPlan):
 def test_at_low_load_a_token_takes_as_long_as_the_latency_plan_says():
     plan = plan_decoder(DecoderRequest("gpt3-175b", zoo.platform("gpt3-6node")))
     service = service_of(plan, 64)
-    outcome = play(service, [Request(1000.0 * i, 64, 5) for i in range(3)], 3000.0)
+    outcome = play(service, [ServiceRequest(1000.0 * i, 64, 5) for i in range(3)], 3000.0)
     for served in outcome.served:
         assert served.each == pytest.approx(plan.schedule.value, rel=1e-9)
     assert outcome.chunks == 3
@@ -189,6 +191,6 @@ def test_refusals(filled: DecoderPlan):
     with pytest.raises(UsageError, match="no request arrives"):
         play(service, [], 10.0)
     with pytest.raises(UsageError, match="warm-up"):
-        play(service, [Request(0, 1, 1)], 10.0, 10.0)
+        play(service, [ServiceRequest(0, 1, 1)], 10.0, 10.0)
     with pytest.raises(UsageError, match="expected 1 to 256"):
         service_of(filled, 4096)

@@ -30,7 +30,7 @@ MOST = 1_000_000
 
 
 @dataclass(frozen=True)
-class Request:
+class ServiceRequest:
     """A prompt of so many tokens arrives, and so many are wanted after it."""
 
     arrival: float
@@ -101,7 +101,7 @@ def parse_lengths(text: str, where: str = "lengths") -> Lengths:
 
 def poisson(
     rate: float, seconds: float, prompt: Lengths, output: Lengths, seed: int = 0
-) -> tuple[Request, ...]:
+) -> tuple[ServiceRequest, ...]:
     """Requests that arrive in [0, seconds), `rate` a second in the mean.
 
     Raises
@@ -125,10 +125,10 @@ def poisson(
         arrivals.append(now)
     prompts = prompt.draw(len(arrivals), streams[1]).tolist()
     outputs = output.draw(len(arrivals), streams[2]).tolist()
-    return tuple(Request(*row) for row in zip(arrivals, prompts, outputs, strict=True))
+    return tuple(ServiceRequest(*row) for row in zip(arrivals, prompts, outputs, strict=True))
 
 
-def load_trace(path: str | os.PathLike[str]) -> tuple[Request, ...]:
+def load_trace(path: str | os.PathLike[str]) -> tuple[ServiceRequest, ...]:
     """Read a trace, in the order of arrivals.
 
     Raises
@@ -146,13 +146,13 @@ def load_trace(path: str | os.PathLike[str]) -> tuple[Request, ...]:
     return tuple(sorted(found, key=lambda request: request.arrival))
 
 
-def _request(data: object, where: str) -> Request:
+def _request(data: object, where: str) -> ServiceRequest:
     row = Fields(data, where, ["arrival", "prompt", "output"])
     prompt, output = (row.integer(key, least=1, most=MOST) for key in ("prompt", "output"))
-    return Request(row.quantity("arrival", parse_number), prompt, output)
+    return ServiceRequest(row.quantity("arrival", parse_number), prompt, output)
 
 
-def cut(requests: Sequence[Request], context: int) -> tuple[tuple[Request, ...], int]:
+def cut(requests: Sequence[ServiceRequest], context: int) -> tuple[tuple[ServiceRequest, ...], int]:
     """The requests made to fit into caches of so many tokens, and how many had to be cut.
 
     The last token that is generated needs no row. A prompt leaves room for one token at least.

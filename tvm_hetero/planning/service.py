@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.planning.clock import Clock
-from tvm_hetero.planning.requests import Request
+from tvm_hetero.planning.requests import ServiceRequest
 from tvm_hetero.planning.route import Route
 from tvm_hetero.problem.objective import Resource
 
@@ -75,7 +75,7 @@ class Service:
 class Served:
     """What became of a request: times in seconds, NaN until they come."""
 
-    request: Request
+    request: ServiceRequest
     admitted: float = math.nan
     first: float = math.nan
     last: float = math.nan
@@ -139,7 +139,7 @@ class ServiceOutcome:
 
 
 def play(
-    service: Service, requests: Sequence[Request], seconds: float, warmup: float = 0.0
+    service: Service, requests: Sequence[ServiceRequest], seconds: float, warmup: float = 0.0
 ) -> ServiceOutcome:
     """Serve requests, and look at what happens from `warmup` to `seconds`.
 
@@ -209,7 +209,7 @@ class _Play:
     """One simulation."""
 
     def __init__(
-        self, service: Service, requests: Sequence[Request], window: tuple[float, float]
+        self, service: Service, requests: Sequence[ServiceRequest], window: tuple[float, float]
     ) -> None:
         self.service = service
         resources = set(service.step.resources).union(*(r.resources for r in service.chunks))

@@ -44,7 +44,7 @@ _QUANTITIES: dict[str, Callable[[object, str], float]] = {
 _NEUTRAL = {"idle_watts": 0.0, "interference": 1.0}
 
 
-class Parts(NamedTuple):
+class PlatformFields(NamedTuple):
     """What a platform's document says; whether it fits together is `Platform`'s to see."""
 
     devices: tuple[Device, ...]
@@ -54,7 +54,7 @@ class Parts(NamedTuple):
     shared_cores: bool
 
 
-def parse_platform(data: object, where: str) -> Parts:
+def parse_platform(data: object, where: str) -> PlatformFields:
     """Read a parsed document.
 
     Raises
@@ -66,7 +66,7 @@ def parse_platform(data: object, where: str) -> Parts:
     row = Fields(data, where, ["format", "devices"], ["name", "links", "shared_cores"])
     devices = row.rows("devices", _parse_device, "device")
     links = [link for links in row.rows("links", _parse_row, "link", []) for link in links]
-    return Parts(
+    return PlatformFields(
         devices=devices,
         links=tuple(link for link in links if isinstance(link, Link)),
         fabrics=tuple(link for link in links if isinstance(link, Fabric)),
@@ -75,7 +75,7 @@ def parse_platform(data: object, where: str) -> Parts:
     )
 
 
-def platform_document(parts: Parts) -> dict[str, Any]:
+def platform_document(parts: PlatformFields) -> dict[str, Any]:
     """The document that `parse_platform` reads; values that are the default are left out."""
     document: dict[str, Any] = {"format": FORMAT, "name": parts.name}
     if parts.shared_cores:

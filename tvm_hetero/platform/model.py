@@ -24,7 +24,12 @@ from typing import Any
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.platform.devices import Device, Fabric, Link, check_devices
 from tvm_hetero.platform.discovery import detect_devices
-from tvm_hetero.platform.format import Parts, parse_platform, platform_document, save_document
+from tvm_hetero.platform.format import (
+    PlatformFields,
+    parse_platform,
+    platform_document,
+    save_document,
+)
 from tvm_hetero.util.documents import nearest, read_document
 from tvm_hetero.util.quote import quote
 
@@ -96,7 +101,7 @@ class Platform:
     def to_dict(self) -> dict[str, Any]:
         """The document of this platform; values that are the default are left out."""
         parts = (self.devices, self.links, self.fabrics, self.name, self.shared_cores)
-        return platform_document(Parts(*parts))
+        return platform_document(PlatformFields(*parts))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this platform as YAML if `path` ends in ``.yaml`` or ``.yml``, else as JSON."""

@@ -30,7 +30,7 @@ _OPTIONAL = (
 )  # fmt: skip
 
 
-class Parts(NamedTuple):
+class ProblemFields(NamedTuple):
     """What a problem's document says; whether it fits together is `Problem`'s to see."""
 
     graph: TaskGraph
@@ -50,7 +50,7 @@ def located(where: str) -> Iterator[None]:
         raise FormatError(text if text.startswith(where) else f"{where}: {text}") from None
 
 
-def parse_problem(data: object, where: str) -> Parts:
+def parse_problem(data: object, where: str) -> ProblemFields:
     """Read a parsed document.
 
     Raises
@@ -65,7 +65,7 @@ def parse_problem(data: object, where: str) -> Parts:
     tasks = row.rows("tasks", _parse_task, "task")
     edges = row.rows("edges", _parse_edge, "edge")
     with located(where):
-        return Parts(
+        return ProblemFields(
             graph=TaskGraph([task for task, _ in tasks], edges),
             costs={task.id: costs for task, costs in tasks},
             platform=Platform.from_dict(row.data["platform"], row.at("platform")),
@@ -74,7 +74,7 @@ def parse_problem(data: object, where: str) -> Parts:
         )
 
 
-def problem_document(parts: Parts) -> dict[str, Any]:
+def problem_document(parts: ProblemFields) -> dict[str, Any]:
     """The document that `parse_problem` reads; values that are the default are left out."""
     objective: dict[str, Any] = {
         "kind": parts.objective.kind,

@@ -18,7 +18,7 @@ from tvm_hetero.errors import FormatError, PlatformError
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import IMPLEMENTATIONS, Cost, check_points, check_sizes
 from tvm_hetero.problem.format import (
-    Parts,
+    ProblemFields,
     located,
     parse_problem,
     problem_document,
@@ -79,7 +79,7 @@ class Problem:
     def to_dict(self) -> dict[str, Any]:
         """The document of this problem; values that are the default are left out."""
         parts = (self.graph, self.costs, self.platform, self.objective, self.name)
-        return problem_document(Parts(*parts))
+        return problem_document(ProblemFields(*parts))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this problem as JSON, one task or edge a line, whole or not at all."""

@@ -15,7 +15,7 @@ from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
-    from tvm_hetero.planning.requests import Request
+    from tvm_hetero.planning.requests import ServiceRequest
     from tvm_hetero.planning.service import Service
 
 _SECONDS = 600.0
@@ -143,7 +143,7 @@ def _rate(text: str) -> float:
 
 def _requests(
     arrivals: str, prompt: str, output: str, seconds: float, seed: int
-) -> tuple[Request, ...]:
+) -> tuple[ServiceRequest, ...]:
     """Requests from a trace, or drawn.
 
     Raises
