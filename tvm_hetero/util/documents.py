@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import yaml
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.util.untrusted_names import SHOWN, printable
 
 # A document larger than this is refused before it is parsed: a problem of 100,000 tasks takes
 # about 40 MB, so this leaves room and still keeps a hostile file from filling the memory.
@@ -150,15 +151,17 @@ def digest(data: Any) -> str:
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """'; did you mean ...?' for the nearest known name, or a list of what there is.
+    """The end of an error on an unknown name: ``; did you mean 'x'?`` or ``; known: a, b``.
 
-    `name` need not be text: YAML has keys such as ``5`` and ``yes``.
+    Names are shown as `printable` shows them. `name` need not be text: YAML has keys such as ``5``
+    and ``yes``.
     """
     names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
+    # Matching takes the product of the lengths, and names in models may have megabytes.
+    close = difflib.get_close_matches(str(name)[:SHOWN], [each[:SHOWN] for each in names], n=1)
     if close:
-        return f"; did you mean {close[0]!r}?"
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+        return f"; did you mean '{printable(close[0])}'?"
+    shown = ", ".join(map(printable, names[:12])) + (", ..." if len(names) > 12 else "")
     return f"; known: {shown}" if names else ""
 
 
