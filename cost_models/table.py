@@ -76,8 +76,9 @@ class TableCosts:
             for device in row:
                 if device not in platform.index:
                     raise PlatformError(
-                        f"{self.path}: kernel {quote(kernel.name)} has a cost on device {quote(device)}, "
-                        f"which platform {platform.name!r} lacks{nearest(device, platform.index)}"
+                        f"{self.path}: kernel {quote(kernel.name)} has a cost on device "
+                        f"{quote(device)}, which platform {platform.name!r} lacks"
+                        f"{nearest(device, platform.index)}"
                     )
             result[kernel.name] = dict(row)
             if progress is not None:

@@ -10,7 +10,7 @@ import tvm
 from tvm import relax
 from tvm.script import tirx as T
 
-from tvm_hetero.kernels.tir.index_values import FLOPS, with_values
+from tvm_hetero.kernels.tir.index_values import FLOPS, VALUES
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES, RANGES, STATES
 
 LENGTH, WIDTH = 6, 16
@@ -42,7 +42,7 @@ def remember(length: int = LENGTH, width: int = WIDTH) -> tvm.tirx.PrimFunc:
                 y[0, vi] = y[0, vi] + rows[vp, vi]
 
     func = func.with_attr(FLOPS, float(length * width / 2))
-    return with_values(func, {1: length // 2})
+    return func.with_attr(VALUES, json.dumps({1: length // 2}))
 
 
 def running_sums(layers: int = 3, seed: int = 0) -> tvm.IRModule:

@@ -15,13 +15,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import numpy as np
 import onnxruntime
 
 from tvm_hetero.errors import RunError
+from tvm_hetero.util.closeable import Closeable
 
 # The children import no more than they need: TVM would take longer than a small mode's runs.
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _LEAST_RUNS, _NOTICE = 3, 0.02
 
 
-class PinnedProcesses:
+class PinnedProcesses(Closeable):
     """Children that wait for the word to run; a context manager that ends them.
 
     A run of `model` takes `images` at once.
@@ -72,15 +72,8 @@ class PinnedProcesses:
             raise RunError(f"a process of ONNX Runtime has ended with {child.wait()}")
         return line
 
-    def __enter__(self) -> PinnedProcesses:
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the children."""
         for child in self._children:
             child.kill()
             child.communicate()

@@ -136,10 +136,6 @@ def _present(platform: Platform, *devices: Device) -> bool:
     return all(tvm.runtime.device(*dl_device(platform, d)).exist for d in here)
 
 
-def _cores_known(device: Device) -> bool:
-    return device.kind not in HOST_KINDS or bool(device.cores)
-
-
 def copy_figures(copies: Mapping[str, Sequence[float]]) -> tuple[float, float]:
     """Latency (s) and bandwidth (bytes/s) from the seconds of copies by size in bytes."""
     least = {int(size): min(seconds) for size, seconds in copies.items()}

@@ -12,6 +12,7 @@ import tvm
 import tvm_ffi
 from tvm import relax, te
 
+from tests.executor import workspaces
 from tests.executor.native_plans import run_python
 from tests.models import lowered, random_schedule, two_cpus, unit_problem
 from tests.waiting import eventually
@@ -19,7 +20,7 @@ from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.linking import export_library
 from tvm_hetero.errors import RunError
-from tvm_hetero.executor import native, workspaces
+from tvm_hetero.executor import native
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD
@@ -76,15 +77,15 @@ def convolutions(image: np.ndarray, window: int) -> Executable:
 
 
 def test_in_the_steady_state_none_is_allocated(padded: Executable) -> None:
-    held = workspaces.bytes_now()
+    held = workspaces.held_bytes()
     with Executor(padded) as executor:
         executor.benchmark({"input0": X}, repeat=3)
         settled = workspaces.allocations()
-        assert workspaces.bytes_now() - held >= HUGE  # a padded image is more than a megabyte
+        assert workspaces.held_bytes() - held >= HUGE  # a padded image is more than a megabyte
         executor.benchmark({"input0": X}, repeat=10)
         executor.throughput({"input0": X}, batches=10)
         assert workspaces.allocations() == settled
-    assert eventually(lambda: workspaces.bytes_now() == held), "the workers' go with them"
+    assert eventually(lambda: workspaces.held_bytes() == held), "the workers' go with them"
 
 
 @pytest.mark.parametrize(("kernels", "image"), [("padded", X), ("by_tiles", TILED)])
@@ -164,14 +165,14 @@ def test_it_is_all_one_which_library_is_loaded_first(threaded: Path, first: str)
         register()
         import tvm
         from pathlib import Path
-        from tvm_hetero.executor import workspaces
+        from tests.executor import workspaces
         from tvm_hetero.executor.kernel_library import load_kernels
         native.load_library()
         kernel = load_kernels(Path({str(threaded)!r}))["twice"]
         register()
         x = tvm.runtime.tensor(np.ones((2, 4096), "float32"))
         kernel(x, x)
-        print(workspaces.allocations(), workspaces.bytes_now())
+        print(workspaces.allocations(), workspaces.held_bytes())
     """)
     blocks, held = map(int, printed.split())
     assert blocks >= 1

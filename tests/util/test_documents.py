@@ -146,6 +146,12 @@ def test_nearest() -> None:
     assert nearest("?", [f"n{i:02}" for i in range(20)]).endswith("n11, ...")
 
 
+def test_names_in_a_hint_are_printable_and_short() -> None:
+    assert nearest("zzz", ["a\x1b[2J", "b" * 200]).isprintable()
+    assert nearest("b" * 1_000_000, ["b" * 200]) == f"; did you mean '{'b' * 80}'?"
+    assert len(nearest("zzz", ["b" * 200])) < 100
+
+
 def test_what_is_no_file_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -98,16 +98,11 @@ class ClusterDecoder(Generates, Closeable):
         """Put up to `chunk` tokens into a slot; the logits [vocabulary] of the last of them."""
         if self._prefill is None:
             raise UsageError("this decoder has no prefill (chunk 1): use steps")
-        if not 0 < len(tokens) <= self.chunk:
-            raise UsageError(f"got {len(tokens)} tokens, expected 1 to {self.chunk} (the chunk)")
-        self.check_rows(tokens, [position + len(tokens) - 1])
-        padded = np.zeros(self.chunk, np.int32)
-        padded[: len(tokens)] = tokens
-        last = np.array([len(tokens) - 1], np.int32)
+        chunk = self.pad_chunk(tokens, position)
         model = next(m for m in self._models[1:] if m.slots is not None and slot in m.slots)
         return self._runner.submit(
             model,
-            [[padded, np.array([position], np.int32), last]],
+            [chunk],
             lambda made: np.array(made[0][0]).reshape(self.vocabulary),
             group,
             slot,

@@ -97,16 +97,8 @@ class Decoder(Generates, Closeable):
         """Put up to `chunk` tokens into a slot; the logits [vocabulary] of the last of them."""
         if self.prefills is None:
             raise UsageError("this decoder has no prefill (chunk 1): use steps")
-        if not 0 < len(tokens) <= self.chunk:
-            raise UsageError(f"got {len(tokens)} tokens, expected 1 to {self.chunk} (the chunk)")
-        self.check_rows(tokens, [position + len(tokens) - 1])
-        padded = np.zeros(self.chunk, np.int32)
-        padded[: len(tokens)] = tokens
-        values = {
-            "token": padded,
-            "position": np.array([position], np.int32),
-            "last": np.array([len(tokens) - 1], np.int32),
-        }
+        names = ("token", "position", "last")
+        values = dict(zip(names, self.pad_chunk(tokens, position), strict=True))
         pending = self.prefills.submit(values, state=self._slots[group][slot])
         return Logits(pending, (self.vocabulary,))
 

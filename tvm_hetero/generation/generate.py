@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tvm_hetero.errors import HeteroError, RunError, UsageError
 from tvm_hetero.generation.batching import Batching
 from tvm_hetero.generation.sampling import GREEDY, Sampling
@@ -190,6 +192,21 @@ class Generates:
                 raise UsageError(
                     f"there is no row {position} in the caches; expected 0 to {self.length - 1}"
                 )
+
+    def pad_chunk(self: Any, tokens: Sequence[int], position: int) -> list[np.ndarray[Any, Any]]:
+        """What a prefill reads: the tokens, padded to a chunk, their first row, and the last one.
+
+        Raises
+        ------
+        UsageError
+            If they are none, or more than a chunk, or out of range (`check_rows`).
+        """
+        if not 0 < len(tokens) <= self.chunk:
+            raise UsageError(f"got {len(tokens)} tokens, expected 1 to {self.chunk} (the chunk)")
+        self.check_rows(tokens, [position + len(tokens) - 1])
+        padded = np.zeros(self.chunk, np.int32)
+        padded[: len(tokens)] = tokens
+        return [padded, np.array([position], np.int32), np.array([len(tokens) - 1], np.int32)]
 
     def _requests(
         self: Any,

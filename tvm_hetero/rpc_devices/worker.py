@@ -46,8 +46,8 @@ class _RpcStep:
 
 
 @dataclass
-class _RpcProgram:
-    """What a plan wants of the board."""
+class _LoadedProgram:
+    """A plan's program as it lies on the board: buffers, kept tensors, steps."""
 
     question: Mapping[str, Any]
     buffers: dict[tuple[str, Any], Any] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Desk:
     def __init__(self) -> None:
         self._board: RpcDeviceSession | None = None
         self._region: np.ndarray[Any, Any] = np.empty(0, np.uint8)
-        self._programs: dict[int, _RpcProgram] = {}
+        self._programs: dict[int, _LoadedProgram] = {}
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Answer one question; ``lost`` says that the connection is gone."""
@@ -91,7 +91,7 @@ class Desk:
             case "region":
                 self._region = _mapped(question["path"], question["bytes"])
             case "program":
-                self._programs[question["program"]] = _RpcProgram(question)
+                self._programs[question["program"]] = _LoadedProgram(question)
             case "weight":
                 program = self._programs[question["program"]]
                 _fill(program, question, self._region, board)
@@ -106,7 +106,7 @@ class Desk:
         return {"ok": True}
 
     def _run(
-        self, program: _RpcProgram, question: Mapping[str, Any], board: RpcDeviceSession
+        self, program: _LoadedProgram, question: Mapping[str, Any], board: RpcDeviceSession
     ) -> None:
         step = program.steps[question["step"]]
         there, back = step.offsets
@@ -138,7 +138,7 @@ def _mapped(path: str, size: int) -> np.ndarray[Any, Any]:
 
 
 def _fill(
-    program: _RpcProgram,
+    program: _LoadedProgram,
     question: Mapping[str, Any],
     region: np.ndarray[Any, Any],
     board: RpcDeviceSession,
@@ -151,7 +151,7 @@ def _fill(
     program.buffers["constant", question["name"]] = buffer
 
 
-def _make_ready(program: _RpcProgram, board: RpcDeviceSession) -> None:
+def _make_ready(program: _LoadedProgram, board: RpcDeviceSession) -> None:
     """Load a program's library and lay out its memory; its weights are there."""
     library = board.load(program.question["library"])
     steps = program.question["steps"]
@@ -195,7 +195,7 @@ def _key(arg: Mapping[str, Any]) -> tuple[str, Any]:
     return next((place, arg[place]) for place in PLACES if place in arg)
 
 
-def _io_view(program: _RpcProgram, kind: str, number: int, size: int) -> Any:
+def _io_view(program: _LoadedProgram, kind: str, number: int, size: int) -> Any:
     """The bytes of an in-slot or out-slot; None if it has none."""
     return _view(program.buffers[kind, number], [size], "uint8") if size else None
 

@@ -195,15 +195,17 @@ def digest(data: Any) -> str:
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """'; did you mean ...?' for the nearest known name, or a list of what there is.
+    """The end of an error on an unknown name: ``; did you mean 'x'?`` or ``; known: a, b``.
 
-    `name` need not be text: YAML has keys such as ``5`` and ``yes``.
+    Names are shown as `printable` shows them. `name` need not be text: YAML has keys such as ``5``
+    and ``yes``.
     """
     names = sorted(str(each)[:_LONGEST] for each in islice(known, _MOST_COMPARED))
+    # Matching takes the product of the lengths, and names in models may have megabytes.
     close = difflib.get_close_matches(str(name)[:_LONGEST], names, n=1)
     if close:
-        return f"; did you mean {quote(close[0])}?"
-    shown = printable(", ".join(names[:12]), 160) + (", ..." if len(names) > 12 else "")
+        return f"; did you mean '{printable(close[0])}'?"
+    shown = ", ".join(map(printable, names[:12])) + (", ..." if len(names) > 12 else "")
     return f"; known: {shown}" if names else ""
 
 

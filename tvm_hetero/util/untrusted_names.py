@@ -1,14 +1,13 @@
-"""Names that come out of a model file are somebody else's text.
+"""Names and texts that come out of a file belong to whoever wrote the file.
 
-A node or tensor may be called anything: a megabyte of text, a terminal escape
-sequence, a right-to-left override that turns a path around.  Everything that
-is shown goes through :func:`printable`; everything that becomes an identifier
-in TVM goes through :func:`identifier`.
+A node, tensor or device may be called anything: a megabyte of text, a terminal escape sequence that
+moves the cursor or recolours the screen, a right-to-left override that turns a path around. All
+that is shown, on a terminal, in a table, a page or an error, goes through `printable`; all that
+becomes an identifier in TVM goes through `identifier`.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -16,26 +15,34 @@ SHOWN = 80
 """Longest name that is shown, in characters; longer ones are cut."""
 
 
-def printable(text: object, limit: int = SHOWN) -> str:
-    """Return `text` safe to show on a terminal: one line, no control characters.
+def printable(text: object, limit: int | None = SHOWN) -> str:
+    """Return `text` safe to show on a terminal: one line, no invisible characters but spaces.
 
     Parameters
     ----------
     text : object
-        Any text from a model, or an exception that quotes some.
-    limit : int
-        Longest result in characters; what is longer ends in ``...``.
+        Any text from a file, or an exception that quotes some.
+    limit : int, optional
+        Longest result in characters, at least 1. In what is longer an ellipsis stands for the
+        middle: names in a model often differ in their ends only. None cuts nothing.
 
     Returns
     -------
     str
-        Printable characters as they are, all others as backslash escapes.
+        Characters of the Unicode categories C (control, format such as direction marks, surrogate,
+        private, unassigned) and Z (separators, the plain space aside) as backslash escapes, all
+        others as they are.
     """
-    raw = str(text)[: limit + 1]
-    if len(raw) <= limit and raw.isprintable():  # the common case, at once
+    raw = str(text)
+    if (limit is None or len(raw) <= limit) and raw.isprintable():  # the common case, at once
         return raw
+    if limit is not None and len(raw) > 2 * limit:
+        raw = raw[:limit] + raw[-limit:]  # both ends are all that can be shown
     shown = "".join(c if c.isprintable() else _escape(c) for c in raw)
-    return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+    if limit is None or len(shown) <= limit:
+        return shown
+    head = (limit - 1) // 2
+    return shown[:head] + "…" + shown[len(shown) - (limit - 1 - head) :]
 
 
 def _escape(character: str) -> str:
@@ -68,13 +75,3 @@ def identifier(name: str, taken: Iterable[str] = ()) -> str:
     while result in used:
         result, count = f"{base}_{count}", count + 1
     return result
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint for an unknown `name`: the nearest known one, or all there are."""
-    choices = list(known)
-    close = difflib.get_close_matches(name[:SHOWN], [c[:SHOWN] for c in choices], 1, 0.5)
-    if close:
-        return f"did you mean '{printable(close[0])}'?"
-    listed = ", ".join(f"'{printable(c)}'" for c in choices[:5])
-    return f"there is {listed}" + (" and more" if len(choices) > 5 else "") + "."

@@ -344,7 +344,7 @@ def test_a_symbol_is_bound_everywhere() -> None:
 @pytest.mark.parametrize(
     ("shapes", "message"),
     [
-        ({"X": (1, 3, 8, 8)}, "'X', which is no input .* 'x'"),
+        ({"X": (1, 3, 8, 8)}, "'X', which is no input .*; known: x"),
         ({"x": (3, 8, 8)}, "4 dimensions .*, but the shape given has 3"),
         ({"x": (1, 5, 8, 8)}, r"Dimension 1 of input 'x' \(batchx3x8x8\) is 3 .* 5 was asked for"),
         ({"x": (-1, 3, 8, 8)}, "negative"),

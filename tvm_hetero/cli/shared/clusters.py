@@ -106,10 +106,10 @@ def survey_nodes(steps: Steps, running: RunningCluster) -> Platform:
 
 
 def _say_lost(steps: Steps, running: RunningCluster) -> None:
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     for node, reason in running.lost.items():
-        steps.say(printable(f"node {node} was lost: {reason}"), "yellow")
+        steps.say(printable(f"node {node} was lost: {reason}", limit=None), "yellow")
 
 
 def _network(fabrics: Any) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 
 import typer
 
-from tvm_hetero.util.text_tables import printable
 from tvm_hetero.util.units import format_seconds
+from tvm_hetero.util.untrusted_names import printable
 
 Progress = Callable[[str, int, int], None]
 _TITLE = 26  # columns for the title of a step
@@ -33,7 +33,7 @@ def chart_width() -> int:
 def complain(what: str, message: object, colour: str = "red", between: str = ": ") -> None:
     """One line on stderr: ``error: message``, the first word in colour."""
     typer.secho(what, fg=colour, bold=True, nl=False, err=True)
-    typer.secho(between + printable(message), err=True)
+    typer.secho(between + printable(message, limit=None), err=True)
 
 
 class Steps:
@@ -59,7 +59,9 @@ class Steps:
         self.seconds[title] = self.seconds.get(title, 0.0) + seconds
         number, dots = f"[{self.count}]", "." * max(2, _TITLE - len(title))
         typer.secho(f"{number:>4} ", fg="cyan", nl=False, err=self.quiet)
-        self.say(f"{title} {dots} {format_seconds(seconds):>8}  {printable(note)}".rstrip())
+        self.say(
+            f"{title} {dots} {format_seconds(seconds):>8}  {printable(note, limit=None)}".rstrip()
+        )
 
     @contextmanager
     def step(self, title: str) -> Iterator[ConsoleStep]:

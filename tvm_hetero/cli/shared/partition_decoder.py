@@ -78,7 +78,7 @@ def partition_decoder(
     """
     from tvm_hetero.decoders.build import make_decoder
     from tvm_hetero.report.schedule.text import schedule_text
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     kind = how.objective.kind
     made: dict[str, tuple[Partition, Executable]] = {}
@@ -105,23 +105,24 @@ def partition_decoder(
     steps.say(facts_text(facts, output))
     if facts.chunk == 1 and options.chunk != 1:
         steps.say("prompts go in token by token: the plans keep caches in other memories", "yellow")
-    steps.say(f"wrote {printable(output)}", "green")
+    steps.say(f"wrote {printable(output, limit=None)}", "green")
 
 
 def facts_text(facts: DecoderFacts, path: Path) -> str:
     """A table of what a decoder is."""
-    from tvm_hetero.util.text_tables import printable, table
+    from tvm_hetero.util.text_tables import table
+    from tvm_hetero.util.untrusted_names import printable
 
     slots = f"{facts.groups} group{'s' * (facts.groups > 1)} of {facts.batch}"
     rows: list[list[object]] = [
-        ["family", printable(facts.family)],
+        ["family", printable(facts.family, limit=None)],
         ["length", f"{facts.length} tokens"],
         ["sequences at once", slots],
-        ["caches", printable(facts.cache)],
+        ["caches", printable(facts.cache, limit=None)],
         ["prefill", f"{facts.chunk} tokens" if facts.chunk > 1 else "none: by steps"],
         ["vocabulary", f"{facts.vocabulary} tokens"],
         ["ends at", ", ".join(map(str, facts.eos)) or "no token"],
-        ["weights", f"{printable(facts.weights)}, layers in {facts.shards} part(s)"],
+        ["weights", f"{printable(facts.weights, limit=None)}, layers in {facts.shards} part(s)"],
     ]
-    rows += [["model", printable(f"{k}: {v}")] for k, v in facts.source.items()]
-    return table(["decoder", printable(path)], rows)
+    rows += [["model", printable(f"{k}: {v}", limit=None)] for k, v in facts.source.items()]
+    return table(["decoder", printable(path, limit=None)], rows)

@@ -60,14 +60,14 @@ def decide_default(steps: Steps, executable: Executable) -> Executable:
     """Step: measure the partition and the best single device; the quicker one is the default."""
     from tvm_hetero.artifact.executable import SINGLE
     from tvm_hetero.executor.choose_variant import compare, with_decision
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     neighbours = Neighbours()
     with steps.step("Decide by measuring") as step:
         decision = compare(executable)
         step.note = ", ".join(f"{k} {format_seconds(v)}" for k, v in decision.measured.items())
     colour = "yellow" if decision.chosen == SINGLE else None
-    steps.say(printable(decision.text()), colour)
+    steps.say(printable(decision.text(), limit=None), colour)
     warning = neighbours.warning() if decision.measured else ""
     if warning:
         steps.say(warning, "yellow")
@@ -78,14 +78,14 @@ def say_kernels(steps: Steps, result: Partition, output: Path) -> None:
     """How the kernels are computed, a line a device; nothing where they were not measured."""
     from tvm_hetero.passes.kernel_choices import choices_of
     from tvm_hetero.report.run.kernels import kernels_summary
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     lines = kernels_summary(choices_of(result.placed.placed), result.problem, result.schedule)
     if lines:
         steps.head("Kernels")
         for line in lines:
-            steps.say(printable(line))
-        steps.say(f"(all of them: tvm-hetero show {printable(output)} --kernels)")
+            steps.say(printable(line, limit=None))
+        steps.say(f"(all of them: tvm-hetero show {printable(output, limit=None)} --kernels)")
 
 
 def partition_json(

@@ -31,7 +31,7 @@ def run_on_cluster(
 ) -> None:
     """As ``run``, part by part on the nodes of a cluster."""
     from tvm_hetero.cli.shared import measure
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     steps = Steps(quiet=json_output)
     with place_executor(steps, artifact, where) as executor:
@@ -60,7 +60,7 @@ def run_on_cluster(
         return
     _say(steps, rows, latency, rate, nodes)
     if output_file is not None:
-        steps.say(f"wrote {printable(output_file)}", "green")
+        steps.say(f"wrote {printable(output_file, limit=None)}", "green")
 
 
 def _measured(
@@ -85,12 +85,12 @@ def _say(
     steps: Steps, rows: list[dict[str, Any]], latency: Statistics, rate: float, nodes: list[str]
 ) -> None:
     from tvm_hetero.report.run.run_table import statistics_table
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     steps.head("Outputs")
     for row in rows:
-        steps.say(f"{printable(row['name'])}: {row['dtype']} {row['shape']}")
+        steps.say(f"{printable(row['name'], limit=None)}: {row['dtype']} {row['shape']}")
     steps.head("Latency")
     steps.say(statistics_table({"cluster": latency}))
     steps.say()
-    steps.say(printable(f"{rate:.1f} requests/s in a pipeline over {', '.join(nodes)}"))
+    steps.say(printable(f"{rate:.1f} requests/s in a pipeline over {', '.join(nodes)}", limit=None))

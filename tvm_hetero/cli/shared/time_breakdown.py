@@ -80,7 +80,7 @@ def break_down_time(
 def say_time_breakdown(steps: Steps, breakdown: TimeBreakdown) -> None:
     """The table of differences, the interference, the verdict and the bottleneck."""
     from tvm_hetero.report.run.predicted_vs_measured import differences_table
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     found = breakdown.differences
     steps.head("Where the time went")
@@ -88,5 +88,5 @@ def say_time_breakdown(steps: Steps, breakdown: TimeBreakdown) -> None:
     steps.say()
     for device, factor in found.factors.items():
         steps.say(f"interference on {device}: its kernels take {factor:.2f} times as long as alone")
-    steps.say(printable(found.verdict))
-    steps.say(printable(breakdown.bottleneck), "yellow")
+    steps.say(printable(found.verdict, limit=None))
+    steps.say(printable(breakdown.bottleneck, limit=None), "yellow")

@@ -27,14 +27,15 @@ def check(
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.report.schedule.text import summary_text
-    from tvm_hetero.util.text_tables import counted, printable
+    from tvm_hetero.util.text_tables import counted
+    from tvm_hetero.util.untrusted_names import printable
 
     steps = Steps()
     answer = Schedule.load(schedule)
     violations = check_schedule(Problem.load(problem), answer)
     if violations:
         for violation in violations:
-            steps.say(f"rule {violation.rule}: {printable(violation.text)}")
+            steps.say(f"rule {violation.rule}: {printable(violation.text, limit=None)}")
         steps.say(f"invalid: {counted(len(violations), 'violation')}", "red", bold=True)
         raise typer.Exit(INVALID)
     steps.say(summary_text(answer))

@@ -24,7 +24,7 @@ def cluster(
     json_output: options.AsJson = False,
 ) -> None:
     """List and measure the nodes of a cluster."""
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     options.check_writable(output)
     steps = Steps(quiet=json_output)
@@ -39,7 +39,9 @@ def cluster(
         devices = ", ".join(str(d["name"]) for d in row["platform"]["devices"])
         versions = ", ".join(f"{k} {v}" for k, v in row["versions"].items())
         cores = ",".join(map(str, row["cores"]))
-        steps.say(printable(f"{row['name']}: {row['host']}, cores {cores}, devices {devices}"))
-        steps.say(printable(f"    {versions}, process {row['pid']}"))
+        steps.say(
+            printable(f"{row['name']}: {row['host']}, cores {cores}, devices {devices}", limit=None)
+        )
+        steps.say(printable(f"    {versions}, process {row['pid']}", limit=None))
     if output is not None:
-        steps.say(f"wrote {printable(output)}", "green")
+        steps.say(f"wrote {printable(output, limit=None)}", "green")

@@ -47,7 +47,7 @@ def devices(
     from tvm_hetero.platform.model import Platform
     from tvm_hetero.report.schedule.text import device_table, link_table
     from tvm_hetero.util.documents import canonical_json
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     if mcpu and split is None:
         raise UsageError("--mcpu says what each part is compiled for; add --split N")
@@ -62,14 +62,14 @@ def devices(
     if json_output:
         typer.echo(canonical_json(platform.to_dict()))
         return
-    steps.say(printable(read_processor().identity))
+    steps.say(printable(read_processor().identity, limit=None))
     steps.say(device_table(platform))
     if platform.links or platform.fabrics:
         steps.say("\n" + link_table(platform))
     if len(platform.devices) == 1:
         steps.say("One device only: there is nothing that could run at the same time.", "yellow")
     if output is not None:
-        steps.say(f"wrote {printable(output)}")
+        steps.say(f"wrote {printable(output, limit=None)}")
 
 
 def measure_interference(steps: Steps, platform: Platform) -> Platform:

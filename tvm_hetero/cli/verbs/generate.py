@@ -203,7 +203,7 @@ def _teller(as_json: bool) -> Any:
 
 
 def _say(steps: Steps, made: list[Generation], seconds: float, tokenizer: Tokenizer | None) -> None:
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     steps.head("Tokens")
     for number, each in enumerate(made):

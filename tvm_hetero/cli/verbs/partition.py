@@ -106,7 +106,7 @@ def partition(
     """
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.report.schedule.text import schedule_text
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     shapes = options.parse_shapes(shape)
     goal = options.parse_objective(objective, batch)
@@ -145,10 +145,12 @@ def partition(
     if json_output:
         typer.echo(json.dumps(partition_json(result, executable, steps.seconds, output)))
         return
-    steps.head(f"Plan of {printable(result.problem.name)}, {goal.kind}, batch {goal.batch}")
+    steps.head(
+        f"Plan of {printable(result.problem.name, limit=None)}, {goal.kind}, batch {goal.batch}"
+    )
     steps.say(schedule_text(result.schedule, result.problem, chart_width()))
     say_kernels(steps, result, output)
-    steps.say(f"wrote {printable(output)}", "green")
+    steps.say(f"wrote {printable(output, limit=None)}", "green")
 
 
 def _refuse_decoder_options(model: Path, asked: Mapping[str, object]) -> None:

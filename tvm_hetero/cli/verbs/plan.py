@@ -57,7 +57,7 @@ def plan(
     from tvm_hetero.report.schedule.html import report_html
     from tvm_hetero.solvers import Options
     from tvm_hetero.util.documents import write_atomic
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     for path, option in ((output, "-o"), (problem, "--problem"), (html, "--html")):
         options.check_writable(path, option)
@@ -84,4 +84,4 @@ def plan(
     steps.say(decoder_plan_text(found, every=every))
     for path in (output, problem, html):
         if path is not None:
-            steps.say(f"wrote {printable(path)}", "green")
+            steps.say(f"wrote {printable(path, limit=None)}", "green")

@@ -27,7 +27,7 @@ def problem(
 ) -> None:
     """Write a model's scheduling problem."""
     from tvm_hetero.report.schedule.text import problem_text
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     shapes = options.parse_shapes(shape)
     goal = options.parse_objective(objective, batch)
@@ -45,4 +45,4 @@ def problem(
     prepared.problem.save(output)
     steps.say()
     steps.say(problem_text(prepared.problem))
-    steps.say(f"wrote {printable(output)}", "green")
+    steps.say(f"wrote {printable(output, limit=None)}", "green")

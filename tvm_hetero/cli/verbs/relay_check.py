@@ -28,7 +28,8 @@ def relay_check(
     Everything at once, each with its place; the exit status is then 1.
     """
     from tvm_hetero.frontends.relay.check import relay_check as look
-    from tvm_hetero.util.text_tables import counted, printable
+    from tvm_hetero.util.text_tables import counted
+    from tvm_hetero.util.untrusted_names import printable
 
     report = look(program)
     if json_output:
@@ -36,9 +37,9 @@ def relay_check(
     else:
         steps = Steps()
         listed = ", ".join(f"{name} x{count}" for name, count in report.operators.items())
-        steps.say(printable(listed))
+        steps.say(printable(listed, limit=None))
         for problem in report.problems:
-            steps.say(printable(problem), "red")
+            steps.say(printable(problem, limit=None), "red")
         if not report.problems:
             steps.say("every operator can be imported", "green", bold=True)
         else:

@@ -72,7 +72,7 @@ def run(
     from tvm_hetero.cli.shared import measure
     from tvm_hetero.cli.shared.throughput import measure_throughput, say_throughput
     from tvm_hetero.cli.shared.time_breakdown import break_down_time, say_time_breakdown
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     steps = Steps(quiet=json_output)
     breakdown = None
@@ -114,7 +114,7 @@ def run(
             say_time_breakdown(steps, breakdown)
         for written in (output_file, trace_file):
             if written is not None:
-                steps.say(f"wrote {printable(written)}", "green")
+                steps.say(f"wrote {printable(written, limit=None)}", "green")
 
 
 def find_prediction(executor: Executor) -> float | None:
@@ -136,12 +136,12 @@ def _say_run(
     from tvm_hetero.artifact.executable import PARTITION
     from tvm_hetero.report.run.run_table import statistics_table
     from tvm_hetero.report.schedule.text import bottleneck
-    from tvm_hetero.util.text_tables import printable
     from tvm_hetero.util.units import format_seconds
+    from tvm_hetero.util.untrusted_names import printable
 
     steps.head("Outputs")
     for row in outputs:
-        steps.say(f"{printable(row['name'])}: {row['dtype']} {row['shape']}")
+        steps.say(f"{printable(row['name'], limit=None)}: {row['dtype']} {row['shape']}")
     steps.head("Latency")
     steps.say(statistics_table(measured))
     steps.say()
@@ -150,7 +150,7 @@ def _say_run(
         ratio = f"{median / guess:.2f} times the prediction"
         steps.say(f"predicted {format_seconds(guess)}, measured {format_seconds(median)}: {ratio}")
     if executor.variant == PARTITION:
-        steps.say(printable(bottleneck(executor.schedule, executor.problem)))
+        steps.say(printable(bottleneck(executor.schedule, executor.problem), limit=None))
 
 
 def describe(executor: Executor, outputs: list[Any]) -> list[dict[str, Any]]:

@@ -77,7 +77,7 @@ def schedule(
     """
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.report.schedule.text import schedule_text
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     options.check_writable(output)
     request = _request(robust, robust_goal, robust_samples)
@@ -115,7 +115,7 @@ def schedule(
     steps.say()
     steps.say(schedule_text(answer, loaded, chart_width()))
     if output is not None:
-        steps.say(f"wrote {printable(output)}", "green")
+        steps.say(f"wrote {printable(output, limit=None)}", "green")
 
 
 def _interrupted() -> None:

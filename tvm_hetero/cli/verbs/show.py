@@ -102,7 +102,7 @@ def _show_document(
     from tvm_hetero.problem.schedule import schedule_from_dict
     from tvm_hetero.report.schedule import text as plan
     from tvm_hetero.util.documents import read_document
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     document = read_document(path)
     kind = str(document.get("format", "")).rsplit("/", 1)[0]
@@ -123,7 +123,7 @@ def _show_document(
     else:
         raise UsageError(
             f"{path}: expected a problem, schedule or platform, got format "
-            f"{printable(document.get('format'))!r}"
+            f"{printable(document.get('format'), limit=None)!r}"
         )
     return None, None
 

@@ -91,12 +91,13 @@ def _search(
 
 
 def _report(steps: Steps, found: Sequence[Tuned], total: int, model: Path) -> None:
-    from tvm_hetero.util.text_tables import counted, printable, table
+    from tvm_hetero.util.text_tables import counted, table
+    from tvm_hetero.util.untrusted_names import printable
 
     if not found:
         steps.say("No kernel was tuned; give it more seconds with --time-limit.", "yellow")
         return
-    steps.head(f"Tuned kernels of {printable(model.name)}")
+    steps.head(f"Tuned kernels of {printable(model.name, limit=None)}")
     steps.say(table(_HEADERS, [_row(each) for each in found]))
     before, after = _sum(found, tuned=False), _sum(found, tuned=True)
     steps.say(f"\nTheir tasks: {format_seconds(before)} by rule, {format_seconds(after)} tuned.")

@@ -50,7 +50,7 @@ def zoo(
         return
     from tvm_hetero import zoo
     from tvm_hetero.report.schedule.text import problem_text
-    from tvm_hetero.util.text_tables import printable
+    from tvm_hetero.util.untrusted_names import printable
 
     entry = zoo.describe(name)
     chosen = _chosen(name, entry, seed, size, parameters or [])
@@ -68,7 +68,7 @@ def zoo(
     steps.say()
     steps.say(problem_text(problem))
     if output is not None:
-        steps.say(f"wrote {printable(output)}", "green")
+        steps.say(f"wrote {printable(output, limit=None)}", "green")
 
 
 def _list_text() -> str:

@@ -5,6 +5,13 @@
 Offsets count from the end of the header. All of it is checked against the size of the file before
 anything is read, so that no header can ask for memory that its file does not fill. Tensors are read
 one at a time, when they are asked for.
+
+Why not `safetensors.safe_open`, which our artifacts are read with? Those are our own; this file is
+anyone's. safe_open (0.8.0) maps the file: where it shrinks while it is read (a download that is
+written again, a network folder), the process dies of SIGBUS, and this reader raises an error. It
+takes the last of two entries of one name without a word; this one refuses. And it opens a path of
+its own accord, where `files.open_file` has the folder's rules and this reader its descriptor. Both
+read bfloat16 and refuse files that are cut off; 256 MiB take 0.12 s here, 0.44 s there.
 """
 
 from __future__ import annotations
@@ -158,7 +165,7 @@ def _entry(name: str, value: Any, where: str) -> TensorEntry:
         raise ModelError(f"{what}: type {_shown(dtype)} is unknown; known are {', '.join(_BYTES)}")
     if not _naturals(shape) or not _naturals(offsets) or len(offsets) != 2:
         raise ModelError(
-            f"{what}: shape {_shown(shape)} at bytes {_shown(offsets)}; expected whole numbers "
+            f"{what}: shape {_shown(shape)} at bytes {_shown(offsets)}; expected integers "
             "from 0 on, and two of them for the bytes"
         )
     begin, end = offsets
@@ -171,7 +178,7 @@ def _entry(name: str, value: Any, where: str) -> TensorEntry:
 
 
 def _naturals(values: Any) -> bool:
-    """Whether this is a short list of whole numbers, none of them absurd."""
+    """Whether this is a short list of integers, none of them absurd."""
     return (
         isinstance(values, list)
         and len(values) <= 32

@@ -17,8 +17,8 @@ import numpy as np
 from tvm_hetero.errors import FormatError, ModelError
 from tvm_hetero.frontends.huggingface.files import has_file, read_text
 from tvm_hetero.frontends.huggingface.safetensors_file import TensorEntry, TensorFile
-from tvm_hetero.util.documents import parse_document
-from tvm_hetero.util.untrusted_names import nearest, printable
+from tvm_hetero.util.documents import nearest, parse_document
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -160,8 +160,8 @@ def _checked(
     for name, shape in expected.items():
         if name not in names:
             raise ModelError(
-                f"the weight '{name}' is missing; {nearest(name, entries)} Is config.json of the "
-                "same model as the weights?"
+                f"the weight '{name}' is missing{nearest(name, entries)} (is config.json of the "
+                "same model as the weights?)"
             )
         entry = entries[names[name]]
         if entry.shape != shape:

@@ -15,7 +15,8 @@ from onnx import TensorProto, ValueInfoProto
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.tensors import byte_size, element_count
-from tvm_hetero.util.untrusted_names import nearest, printable
+from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.untrusted_names import printable
 
 
 def fix_shapes(
@@ -47,7 +48,7 @@ def fix_shapes(
     unknown = sorted(set(given) - {i.name for i in inputs})
     if unknown:
         raise ModelError(
-            f"A shape was given for '{printable(unknown[0])}', which is no input of the model: "
+            f"A shape was given for '{printable(unknown[0])}', which is no input of the model"
             f"{nearest(unknown[0], [i.name for i in inputs])}"
         )
     symbols: dict[str, int] = {}

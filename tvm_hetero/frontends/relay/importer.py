@@ -26,7 +26,8 @@ from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.read import parse, read
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, WISHES
 from tvm_hetero.passes.pins import wishes_text
-from tvm_hetero.util.untrusted_names import identifier, nearest, printable
+from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.untrusted_names import identifier, printable
 
 # Names that an unknown one is compared with: a millisecond goes to some dozens.
 _MOST_COMPARED = 2000
@@ -208,7 +209,7 @@ def _values(params: Params | None, inputs: list[Var], limits: RelayLimits) -> di
     for name, value in given.items():
         if name not in known:
             raise UsageError(
-                f"'{printable(name)}' is no parameter of the program; "
+                f"'{printable(name)}' is no parameter of the program"
                 f"{nearest(name, islice(known, _MOST_COMPARED))}"
             )
         found[name] = _checked(known[name], value)

@@ -24,7 +24,8 @@ import tvm
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.torch.cache_updates import find_update, import_program, quiet
 from tvm_hetero.frontends.torch.wrap_main import Names, wrapped
-from tvm_hetero.util.untrusted_names import nearest, printable
+from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     import torch
@@ -128,7 +129,7 @@ def _check_places(count: int, places: Mapping[str, int]) -> None:
 def _check_names(inputs: Sequence[str], wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in inputs:
-            raise UsageError(f"the program has no input '{name}'; {nearest(name, inputs)}")
+            raise UsageError(f"the program has no input '{name}'{nearest(name, inputs)}")
     left = sorted(set(inputs) - set(wanted))
     if left or len(set(wanted)) < len(wanted):
         odd = left[0] if left else max(wanted, key=list(wanted).count)

@@ -10,7 +10,6 @@ by `FLOPS` how many operations it takes; of others that is counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
 
 VALUES = "hetero.values"
 FLOPS = "hetero.flops"
-
-
-def with_values(func: tirx.PrimFunc, values: Mapping[int, int]) -> tirx.PrimFunc:
-    """The kernel with these numbers for its parameters, by their positions."""
-    return func.with_attr(VALUES, json.dumps({str(i): n for i, n in sorted(values.items())}))
 
 
 def values_of(func: tirx.PrimFunc) -> dict[int, int]:

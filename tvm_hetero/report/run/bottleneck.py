@@ -14,8 +14,8 @@ from tvm_hetero.report.schedule.intervals import (
     overlap_seconds,
     span,
 )
-from tvm_hetero.util.text_tables import printable
 from tvm_hetero.util.units import format_seconds
+from tvm_hetero.util.untrusted_names import printable
 
 _WIDTH = 60  # of a name: a segment is called after all of its tasks
 

@@ -24,8 +24,9 @@ from typing import Any, Protocol
 
 from tvm_hetero.problem.schedule import Copy, Schedule
 from tvm_hetero.report.schedule.intervals import COPY, Traced
-from tvm_hetero.util.text_tables import printable, table
+from tvm_hetero.util.text_tables import table
 from tvm_hetero.util.units import format_seconds
+from tvm_hetero.util.untrusted_names import printable
 
 SEGMENT, WAIT = "segment", "wait"
 # Seconds of (task, element, device) when that device works alone.

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from tvm_hetero.report.schedule.intervals import Interval, busy_seconds, lane_order, span
 from tvm_hetero.report.schedule.palette import ColorFamily, colour_families
-from tvm_hetero.util.text_tables import printable
 from tvm_hetero.util.units import format_seconds
+from tvm_hetero.util.untrusted_names import printable
 
 _ROW = 34  # height of a lane, px
 _BAR = 24  # height of a bar, px
@@ -134,7 +134,7 @@ def names_margin(lanes: Iterable[str]) -> float:
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "") -> str:
-    safe = html.escape(printable(text))
+    safe = html.escape(printable(text, limit=None))
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{safe}</text>'
 
 
@@ -177,7 +177,7 @@ def _bar(interval: Interval, family: ColorFamily, axes: Axes) -> str:
     when = f"{format_seconds(interval.seconds)}, from {start} to {end} on {interval.lane}"
     facts = [interval.name, interval.kind, when, interval.detail]
     # The lines are escaped one by one: a line break is ours only between them.
-    title = "\n".join(html.escape(printable(fact)) for fact in facts if fact)
+    title = "\n".join(html.escape(printable(fact, limit=None)) for fact in facts if fact)
     place = f'x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{_BAR}"'
     round_corner = f'rx="{min(3.0, width / 4):.1f}"'
     parts = [
@@ -185,7 +185,7 @@ def _bar(interval: Interval, family: ColorFamily, axes: Axes) -> str:
         f'<rect {place} {round_corner} fill="{family.fill}"/>',
     ]
     fits = int((width - 6) / _CHARACTER)
-    name = printable(interval.name)
+    name = printable(interval.name, limit=None)
     if fits >= min(len(name), 8):
         style = f' style="fill:{family.text}"'
         parts.append(_text(x + width / 2, y + _BAR / 2 + 4, printable(name, fits), "middle", style))
@@ -207,7 +207,7 @@ def _mark_lines(marks: Sequence[Mark], axes: Axes) -> Iterable[str]:
     for row, mark in enumerate(sorted(marks, key=lambda mark: mark.seconds)):
         x, y = axes.x(mark.seconds), 14 + 15 * (row % 2)
         # To the right where there is room, so that a label does not cross the line before it.
-        fits = x + 10 + 5.9 * len(printable(mark.label)) < axes.width
+        fits = x + 10 + 5.9 * len(printable(mark.label, limit=None)) < axes.width
         anchor, shift = ("start", 5) if fits and row == len(marks) - 1 else ("end", -5)
         yield (
             f'<g class="{html.escape(mark.style)}"><line x1="{x:.1f}" x2="{x:.1f}" '

@@ -16,7 +16,7 @@ from typing import Literal
 from tvm_hetero.report.schedule.gantt import STYLE as CHART_STYLE
 from tvm_hetero.report.schedule.gantt import Mark, gantt_svg, names_margin
 from tvm_hetero.report.schedule.intervals import Interval, lane_order, span
-from tvm_hetero.util.text_tables import printable
+from tvm_hetero.util.untrusted_names import printable
 
 Tone = Literal["good", "bad", "plain"]
 
@@ -120,7 +120,7 @@ def report_html(page: Page) -> str:
 
 
 def _safe(text: object) -> str:
-    return html.escape(printable(text))
+    return html.escape(printable(text, limit=None))
 
 
 def _paragraph(text: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm_hetero.report.schedule.intervals import Interval, busy_seconds, lane_order, span
-from tvm_hetero.util.text_tables import printable
 from tvm_hetero.util.units import format_seconds
+from tvm_hetero.util.untrusted_names import printable
 
 _SHADES = " ░▒▓█"
 _MIN_BAR = 4  # cells that the narrowest bar of a lane needs before bars are drawn with names

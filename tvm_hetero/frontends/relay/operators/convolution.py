@@ -57,32 +57,47 @@ def _checked(site: Site, kernel: list[int], channels: int) -> None:
 def _conv(dims: int, make: Callable[..., Any]) -> Rule:
     letters = _SPATIAL[dims]
 
+    def convolve(site: Site, data: relax.Expr, groups: int) -> relax.Expr:
+        weight = site.permuted(
+            site.tensor(1), site.text("kernel_layout", "OI" + letters), "OI" + letters
+        )
+        weight = _depthwise(site, weight, shape_of(data)[1], groups)
+        _groups(site, shape_of(data)[1], shape_of(weight)[0])
+        _checked(site, shape_of(weight)[2:], shape_of(weight)[0])
+        return make(
+            data,
+            weight,
+            **_options(site, dims, groups),
+            dilation=site.spread("dilation", dims, 1, least=1),
+            kernel_layout="OI" + letters,
+        )
+
+    return _channels_first(letters, convolve)
+
+
+def _channels_first(letters: str, convolve: Callable[[Site, relax.Expr, int], relax.Expr]) -> Rule:
+    """The rule that hands `convolve` its data channels first, and gives the layout asked for."""
+
     def rule(site: Site) -> Result:
         site.expect(2)
         layout = site.text("data_layout", "NC" + letters)
         out_layout = site.text("out_layout", "") or layout
         data = site.permuted(site.tensor(0), layout, "NC" + letters)
-        weight = site.permuted(
-            site.tensor(1), site.text("kernel_layout", "OI" + letters), "OI" + letters
-        )
-        groups = _groups(site, shape_of(data)[1])
-        weight = _depthwise(site, weight, shape_of(data)[1], groups)
-        _groups(site, shape_of(data)[1], shape_of(weight)[0])
-        _checked(site, shape_of(weight)[2:], shape_of(weight)[0])
-        result = make(
-            data,
-            weight,
-            strides=site.spread("strides", dims, 1, least=1),
-            padding=paddings(site, dims),
-            dilation=site.spread("dilation", dims, 1, least=1),
-            groups=groups,
-            data_layout="NC" + letters,
-            kernel_layout="OI" + letters,
-            out_dtype=site.dtype("out_dtype"),
-        )
+        result = convolve(site, data, _groups(site, shape_of(data)[1]))
         return site.permuted(site.emit(result), "NC" + letters, out_layout)
 
     return rule
+
+
+def _options(site: Site, dims: int, groups: int) -> dict[str, Any]:
+    """What Relax's convolutions, transposed or not, are called with alike."""
+    return {
+        "strides": site.spread("strides", dims, 1, least=1),
+        "padding": paddings(site, dims),
+        "groups": groups,
+        "data_layout": "NC" + _SPATIAL[dims],
+        "out_dtype": site.dtype("out_dtype"),
+    }
 
 
 def _depthwise(site: Site, weight: relax.Expr, channels: int, groups: int) -> relax.Expr:
@@ -95,30 +110,20 @@ def _depthwise(site: Site, weight: relax.Expr, channels: int, groups: int) -> re
 def _transposed(dims: int, make: Callable[..., Any]) -> Rule:
     letters = _SPATIAL[dims]
 
-    def rule(site: Site) -> Result:
-        site.expect(2)
-        layout = site.text("data_layout", "NC" + letters)
-        out_layout = site.text("out_layout", "") or layout
-        data = site.permuted(site.tensor(0), layout, "NC" + letters)
-        groups = _groups(site, shape_of(data)[1])
+    def convolve(site: Site, data: relax.Expr, groups: int) -> relax.Expr:
         weight = _input_first(site, letters, shape_of(data)[1], groups, dims)
         outputs = shape_of(weight)[1] * groups
         _checked(site, shape_of(weight)[2:], outputs)
         site.require("dilation", [[1] * dims, [1], 1, None])
-        result = make(
+        return make(
             data,
             weight,
-            strides=site.spread("strides", dims, 1, least=1),
-            padding=paddings(site, dims),
+            **_options(site, dims, groups),
             output_padding=site.spread("output_padding", dims, 0, least=0),
-            groups=groups,
-            data_layout="NC" + letters,
             kernel_layout="IO" + letters,
-            out_dtype=site.dtype("out_dtype"),
         )
-        return site.permuted(site.emit(result), "NC" + letters, out_layout)
 
-    return rule
+    return _channels_first(letters, convolve)
 
 
 def _input_first(site: Site, letters: str, inputs: int, groups: int, dims: int) -> relax.Expr:
