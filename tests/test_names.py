@@ -11,9 +11,6 @@ from collections import defaultdict
 
 from tests.test_floors import MODULES
 
-# Called twice still: to be renamed, and not to be added to.
-PENDING = {"Parts"}
-
 
 def classes() -> dict[str, list[str]]:
     """The modules that define a class of each name, those inside functions too."""
@@ -26,10 +23,4 @@ def classes() -> dict[str, list[str]]:
 
 
 def test_a_class_name_is_used_once() -> None:
-    twice = {name: where for name, where in classes().items() if len(where) > 1}
-    assert not {name: where for name, where in twice.items() if name not in PENDING}
-
-
-def test_what_is_pending_is_pending_still() -> None:
-    found = classes()
-    assert {name for name in PENDING if len(found[name]) > 1} == PENDING, "take it off PENDING"
+    assert not {name: where for name, where in classes().items() if len(where) > 1}

@@ -30,7 +30,7 @@ MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
 MAX_ALIASED_NODES = 100_000
 # What a hint compares an unknown name with; more would take seconds.
 _MOST_COMPARED = 10_000
-_LONGEST = 100
+_LONGEST = 80
 
 
 # What the parsers raise of text that is none, besides their own errors: PyYAML of a value that its

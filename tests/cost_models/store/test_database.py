@@ -118,12 +118,12 @@ def test_links_are_kept(store: CostStore) -> None:
 def test_two_programs_write_at_once(store: CostStore) -> None:
     code = """if True:
         import sys
-        from tvm_hetero.cost_models.store import CostStore, KernelKey, Place, Tuning
+        from tvm_hetero.cost_models.store import CostStore, KernelKey, MeasuringPlace, Tuning
         store = CostStore(sys.argv[1])
         for i in range(30):
             # The same kernels from both, places of their own, one place in common.
-            store.add(KernelKey("h", str(i)), Place("t", "v", sys.argv[2]), 1.0)
-            store.add(KernelKey("h", str(i)), Place("t", "v", "both"), float(sys.argv[2]))
+            store.add(KernelKey("h", str(i)), MeasuringPlace("t", "v", sys.argv[2]), 1.0)
+            store.add(KernelKey("h", str(i)), MeasuringPlace("t", "v", "both"), float(sys.argv[2]))
     """
     programs = [
         subprocess.Popen([sys.executable, "-c", code, store.path, name], env=python_path())

@@ -78,7 +78,7 @@ def executor(source: onnx.ModelProto) -> Executor:
     problem = unit_problem(mod, platform)
     names = platform.names
     tasks = [(task, names[n % 2], (0,)) for n, task in enumerate(problem.graph.index)]
-    return build(annotate_devices(mod, problem, as_schedule(problem, tasks))).executor()
+    return Executor(build(annotate_devices(mod, problem, as_schedule(problem, tasks))))
 
 
 def indices(case: str, seed: int, dtype: str = "int64") -> Any:
