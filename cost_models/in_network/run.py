@@ -117,7 +117,7 @@ class MeasuredNetwork:
 
 
 @contextmanager
-def networks(
+def open_networks(
     mod: tvm.IRModule,
     problem: Problem,
     loads: Sequence[Load],

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from tvm_hetero.errors import FormatError, UsageError
-from tvm_hetero.planning.requests import Request, cut, load_trace, parse_lengths, poisson
+from tvm_hetero.planning.requests import (
+    Request,
+    load_trace,
+    parse_lengths,
+    poisson,
+    truncate_requests,
+)
 
 TEN = parse_lengths("10")
 
@@ -95,6 +101,6 @@ def test_too_much_is_refused():
 
 def test_what_does_not_fit_into_the_caches_is_cut():
     requests = [Request(0.0, 10, 5), Request(0.0, 90, 50), Request(0.0, 200, 5)]
-    fitting, count = cut(requests, 100)
+    fitting, count = truncate_requests(requests, 100)
     assert fitting == (requests[0], Request(0.0, 90, 11), Request(0.0, 100, 1))
     assert count == 2

@@ -17,7 +17,7 @@ from tvm_hetero.executor.batches import (
     split_batch,
     stacked_shape,
 )
-from tvm_hetero.executor.tensors import as_array, as_tensor, placed
+from tvm_hetero.executor.tensors import as_array, as_tensor, place_tensor
 from tvm_hetero.plan.model import Plan
 from tvm_hetero.util.documents import nearest
 
@@ -137,7 +137,7 @@ class InputReader:
 
     def _place(self, tensors: list[Any], i: int, parts: Sequence[Any], copy: bool) -> None:
         for row, part in zip(self._stacks[i].rows, parts, strict=True):
-            tensors[row] = placed(part, self._homes[row], copy or self._own[row])
+            tensors[row] = place_tensor(part, self._homes[row], copy or self._own[row])
 
     def _resolve(self, values: Any) -> dict[int, Any]:
         """Values by the position of their input; names may be written as identifiers."""

@@ -28,7 +28,7 @@ from tvm_hetero.rpc_devices.client import (
     Kept,
     RpcDevice,
     RpcProgram,
-    laid_out,
+    lay_out,
     rpc_device_of,
 )
 
@@ -104,7 +104,7 @@ def _step(plan: Plan, step: StepPlan) -> dict[str, Any]:
         {"kernel": call.kernel, "args": [_argument(arg) for arg in call.args]}
         for call in step.remote
     ]
-    return {"ins": laid_out(ins), "outs": laid_out(outs), "calls": calls}
+    return {"ins": lay_out(ins), "outs": lay_out(outs), "calls": calls}
 
 
 def _argument(arg: ArgPlan) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def _request(data: object, where: str) -> Request:
     return Request(parse_number(row["arrival"], f"{where}: arrival"), row["prompt"], row["output"])
 
 
-def cut(requests: Sequence[Request], context: int) -> tuple[tuple[Request, ...], int]:
+def truncate_requests(requests: Sequence[Request], context: int) -> tuple[tuple[Request, ...], int]:
     """The requests made to fit into caches of so many tokens, and how many had to be cut.
 
     The last token that is generated needs no row. A prompt leaves room for one token at least.

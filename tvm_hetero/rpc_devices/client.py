@@ -279,7 +279,7 @@ class _Region:
             os.close(self._handle)
 
 
-def laid_out(sizes: Sequence[int], start: int = 0) -> list[dict[str, int]]:
+def lay_out(sizes: Sequence[int], start: int = 0) -> list[dict[str, int]]:
     """Tensors of these bytes, one behind the other in a region."""
     rows = []
     for size in sizes:

@@ -190,7 +190,7 @@ def _default(chosen: str, comparison: Comparison) -> str:
 
 def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: Path) -> None:
     """The report on the terminal: plan, predicted beside measured, verdict, files."""
-    from tvm_hetero.report.run.run_table import statistics_table, verdict
+    from tvm_hetero.report.run.run_table import assess_run, statistics_table
     from tvm_hetero.report.schedule.text import schedule_text
 
     problem, schedule = result.problem, result.schedule
@@ -203,7 +203,7 @@ def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: 
         right = comparison.difference.relative <= TOLERANCE
         text = f"largest difference from ONNX Runtime's outputs: {comparison.difference}"
         steps.say(f"{text}; {TOLERANCE:g} is allowed", "green" if right else "red")
-    text, tone = verdict(schedule, comparison.measured)
+    text, tone = assess_run(schedule, comparison.measured)
     steps.say("\n" + text, {"good": "green", "bad": "yellow"}.get(tone), bold=True)
     steps.say(_default(default_variant(folder / "net.hetero"), comparison))
     for name in ("platform.yaml", "net.hetero", "report.html", "trace.json"):

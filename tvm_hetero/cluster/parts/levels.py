@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 
-def levels(
+def assign_levels(
     tasks: Sequence[str], reads: Mapping[str, Sequence[str]], node: Mapping[str, Hashable]
 ) -> dict[str, int]:
     """A level for each task (see the file's text).

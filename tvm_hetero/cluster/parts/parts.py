@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import tvm
 
-from tvm_hetero.cluster.parts.levels import levels
+from tvm_hetero.cluster.parts.levels import assign_levels
 from tvm_hetero.cluster.parts.part_module import Cut, part_module
 from tvm_hetero.cluster.parts.part_plan import Share, part_problem, part_schedule, sub_platform
 from tvm_hetero.errors import ModelError, UsageError
@@ -253,7 +253,7 @@ class _LaneBuilder:
             ids[call.position]: [ids[r.call] for r in main.reads(call) if r.call is not None]
             for call in main.calls
         }
-        level = levels(ids, reads, dict(zip(ids, self.way, strict=True)))
+        level = assign_levels(ids, reads, dict(zip(ids, self.way, strict=True)))
         calls: dict[tuple[int, str], list[int]] = {}
         for position, task in enumerate(ids):
             calls.setdefault((level[task], self.way[position]), []).append(position)

@@ -34,7 +34,7 @@ from tvm_hetero.frontends.relay.flat_values import (
     Value,
     leaves,
 )
-from tvm_hetero.frontends.relay.gc_pause import paused
+from tvm_hetero.frontends.relay.gc_pause import pause_gc
 from tvm_hetero.frontends.relay.type_claims import Claim, Claims
 from tvm_hetero.util.untrusted_names import printable
 
@@ -69,7 +69,7 @@ class Flat:
     unheeded: list[str] = field(default_factory=list)
 
 
-@paused()
+@pause_gc()
 def flatten(program: RelayProgram, limits: RelayLimits = DEFAULT_LIMITS) -> Flat:
     """Return the operators of a program's ``main`` with all functions inlined.
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import tvm
 
 from tvm_hetero.errors import ModelError, UsageError
-from tvm_hetero.frontends.torch.cache_updates import find_update, import_program, quiet
-from tvm_hetero.frontends.torch.wrap_main import Names, wrapped
+from tvm_hetero.frontends.torch.cache_updates import find_update, import_program, silence_output
+from tvm_hetero.frontends.torch.wrap_main import Names, wrap_main
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.untrusted_names import printable
 
@@ -84,12 +84,12 @@ def from_exported(
     room = length if length is not None else min((int(r) for r in rooms), default=0)
     if room < 1:
         raise UsageError("length is not given, and no cache is written by rows; give length=")
-    return wrapped(core, Names(token, position, tuple(states), logits, name), room)
+    return wrap_main(core, Names(token, position, tuple(states), logits, name), room)
 
 
 def _decomposed(program: Any) -> Any:
     try:
-        with quiet():
+        with silence_output():
             return program.run_decompositions()
     except Exception as error:
         raise ModelError(

@@ -2,7 +2,7 @@
 
 TVM's importer of ONNX writes ``where(i < 0, i + n, i)`` before each gather and scatter, with a
 length ``n`` that it reads from the shape when the model runs: four kernels, after which nobody
-knows which index the model was given. `given_indices` finds that expression and gives ``i`` back,
+knows which index the model was given. `recover_indices` finds that expression and gives ``i`` back,
 so that our own kernels (`gather`, `scatter`) count from the end by themselves, and
 errors name the index as it was given.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Known = Callable[[Any], NDArray[Any] | None]
 
 
-def given_indices(
+def recover_indices(
     builder: relax.BlockBuilder, known: Known, indices: relax.Expr, lengths: Sequence[int]
 ) -> relax.Expr | None:
     """What ``indices`` were before those below 0 were counted from the end.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Expr = Any
 
 
-def masked(func: tirx.PrimFunc) -> tirx.PrimFunc:
+def add_masks(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """A kernel that is not scheduled, with conditions around what data tell it to access."""
     accesses = indirect_accesses(func)
     if not accesses:

@@ -49,7 +49,7 @@ import tvm
 from tvm import relax, te, tirx
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.matmul.product import Product, Side, static_extents, summed
+from tvm_hetero.kernels.matmul.product import Product, Side, static_extents, sum_products
 from tvm_hetero.kernels.tir.block_roles import GROUP_ATTR
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _compute(
         near, middle = _near(codes(o, k // each, i), k % each, weight.bits)
         return value * ((near - middle) * scale)
 
-    return summed(data, term, product, {GROUP_ATTR: weight.group})
+    return sum_products(data, term, product, {GROUP_ATTR: weight.group})
 
 
 def _near(word: Expr, which: Expr, bits: int) -> tuple[Expr, Expr]:

@@ -33,7 +33,7 @@ from tvm.ir import Call
 from tvm.ir.expr import TensorLoad
 from tvm.ir.type import PrimType
 
-from tvm_hetero.kernels.tir.statements import spread
+from tvm_hetero.kernels.tir.statements import broadcast
 
 if TYPE_CHECKING:
     Expr = Any
@@ -181,4 +181,4 @@ def _like(kind: str, expr: Expr) -> str:
 
 
 def _bits(value: int, like: Expr) -> Expr:
-    return spread(tirx.const(value, "uint32"), _lanes(like))
+    return broadcast(tirx.const(value, "uint32"), _lanes(like))

@@ -61,7 +61,7 @@ _ANY_FACT = (0.5, 2)
 _FRUITLESS = 40
 
 
-def variations(func: tirx.PrimFunc, target: Target) -> Iterator[tuple[str, dict[str, float]]]:
+def find_variations(func: tirx.PrimFunc, target: Target) -> Iterator[tuple[str, dict[str, float]]]:
     """Rule and facts that give distinct schedules of a kernel, none that of the target's facts.
 
     Ends where nothing new is found; without any where no fact makes a difference.

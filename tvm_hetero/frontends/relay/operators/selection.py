@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tvm import relax, topi
 
-from tvm_hetero.frontends.relay.operators.elementwise import reshaped, scalar
+from tvm_hetero.frontends.relay.operators.elementwise import reshape, scalar
 from tvm_hetero.frontends.relay.operators.rule_context import (
     Result,
     Rule,
@@ -63,7 +63,7 @@ def _one_hot(site: Site) -> Result:
     rank = site.rank() + 1
     axis = site.axis(axis, rank)
     shape = site.shape()
-    spread = reshaped(site, places, [*shape[:axis], 1, *shape[axis:]])
+    spread = reshape(site, places, [*shape[:axis], 1, *shape[axis:]])
     levels = np.arange(depth, dtype=dtype_name(places)).reshape([depth, *[1] * (rank - 1 - axis)])
     hit = site.emit(relax.op.equal(spread, constant(levels)))
     dtype = site.dtype("dtype") or dtype_name(site.tensor(1))
@@ -163,7 +163,7 @@ def _cumsum(site: Site) -> Result:
     exclusive = site.flag("exclusive", False)
     x = site.tensor(0)
     if axis is None:
-        x = reshaped(site, x, [math.prod(shape_of(x))])
+        x = reshape(site, x, [math.prod(shape_of(x))])
         axis = 0
     axis = site.axis(axis, len(shape_of(x)))
     x = _as(site, x, dtype) if dtype else x
@@ -209,7 +209,7 @@ def _sequence_mask(site: Site) -> Result:
     tail = [1] * (len(shape) - 2)
     steps = np.arange(shape[axis], dtype=dtype_name(site.tensor(1)))
     steps = steps.reshape([-1, 1, *tail] if axis == 0 else [1, -1, *tail])
-    lengths = reshaped(
+    lengths = reshape(
         site, site.tensor(1), [1, shape[1], *tail] if axis == 0 else [shape[0], 1, *tail]
     )
     within = site.emit(relax.op.less(constant(steps), lengths))
