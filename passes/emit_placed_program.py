@@ -1,4 +1,4 @@
-"""Write ``main`` anew as a layout says: the rewriting half of `tvm_hetero.passes.annotate_devices`.
+"""Rewrite ``main`` as a layout says: the rewriting half of `tvm_hetero.passes.annotate_devices`.
 
 Everything has been decided before (`tvm_hetero.passes.placed_program`). Calls and copies are
 written in the layout's order; a view is written where it is read, and a copy that the layout does

@@ -101,7 +101,7 @@ def _distinct_kernels(mod: tvm.IRModule, main: LoweredMain) -> dict[str, Kernel]
 
 
 def _flops(name: str, func: tvm.tirx.PrimFunc) -> float:
-    """Arithmetic of a kernel; it says so itself where that hangs on what it reads."""
+    """Arithmetic of a kernel; it says so itself where that depends on what it reads."""
     if func.attrs is not None and FLOPS in func.attrs:
         return float(func.attrs[FLOPS])
     return float(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({name: func})))

@@ -2,7 +2,7 @@
 
 A lowered module whose kernels were measured carries two attributes: the choices, with all times
 (`tvm_hetero.choices`, for reports), and the traces of the tuned schedules among them (for builds).
-A placed module keeps them, so that it can be built, or placed anew, without asking any database;
+A placed module keeps them, so that it can be built, or placed again, without asking any database;
 each copy of a kernel in it says by itself how it is to be computed.
 """
 

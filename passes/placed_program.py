@@ -156,7 +156,7 @@ def _moves(
 
 
 def _used(main: LoweredMain, layout: ProgramLayout) -> set[TensorMove]:
-    """The copies that somebody needs: a schedule copies all elements of an execution at once,
+    """The copies that someone needs: a schedule copies all elements of an execution at once,
     though some of them may not be wanted where the others are.
     """
     reads = [main.reads(call) for call in main.calls]
@@ -245,7 +245,7 @@ def _in_order(
             if waiting[reader] == 0:
                 heapq.heappush(ready, (keys[reader], reader))
     if len(order) < len(needs):
-        raise ModelError("the copies of the schedule go in a circle; check it with check_schedule")
+        raise ModelError("the copies of the schedule form a cycle; check it with check_schedule")
     return tuple(order)
 
 

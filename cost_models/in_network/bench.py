@@ -4,7 +4,7 @@ Everything is run in several turns, so that what disturbs the machine for a seco
 
 A task that a device cannot run is run on another one meanwhile (and its tensors are copied, where
 that is needed), so everything that is read has its true values. Weights are the model's own;
-inputs are random, whole numbers in the middle of their range (0 if the model gives none: indices).
+inputs are random, integers in the middle of their range (0 if the model gives none: indices).
 
 Of the rounds of a network, each call counts with the lower quartile of its times, since what else
 runs on the machine only adds. Quartiles of many calls do not fall into one round: their sum is

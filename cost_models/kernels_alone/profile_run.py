@@ -142,7 +142,7 @@ class _DeviceRun:
             times = {name: timing for name, timing in known if timing is not None}
             self.verdicts[job.key] = ImplementationVerdict(times)
         self.new = [job for job in run.jobs if RULE not in self._times(job)]
-        # A rule that is measured anew meets the others anew: times of one turn are to be compared.
+        # A rule measured again meets the others again: times of one turn are to be compared.
         self.contests = [
             job
             for job in run.jobs

@@ -128,7 +128,7 @@ class ClusterDecoder(Generates, Closeable):
         """
         self.require_open()
         if again:
-            self._runner.give_up("the model is placed anew")
+            self._runner.give_up("the model is placed again")
         while self._runner.loss is not None:
             self.cluster.look()
             step = replan_without(self._step, self.cluster.lost, self._patience)

@@ -122,7 +122,7 @@ class ClusterExecutor(Closeable):
             yield self._result(*waiting.popleft())
 
     def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-        """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
+        """Seeded standard-normal inputs; integers in the input's range, else from 0 to 9."""
         return random_values(self.inputs, seed)
 
     def recover(self, again: bool = False) -> None:
@@ -137,7 +137,7 @@ class ClusterExecutor(Closeable):
         """
         with self._mending:
             if again:
-                self._runner.give_up("the model is placed anew")
+                self._runner.give_up("the model is placed again")
             while self._runner.loss is not None:
                 self.cluster.look()
                 self.placed = replan_without(self._whole, self.cluster.lost, self._patience)

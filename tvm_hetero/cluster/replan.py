@@ -152,7 +152,7 @@ def place_states(placed: Placed, kept: Mapping[str, str], seconds: float = TIME_
     for state, call in state_readers(main).items():
         name, task = main.inputs[state], main.task_ids[call]
         if name not in kept:
-            raise UsageError(f"state {name!r} is kept by nobody; the two models do not go together")
+            raise UsageError(f"state {name!r} is kept by no one; the two models do not go together")
         near = _alike(problem.platform, kept[name])
         costs[task] = {device: c for device, c in costs[task].items() if device in near}
         if not costs[task]:

@@ -1,6 +1,6 @@
 """Where the temporaries of a segment lie in its worker's scratch arena.
 
-The problem. A segment makes tensors that nobody outside of it reads. Each is alive from the call
+The problem. A segment makes tensors that no one outside of it reads. Each is alive from the call
 that writes it to the last one that reads it, both included, and needs `size` bytes all that time.
 Give each an offset so that no two that are alive together overlap, and the arena, the largest
 offset + size, is small: it is memory, and above all it is what the caches hold. (This is *dynamic

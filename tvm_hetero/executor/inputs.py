@@ -26,7 +26,7 @@ from tvm_hetero.util.documents import nearest
 class TensorInfo:
     """Name, shape and type of an input: of a whole batch, merged (see `runtime.batches`).
 
-    `range` is the least and the largest whole number in it, where the model says so.
+    `range` is the least and the largest integer in it, where the model says so.
     """
 
     name: str
@@ -84,7 +84,7 @@ class InputReader:
             By input name, arrays or tensors; for a batch of more than one also a list or tuple of
             a mapping for each element, whose outputs are stacked then.
         copy
-            Whether they must stay what they are when the caller changes his arrays.
+            Whether they must stay what they are when the caller changes their arrays.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class InputReader:
 
 
 def random_values(infos: Iterable[TensorInfo], seed: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
+    """Seeded standard-normal inputs; integers in the input's range, else from 0 to 9."""
     rng = np.random.default_rng(seed)
     values = {}
     for info in infos:

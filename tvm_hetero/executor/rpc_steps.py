@@ -76,7 +76,7 @@ class RpcSteps:
             raise
 
     def close(self) -> None:
-        """Let go of the boards; a step that runs on one fails if nobody else is there."""
+        """Let go of the boards; a step that runs on one fails if no one else is there."""
         while self._held:
             board, number = self._held.pop()
             board.remove(number)
@@ -121,7 +121,7 @@ def _passed_on(plan: Plan, steps: Sequence[int]) -> frozenset[int]:
 class _Running:
     """A program on a board, and which of the executor's tensors the board still has.
 
-    A tensor is known by the address of its memory, which is nobody else's while it is held here.
+    A tensor is known by the address of its memory, which is no one else's while it is held here.
     All steps of a program are run by one thread, the worker's.
     """
 

@@ -114,7 +114,7 @@ _shape = functools.lru_cache(maxsize=1024)(tvm_ffi.Shape)
 
 @functools.cache
 def _type_name(dtype: np.dtype[Any]) -> str:
-    return dtype.name  # NumPy puts it together anew each time
+    return dtype.name  # NumPy puts it together again each time
 
 
 def numpy_type(dtype: str) -> np.dtype[Any]:

@@ -82,7 +82,7 @@ def list_holdings(problem: Problem, schedule: Schedule) -> tuple[Holding, ...]:
 
 
 def format_ranges(numbers: Iterable[int]) -> str:
-    """``0-3, 7``: whole numbers, runs of them joined."""
+    """``0-3, 7``: integers, runs of them joined."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:

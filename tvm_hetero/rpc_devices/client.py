@@ -13,7 +13,7 @@ flight: what it has kept need not go there again.
 
 When a board goes away, the request that needs it fails at once (or, where the board just falls
 silent, after its `timeout`), and so does each one that finds it still away. The next one after it
-is back connects anew and takes there again what is not there any more: libraries, weights, tensors.
+is back reconnects and takes there again what is not there any more: libraries, weights, tensors.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ nothing passes between them, since elements of a batch know nothing of each othe
 A *part* is tasks of one node that run without asking anybody (`tvm_hetero.cluster.parts.levels`),
 for the elements of a lane. It is an ordinary model: its inputs are inputs of the whole or tensors
 of other parts, its states those of its tasks, which never leave the node. Problem and schedule are
-the whole's, restricted to the node's devices and the lane's elements, and timed anew; so a part is
+the whole's, restricted to the node's devices and the lane's elements, and timed again; so a part is
 annotated, built, saved and run by what does that for any model.
 
 Analysis (`cut_by_node`) is here, writing modules in `tvm_hetero.cluster.parts.part_module`,

@@ -14,12 +14,10 @@ _LARGEST = 1e30  # of numbers that become float32
 
 
 def read_integer(data: Mapping[str, Any], key: str, default: int, most: int = _MOST) -> int:
-    """A whole number from 1 to ``most``; ``default`` where it is missing or null."""
+    """An integer from 1 to ``most``; ``default`` where it is missing or null."""
     value = default if data.get(key) is None else data[key]
     if type(value) is not int or not 1 <= value <= most:
-        raise ModelError(
-            f"{key} is {printable(repr(value))}; expected a whole number from 1 to {most}"
-        )
+        raise ModelError(f"{key} is {printable(repr(value))}; expected an integer from 1 to {most}")
     return value
 
 

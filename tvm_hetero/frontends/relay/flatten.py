@@ -58,7 +58,7 @@ class Flat:
     claims : list of Claim
         What the file says of the types of values, beside the types of the steps.
     unheeded : list of str
-        Devices that the program names for operators that read a value: nobody respects them.
+        Devices that the program names for operators that read a value: no one respects them.
     """
 
     inputs: list[Input]

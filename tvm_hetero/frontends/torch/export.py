@@ -10,7 +10,7 @@ What it cannot do
     ``where``, or attention as a whole (`attention_op.attend`). But for the last of them,
     whatever then reads the cache reads a copy (`tvm_hetero.kernels.attention.cache_updates`), which
     costs a step the reading and writing of each cache once more. Shapes are fixed; programs with
-    branches that hang on data are refused, as are operators that TVM does not import. A program
+    branches that depend on data are refused, as are operators that TVM does not import. A program
     that gives the logits of all rows of a chunk computes the head for all of them.
 """
 
@@ -52,7 +52,7 @@ def from_exported(
         ``caches`` are ``caches_0``, ``caches_1``, ...): which output it is afterwards, counted
         among all tensors that the program gives.
     token, position
-        The inputs for the tokens and for the position of the first of them, of whole numbers.
+        The inputs for the tokens and for the position of the first of them, of integers.
     logits
         Which output has the logits: of one token, or of all.
     length

@@ -1,4 +1,4 @@
-"""The ``main`` of a decoder around a program that somebody else's names and types are in."""
+"""The ``main`` of a decoder around a program that someone else's names and types are in."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def wrap_main(core: tvm.IRModule, names: Names, length: int) -> tvm.IRModule:
 
 
 def _converted(bb: relax.BlockBuilder, given: relax.Var, param: relax.Var, most: int) -> relax.Expr:
-    """Our whole numbers as the program wants them, within their range."""
+    """Our integers as the program wants them, within their range."""
     low, high = (relax.const(value, "int32") for value in (0, most))
     inside = bb.emit(relax.op.maximum(relax.op.minimum(given, high), low))
     cast = bb.emit(relax.op.astype(inside, dtype_of(param)))

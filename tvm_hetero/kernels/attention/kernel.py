@@ -21,7 +21,7 @@ doi:10.1016/j.neucom.2023.127063, in the order of halves that Llama's weights ar
 The caches are *state*: parameters that are read and written. Rows above n are not read, so that a
 chunk may be padded with any tokens; ``position`` is clamped, so that none is outside.
 
-`attend` gives the plain loops: right, slow, and what TVM makes of it when nobody schedules it.
+`attend` gives the plain loops: right, slow, and what TVM makes of it when no one schedules it.
 They bear their parameters (`attention_of`), of which `select.schedule_kernel` makes the kernel for
 a target: `attention.cpu` or `attention.gpu`.
 """

@@ -91,7 +91,7 @@ def _nothing_behind(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
 def _paired(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
     """A query's powers as pairs of one row and the next, in the first half of their place.
 
-    What stands behind the last whole vector of powers becomes pairs that nobody reads.
+    What stands behind the last whole vector of powers becomes pairs that no one reads.
     """
     lanes, scores = block.sizes.lanes, block.scratch.scores
 

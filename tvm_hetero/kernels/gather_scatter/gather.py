@@ -4,7 +4,7 @@
     gather_elements    out[i..] = data[i[0], .., index[i..], ..]
     gather_nd          out[i.., j..] = data[index[i.., 0], index[i.., 1], .., j..]
 
-A gather whose indices nobody counts from the end is left to TVM. What makes both raise an error
+A gather whose indices no one counts from the end is left to TVM. What makes both raise an error
 where an index is out of bounds is `index_checks`.
 """
 

@@ -98,7 +98,7 @@ def with_checks(
 
 
 def add_missing_checks(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """A kernel that nobody has scheduled, with its checks; any other one as it is."""
+    """A kernel that no one has scheduled, with its checks; any other one as it is."""
     attrs = func.attrs or {}
     if CHECKED in attrs or attrs.get(SCHEDULED) or not _is_for_cpu(attrs.get("target")):
         return func

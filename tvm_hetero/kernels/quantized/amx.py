@@ -1,6 +1,6 @@
 """Products with weights of few bits by tile registers (`amx`), for several rows.
 
-The left side is whole numbers of 16 bits, as for vectors (`quantized.int16_operand`), each of two
+The left side is integers of 16 bits, as for vectors (`quantized.int16_operand`), each of two
 bytes, x = 256 h + l with h signed. Codes are bytes without a sign, and so for a group of codes
 
     sum of x[k] code[k, n]  =  256 (sum of h[k] code[k, n])  +  sum of l[k] code[k, n]

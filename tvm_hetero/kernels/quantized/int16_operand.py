@@ -1,6 +1,6 @@
-"""The left side of a product with weights of few bits, as whole numbers of 16 bits.
+"""The left side of a product with weights of few bits, as integers of 16 bits.
 
-The values of a group (`quantized.product`) are rounded to whole numbers with a step of their own,
+The values of a group (`quantized.product`) are rounded to integers with a step of their own,
 the largest magnitude over `MOST`: a step is 1 / 258 of what 8 bits have, and one large value costs
 nothing outside of its group. For each row m and group q
 
@@ -10,7 +10,7 @@ nothing outside of its group. For each row m and group q
                    lower and the upper half of a word of codes
 
 A value that is no number, or infinite, makes the step no number, or infinite: so is the result
-then. Comparing bits does that: as whole numbers those of magnitudes stand in their order, and what
+then. Comparing bits does that: as integers those of magnitudes stand in their order, and what
 is no number above all others.
 """
 

@@ -1,6 +1,6 @@
-"""A tile of a product in whole numbers (`integer_product`): which, and what it does in a group.
+"""A tile of a product in integers (`integer_product`): which, and what it does in a group.
 
-For each row and each vector of columns a sum of whole numbers, in registers. A vector of words is
+For each row and each vector of columns a sum of integers, in registers. A vector of words is
 read once; two codes at a time are taken out of each word and meet the pairs of every row.
 """
 

@@ -2,7 +2,7 @@
 
 Problem
     TVM does this too, late, when a kernel is compiled (`BF16ComputeLegalize`). But it does not look
-    at what a ``Let`` binds: a conversion there becomes one of the bits as a whole number, and exp
+    at what a ``Let`` binds: a conversion there becomes one of the bits as an integer, and exp
     of it is infinite, silently. And where a result is rounded it writes the result down three
     times. If that has a ``Let`` in it, as all of `vector_math` has, the kernel cannot be compiled
     ("Let cannot bind the same var to two different values").
@@ -44,7 +44,7 @@ _TWO_SIDED = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Min, tirx.Max, tirx.LT, tirx.LE, tirx.GT, tirx.GE,
     tirx.EQ, tirx.NE, tirx.And, tirx.Or, tirx.Mod, tirx.FloorDiv, tirx.FloorMod,
 )  # fmt: skip
-# What is made anew of the values in it, and what it calls them.
+# What is made again of the values in it, and what it calls them.
 _PARTS: dict[Any, tuple[str, ...]] = {
     _TWO_SIDED: ("a", "b"),
     tirx.Not: ("a",),
@@ -135,7 +135,7 @@ class _Widening:
             return tirx.Let(self._made.get(expr.var, expr.var), *parts)
         if isinstance(expr, tirx.Var):
             return self._made.get(expr, expr)
-        return expr  # whole numbers
+        return expr  # integers
 
     def _call(self, call: Call) -> Expr:
         name = getattr(call.op, "name", "")

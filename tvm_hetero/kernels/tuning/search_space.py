@@ -135,7 +135,7 @@ def _draws(unit: VectorUnit) -> Iterator[dict[str, float]]:
 
 
 def _scaled(unit: VectorUnit, name: str, factor: float) -> float:
-    """A fact multiplied; whole numbers stay whole, and what is or is not is turned round."""
+    """A fact multiplied; integers stay whole, and what is or is not is turned round."""
     value = getattr(unit, name)
     if isinstance(value, bool):
         return not value

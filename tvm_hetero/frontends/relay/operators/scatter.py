@@ -132,13 +132,13 @@ def _check_values(site: Site, reduction: str) -> None:
     """The kinds of values for which a reduction has a kernel."""
     data, places, updates = (dtype_name(site.tensor(i)) for i in range(3))
     if "int" not in places:
-        raise site.error(f"places of {places}, expected whole numbers")
+        raise site.error(f"places of {places}, expected integers")
     if updates != data:
         raise site.error(f"updates of {updates} in data of {data}, expected the same")
     if data == "bool" and reduction != "update":
         raise site.error(f"'{reduction}' of truth values is not supported, only 'update'")
     if reduction == "mean" and "float" not in data:
-        raise site.error(f"'mean' of {data} is not supported: halves are not whole numbers")
+        raise site.error(f"'mean' of {data} is not supported: halves are not integers")
 
 
 def _within(site: Site, least: NDArray[Any], end: NDArray[Any]) -> relax.Expr:

@@ -34,7 +34,7 @@ def _take(site: Site) -> Result:
 
 
 def _places(site: Site, value: relax.Expr) -> relax.Expr:
-    """Whole numbers: some front ends of the old TVM hand over floats."""
+    """Integers: some front ends of the old TVM hand over floats."""
     if "float" in dtype_name(value):
         return site.emit(relax.op.astype(value, "int32"))
     return value
@@ -223,7 +223,7 @@ def _reverse_sequence(site: Site) -> Result:
     axis = site.axis(site.integer("seq_axis", 1), rank, "seq_axis")
     batch = site.axis(site.integer("batch_axis", 0), rank, "batch_axis")
     if site.shape(1) != [shape[batch]] or "int" not in dtype_name(site.tensor(1)):
-        raise site.error(f"lengths {site.shape(1)}, expected {shape[batch]} whole numbers")
+        raise site.error(f"lengths {site.shape(1)}, expected {shape[batch]} integers")
     return site.te(topi.reverse_sequence, site.tensor(0), site.tensor(1), axis, batch)
 
 

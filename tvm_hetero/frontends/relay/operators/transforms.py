@@ -102,7 +102,7 @@ def _stack(site: Site) -> Result:
 
 
 def _split(site: Site) -> Result:
-    """As slices: each reader needs a part alone, and parts are views of nobody."""
+    """As slices: each reader needs a part alone, and parts are views of no one."""
     axis = site.axis(site.integer("axis", 0), site.rank())
     extent, asked = site.shape()[axis], site.value("indices_or_sections")
     if isinstance(asked, int):
