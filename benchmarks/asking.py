@@ -48,7 +48,7 @@ from benchmarks.kernel_cases.contest import (
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.executor.native import load_library
-from tvm_hetero.executor.tensors import lasting
+from tvm_hetero.executor.tensors import copy_lasting
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.convolution import packed
@@ -159,7 +159,7 @@ def _sets(case: kernel_cases.Case, span: int) -> list[list[Any]]:
     sets = [list(tensors) for _ in range(max(1, round(span / case.bytes)))]
     for arguments in sets:
         for i in case.streamed:
-            arguments[i] = lasting(case.arguments[i], tvm.cpu())
+            arguments[i] = copy_lasting(case.arguments[i], tvm.cpu())
     return sets
 
 

@@ -37,7 +37,7 @@ from benchmarks.kernel_cases.peaks import computing, copying
 from benchmarks.results_page import write_pages
 from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.executor.native import load_library
-from tvm_hetero.executor.tensors import lasting
+from tvm_hetero.executor.tensors import copy_lasting
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.select import rule_of
@@ -135,7 +135,7 @@ def _sets(case: Case, count: int) -> list[list[Any]]:
     sets = [list(tensors) for _ in range(count)]
     for arguments in sets:
         for i in case.streamed:
-            arguments[i] = lasting(case.arguments[i], tvm.cpu())
+            arguments[i] = copy_lasting(case.arguments[i], tvm.cpu())
     return sets
 
 

@@ -32,7 +32,7 @@ from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.convolution.winograd.kernel import share_of_plain, winograd
+from tvm_hetero.kernels.convolution.winograd.kernel import make_winograd, share_of_plain
 from tvm_hetero.kernels.cpu.compilation import WRITTEN_OUT, build
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.kernels.select import SCHEDULED
@@ -93,7 +93,7 @@ def measure(mcpu: str, small: bool) -> Iterator[Row]:
             continue  # it cannot be computed by tiles
         ways = {
             "plain": schedule_kernel(with_implementation(func, DIRECT), target),
-            "tiles": winograd(func, vector_unit(target), 1).with_attr(SCHEDULED, True),
+            "tiles": make_winograd(func, vector_unit(target), 1).with_attr(SCHEDULED, True),
         }
         yield _row(case, mod, name, ways, share, target, _SMALL_SECONDS if small else _SECONDS)
 

@@ -59,7 +59,7 @@ class Portion:
         return any(size > 1 for size in self.sizes)
 
 
-def stretches(
+def cut_stretches(
     main: LoweredMain,
     portions: Sequence[Portion],
     copies: Mapping[int, Sequence[float]] | None = None,

@@ -1,4 +1,4 @@
-"""Write ``main`` anew as a layout says: the rewriting half of `tvm_hetero.passes.annotate_devices`.
+"""Rewrite ``main`` as a layout says: the rewriting half of `tvm_hetero.passes.annotate_devices`.
 
 Everything has been decided before (`tvm_hetero.passes.placed_program`). Calls and copies are
 written in the layout's order; a view is written where it is read, and a copy that the layout does
@@ -14,7 +14,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_hetero.kernels.tir.batched import single
+from tvm_hetero.kernels.tir.batched import unbatch_kernel
 from tvm_hetero.kernels.tir.implementation_attr import RULE, without_implementation
 from tvm_hetero.passes.attributes import (
     DEVICE,
@@ -26,7 +26,7 @@ from tvm_hetero.passes.attributes import (
     TASK_IDS,
 )
 from tvm_hetero.passes.emit_views import Place, ViewEmitter, with_vdevice
-from tvm_hetero.passes.kernel_choices import implemented
+from tvm_hetero.passes.kernel_choices import implement_kernel
 from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, TensorSource, names_of
 from tvm_hetero.passes.placed_program import PlacedRun, ProgramLayout, TensorMove
 from tvm_hetero.passes.states import states_of
@@ -185,13 +185,13 @@ class MainWriter:
         func = self.mod[call.kernel]
         for attribute in (KERNEL, DEVICE, "target"):
             func = func.without_attr(attribute)
-        func = single(without_implementation(func))
+        func = unbatch_kernel(without_implementation(func))
         vdevice = self._vdevice(key.device)
         if vdevice is None or self.problem is None:
             return self._builder.add_func(func, key.name)
         row = self.problem.platform.devices[key.device]
         how = (key.implementation, key.elements, key.shared)
-        func = implemented(self.mod, func, key.name, row, *how)
+        func = implement_kernel(self.mod, func, key.name, row, *how)
         several = f"_x{key.elements}" if key.elements > 1 else ""
         name = f"d{key.device}_{key.name}{several}"
         func = func.with_attr("target", vdevice.target).with_attr(KERNEL, key.name)

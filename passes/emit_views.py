@@ -1,6 +1,6 @@
 """Writing a lowered function again: kernels, and the views between them.
 
-A function's calls are written anew on *places*: a device, and an element of the batch. Given a
+A function's calls are rewritten on *places*: a device, and an element of the batch. Given a
 way to get a root on a place, this writes arguments and views there, each view once a place.
 """
 

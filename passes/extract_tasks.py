@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import tvm
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.tir.gathers import looked_up
+from tvm_hetero.kernels.tir.gathers import find_gathered
 from tvm_hetero.kernels.tir.index_values import FLOPS
 from tvm_hetero.passes.attributes import OUTPUT_NAMES
 from tvm_hetero.passes.kernel import Kernel
@@ -101,7 +101,7 @@ def _distinct_kernels(mod: tvm.IRModule, main: LoweredMain) -> dict[str, Kernel]
 
 
 def _flops(name: str, func: tvm.tirx.PrimFunc) -> float:
-    """Arithmetic of a kernel; it says so itself where that hangs on what it reads."""
+    """Arithmetic of a kernel; it says so itself where that depends on what it reads."""
     if func.attrs is not None and FLOPS in func.attrs:
         return float(func.attrs[FLOPS])
     return float(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({name: func})))
@@ -113,7 +113,7 @@ def _traffic(call: KernelCall, func: tvm.tirx.PrimFunc) -> float:
     """
     made = sum(tensor_bytes(ty) for ty in call.outputs)
     sizes = [tensor_bytes(arg.ty) for arg in call.args]
-    tables = looked_up(func)
+    tables = find_gathered(func)
     read = sum(min(size, made) if i in tables else size for i, size in enumerate(sizes))
     return float(read + made)
 

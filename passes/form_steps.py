@@ -1,11 +1,11 @@
-"""Where a run of calls has to be cut: exactly where somebody would wait too long otherwise.
+"""Where a run of calls has to be cut: exactly where someone would wait too long otherwise.
 
 The problem. Items (calls of kernels, copies) stand in one order. Each belongs to a worker, which
 does its items in that order, and reads what other items, its *sources*, make. A *step* is a run of
 consecutive items of one worker: it starts when everything that any of its items reads from other
 workers is there, and only at its end does anybody hear that its items are done. One step for all
 of a worker's items would mean waiting for each other's ends, perhaps for ever; one step for each
-item means that nobody waits longer than he must (the *fine* plan). We want as few steps as can be
+item means that no one waits longer than needed (the *fine* plan). We want as few steps as can be
 without a later start of anything: every item begins in our steps when it does in the fine plan,
 whatever the items' times are.
 

@@ -2,7 +2,7 @@
 
 A lowered module whose kernels were measured carries two attributes: the choices, with all times
 (`tvm_hetero.choices`, for reports), and the traces of the tuned schedules among them (for builds).
-A placed module keeps them, so that it can be built, or placed anew, without asking any database;
+A placed module keeps them, so that it can be built, or placed again, without asking any database;
 each copy of a kernel in it says by itself how it is to be computed.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import tvm
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.kernels.tir.batched import batched
+from tvm_hetero.kernels.tir.batched import batch_kernel
 from tvm_hetero.kernels.tir.implementation_attr import RULE, TUNED, with_implementation
 from tvm_hetero.passes.attributes import CHOICES, TRACES
 from tvm_hetero.platform.devices import Device
@@ -54,7 +54,7 @@ def choices_of(mod: tvm.IRModule) -> tuple[Choice, ...]:
     return () if text is None else choices_from_dict(parse_document(str(text), where), where)
 
 
-def implemented(
+def implement_kernel(
     mod: tvm.IRModule,
     func: tvm.tirx.PrimFunc,
     kernel: str,
@@ -74,7 +74,7 @@ def implemented(
     """
     if elements > 1:
         try:
-            return batched(func, elements, shared)
+            return batch_kernel(func, elements, shared)
         except ValueError as error:
             raise UsageError(
                 f"kernel {kernel!r} on device {device.name!r}: the cost is that of a kernel for "

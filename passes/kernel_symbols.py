@@ -19,7 +19,7 @@ from tvm_hetero.kernels.tir.batched import batch_of_kernel, shared_of
 from tvm_hetero.kernels.tir.implementation_attr import RULE, implementation_of
 from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.attributes import DEVICE, KERNEL
-from tvm_hetero.passes.kernel_choices import implemented
+from tvm_hetero.passes.kernel_choices import implement_kernel
 from tvm_hetero.passes.lowered_main import LoweredMain, read_main
 from tvm_hetero.passes.placed_model import is_annotated
 from tvm_hetero.platform.devices import Device
@@ -67,7 +67,7 @@ def network_kernels(
     kernels: dict[str, tvm.tirx.PrimFunc] = {}
     for kernel in _wanted(read_main(mod), costs):
         name, how = kernel.gvar.name_hint, (kernel.implementation, kernel.size, kernel.shared)
-        func = implemented(mod, mod[kernel.gvar], name, device, *how)
+        func = implement_kernel(mod, mod[kernel.gvar], name, device, *how)
         symbol = _symbol(name, func)
         if names.setdefault(symbol, name) != name:
             raise ModelError(

@@ -30,7 +30,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.constant_folding import array_of, fold
 from tvm_hetero.kernels.convolution.packing import packing_units
 from tvm_hetero.kernels.legalize import RULES, Legalization
-from tvm_hetero.passes.pins import with_pins
+from tvm_hetero.passes.pins import pin_hinted_kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class LowerToTasks:
             return mod
         mod = _before()(mod)
         mod = _Prepare(mod, self.units, self.plain_sums).run()
-        lowered = with_pins(_after()(mod))
+        lowered = pin_hinted_kernels(_after()(mod))
         _require_lowered(lowered)
         return lowered
 

@@ -317,7 +317,7 @@ def static_shape(ty: relax.TensorType, where: str) -> tuple[int, ...]:
     dims = None if values is None else tuple(values)  # each item costs a call of TVM's
     if dims is None or not all(isinstance(d, tvm.tirx.IntImm) for d in dims):
         raise ModelError(
-            f"{where} has the shape {ty.shape}; expected whole numbers: import the model with "
+            f"{where} has the shape {ty.shape}; expected integers: import the model with "
             "fixed shapes (--shape NAME=1x3x224x224)"
         )
     return tuple(int(d) for d in dims)

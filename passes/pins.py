@@ -5,11 +5,11 @@ fact about the program: between the operators it would keep them from being fuse
 notes it beside them, in the attribute `WISHES` of ``main``, by the variable that the operator
 makes. Whoever wants the wishes respected asks for it, and then:
 
-    `with_hints`  before lowering: ``R.hint_on_device`` after each such operator, which ends the
-                  kernel there: a pin is about it and what was fused into it alone
-    `with_pins`   after lowering (`LowerToTasks` calls it): hints go, and what they said becomes
-                  the attribute `PINS`, by the position of the kernel call
-    `pinned`      the cost table without the devices that a task may not run on
+    `with_hints`           before lowering: ``R.hint_on_device`` after each such operator, which
+                           ends the kernel there: a pin is about it and what was fused into it alone
+    `pin_hinted_kernels`   after lowering (`LowerToTasks` calls it): hints go, and what they said
+                           becomes the attribute `PINS`, by the position of the kernel call
+    `apply_pins`           the cost table without the devices that a task may not run on
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def with_hints(mod: tvm.IRModule) -> tvm.IRModule:
     return _Hinter(mod, wishes).run() if wishes else mod
 
 
-def with_pins(mod: tvm.IRModule) -> tvm.IRModule:
+def pin_hinted_kernels(mod: tvm.IRModule) -> tvm.IRModule:
     """A lowered module without hints; the kernels that make what they were about are pinned."""
     from tvm_hetero.passes.lowered_main import read_main
 
@@ -75,7 +75,7 @@ def with_pins(mod: tvm.IRModule) -> tvm.IRModule:
     return bare
 
 
-def pinned(
+def apply_pins(
     mod: tvm.IRModule, table: Mapping[str, Mapping[str, Row]], platform: Platform
 ) -> dict[str, dict[str, Row]]:
     """A table by task and device, with the devices alone on which each task may run.

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import ModelError, UsageError
-from tvm_hetero.passes.element_order import Portion, stretches
+from tvm_hetero.passes.element_order import Portion, cut_stretches
 from tvm_hetero.passes.io_tasks import host_device, input_task, output_task
 from tvm_hetero.passes.lowered_main import LoweredMain, TensorSource, original_position
 from tvm_hetero.passes.states import state_readers
@@ -156,7 +156,7 @@ def _moves(
 
 
 def _used(main: LoweredMain, layout: ProgramLayout) -> set[TensorMove]:
-    """The copies that somebody needs: a schedule copies all elements of an execution at once,
+    """The copies that someone needs: a schedule copies all elements of an execution at once,
     though some of them may not be wanted where the others are.
     """
     reads = [main.reads(call) for call in main.calls]
@@ -196,7 +196,7 @@ def _turns(main: LoweredMain, problem: Problem, schedule: Schedule) -> dict[Plac
                 busy.setdefault(index[end], []).append(copy.start)
     steady = schedule.kind == "throughput"
     turns: dict[PlacedRun, Key] = {}
-    for stretch in stretches(main, portions, busy, steady=steady):
+    for stretch in cut_stretches(main, portions, busy, steady=steady):
         first = stretch[0]
         begin = float(first.call) if steady else first.start
         for number, portion in enumerate(stretch):
@@ -245,7 +245,7 @@ def _in_order(
             if waiting[reader] == 0:
                 heapq.heappush(ready, (keys[reader], reader))
     if len(order) < len(needs):
-        raise ModelError("the copies of the schedule go in a circle; check it with check_schedule")
+        raise ModelError("the copies of the schedule form a cycle; check it with check_schedule")
     return tuple(order)
 
 

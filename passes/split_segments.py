@@ -83,7 +83,7 @@ class Split:
     ----------
     steps : segments and copies; each worker does its own in this order.
     symbols : for each call the name of its kernel in the device's library.
-    constants : the weights, by names that do not hang on the placement.
+    constants : the weights, by names that do not depend on the placement.
     input_home : for each input the device where it arrives.
     results : for each result of the model its root, the device where it is left, and its shape: a
         result that is a view has the elements of its root, in order.

@@ -8,8 +8,8 @@ call, is never copied, and counts as memory of the call's task, for every elemen
 `STATE_SETS` says how many sets of states are kept at once (default 1): groups of sequences that are
 in flight together have each its own.
 
-`RANGES` says between which numbers an input of whole numbers lies (JSON: its name, then the least
-and the largest): random inputs keep to them, and what hangs on them is measured in the middle.
+`RANGES` says between which numbers an input of integers lies (JSON: its name, then the least
+and the largest): random inputs keep to them, and what depends on them is measured in the middle.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def state_sets(main: LoweredMain) -> int:
 
 
 def ranges_of(main: LoweredMain) -> Mapping[str, tuple[int, int]]:
-    """Between which whole numbers an input lies, by its plain name.
+    """Between which integers an input lies, by its plain name.
 
     Raises
     ------

@@ -15,7 +15,7 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.devices.target import device_target
-from tvm_hetero.kernels.tir.batched import batched
+from tvm_hetero.kernels.tir.batched import batch_kernel
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.extract_tasks import extract_tasks
@@ -137,7 +137,7 @@ def with_sizes(problem: Problem, mod: tvm.IRModule, seed: int) -> Problem:
             sizes = rng.choice([(1,), (1,), (1, 2), (1, 3), (1, 2, 3)])
             with suppress(ValueError):  # a kernel that cannot be had for several
                 for size in sizes[1:]:
-                    batched(mod[call.kernel], size, main.shared(call))
+                    batch_kernel(mod[call.kernel], size, main.shared(call))
                 costs[task][device] = replace(cost, sizes=sizes)
     return replace(problem, costs=costs)
 

@@ -92,4 +92,4 @@ def test_a_default_that_was_slower_this_time_is_explained(chosen, explained):
     measured = {name: summarize([value]) for name, value in seconds.items()}
     text = _default(chosen, Comparison(measured))
     assert text.startswith(f"by default net.hetero runs: {chosen}")
-    assert ("decide anew" in text) == explained
+    assert ("run it again to decide" in text) == explained

@@ -15,12 +15,12 @@ from dataclasses import replace
 from tvm_hetero import zoo
 from tvm_hetero.check import check_schedule
 from tvm_hetero.planning import DecoderPlan, DecoderRequest, plan_decoder
-from tvm_hetero.planning.layers import holdings
+from tvm_hetero.planning.layers import list_holdings
 from tvm_hetero.planning.requests import parse_lengths, poisson
 from tvm_hetero.planning.service import play
 from tvm_hetero.planning.services import service_of
 from tvm_hetero.planning.symmetry_counts import symmetry_counts
-from tvm_hetero.report.planning.service import saturation
+from tvm_hetero.report.planning.service import explain_saturation
 from tvm_hetero.solvers import Options
 
 
@@ -47,7 +47,7 @@ def main() -> tuple[DecoderPlan, DecoderPlan]:
     # ---------------------------------------------------------------- 3. read it
     # Layers as ranges. GPUs are filled to the brim, as each byte there is read several times as
     # quickly; what is left stays with the processors, which are what the sequence waits for.
-    for holding in holdings(plan.problem, plan.schedule)[:3]:
+    for holding in list_holdings(plan.problem, plan.schedule)[:3]:
         full = 100 * holding.memory / (holding.capacity or holding.memory)
         print(f"3. {holding.device:8} {holding.holds}; memory {full:.0f} % full, "
               f"{1e3 * holding.seconds:.0f} ms")  # fmt: skip
@@ -76,7 +76,7 @@ def main() -> tuple[DecoderPlan, DecoderPlan]:
         first = sorted(served.to_first for served in outcome.served)
         print(f"6. {rate:g} requests a second: half of them have their first token after "
               f"{first[len(first) // 2]:.0f} s")  # fmt: skip
-        print(f"   {saturation(service, outcome)}")
+        print(f"   {explain_saturation(service, outcome)}")
     return plan, many
 
 

@@ -1,4 +1,4 @@
-"""tvm_hetero: one neural network on unlike devices at once, scheduled with a proof of quality.
+"""tvm_hetero: one neural network on heterogeneous devices at once, with a proof of quality.
 
 The scheduling half (`Platform`, `Problem`, `Schedule`, `solve`, `check`) works without TVM;
 names that need TVM are loaded when they are first used, so that importing this package is cheap.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 try:
     from tvm_hetero._version import version as _installed  # written by setup.py
-except ImportError:  # sources that nobody has installed
+except ImportError:  # sources that no one has installed
     _installed = "0+unknown"
 __version__: str = _installed
 

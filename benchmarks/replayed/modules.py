@@ -19,7 +19,7 @@ from benchmarks.replayed.places import NamedCosts, Placement
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.tir.batched import batched
+from tvm_hetero.kernels.tir.batched import batch_kernel
 from tvm_hetero.kernels.tir.implementation_attr import DIRECT, with_implementation
 from tvm_hetero.passes.annotate_devices import SCHEDULE
 from tvm_hetero.passes.extract_tasks import extract_tasks
@@ -129,7 +129,7 @@ def _target_name(target: Target) -> str:
 
 def _variants(where: str, kernel: Kernel, target: Target) -> Texts:
     """The kernel for several elements, and without Winograd's tiles."""
-    several = partial(batched, kernel.func, _AT_ONCE, kernel.constants)
+    several = partial(batch_kernel, kernel.func, _AT_ONCE, kernel.constants)
     yield f"{where}-x{_AT_ONCE}", _scheduled(several, target)
     if "conv2d" in kernel.name:
         plain = partial(with_implementation, kernel.func, DIRECT)

@@ -14,7 +14,7 @@ first element reads its weights from memory, all later ones take equally long.
 
 candidates    tasks with `LEAST_WEIGHTS` on a CPU device that read them fast (a tenth of what the
               fastest of them does, `SHARE`: else reading cannot be what takes their time), and
-              whose kernel `batched` can do it for; not those that look something up in a table
+              whose kernel `batch_kernel` can do it for; not those that look something up in a table
 sizes         `SIZES` up to the batch, the largest first: what does not pay there by more than
               `MARGIN`, on no device, is not tried with fewer elements
 kept          of the sizes that pay, those whose call also beats the calls of smaller ones
@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
-from tvm_hetero.kernels.tir.gathers import looked_up
+from tvm_hetero.kernels.tir.gathers import find_gathered
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.equivalent_devices import Seconds
@@ -94,7 +94,7 @@ class Together:
         )
 
 
-def candidates(mod: tvm.IRModule, problem: Problem) -> frozenset[str]:
+def find_batchable(mod: tvm.IRModule, problem: Problem) -> frozenset[str]:
     """The tasks of a lowered module that may compute several elements at once."""
     tasks = extract_tasks(mod)
     kernels = {kernel.name: kernel for kernel in tasks.kernels}
@@ -113,7 +113,7 @@ def candidates(mod: tvm.IRModule, problem: Problem) -> frozenset[str]:
 
 def _reads_weights(kernel: Kernel) -> bool:
     """Whether a kernel reads its weights, and does not look something up in them."""
-    return not looked_up(kernel.func).intersection(kernel.constants)
+    return not find_gathered(kernel.func).intersection(kernel.constants)
 
 
 def _speed(task: Task, problem: Problem) -> float:
@@ -140,10 +140,10 @@ def _cpus(problem: Problem) -> frozenset[str]:
 
 def _can_be_batched(kernel: Kernel) -> bool:
     """Whether there is a kernel for several elements of this one."""
-    from tvm_hetero.kernels.tir.batched import batched
+    from tvm_hetero.kernels.tir.batched import batch_kernel
 
     try:
-        batched(kernel.func, SIZES[0], kernel.constants)
+        batch_kernel(kernel.func, SIZES[0], kernel.constants)
     except ValueError:
         return False
     return True

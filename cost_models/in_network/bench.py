@@ -4,7 +4,7 @@ Everything is run in several turns, so that what disturbs the machine for a seco
 
 A task that a device cannot run is run on another one meanwhile (and its tensors are copied, where
 that is needed), so everything that is read has its true values. Weights are the model's own;
-inputs are random, whole numbers in the middle of their range (0 if the model gives none: indices).
+inputs are random, integers in the middle of their range (0 if the model gives none: indices).
 
 Of the rounds of a network, each call counts with the lower quartile of its times, since what else
 runs on the machine only adds. Quartiles of many calls do not fall into one round: their sum is
@@ -35,7 +35,7 @@ import tvm_ffi
 from tvm_hetero.cost_models.in_network.batched_kernels import (
     SIZES,
     Together,
-    candidates,
+    find_batchable,
     on_devices,
 )
 from tvm_hetero.cost_models.in_network.run import (
@@ -43,7 +43,7 @@ from tvm_hetero.cost_models.in_network.run import (
     MeasuredNetwork,
     Refused,
     Rounds,
-    networks,
+    open_networks,
     run_in_turns,
 )
 from tvm_hetero.cost_models.protocol import Progress, not_at_once, not_in_place
@@ -103,7 +103,7 @@ class NetworkBench:
         `single` is what one element takes, on the devices that can run the network.
         """
         found: dict[int, Together] = {}
-        tasks = candidates(self.mod, self.problem) if self.problem.batch > 1 else frozenset()
+        tasks = find_batchable(self.mod, self.problem) if self.problem.batch > 1 else frozenset()
         for size in reversed(SIZES):
             if size <= self.problem.batch and tasks:
                 most = max(found, default=size)
@@ -167,7 +167,7 @@ class NetworkBench:
     def _networks(
         self, loads: Sequence[Load], refused: Refused
     ) -> AbstractContextManager[list[MeasuredNetwork]]:
-        return networks(self.mod, self.problem, loads, refused, self.progress)
+        return open_networks(self.mod, self.problem, loads, refused, self.progress)
 
     def _find(self, *what: Any) -> dict[str, Any] | None:
         """What is in the store of so many elements (and such tasks at once)."""
@@ -208,7 +208,7 @@ class NetworkBench:
         return [digest, places]
 
 
-def typical(rounds: Sequence[Sequence[float]]) -> list[float]:
+def typical_times(rounds: Sequence[Sequence[float]]) -> list[float]:
     """What each call takes (s), from its times in several rounds; see the file's text."""
     median = statistics.median(math.fsum(times) for times in rounds)
     calls = [_lower_quartile(times) for times in zip(*rounds, strict=True)]
@@ -232,7 +232,9 @@ def _lower_quartile(times: Sequence[float]) -> float:
 
 def _add(seconds: Seconds, network: MeasuredNetwork, rounds: Sequence[Sequence[float]]) -> None:
     """Write down what the rounds of a network say, if there were any."""
-    for task, value in zip(network.tasks, typical(rounds) if rounds else (), strict=bool(rounds)):
+    for task, value in zip(
+        network.tasks, typical_times(rounds) if rounds else (), strict=bool(rounds)
+    ):
         row = seconds.setdefault(task, {})
         row[network.device] = row.get(network.device, 0.0) + value
 

@@ -95,7 +95,7 @@ class MeasuredNetwork:
 
     def __post_init__(self) -> None:
         self.executor.profile_kernels = True
-        # Whole numbers may be indices, of tensors that are not that long.
+        # Integers may be indices, of tensors that are not that long.
         middle = {row.name: sum(row.range or (0, 0)) // 2 for row in self.executor.inputs}
         self._values = {
             name: value if value.dtype.kind not in "iub" else np.full_like(value, middle[name])
@@ -117,7 +117,7 @@ class MeasuredNetwork:
 
 
 @contextmanager
-def networks(
+def open_networks(
     mod: tvm.IRModule,
     problem: Problem,
     loads: Sequence[Load],

@@ -99,7 +99,7 @@ class KernelBench:
         Parameters
         ----------
         keys, func, cold : the implementations, one of them, and which arguments are cold.
-        expected : seconds that one of them takes, where that is known: nobody waits longer than
+        expected : seconds that one of them takes, where that is known: no one waits longer than
             a thousand times that (and some) for the others.
 
         Returns

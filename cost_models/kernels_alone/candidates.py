@@ -132,7 +132,7 @@ def _cold(kernel: Kernel) -> tuple[int, ...]:
     Not tables, of which it reads a row or two: to throw all of one out of the caches for each
     repeat, 154 MB of a table of embeddings, took longer than a contest may.
     """
-    from tvm_hetero.kernels.tir.gathers import looked_up
+    from tvm_hetero.kernels.tir.gathers import find_gathered
 
-    tables = looked_up(kernel.func)
+    tables = find_gathered(kernel.func)
     return tuple(i for i in kernel.constants if i not in tables)

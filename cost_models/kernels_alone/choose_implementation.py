@@ -1,6 +1,6 @@
 """Which implementations of a kernel are right, and what they take: measured in turns.
 
-Each candidate meets the rule's schedule by itself, so that one that crashes or hangs costs nobody
+Each candidate meets the rule's schedule by itself, so that one that crashes or hangs costs no one
 else's time. First both run once on the same data. Where their outputs differ by more than
 rounding, the plain loop nest, which is the definition of the kernel, decides which is wrong:
 

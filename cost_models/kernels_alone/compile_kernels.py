@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tvm.target import Target
     from tvm.tirx import PrimFunc
 
-# Kernels a share: few, so that nobody waits long for the last one, but no more than so many
+# Kernels a share: few, so that no one waits long for the last one, but no more than so many
 # shares for each who works.
 _SHARE = 4
 _SHARES_EACH = 6

@@ -35,7 +35,7 @@ from tvm_hetero.cost_models.kernels_alone.choose_implementation import (
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled, compile_kernels
 from tvm_hetero.cost_models.kernels_alone.profile import Profile
 from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy, is_settled
-from tvm_hetero.cost_models.protocol import Progress, left_out, refused
+from tvm_hetero.cost_models.protocol import Progress, warn_left_out, warn_refused
 from tvm_hetero.cost_models.store import CostStore, KernelKey, MeasuringPlace
 from tvm_hetero.cost_models.store.identity import place_of
 from tvm_hetero.devices.target import device_target
@@ -142,7 +142,7 @@ class _DeviceRun:
             times = {name: timing for name, timing in known if timing is not None}
             self.verdicts[job.key] = ImplementationVerdict(times)
         self.new = [job for job in run.jobs if RULE not in self._times(job)]
-        # A rule that is measured anew meets the others anew: times of one turn are to be compared.
+        # A rule measured again meets the others again: times of one turn are to be compared.
         self.contests = [
             job
             for job in run.jobs
@@ -193,10 +193,10 @@ class _DeviceRun:
             verdict = self.verdicts[job.key]
             for name in job.names:
                 for implementation, reason in verdict.refused.items():
-                    refused(name, device, implementation, reason)
+                    warn_refused(name, device, implementation, reason)
                 if not verdict.times:
                     profile.reasons[name] = f"on {device!r}, {self.given_up[job.key]}"
-                    left_out(name, device, self.given_up[job.key])
+                    warn_left_out(name, device, self.given_up[job.key])
                     continue
                 best = fastest(verdict.times)
                 choice = Choice(name, device, job.rule, best, verdict.times, verdict.refused)

@@ -182,7 +182,7 @@ class ProfileSession:
         """
         args = self._arguments(runs[0])
         calls = [self._first_call(run) for run in runs]
-        wrong = [None, *(difference(calls[0].outputs, call.outputs) for call in calls[1:])]
+        wrong = [None, *(find_difference(calls[0].outputs, call.outputs) for call in calls[1:])]
         sound = [i for i, reason in enumerate(wrong) if reason is None]
         # One that is slower by far is not called again: it may take a thousand times as long.
         hopeless = [i for i in sound if calls[i].seconds > _HOPELESS * calls[0].seconds]
@@ -242,7 +242,7 @@ def compile_library(module: str, library: str) -> dict[str, Any]:
     return {"ok": True}
 
 
-def difference(
+def find_difference(
     expected: Sequence[np.ndarray[Any, Any]], found: Sequence[np.ndarray[Any, Any]]
 ) -> str | None:
     """What is wrong with `found`; None where it is `expected`, but for rounding."""

@@ -132,7 +132,7 @@ def _present(platform: Platform, *devices: Device) -> bool:
         return False
     import tvm
 
-    here = [d for d in others if d.rpc is None]  # of a board nobody knows before it is called
+    here = [d for d in others if d.rpc is None]  # of a board no one knows before it is called
     return all(tvm.runtime.device(*dl_device(platform, d)).exist for d in here)
 
 

@@ -11,10 +11,10 @@ from tvm_hetero.cost_models.protocol.cost_model import (
 )
 from tvm_hetero.cost_models.protocol.warnings import (
     ProfileWarning,
-    left_out,
     not_at_once,
     not_in_place,
-    refused,
+    warn_left_out,
+    warn_refused,
 )
 
 __all__ = [
@@ -23,9 +23,9 @@ __all__ = [
     "MeasuringCostModel",
     "ProfileWarning",
     "Progress",
-    "left_out",
     "not_at_once",
     "not_in_place",
-    "refused",
     "require_a_device",
+    "warn_left_out",
+    "warn_refused",
 ]

@@ -11,13 +11,13 @@ class ProfileWarning(UserWarning):
     """
 
 
-def left_out(kernel: str, device: str, reason: str) -> None:
+def warn_left_out(kernel: str, device: str, reason: str) -> None:
     """Warn that `kernel` has no cost on `device`."""
     text = f"kernel {kernel!r} on device {device!r}: {reason}; the device is left out for it"
     warnings.warn(text, ProfileWarning, stacklevel=2)
 
 
-def refused(kernel: str, device: str, implementation: str, reason: str) -> None:
+def warn_refused(kernel: str, device: str, implementation: str, reason: str) -> None:
     """Warn that an implementation of `kernel` is not used on `device`; another one is."""
     text = f"kernel {kernel!r} on device {device!r}: {implementation} is refused, {reason}"
     warnings.warn(text, ProfileWarning, stacklevel=2)

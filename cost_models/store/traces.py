@@ -30,7 +30,7 @@ def with_stored_traces(
     ----------
     mod : a lowered module; a placed one is taken apart first, unless nothing is lacking.
     store : where they are looked for, by default the user's. What it lacks too stays away:
-        `tvm_hetero.passes.kernel_choices.implemented` warns of it.
+        `tvm_hetero.passes.kernel_choices.implement_kernel` warns of it.
     """
     lacking = dict.fromkeys(_lacking(mod, problem))
     if not lacking:

@@ -57,10 +57,10 @@ class RuleSpace:
 
     def propose(self, known: Known) -> Iterator[str]:
         """The variations that are not known."""
-        from tvm_hetero.kernels.tuning.search_space import variations
+        from tvm_hetero.kernels.tuning.search_space import find_variations
         from tvm_hetero.kernels.tuning.trace import facts_text
 
-        for rule, facts in islice(variations(self._func, self._target), self._most):
+        for rule, facts in islice(find_variations(self._func, self._target), self._most):
             text = facts_text(rule, facts)
             if text not in known:
                 yield text

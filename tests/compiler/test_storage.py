@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.executor.native_plans import planned
 from tests.models import placed, two_cpus
-from tvm_hetero.compiler.storage import ALIGNMENT, Lifetime, aligned, least_bytes, plan_storage
+from tvm_hetero.compiler.storage import ALIGNMENT, Lifetime, align_up, least_bytes, plan_storage
 from tvm_hetero.passes.split_segments import split_segments
 
 lifetimes = st.builds(
@@ -29,14 +29,14 @@ def test_what_lives_together_does_not_overlap(tensors):
     for (a, at), (b, bt) in combinations(rows, 2):
         if a.first <= b.last and b.first <= a.last:
             assert at + a.size <= bt or bt + b.size <= at
-    assert total == max((o + aligned(t.size) for t, o in rows), default=0)
-    assert least_bytes(tensors) <= total <= sum(aligned(t.size) for t in tensors)
+    assert total == max((o + align_up(t.size) for t, o in rows), default=0)
+    assert least_bytes(tensors) <= total <= sum(align_up(t.size) for t in tensors)
 
 
 @given(st.lists(lifetimes, max_size=20))
 def test_the_bound_is_the_most_that_lives_at_one_call(tensors):
     calls = range(20)
-    alive = [sum(aligned(t.size) for t in tensors if t.first <= c <= t.last) for c in calls]
+    alive = [sum(align_up(t.size) for t in tensors if t.first <= c <= t.last) for c in calls]
     assert least_bytes(tensors) == max(alive)
 
 
@@ -63,7 +63,7 @@ def test_a_plan_has_enough_scratch_for_what_its_calls_keep_there():
                 for arg in call["args"]
                 if "scratch" in arg
             ]
-            assert aligned(max(ends, default=0)) == step["scratch"]
+            assert align_up(max(ends, default=0)) == step["scratch"]
 
 
 def _items(shape: list[int]) -> int:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tvm_hetero.executor import native
-from tvm_hetero.executor.tensors import as_array, as_tensor, lasting, placed
+from tvm_hetero.executor.tensors import as_array, as_tensor, copy_lasting, place_tensor
 
 HOST = tvm.cpu()
 PRIVATE = tvm.runtime.Device(1, 3)
@@ -34,7 +34,7 @@ def test_the_elements_are_the_same(shape, dtype, copy, private, reverse):
     kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(kind)
     value = array[::-1] if reverse and shape else array
-    tensor = placed(value, PRIVATE if private else HOST, copy)
+    tensor = place_tensor(value, PRIVATE if private else HOST, copy)
     assert tensor.device == (PRIVATE if private else HOST)
     assert str(tensor.dtype) == dtype
     assert tensor.data_ptr() % 64 == 0
@@ -48,7 +48,7 @@ def test_the_elements_are_the_same(shape, dtype, copy, private, reverse):
 def test_lasting_copies_are_copies(shape, device, dtype):
     native.load_library()
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
-    tensor = lasting(array, device)
+    tensor = copy_lasting(array, device)
     assert tensor.device == device
     assert tensor.data_ptr() % 64 == 0
     np.testing.assert_array_equal(tensor.numpy(), array)
@@ -56,22 +56,22 @@ def test_lasting_copies_are_copies(shape, device, dtype):
 
 def test_an_aligned_array_is_used_where_it_is():
     array = aligned((4, 16))
-    tensor = placed(array, HOST)
+    tensor = place_tensor(array, HOST)
     array[0, 0] = 77
     assert tensor.numpy()[0, 0] == 77
-    kept = placed(array, HOST, copy=True)
+    kept = place_tensor(array, HOST, copy=True)
     array[0, 0] = 78
     assert kept.numpy()[0, 0] == 77
 
 
 def test_a_tensor_in_its_place_is_taken_as_it_is():
     tensor = tvm.runtime.tensor(np.ones((2, 3), "float32"))
-    assert placed(tensor, HOST).same_as(tensor)
-    assert not placed(tensor, HOST, copy=True).same_as(tensor)
-    moved = placed(tensor, PRIVATE)
+    assert place_tensor(tensor, HOST).same_as(tensor)
+    assert not place_tensor(tensor, HOST, copy=True).same_as(tensor)
+    moved = place_tensor(tensor, PRIVATE)
     assert moved.device == PRIVATE
     assert moved.data_ptr() != tensor.data_ptr()
-    assert (placed(moved, HOST).numpy() == 1).all()
+    assert (place_tensor(moved, HOST).numpy() == 1).all()
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_tensor_in_its_place_is_taken_as_it_is():
 )
 def test_what_does_not_fit_is_copied(make):
     array = make(aligned((4, 3)))
-    tensor = placed(array, HOST)
+    tensor = place_tensor(array, HOST)
     assert tensor.data_ptr() != array.ctypes.data
     np.testing.assert_array_equal(tensor.numpy(), array)
 
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_copied(make):
 def test_an_array_that_must_not_be_written_is_copied():
     array = aligned((16,))
     array.flags.writeable = False
-    assert (placed(array, HOST).numpy() == array).all()
+    assert (place_tensor(array, HOST).numpy() == array).all()
 
 
 def test_arrays_of_other_libraries_come_by_dlpack():

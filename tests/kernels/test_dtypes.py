@@ -12,7 +12,7 @@ from tvm import relax, s_tir, tirx
 from tvm.ir import GenericConst
 
 from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, run, runs_here, scheduled
-from tvm_hetero.kernels.matmul.dense import narrowed
+from tvm_hetero.kernels.matmul.dense import narrow
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.block_roles import LEFT, find_role
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
@@ -145,17 +145,17 @@ def test_narrow_left_sides_of_several_rows_are_widened_once(rows, copied, dtype)
 
 def test_narrowing_loses_nothing():
     exact = values(1, (70, 70), "float32")
-    assert narrowed(exact) is exact
-    assert narrowed(exact.astype(np.float16).astype(np.float32)).dtype == np.float16
-    assert narrowed(exact.astype(ml_dtypes.bfloat16).astype(np.float32)).dtype == "bfloat16"
-    assert narrowed(np.array([[1.0, -128.0]], np.float32)).dtype == np.int8
+    assert narrow(exact) is exact
+    assert narrow(exact.astype(np.float16).astype(np.float32)).dtype == np.float16
+    assert narrow(exact.astype(ml_dtypes.bfloat16).astype(np.float32)).dtype == "bfloat16"
+    assert narrow(np.array([[1.0, -128.0]], np.float32)).dtype == np.int8
     for special in (np.inf, np.nan, -0.0, 65536.0 + 1):
-        kept = narrowed(np.array([[special, 1.0]], np.float32)).astype(np.float32)
+        kept = narrow(np.array([[special, 1.0]], np.float32)).astype(np.float32)
         np.testing.assert_array_equal(kept, np.array([[special, 1.0]], np.float32))
         assert np.signbit(kept[0, 0]) == np.signbit(np.float32(special))
     hidden = np.zeros((200, 200), np.float32)
     hidden[-1, -1] = 0.1  # no sample sees it
-    assert narrowed(hidden) is hidden
+    assert narrow(hidden) is hidden
 
 
 def test_dequantized_weights_are_computed_once():

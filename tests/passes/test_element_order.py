@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.models import branchy, lowered, two_cpus
-from tvm_hetero.passes.element_order import Portion, stretches
+from tvm_hetero.passes.element_order import Portion, cut_stretches
 from tvm_hetero.passes.lowered_main import read_main
 
 MAIN = read_main(lowered(branchy(), two_cpus()))
@@ -15,7 +15,7 @@ BOTH = (0, 1)
 def cut(devices: dict[int, int], **options: object) -> list[list[int]]:
     """The stretches of device 0, as calls; calls that `devices` does not list are on device 0."""
     portions = [Portion(c, devices.get(c, 0), BOTH, float(c)) for c in range(CALLS)]
-    found = stretches(MAIN, portions, **options)
+    found = cut_stretches(MAIN, portions, **options)
     return [[p.call for p in stretch] for stretch in found if stretch[0].device == 0]
 
 
@@ -41,10 +41,10 @@ def test_it_ends_where_the_device_copies():
 
 def test_it_ends_where_other_elements_come_and_one_element_needs_none():
     portions = [Portion(c, 0, BOTH if c < 3 else (1, 0), float(c)) for c in range(CALLS)]
-    found = [[p.call for p in stretch] for stretch in stretches(MAIN, portions)]
+    found = [[p.call for p in stretch] for stretch in cut_stretches(MAIN, portions)]
     assert found == [[0, 1, 2], list(range(3, CALLS))]
     portions = [Portion(c, 0, (0,), float(c)) for c in range(CALLS)]
-    assert [len(stretch) for stretch in stretches(MAIN, portions)] == [1] * CALLS
+    assert [len(stretch) for stretch in cut_stretches(MAIN, portions)] == [1] * CALLS
 
 
 def test_its_weights_are_limited():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tvm_hetero import zoo
-from tvm_hetero.planning.layers import holdings, ranges
+from tvm_hetero.planning.layers import format_ranges, list_holdings
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.memory import memory_peaks
 from tvm_hetero.problem.schedule import Schedule
@@ -29,13 +29,13 @@ def placed(problem: Problem, homes: Mapping[str, object]) -> Schedule:
 
 
 def told(problem: Problem, homes: Mapping[str, object]) -> dict[str, str]:
-    return {h.device: h.holds for h in holdings(problem, placed(problem, homes))}
+    return {h.device: h.holds for h in list_holdings(problem, placed(problem, homes))}
 
 
 def test_runs_of_numbers():
-    assert ranges([5, 1, 2, 3, 7, 3]) == "1-3, 5, 7"
-    assert ranges([4]) == "4"
-    assert ranges([]) == ""
+    assert format_ranges([5, 1, 2, 3, 7, 3]) == "1-3, 5, 7"
+    assert format_ranges([4]) == "4"
+    assert format_ranges([]) == ""
 
 
 def test_whole_layers_parts_and_ends():
@@ -70,7 +70,7 @@ def test_experts_and_dense_layers_of_a_mixture():
 def test_shares_of_the_batch_are_told():
     problem = zoo.problem("gpt2-small", PLATFORM, Objective("latency", 8), layers=2)
     homes = {"feedforward": {"n0.cpu": range(5), "n1.t4": range(5, 8)}}
-    found = {h.device: h for h in holdings(problem, placed(problem, homes))}
+    found = {h.device: h for h in list_holdings(problem, placed(problem, homes))}
     assert found["n1.t4"].holds == "feedforward 0, 3 of 8 sequences"
     assert found["n0.cpu"].holds.endswith("feedforward 0, 5 of 8 sequences")
     assert (found["n1.t4"].shared, found["n1.t4"].tasks) == (1, 1)
@@ -90,8 +90,8 @@ def test_memory_and_time_are_those_of_the_rules():
     problem = zoo.problem("gpt2-small", PLATFORM, layers=4)
     schedule = placed(problem, {"attention_1": "n0.t4"})
     peaks = memory_peaks(problem, schedule.executions, schedule.copies)
-    for holding in holdings(problem, schedule):
+    for holding in list_holdings(problem, schedule):
         assert holding.memory == peaks[holding.device]
         assert holding.capacity == PLATFORM.device(holding.device).memory
-    t4 = next(h for h in holdings(problem, schedule) if h.device == "n0.t4")
+    t4 = next(h for h in list_holdings(problem, schedule) if h.device == "n0.t4")
     assert t4.seconds == pytest.approx(problem.seconds("attention_1", "n0.t4"))

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from tvm_hetero.errors import FormatError, UsageError
-from tvm_hetero.planning.requests import ServiceRequest, cut, load_trace, parse_lengths, poisson
+from tvm_hetero.planning.requests import (
+    ServiceRequest,
+    load_trace,
+    parse_lengths,
+    poisson,
+    truncate_requests,
+)
 
 TEN = parse_lengths("10")
 
@@ -99,6 +105,6 @@ def test_what_does_not_fit_into_the_caches_is_cut():
         ServiceRequest(0.0, 90, 50),
         ServiceRequest(0.0, 200, 5),
     ]
-    fitting, count = cut(requests, 100)
+    fitting, count = truncate_requests(requests, 100)
     assert fitting == (requests[0], ServiceRequest(0.0, 90, 11), ServiceRequest(0.0, 100, 1))
     assert count == 2

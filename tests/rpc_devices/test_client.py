@@ -37,7 +37,7 @@ from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.platform.rpc_endpoint import Remote
-from tvm_hetero.rpc_devices.client import Kept, RpcProgram, laid_out, rpc_device_of
+from tvm_hetero.rpc_devices.client import Kept, RpcProgram, lay_out, rpc_device_of
 from tvm_hetero.rpc_devices.endpoint_text import rpc_device_question
 from tvm_hetero.rpc_devices.session import RpcDeviceSession, last_words
 
@@ -218,7 +218,7 @@ def test_what_a_board_has_kept_does_not_go_there_again_unless_it_was_lost(
     library = kernel_library({"twice": elementwise("twice", 16).func}, pi)
     tensor = {"shape": [16], "dtype": "float32", "bytes": 64}
     call = {"kernel": "twice", "args": [{"in": 0, **tensor}] * 2 + [{"out": 0, **tensor}]}
-    step = {"ins": laid_out([64]), "outs": laid_out([64], 64), "calls": [call]}
+    step = {"ins": lay_out([64]), "outs": lay_out([64], 64), "calls": [call]}
     board = rpc_device_of(pi)
     number = board.add(RpcProgram(library, {}, [step, step]))
 

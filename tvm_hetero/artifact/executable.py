@@ -54,7 +54,7 @@ class Executable:
     decision : why `default` is what it is (`tvm_hetero.executor.choose_variant`); None: not looked
     at. module : text of the lowered module (`tvm_hetero.compiler.module_text`) where the platform
     has
-        several nodes, so that the plan can be made anew when one is lost.
+        several nodes, so that the plan can be made again when one is lost.
     """
 
     problem: Problem

@@ -131,7 +131,7 @@ def _value_if_valid(problem: Problem, schedule: Schedule) -> float | None:
 
     The same answer comes by many times: from the solver, from `auto`, with the bound beside it.
     It is known again by the very objects of its executions and copies, which cannot change;
-    an equal plan is judged anew.
+    an equal plan is judged again.
     """
     for judged in _judged(problem):
         if judged.executions is schedule.executions and judged.copies is schedule.copies:

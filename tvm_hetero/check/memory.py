@@ -2,7 +2,7 @@
 
 One execution and one of its tensors after the other is followed: where it is made, where hops take
 it, who reads it there, who sends it on. That gives, for each device where it comes to lie, a stay
-from `begin` to `end` (s). What nobody reads stays from its execution's start to the makespan.
+from `begin` to `end` (s). What no one reads stays from its execution's start to the makespan.
 Weights are there always, once a task and device.
 
 The need at a moment s is then  weights + bytes that began by s - bytes that ended by s,  and is

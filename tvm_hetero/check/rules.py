@@ -47,7 +47,7 @@ def _judge_duration(
 
 
 def _seconds(points: Sequence[tuple[int, float]], elements: int) -> float:
-    """What a cost table says of `elements` at once, read anew: solvers take `Cost.seconds`."""
+    """What a cost table says of `elements` at once, read again: solvers take `Cost.seconds`."""
     for (n0, s0), (n1, s1) in pairwise([(0, 0.0), *points]):
         if elements <= n1:
             share = (elements - n0) / (n1 - n0)
@@ -186,7 +186,7 @@ class _Routes:
 
 
 def judge_pipeline(case: ParsedSchedule) -> None:
-    """Rule 8: with contiguous stages, what devices read from each other leads in no circle."""
+    """Rule 8: with contiguous stages, what devices read from each other forms no cycle."""
     if not case.problem.objective.contiguous:
         return
     cycle = _cycle(_readers(case))

@@ -88,7 +88,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Our warnings are sentences for the user; those of libraries are of no use to him."""
+    """Our warnings are sentences for the user; those of libraries are of no use to them."""
     if issubclass(category, UserWarning):
         complain("warning", message, colour="yellow")
 
@@ -96,7 +96,7 @@ def _show_warning(
 app = typer.Typer(
     name="tvm-hetero",
     cls=Verbs,
-    help="One neural network on unlike devices at once, scheduled with a proof of quality.",
+    help="One neural network on heterogeneous devices at once, scheduled with a proof of quality.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

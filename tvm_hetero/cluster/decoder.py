@@ -22,7 +22,13 @@ import numpy as np
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import DEADLINE, check_nodes
 from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
-from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, homes, sharing, without
+from tvm_hetero.cluster.replan import (
+    TIME_LIMIT,
+    Placed,
+    locate_states,
+    place_states,
+    replan_without,
+)
 from tvm_hetero.cluster.runner import Runner, RunningModel
 from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.decoders.folder import PREFILL, STEP, DecoderFacts, read_facts
@@ -122,10 +128,10 @@ class ClusterDecoder(Generates, Closeable):
         """
         self.require_open()
         if again:
-            self._runner.give_up("the model is placed anew")
+            self._runner.give_up("the model is placed again")
         while self._runner.loss is not None:
             self.cluster.look()
-            step = without(self._step, self.cluster.lost, self._patience)
+            step = replan_without(self._step, self.cluster.lost, self._patience)
             self._models = self._planned(step)
             try:
                 self._runner.deploy(self._models)
@@ -160,9 +166,9 @@ class ClusterDecoder(Generates, Closeable):
         models = [RunningModel(STEP, parts, self._networks[0], self.groups)]
         if self._prefill is None:
             return models
-        left = without(self._prefill, self.cluster.lost, self._patience)
+        left = replan_without(self._prefill, self.cluster.lost, self._patience)
         for number, lane in enumerate(parts.lanes):
-            shared = sharing(left, homes(step, lane.elements[0]), self._patience)
+            shared = place_states(left, locate_states(step, lane.elements[0]), self._patience)
             own = cut_by_node(shared.module, shared.problem, shared.schedule)
             models.append(
                 RunningModel(f"prefill{number}", own, self._networks[1], slots=lane.elements)

@@ -27,7 +27,7 @@ from tvm_hetero.util.closeable import Closeable
 
 # Seconds in which a node must have started; it loads TVM first, on a machine that may be busy.
 STARTING = 120.0
-# Seconds after which a node that does not answer is lost, where nobody says otherwise.
+# Seconds after which a node that does not answer is lost, where no one says otherwise.
 SILENCE = 5.0
 # What Ray says of an actor whose constructor raised, above the whole traceback.
 _NOT_MADE = "error raised in its creation task"
@@ -71,7 +71,7 @@ class Cluster(Closeable):
         self._lock = threading.Lock()
         self._session = ClusterSession(given)
         self.wiring = Wiring(self)
-        # Whoever forgets to close: Ray, which ends with the interpreter, must find nobody reading.
+        # Whoever forgets to close: Ray, which ends with the interpreter, must find no one reading.
         atexit.register(self.wiring.close)
         self._watch: Watch | None = None
         self._actors: dict[str, Any] = {}
@@ -251,7 +251,9 @@ def first_line(error: BaseException) -> str:
 def plain_error(error: Any) -> HeteroError:
     """What went wrong on a node, as if it had gone wrong here."""
     cause = error
-    while getattr(cause, "cause", None) is not None:  # those who waited for it wrap it, each anew
+    while (
+        getattr(cause, "cause", None) is not None
+    ):  # those who waited for it wrap it, each once more
         cause = cause.cause
     if isinstance(cause, HeteroError):
         return cause
@@ -265,7 +267,7 @@ def _ask(actor: Any) -> Any:
 
 
 def _check_versions(about: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse nodes whose packages are not ours: plans and libraries hang on them."""
+    """Refuse nodes whose packages are not ours: plans and libraries depend on them."""
     here = versions()
     for name, row in about.items():
         for package, version in here.items():

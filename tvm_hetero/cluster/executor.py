@@ -18,7 +18,7 @@ import tvm
 
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
-from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, without
+from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, replan_without
 from tvm_hetero.cluster.runner import Runner, RunningModel
 from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.devices.target import CPU
@@ -122,7 +122,7 @@ class ClusterExecutor(Closeable):
             yield self._result(*waiting.popleft())
 
     def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-        """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
+        """Seeded standard-normal inputs; integers in the input's range, else from 0 to 9."""
         return random_values(self.inputs, seed)
 
     def recover(self, again: bool = False) -> None:
@@ -137,10 +137,10 @@ class ClusterExecutor(Closeable):
         """
         with self._mending:
             if again:
-                self._runner.give_up("the model is placed anew")
+                self._runner.give_up("the model is placed again")
             while self._runner.loss is not None:
                 self.cluster.look()
-                self.placed = without(self._whole, self.cluster.lost, self._patience)
+                self.placed = replan_without(self._whole, self.cluster.lost, self._patience)
                 placed = self.placed
                 parts = cut_by_node(placed.module, placed.problem, placed.schedule)
                 self._model = RunningModel("run", parts, self._network)

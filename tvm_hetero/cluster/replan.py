@@ -85,7 +85,7 @@ def solve_again(placed: Placed, problem: Problem, seconds: float = TIME_LIMIT) -
     )
 
 
-def without(placed: Placed, nodes: Collection[str], seconds: float = TIME_LIMIT) -> Placed:
+def replan_without(placed: Placed, nodes: Collection[str], seconds: float = TIME_LIMIT) -> Placed:
     """The model on what is left when these nodes are lost.
 
     Raises
@@ -128,7 +128,7 @@ def on_platform(problem: Problem, platform: Platform) -> Problem:
     return replace(problem, costs=costs, platform=platform)
 
 
-def homes(placed: Placed, element: int = 0) -> dict[str, str]:
+def locate_states(placed: Placed, element: int = 0) -> dict[str, str]:
     """The device that keeps each state of an element."""
     device = {e.task: e.device for e in placed.schedule.executions if element in e.elements}
     main = read_main(placed.module)
@@ -138,7 +138,7 @@ def homes(placed: Placed, element: int = 0) -> dict[str, str]:
     }
 
 
-def sharing(placed: Placed, kept: Mapping[str, str], seconds: float = TIME_LIMIT) -> Placed:
+def place_states(placed: Placed, kept: Mapping[str, str], seconds: float = TIME_LIMIT) -> Placed:
     """The model with its states where they are kept: as it is, if they are, else solved again.
 
     Parameters
@@ -152,7 +152,7 @@ def sharing(placed: Placed, kept: Mapping[str, str], seconds: float = TIME_LIMIT
     for state, call in state_readers(main).items():
         name, task = main.inputs[state], main.task_ids[call]
         if name not in kept:
-            raise UsageError(f"state {name!r} is kept by nobody; the two models do not go together")
+            raise UsageError(f"state {name!r} is kept by no one; the two models do not go together")
         near = _alike(problem.platform, kept[name])
         costs[task] = {device: c for device, c in costs[task].items() if device in near}
         if not costs[task]:

@@ -1,4 +1,4 @@
-"""Models in parts on the nodes of a cluster: placed there, run, and placed anew after a loss.
+"""Models in parts on the nodes of a cluster: placed there, run, and placed again after a loss.
 
 A request is sent to the nodes that begin with it. What a part makes goes from its node to those
 that read it (`tvm_hetero.cluster.wiring`), without passing through here; what comes here

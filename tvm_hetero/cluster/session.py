@@ -1,7 +1,7 @@
 """Ray: begun for one machine, or joined where it runs; and a process of ours for each node.
 
 A cluster of address ``local`` has a Ray of its own, which ends with it; the folder of its sockets
-and logs goes too. Any other address joins a Ray that somebody runs, and leaves it running. Nodes
+and logs goes too. Any other address joins a Ray that someone runs, and leaves it running. Nodes
 are actors without claims on Ray's resources: which cores a node computes on is our business
 (`tvm_hetero.cluster.node`), since devices of a platform are pinned.
 
@@ -36,7 +36,7 @@ THREADS = 4
 _STORE_BYTES = 256 * 2**20
 # Characters of a folder in which the paths of Ray's sockets do not become too long (107 bytes).
 _FOLDER_LENGTH = 24
-# A Ray of our own tells nobody of its use, and starts no processes that nobody asked for; and its
+# A Ray of our own tells no one of its use, and starts no processes that no one asked for; and its
 # nodes, there to compute, do not stand back behind others (Ray's are nice by 15).
 _OWN = {
     "RAY_worker_niceness": "0",
@@ -196,7 +196,7 @@ def _check_reachable(address: str) -> None:
     Raises
     ------
     OSError
-        If nobody is.
+        If no one is.
     """
     known = _HOST_PORT.fullmatch(address)
     if known is not None:

@@ -1,7 +1,7 @@
 """Concatenations that need no kernel, since their parts are made where they belong.
 
 The result of a *join* (`tvm_hetero.kernels.rowwise.concat`) is its parts, one behind the other.
-Where a segment makes the parts and the result and nobody outside of it sees any of them, the
+Where a segment makes the parts and the result and no one outside of it sees any of them, the
 result's memory is taken before the first part is made, each part is a piece of it, and the call is
 left out. Parts may be joins themselves: the layers of a block of DenseNet all stand in one piece of
 memory.
@@ -61,7 +61,7 @@ def find_joined(
     ----------
     main : the function.
     calls : those of the segment, in order.
-    own : tensors that the segment makes and nobody else sees.
+    own : tensors that the segment makes and no one else sees.
     starts : for each call that is a join where its parts begin in the result, bytes.
     """
     joined = Joined()

@@ -4,7 +4,7 @@ The key is everything that decides the library's bytes: the text of the *schedul
 changed scheduling rule changes the key), the target, and the versions of TVM and of this package.
 Neither weights nor a placement are part of it. So all kernels of a network that a device can run
 are compiled together, whichever of them a plan calls: devices of equal targets share a library, a
-network that is placed anew finds its own, and measuring a network in place compiles what is built
+network that is placed again finds its own, and measuring a network in place compiles what is built
 afterwards. How long it takes: ``python -m benchmarks.building``.
 """
 

@@ -8,7 +8,7 @@ argument of a call is a view, in the shape that the kernel sees, of
 
 - ``in``: what the step reads from slots (tensors made elsewhere, inputs of the model, weights),
 - ``out``: what others read, in slots too, or
-- ``scratch``: what nobody else reads; `tvm_hetero.compiler.storage` gives it an offset. Parts of a
+- ``scratch``: what no one else reads; `tvm_hetero.compiler.storage` gives it an offset. Parts of a
   concatenation may be made where they belong (`tvm_hetero.compiler.concat_elision`): its task is in
   the list
   ``joined`` of the step then, and is not called.
@@ -17,11 +17,11 @@ Workers that are ``alike`` run each other's steps where one has nothing of its o
 (src/executor/state.h): equal cores, which only compute.
 
 An input that is a ``state`` (`tvm_hetero.passes.states`) is written in place by the call that reads
-it; ``range`` says between which whole numbers an input lies.
+it; ``range`` says between which integers an input lies.
 
 On a board that is reached by RPC (`tvm_hetero.rpc_devices.client`) a segment is a step of kind
 ``call``
-with its kernel calls under ``remote``. Weights, and what nobody else reads, stay on the board.
+with its kernel calls under ``remote``. Weights, and what no one else reads, stay on the board.
 
 Every call names its task, so that a plan is readable by itself.
 """

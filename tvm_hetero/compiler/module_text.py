@@ -1,4 +1,4 @@
-"""A lowered module as text, its weights left out: what an artifact keeps to be placed anew.
+"""A lowered module as text, its weights left out: what an artifact keeps to be placed again.
 
 An artifact's plan says what runs where, and no more. Where devices may be lost (a cluster of
 several nodes) the model is divided again over those that are left, and for that its module is

@@ -1,6 +1,6 @@
 """Where the temporaries of a segment lie in its worker's scratch arena.
 
-The problem. A segment makes tensors that nobody outside of it reads. Each is alive from the call
+The problem. A segment makes tensors that no one outside of it reads. Each is alive from the call
 that writes it to the last one that reads it, both included, and needs `size` bytes all that time.
 Give each an offset so that no two that are alive together overlap, and the arena, the largest
 offset + size, is small: it is memory, and above all it is what the caches hold. (This is *dynamic
@@ -43,7 +43,7 @@ def plan_storage(tensors: Sequence[Lifetime]) -> tuple[list[int], int]:
     -------
     The offsets, and the bytes of the arena.
     """
-    sizes = [aligned(tensor.size) for tensor in tensors]
+    sizes = [align_up(tensor.size) for tensor in tensors]
     alive = _bytes_alive(tensors)
     # The bytes of the fullest call of each life.
     breadth = [int(alive[tensor.first : tensor.last + 1].max()) for tensor in tensors]
@@ -82,11 +82,11 @@ def _bytes_alive(tensors: Sequence[Lifetime]) -> np.ndarray[tuple[int], np.dtype
     """The bytes that are alive at each call."""
     change = np.zeros(2 + max((tensor.last for tensor in tensors), default=0), dtype=np.int64)
     for tensor in tensors:
-        change[tensor.first] += aligned(tensor.size)
-        change[tensor.last + 1] -= aligned(tensor.size)
+        change[tensor.first] += align_up(tensor.size)
+        change[tensor.last + 1] -= align_up(tensor.size)
     return np.cumsum(change)
 
 
-def aligned(size: int) -> int:
+def align_up(size: int) -> int:
     """`size`, rounded up to the alignment."""
     return -(-size // ALIGNMENT) * ALIGNMENT

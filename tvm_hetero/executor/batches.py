@@ -21,7 +21,7 @@ import numpy as np
 
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.executor.native_calls import blocks_shutdown
-from tvm_hetero.executor.tensors import as_array, stacked
+from tvm_hetero.executor.tensors import as_array, stack_arrays
 
 Shape = tuple[int, ...]
 
@@ -110,4 +110,4 @@ def join_batch(parts: Sequence[Any], merged: bool) -> Any:
     arrays = [as_array(part) for part in parts]
     shape, batch = arrays[0].shape, len(arrays)
     form = merged_shape(shape, batch) if merged else stacked_shape(shape, batch)
-    return stacked(arrays, form)
+    return stack_arrays(arrays, form)

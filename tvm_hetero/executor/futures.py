@@ -10,7 +10,7 @@ the first `submit`, and ends when the executor is closed.
     cancel            settles it at once, from whatever thread; its ticket comes out later as well
 
 A future is settled once: who comes first does it (`Pending._first`). The thread holds no executor,
-so that one which nobody holds any more is collected (its `Pending`s hold it while in flight).
+so that one which no one holds any more is collected (its `Pending`s hold it while in flight).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tvm_hetero.executor.batches import (
     split_batch,
     stacked_shape,
 )
-from tvm_hetero.executor.tensors import as_array, as_tensor, placed
+from tvm_hetero.executor.tensors import as_array, as_tensor, place_tensor
 from tvm_hetero.plan.model import Plan
 from tvm_hetero.util.documents import nearest
 
@@ -26,7 +26,7 @@ from tvm_hetero.util.documents import nearest
 class TensorInfo:
     """Name, shape and type of an input: of a whole batch, merged (see `runtime.batches`).
 
-    `range` is the least and the largest whole number in it, where the model says so.
+    `range` is the least and the largest integer in it, where the model says so.
     """
 
     name: str
@@ -84,7 +84,7 @@ class InputReader:
             By input name, arrays or tensors; for a batch of more than one also a list or tuple of
             a mapping for each element, whose outputs are stacked then.
         copy
-            Whether they must stay what they are when the caller changes his arrays.
+            Whether they must stay what they are when the caller changes their arrays.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class InputReader:
 
     def _place(self, tensors: list[Any], i: int, parts: Sequence[Any], copy: bool) -> None:
         for row, part in zip(self._stacks[i].rows, parts, strict=True):
-            tensors[row] = placed(part, self._homes[row], copy or self._own[row])
+            tensors[row] = place_tensor(part, self._homes[row], copy or self._own[row])
 
     def _resolve(self, values: Any) -> dict[int, Any]:
         """Values by the position of their input; names may be written as identifiers."""
@@ -176,7 +176,7 @@ class InputReader:
 
 
 def random_values(infos: Iterable[TensorInfo], seed: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
+    """Seeded standard-normal inputs; integers in the input's range, else from 0 to 9."""
     rng = np.random.default_rng(seed)
     values = {}
     for info in infos:

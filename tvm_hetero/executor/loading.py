@@ -12,7 +12,7 @@ from tvm_hetero.errors import ArtifactError, RunError
 from tvm_hetero.executor.inputs import device_of_slot
 from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.executor.native import NativeExecutor
-from tvm_hetero.executor.tensors import lasting
+from tvm_hetero.executor.tensors import copy_lasting
 from tvm_hetero.plan.model import StepKind, weight_name
 from tvm_hetero.platform.discovery import missing_features
 from tvm_hetero.platform.host import read_processor
@@ -79,5 +79,5 @@ def set_constants(executor: NativeExecutor, weights: Mapping[str, Any]) -> None:
         value = weights[name]
         if isinstance(value, np.ndarray) or value.device != device:
             array = value if isinstance(value, np.ndarray) else value.numpy()
-            value = lasting(array, device)
+            value = copy_lasting(array, device)
         executor.set_constant(i, value)

@@ -265,7 +265,7 @@ class NativeExecutor:
         return bool(self._do("cancel", request))
 
     def forget(self, request: int) -> None:
-        """Let go of a request: nobody will take it. If it is not done, it is cancelled."""
+        """Let go of a request: no one will take it. If it is not done, it is cancelled."""
         self._do("forget", request)
 
     def next_done(self, seconds: float = -1.0) -> int:

@@ -105,7 +105,7 @@ def _close_all(limit: float = 10.0) -> None:
     end = time.monotonic() + limit
     while _CALLERS - {threading.get_ident()} and time.monotonic() < end:
         time.sleep(0.001)
-    # Workers may be inside a function of Python, of requests that nobody waits for.
+    # Workers may be inside a function of Python, of requests that no one waits for.
     for executor in executors:
         with contextlib.suppress(RuntimeError):
             executor.join()

@@ -122,5 +122,5 @@ class Measured:
         return steady_seconds(self._native, batches)
 
     def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-        """Seeded standard-normal inputs; whole numbers in the input's range, else from 0 to 9."""
+        """Seeded standard-normal inputs; integers in the input's range, else from 0 to 9."""
         return random_values(self.inputs, seed)

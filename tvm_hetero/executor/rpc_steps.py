@@ -28,7 +28,7 @@ from tvm_hetero.rpc_devices.client import (
     Kept,
     RpcDevice,
     RpcProgram,
-    laid_out,
+    lay_out,
     rpc_device_of,
 )
 
@@ -76,7 +76,7 @@ class RpcSteps:
             raise
 
     def close(self) -> None:
-        """Let go of the boards; a step that runs on one fails if nobody else is there."""
+        """Let go of the boards; a step that runs on one fails if no one else is there."""
         while self._held:
             board, number = self._held.pop()
             board.remove(number)
@@ -104,7 +104,7 @@ def _step(plan: Plan, step: StepPlan) -> dict[str, Any]:
         {"kernel": call.kernel, "args": [_argument(arg) for arg in call.args]}
         for call in step.remote
     ]
-    return {"ins": laid_out(ins), "outs": laid_out(outs), "calls": calls}
+    return {"ins": lay_out(ins), "outs": lay_out(outs), "calls": calls}
 
 
 def _argument(arg: ArgPlan) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _passed_on(plan: Plan, steps: Sequence[int]) -> frozenset[int]:
 class _Running:
     """A program on a board, and which of the executor's tensors the board still has.
 
-    A tensor is known by the address of its memory, which is nobody else's while it is held here.
+    A tensor is known by the address of its memory, which is no one else's while it is held here.
     All steps of a program are run by one thread, the worker's.
     """
 

@@ -18,7 +18,7 @@ import tvm
 
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.executor.native import load_library
-from tvm_hetero.executor.tensors import as_array, lasting
+from tvm_hetero.executor.tensors import as_array, copy_lasting
 
 Weights = Mapping[str, Any]
 
@@ -53,7 +53,7 @@ def share_weights(executables: Sequence[Executable]) -> SharedWeights:
             if key in found:
                 saved += array.nbytes
             else:
-                found[key] = lasting(array, tvm.cpu())
+                found[key] = copy_lasting(array, tvm.cpu())
                 total += array.nbytes
             weights[name] = found[key]
         shared.append(replace(executable, weights=weights))

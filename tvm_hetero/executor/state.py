@@ -23,7 +23,7 @@ import tvm
 from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.executor.batches import make_stacks
 from tvm_hetero.executor.inputs import device_of_slot
-from tvm_hetero.executor.tensors import lasting, numpy_type
+from tvm_hetero.executor.tensors import copy_lasting, numpy_type
 from tvm_hetero.plan.model import Plan
 
 # One for all: it is held for as long as it takes to look at a few flags.
@@ -107,7 +107,7 @@ class _StateRow:
     device: tvm.runtime.Device
 
     def new(self) -> Any:
-        return lasting(np.zeros(self.shape, numpy_type(self.dtype)), self.device)
+        return copy_lasting(np.zeros(self.shape, numpy_type(self.dtype)), self.device)
 
     def accepts(self, tensor: Any) -> bool:
         return (

@@ -47,7 +47,7 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(copied.numpy())
 
 
-def placed(value: Any, device: tvm.runtime.Device, copy: bool = False) -> Any:
+def place_tensor(value: Any, device: tvm.runtime.Device, copy: bool = False) -> Any:
     """A tensor on `device` with a value's elements; its memory is the value's own if it can be.
 
     Parameters
@@ -63,7 +63,7 @@ def placed(value: Any, device: tvm.runtime.Device, copy: bool = False) -> Any:
     return _filled(tvm.runtime.empty(*_type_of(array), device), array)
 
 
-def lasting(array: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Any:
+def copy_lasting(array: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Any:
     """A copy on `device` of an array that is read again and again, as weights are.
 
     It is in huge pages, if it is large and in main memory: reading it misses the TLB less.
@@ -82,7 +82,7 @@ def lasting(array: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Any:
     return _filled(fresh, array)
 
 
-def stacked(arrays: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...]) -> Any:
+def stack_arrays(arrays: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...]) -> Any:
     """A new tensor of a shape in main memory, with equal arrays one behind the other in it."""
     dtype = _type_name(arrays[0].dtype)
     if not _numpy_knows(dtype):
@@ -114,7 +114,7 @@ _shape = functools.lru_cache(maxsize=1024)(tvm_ffi.Shape)
 
 @functools.cache
 def _type_name(dtype: np.dtype[Any]) -> str:
-    return dtype.name  # NumPy puts it together anew each time
+    return dtype.name  # NumPy puts it together again each time
 
 
 def numpy_type(dtype: str) -> np.dtype[Any]:

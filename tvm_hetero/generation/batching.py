@@ -1,4 +1,4 @@
-"""Continuous batching: sequences come and go, and slots are never idle while somebody waits.
+"""Continuous batching: sequences come and go, and slots are never idle while someone waits.
 
 Each group of slots (see `tvm_hetero.generation.stepper`) has one request in flight at most, and
 all groups have one, so that devices behind each other are busy with one group each. When an answer
@@ -8,8 +8,8 @@ is there, its group goes on at once:
     chunk     a slot that lacks many tokens (a prompt) gets the next chunk of them
     step      otherwise every slot that lacks few gets one token more
 
-Which tokens go by chunks and which by steps hangs on the sequence alone, so that what is computed
-for it does not hang on its neighbours: while more than `rest` are missing, a chunk. A few are
+Which tokens go by chunks and which by steps depends on the sequence alone, so that what is computed
+for it does not depend on its neighbours: while more than `rest` are missing, a chunk. A few are
 cheaper by steps, which are made for the neighbours anyway, than by a chunk that is mostly padding.
 While others wait for their next token, at most `batch` chunks are made in a row.
 
@@ -38,7 +38,7 @@ from tvm_hetero.generation.stepper import PendingLogits, Stepper
 
 # A rest of up to this share of a chunk goes by steps: a chunk takes a few times as long as a step.
 _REST = 8
-# Seconds that what is in flight has to end when nobody wants it any more.
+# Seconds that what is in flight has to end when no one wants it any more.
 _PATIENCE = 30.0
 
 
@@ -262,7 +262,7 @@ class Batching:
             group.slots = [None if each is sequence else each for each in group.slots]
 
     def _abandon(self) -> None:
-        """Leave nothing in flight and nobody waiting: the stepper may be somebody else's next."""
+        """Leave nothing in flight and no one waiting: the stepper may be someone else's next."""
         flights = [group.flight for group in self._groups if group.flight is not None]
         for group in self._groups:
             group.flight = None

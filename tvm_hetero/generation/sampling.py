@@ -9,7 +9,7 @@ Drawn tokens follow the usual recipe, in this order:
 
 The uniform number of a draw comes from a counter-based generator (Philox, Salmon et al., Parallel
 Random Numbers: As Easy as 1, 2, 3, doi:10.1145/2063384.2063405): key (seed, sequence), counter the
-position of the token. So a draw hangs on nothing that went before: not on the batch, not on what
+position of the token. So a draw depends on nothing that went before: not on the batch, not on what
 else runs, not on whether the sequence was begun again. Of equal logits the lower token comes first.
 """
 

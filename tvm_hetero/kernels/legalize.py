@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 from tvm import relax
 
-from tvm_hetero.kernels.convolution.conv2d import packed_conv2d
+from tvm_hetero.kernels.convolution.conv2d import emit_packed_conv2d
 from tvm_hetero.kernels.convolution.lrn import channel_window
 from tvm_hetero.kernels.cpu.legalization import Legalization as Legalization
 from tvm_hetero.kernels.gather_scatter import gather, scatter
 from tvm_hetero.kernels.matmul.matmul import matmul
 from tvm_hetero.kernels.rowwise import strength_reduction
-from tvm_hetero.kernels.rowwise.pool import pool2d
-from tvm_hetero.kernels.rowwise.softmax import softmax
+from tvm_hetero.kernels.rowwise.pool import make_pool2d
+from tvm_hetero.kernels.rowwise.softmax import make_softmax
 
 Rule = Callable[[relax.Call, Legalization], "relax.Expr | None"]
 
@@ -27,7 +27,7 @@ def _conv2d(call: relax.Call, use: Legalization) -> relax.Expr | None:
     weight = use.known(call.args[1])
     if weight is None:
         return None
-    return packed_conv2d(use.builder, call, weight, use.units, plain_sums=use.plain_sums)
+    return emit_packed_conv2d(use.builder, call, weight, use.units, plain_sums=use.plain_sums)
 
 
 def _matmul(call: relax.Call, use: Legalization) -> relax.Expr | None:
@@ -51,7 +51,7 @@ def _in_float32(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 
 def _pool2d(call: relax.Call, use: Legalization) -> relax.Expr | None:
-    return pool2d(use.builder, call)
+    return make_pool2d(use.builder, call)
 
 
 def _avg_pool3d(call: relax.Call, use: Legalization) -> relax.Expr | None:
@@ -59,7 +59,7 @@ def _avg_pool3d(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 
 def _softmax(call: relax.Call, use: Legalization) -> relax.Expr | None:
-    return softmax(use.builder, call)
+    return make_softmax(use.builder, call)
 
 
 def _indexed(kernel: Callable[[relax.Call, Legalization], relax.Expr | None]) -> Rule:

@@ -17,15 +17,15 @@ from tvm import tirx
 from tvm_hetero.kernels.attention.cpu import attention_on_cpu
 from tvm_hetero.kernels.attention.gpu import attention_on_gpu
 from tvm_hetero.kernels.attention.kernel import attention_of
-from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD, share_of_plain, winograd
+from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD, make_winograd, share_of_plain
 from tvm_hetero.kernels.convolution.winograd.match import is_convolution_3x3
 from tvm_hetero.kernels.cpu.vector_unit import VectorUnit, cores, vector_unit
 from tvm_hetero.kernels.indexing.checks import with_checks
-from tvm_hetero.kernels.indexing.masks import masked
+from tvm_hetero.kernels.indexing.masks import add_masks
 from tvm_hetero.kernels.matmul.product_amx import by_tiles
 from tvm_hetero.kernels.matmul.product_pairs import in_pairs
 from tvm_hetero.kernels.matmul.written_products import schedule_parts
-from tvm_hetero.kernels.quantized.factored import grouped
+from tvm_hetero.kernels.quantized.factored import factor_groups
 from tvm_hetero.kernels.quantized.float_schedule import schedule_groupwise
 from tvm_hetero.kernels.quantized.integer_product import in_whole_numbers
 from tvm_hetero.kernels.rules.cpu_rules import CPU_RULES
@@ -45,7 +45,7 @@ from tvm_hetero.kernels.tir.implementation_attr import (
 from tvm_hetero.kernels.tir.unchecked_schedule import quick_schedule
 from tvm_hetero.kernels.tir.vector_math import expand
 from tvm_hetero.kernels.tir.widening import widen
-from tvm_hetero.kernels.tir.zero_skip import guarded, guards_of
+from tvm_hetero.kernels.tir.zero_skip import guards_of, skip_zero_weights
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -86,12 +86,12 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     if func.attrs is not None and func.attrs.get(SCHEDULED):
         return func
     if str(target.kind.name) != "llvm":
-        return _schedule(masked(func), target)
+        return _schedule(add_masks(func), target)
     guards = guards_of(func)
 
     def schedule(func: tirx.PrimFunc) -> tirx.PrimFunc:
         done = _schedule(func, target)
-        return done if guards is None else guarded(done, guards)
+        return done if guards is None else skip_zero_weights(done, guards)
 
     return with_checks(func, schedule)
 
@@ -158,7 +158,7 @@ def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:
         yield WINOGRAD, lambda: expand(_by_tiles(func, unit, count))
     whole = partial(in_whole_numbers, func, unit)
     yield "groupwise", lambda: _apply(schedule_parts, whole(), unit, count)
-    yield "groupwise", lambda: _apply(schedule_groupwise, grouped(func), unit, count)
+    yield "groupwise", lambda: _apply(schedule_groupwise, factor_groups(func), unit, count)
     yield "amx", lambda: _apply(schedule_parts, by_tiles(func, unit), unit, count)
     yield "pairs", lambda: _apply(schedule_parts, in_pairs(func, unit), unit, count)
     for name, rule in CPU_RULES.items():
@@ -169,7 +169,7 @@ def _by_tiles(func: tirx.PrimFunc, unit: VectorUnit, count: int) -> tirx.PrimFun
     share = share_of_plain(func, unit)
     if share > 1:
         raise ValueError(f"it should take {share:.2f} times as long as plain sums")
-    return winograd(func, unit, count)
+    return make_winograd(func, unit, count)
 
 
 def _written(func: tirx.PrimFunc, kernel: tirx.PrimFunc) -> tirx.PrimFunc:

@@ -22,7 +22,7 @@ class Job:
 
     Attributes
     ----------
-    module, platform : as the last step left them; nobody else's are changed.
+    module, platform : as the last step left them; no one else's are changed.
     options, model : what is asked, and what knows the costs.
     progress : told while kernels are measured.
     tasks, graph : of the lowered module.

@@ -36,7 +36,7 @@ from tvm_hetero.passes.io_tasks import host_device, io_costs, needs_io_tasks
 from tvm_hetero.passes.kernel_choices import with_choices
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.lowered_main import read_main
-from tvm_hetero.passes.pins import pinned, with_hints
+from tvm_hetero.passes.pins import apply_pins, with_hints
 from tvm_hetero.passes.placed_model import is_annotated
 from tvm_hetero.passes.task_graph import task_graph, where_states_can_be
 from tvm_hetero.passes.verify import verify_lowered, verify_placed
@@ -148,7 +148,7 @@ def refine_costs(job: Job) -> None:
 
 def pin_tasks(job: Job) -> None:
     """Leave tasks the devices that the model's own annotations name."""
-    costs = pinned(job.module, job.problem.costs, job.platform)
+    costs = apply_pins(job.module, job.problem.costs, job.platform)
     job.problem = replace(job.problem, costs=costs)
 
 

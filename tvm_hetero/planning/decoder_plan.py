@@ -59,8 +59,8 @@ class DecoderPlan:
     pass_seconds : one step of one batch through the plan; period : of the busiest device (or
         exclusive link).
     played : tokens a second of a simulation with all batches full; None where it would take long,
-        and for a single batch, which waits for nobody.
-    pass_bound : what no plan's step of one batch takes less than, s; 0 if nobody asked.
+        and for a single batch, which waits for no one.
+    pass_bound : what no plan's step of one batch takes less than, s; 0 if no one asked.
     seconds : that planning took.
     """
 

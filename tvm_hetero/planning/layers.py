@@ -53,7 +53,7 @@ class _LayerPlace:
     op: str
 
 
-def holdings(problem: Problem, schedule: Schedule) -> tuple[Holding, ...]:
+def list_holdings(problem: Problem, schedule: Schedule) -> tuple[Holding, ...]:
     """What every device has that does anything, in the platform's order."""
     places = _places(problem)
     taken: dict[str, Counter[str]] = {}
@@ -81,8 +81,8 @@ def holdings(problem: Problem, schedule: Schedule) -> tuple[Holding, ...]:
     return tuple(found)
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """``0-3, 7``: whole numbers, runs of them joined."""
+def format_ranges(numbers: Iterable[int]) -> str:
+    """``0-3, 7``: integers, runs of them joined."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:
@@ -130,7 +130,7 @@ def _of_layers(places: Mapping[str, _LayerPlace], tasks: Sequence[str]) -> list[
     words = [place.op for place in mine if place.layer is None and place.op not in _LAST]
     if whole:
         what = "task" if single else "layer"
-        words.append(f"{what}{'s' if len(whole) > 1 else ''} {ranges(_known(whole))}")
+        words.append(f"{what}{'s' if len(whole) > 1 else ''} {format_ranges(_known(whole))}")
     rest = Counter({p: n for p, n in mine.items() if p.layer is not None and p.layer not in whole})
     words += _parts(rest, every)
     return words + [place.op for place in mine if place.layer is None and place.op in _LAST]
@@ -147,4 +147,4 @@ def _parts(mine: Counter[_LayerPlace], every: Counter[_LayerPlace]) -> list[str]
         total = every[place]
         note = "" if count == total else f" ({count} of {total} parts)"
         rows.setdefault((place.op, note), []).extend(_known([place.layer]))
-    return [f"{op} {ranges(layers)}{note}" for (op, note), layers in rows.items()]
+    return [f"{op} {format_ranges(layers)}{note}" for (op, note), layers in rows.items()]

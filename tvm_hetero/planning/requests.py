@@ -152,7 +152,9 @@ def _request(data: object, where: str) -> ServiceRequest:
     return ServiceRequest(row.quantity("arrival", parse_number), prompt, output)
 
 
-def cut(requests: Sequence[ServiceRequest], context: int) -> tuple[tuple[ServiceRequest, ...], int]:
+def truncate_requests(
+    requests: Sequence[ServiceRequest], context: int
+) -> tuple[tuple[ServiceRequest, ...], int]:
     """The requests made to fit into caches of so many tokens, and how many had to be cut.
 
     The last token that is generated needs no row. A prompt leaves room for one token at least.

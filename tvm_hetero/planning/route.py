@@ -11,7 +11,7 @@ ended and all of its resources are free:
               inputs and outputs that take no time (`Problem.terminals`) nothing
 
 So a batch that is alone takes as long as the plan says, or less where the plan waits for nothing.
-Legs in a row on one device, where nobody else waits in between, are one leg (`_joined`): a device
+Legs in a row on one device, where no one else waits in between, are one leg (`_joined`): a device
 then takes them in one go, as an executor does, and a simulation has fewer events.
 
 Of a batch some elements may be missing. A leg takes what the problem's tables say for as many of

@@ -64,7 +64,7 @@ def _chunks(plan: DecoderPlan, chunk: int) -> tuple[Route, ...]:
     return tuple(routes)
 
 
-def scheduled(wish: DecoderRequest, schedule: Schedule) -> DecoderPlan:
+def adopt_schedule(wish: DecoderRequest, schedule: Schedule) -> DecoderPlan:
     """A plan that was made before, of the same wish.
 
     Raises

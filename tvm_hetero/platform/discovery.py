@@ -23,7 +23,7 @@ it, and a guess would look like a fact. Two things are said though they are not 
   line by the kernels at both ends, which keeps both cores busy. The link's time is that time
   (`tvm_hetero.cost_models.links.measure` measures it: next to nothing where cores share a cache).
   With
-  ``overlap: true`` a solver would scatter tasks, as hand-overs then keep nobody busy.
+  ``overlap: true`` a solver would scatter tasks, as hand-overs then keep no one busy.
 - GPUs have copy engines, and the CPU beside them goes on computing: ``overlap: true`` for both.
 """
 
@@ -100,7 +100,7 @@ def detect_devices(
 
 
 def default_devices(machine: Machine) -> int:
-    """How many CPU devices a machine is divided into when nobody says."""
+    """How many CPU devices a machine is divided into when no one says."""
     physical = {core.physical for core in machine.cores}
     return 2 if len(physical) > 1 and not machine.gpus else 1
 

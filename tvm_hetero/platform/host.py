@@ -207,7 +207,7 @@ def parse_core_list(text: str) -> tuple[int, ...]:
 
 
 def _number(text: str) -> int:
-    """A whole number, decimal or 0x..., or 0."""
+    """An integer, decimal or 0x..., or 0."""
     try:
         return int(text.strip(), 0)
     except ValueError:

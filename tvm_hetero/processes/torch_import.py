@@ -16,7 +16,7 @@ _TORCH = "torch"
 
 
 def hide_torch() -> None:
-    """Nobody finds PyTorch in this process from now on, unless it is loaded already."""
+    """No one finds PyTorch in this process from now on, unless it is loaded already."""
     # None stands for a module that is missing.
     sys.modules.setdefault(_TORCH, None)  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ flight: what it has kept need not go there again.
 
 When a board goes away, the request that needs it fails at once (or, where the board just falls
 silent, after its `timeout`), and so does each one that finds it still away. The next one after it
-is back connects anew and takes there again what is not there any more: libraries, weights, tensors.
+is back reconnects and takes there again what is not there any more: libraries, weights, tensors.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ class _Region:
             os.close(self._handle)
 
 
-def laid_out(sizes: Sequence[int], start: int = 0) -> list[dict[str, int]]:
+def lay_out(sizes: Sequence[int], start: int = 0) -> list[dict[str, int]]:
     """Tensors of these bytes, one behind the other in a region."""
     rows = []
     for size in sizes:

@@ -87,7 +87,7 @@ class Desk:
     def _ask_board(self, board: RpcDeviceSession, question: dict[str, Any]) -> dict[str, Any]:
         match question["ask"]:
             case "figures":
-                return figures(board)
+                return measure_link(board)
             case "region":
                 self._region = _mapped(question["path"], question["bytes"])
             case "program":
@@ -212,7 +212,7 @@ def _view(buffer: Any, shape: Sequence[int], dtype: str) -> Any:
     return buffer._create_view(tvm_ffi.Shape(shape), dtype)
 
 
-def figures(board: RpcDeviceSession) -> dict[str, Any]:
+def measure_link(board: RpcDeviceSession) -> dict[str, Any]:
     """Seconds of copies there and back by size, and of a call that does next to nothing."""
     import tvm
 

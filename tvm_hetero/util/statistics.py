@@ -1,7 +1,7 @@
 """Order statistics of measured times: what benchmark tables print.
 
 Latencies on a shared machine have a long right tail, so the mean says little: the minimum is what
-the program can do, the median what a user meets, p90 and p99 what he complains about.
+the program can do, the median what a user meets, p90 and p99 what they complain about.
 """
 
 from __future__ import annotations

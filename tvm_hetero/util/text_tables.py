@@ -10,12 +10,12 @@ from tvm_hetero.util.untrusted_names import printable
 _FIGURE = re.compile(r"[+-]?[0-9][0-9.,]*(e[+-]?[0-9]+)?%?( \S+)?")
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def count_noun(count: int, one: str, many: str = "") -> str:
     """``1 task``, ``2 tasks``: a number and its noun; `many` where adding an s is not enough."""
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def format_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Rows under headers, columns aligned: text to the left, a column of figures to the right.
 
     A column counts as figures if each of its cells is a number, perhaps with a unit, or ``-``.

@@ -18,7 +18,7 @@ _KINDS: tuple[Kind, ...] = ("depthwise", "conv", "conv", "gemm")
 
 
 def modules(tasks: int = 30, seed: int = 0) -> WorkGraph:
-    """Watts-Strogatz wiring of exactly `tasks` unlike tasks between input and output.
+    """Watts-Strogatz wiring of exactly `tasks` different tasks between input and output.
 
     Every task reads what its neighbours with smaller numbers make; those that read none of them
     read the input, those that none reads make the output.

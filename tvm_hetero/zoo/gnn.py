@@ -28,7 +28,7 @@ def gnn(layers: int = 2, width: int = 64, scale: float = 0.01) -> WorkGraph:
     both = [*RELATIONS, *((b, a, count) for a, b, count in RELATIONS)]
     for layer in range(layers):
         outer = width if layer < layers - 1 else _CLASSES
-        # What the last layer makes of authors or fields, nobody reads.
+        # What the last layer makes of authors or fields, no one reads.
         wanted = list(NODES) if layer < layers - 1 else ["paper"]
         sent: dict[str, list[Value]] = {kind: [] for kind in NODES}
         for a, b, count in both:

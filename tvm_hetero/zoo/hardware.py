@@ -239,7 +239,7 @@ _APART = "GPUs meet in host memory."
 
 SERVERS: dict[str, Server] = {
     "diviml": Server(
-        "A server with a processor and two unlike GPUs: the system of DiviML (Y. Ghannane, M. "
+        "A server with a processor and two different GPUs: the system of DiviML (Y. Ghannane, M. "
         'Abdelfattah, arXiv 2308.00127). The paper\'s abstract says no more than "a CPU and two '
         'distinct GPUs"; its own figures were not at hand, so these are data-sheet figures of '
         "parts that fit the description.",

@@ -1,4 +1,4 @@
-"""Inception, versions 1, 3 and 4: branches of unlike convolutions that are joined again.
+"""Inception, versions 1, 3 and 4: branches of different convolutions that are joined again.
 
 v1: C. Szegedy et al.: Going Deeper with Convolutions, CVPR 2015, doi:10.1109/CVPR.2015.7298594,
 Table 1. v3: Rethinking the Inception Architecture, CVPR 2016, doi:10.1109/CVPR.2016.308. v4: C.

@@ -98,7 +98,7 @@ ENTRIES: dict[str, ZooEntry] = {
     "randwire-c154": _entry(
         "random wiring, regular and wide", 122, randwire, "nodes", channels=154, regime="regular"
     ),
-    "module": _entry("one Watts-Strogatz module of unlike tasks", 32, modules, "tasks"),
+    "module": _entry("one Watts-Strogatz module of different tasks", 32, modules, "tasks"),
     "wide": _entry("eight modules of six chains", 187, wide, "blocks"),
     # Sequences, graphs and transformers.
     "lstm": _entry("LSTM, 2 layers, 32 steps", 68, recurrent, "steps", cell="lstm"),

@@ -77,7 +77,7 @@ def test_a_platform_file(files: Path) -> None:
         (["light-vgg19", "--size", "1"], "has one size only"),
         (["resnet50", "--set", "depth"], "expected KEY=VALUE"),
         (["resnet50", "--set", "deph=50"], "did you mean 'depth'?"),
-        (["resnet50", "--set", "depth=big"], "expected a whole number for depth"),
+        (["resnet50", "--set", "depth=big"], "expected an integer for depth"),
         (["gnn", "--set", "scale=big"], "expected a number for scale"),
         (["resnet50", "--objective", "latncy"], "did you mean 'latency'?"),
         (["resnet50", "-o", "/nowhere/problem.json"], "there is no folder"),

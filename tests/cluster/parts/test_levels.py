@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvm_hetero.cluster.parts.levels import levels
+from tvm_hetero.cluster.parts.levels import assign_levels
 
 
 def drawn(seed: int) -> tuple[list[str], dict[str, list[str]], dict[str, int]]:
@@ -21,7 +21,7 @@ def drawn(seed: int) -> tuple[list[str], dict[str, list[str]], dict[str, int]]:
 @given(st.integers(0, 10**6))
 def test_messages_go_upwards_and_rounds_are_the_fewest(seed):
     tasks, reads, node = drawn(seed)
-    found = levels(tasks, reads, node)
+    found = assign_levels(tasks, reads, node)
     longest: dict[str, int] = {}
     for task in tasks:
         for maker in reads[task]:
@@ -35,7 +35,7 @@ def test_messages_go_upwards_and_rounds_are_the_fewest(seed):
 def test_what_needs_nothing_goes_with_its_reader():
     reads = {"a": [], "table": [], "b": ["a"], "c": ["b", "table"]}
     node = {"a": "left", "b": "right", "table": "left", "c": "left"}
-    assert levels(list(reads), reads, node) == {"a": 0, "table": 2, "b": 1, "c": 2}
+    assert assign_levels(list(reads), reads, node) == {"a": 0, "table": 2, "b": 1, "c": 2}
 
 
 def test_a_task_waits_for_a_part_that_is_there_rather_than_for_its_last_moment():
@@ -43,6 +43,6 @@ def test_a_task_waits_for_a_part_that_is_there_rather_than_for_its_last_moment()
     reads = {"a": [], "b": ["a"], "d": ["b"], "c": [], "e": ["d"], "f": ["e", "c"], "g": ["f"]}
     node = {"a": "left", "b": "right", "d": "left", "c": "left", "e": "right", "f": "right",
             "g": "left"}  # fmt: skip
-    found = levels(list(reads), reads, node)
+    found = assign_levels(list(reads), reads, node)
     assert found["d"] == 2 and found["f"] == 3
     assert found["c"] == 2

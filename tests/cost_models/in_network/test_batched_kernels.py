@@ -15,7 +15,7 @@ from tvm_hetero.cost_models.in_network.batched_kernels import (
     MARGIN,
     SIZES,
     Together,
-    candidates,
+    find_batchable,
     on_devices,
     with_sizes,
 )
@@ -124,10 +124,10 @@ def test_candidates_have_many_weights() -> None:
     sizes = {task.id: task.weight_bytes for task in problem.tasks}
     heavy = {task for task, nbytes in sizes.items() if nbytes >= LEAST_WEIGHTS}
     assert len(heavy) == 1 and len(sizes) == 3
-    assert candidates(mod, problem) == heavy
+    assert find_batchable(mod, problem) == heavy
     assert on_devices(heavy, problem) == {"big": heavy, "little": heavy}
     mod = lowered(branchy(), platform)
-    assert not candidates(mod, unit_problem(mod, platform))
+    assert not find_batchable(mod, unit_problem(mod, platform))
 
 
 def test_candidates_read_their_weights_fast() -> None:
@@ -136,9 +136,9 @@ def test_candidates_read_their_weights_fast() -> None:
     mod = lowered(dense(512, 512, 1024), platform)
     problem = unit_problem(mod, platform)
     first, second = problem.costs
-    assert candidates(mod, problem) == {first, second}
+    assert find_batchable(mod, problem) == {first, second}
     slow = {**problem.costs, first: {"big": Cost(((1, 1e-2),)), "little": RULE}}
-    assert candidates(mod, Problem(problem.graph, slow, platform)) == {second}
+    assert find_batchable(mod, Problem(problem.graph, slow, platform)) == {second}
 
 
 def test_candidates_are_of_cpu_devices_that_run_the_task() -> None:
@@ -149,6 +149,6 @@ def test_candidates_are_of_cpu_devices_that_run_the_task() -> None:
     gpu = Device("gpu", target={"kind": "cuda"})
     wider = Platform((*platform.devices, gpu), platform.links)
     mixed = Problem(problem.graph, {task: {"little": RULE, "gpu": RULE}}, wider)
-    assert candidates(mod, mixed) == {task}
+    assert find_batchable(mod, mixed) == {task}
     assert on_devices({task}, mixed) == {"big": frozenset(), "little": {task}}
-    assert not candidates(mod, Problem(problem.graph, {task: {"gpu": RULE}}, wider))
+    assert not find_batchable(mod, Problem(problem.graph, {task: {"gpu": RULE}}, wider))

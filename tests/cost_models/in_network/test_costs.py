@@ -15,7 +15,7 @@ import tvm
 from tests.models import branchy, dense, lowered, two_cpus, unit_problem
 from tests.waiting import eventually
 from tvm_hetero.cost_models.in_network.batched_kernels import Together
-from tvm_hetero.cost_models.in_network.bench import MOST_STRETCH, typical
+from tvm_hetero.cost_models.in_network.bench import MOST_STRETCH, typical_times
 from tvm_hetero.cost_models.in_network.costs import InPlace, measure_in_place
 from tvm_hetero.cost_models.in_network.run import MeasuredNetwork, Rounds, _Crew
 from tvm_hetero.cost_models.profiled import ProfiledCosts
@@ -178,10 +178,10 @@ def test_an_interruption_ends_it(module: tvm.IRModule, problem: Problem, rounds:
 def test_quartiles_are_stretched_to_the_median_round() -> None:
     # Each call takes 2 % more in half of the rounds, which one in one round, another in the next.
     rounds = [[1.0, 1.02], [1.02, 1.0]] * 4
-    assert typical(rounds) == pytest.approx([1.01, 1.01])
+    assert typical_times(rounds) == pytest.approx([1.01, 1.01])
     noisy = [[1.0, 1.0], [2.0, 1.0], [1.0, 2.0], [2.0, 2.0]]
-    assert typical(noisy) == pytest.approx([MOST_STRETCH] * 2)
-    assert typical([[0.5, 0.25]]) == pytest.approx([0.5, 0.25])
+    assert typical_times(noisy) == pytest.approx([MOST_STRETCH] * 2)
+    assert typical_times([[0.5, 0.25]]) == pytest.approx([0.5, 0.25])
 
 
 def test_what_is_disturbed_is_not_kept(

@@ -19,7 +19,7 @@ from tests.cost_models.kernel_samples import (
     sleeping,
     unbuildable,
 )
-from tvm_hetero.cost_models.kernels_alone.profile_worker import difference
+from tvm_hetero.cost_models.kernels_alone.profile_worker import find_difference
 from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
@@ -166,19 +166,21 @@ def test_the_plain_nest_takes_the_place_of_a_rule_that_cannot_run(tmp_path: Path
 
 def test_rounding_is_no_difference() -> None:
     values = np.linspace(-3.0, 3.0, 100, dtype=np.float32)
-    assert difference([values], [values * np.float32(1 + 1e-6)]) is None
-    assert "off by" in (difference([values], [values + np.float32(0.01)]) or "")
+    assert find_difference([values], [values * np.float32(1 + 1e-6)]) is None
+    assert "off by" in (find_difference([values], [values + np.float32(0.01)]) or "")
     half = values.astype(np.float16)
-    assert difference([half], [(values + np.float32(0.01)).astype(np.float16)]) is None
+    assert find_difference([half], [(values + np.float32(0.01)).astype(np.float16)]) is None
     spoilt = values.copy()
     spoilt[7] = np.nan
-    assert "not finite" in (difference([values], [spoilt]) or "")
-    assert difference([spoilt], [spoilt]) is None
+    assert "not finite" in (find_difference([values], [spoilt]) or "")
+    assert find_difference([spoilt], [spoilt]) is None
     numbers = np.arange(5)
-    assert difference([numbers], [numbers]) is None
-    assert "differs in 1" in (difference([numbers], [np.where(numbers == 2, 9, numbers)]) or "")
+    assert find_difference([numbers], [numbers]) is None
+    assert "differs in 1" in (
+        find_difference([numbers], [np.where(numbers == 2, 9, numbers)]) or ""
+    )
     empty = np.zeros((0, 3), np.float32)
-    assert difference([empty], [empty]) is None
+    assert find_difference([empty], [empty]) is None
 
 
 def test_lost_ones_get_no_more_turns() -> None:

@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper
 from tests.frontends.onnx.models import conv_relu, make, random_feeds, run
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
-from tvm_hetero.frontends.onnx.activation_moments import Moments, rectified
+from tvm_hetero.frontends.onnx.activation_moments import Moments, rectify
 
 SMALL = ["densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet"]
 
@@ -101,6 +101,6 @@ def test_a_negative_seed_is_refused() -> None:
 @pytest.mark.parametrize("mean", [-1.0, 0.0, 2.0])
 def test_the_rectified_normal(mean: float) -> None:
     sample = np.maximum(np.random.default_rng(0).normal(mean, 1.5, 200_000), 0)
-    found = rectified(Moments(mean, 1.5**2))
+    found = rectify(Moments(mean, 1.5**2))
     assert found.mean == pytest.approx(sample.mean(), abs=0.02)
     assert found.variance == pytest.approx(sample.var(), rel=0.02)

@@ -120,7 +120,7 @@ def test_the_refusal_says_which_attributes_the_node_has() -> None:
 def test_an_optional_output_is_to_be_left_out_where_that_is_possible() -> None:
     nodes = [helper.make_node("LayerNormalization", ["x", "s"], ["y", "m"])]
     scale = {"s": np.ones(5, np.float32)}
-    with pytest.raises(ModelError, match="leave 'm' out of the model's outputs if nobody needs it"):
+    with pytest.raises(ModelError, match="leave 'm' out of the model's outputs if no one needs it"):
         from_onnx(make(nodes, {"x": [3, 5]}, ["y", "m"], scale, 17))
     module = from_onnx(make(nodes, {"x": [3, 5]}, ["y"], scale, 17))
     assert static_shape(module["main"].ret_ty) == (3, 5)

@@ -32,7 +32,7 @@ from tvm_hetero.kernels.attention.gpu import Threads, attention_on_gpu
 from tvm_hetero.kernels.attention.kernel import attend, attention_of
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.select import rule_of
-from tvm_hetero.kernels.tir.batched import batched
+from tvm_hetero.kernels.tir.batched import batch_kernel
 from tvm_hetero.kernels.tir.statements import loop
 
 
@@ -336,7 +336,7 @@ def test_cores_share_the_heads():
 def test_several_sequences():
     """A kernel for a batch: each element has caches of its own."""
     s = Sizes(4, 2, 16, 24, rotary=16)
-    kernel = schedule_kernel(batched(s.kernel(), 2, [6]), AVX2)  # the table is shared
+    kernel = schedule_kernel(batch_kernel(s.kernel(), 2, [6]), AVX2)  # the table is shared
     one, other = s.inputs(5), s.inputs(20)
     pairs = [[a] if i == 6 else [a, b] for i, (a, b) in enumerate(zip(one, other, strict=True))]
     got = called(built(kernel, AVX2), [a for pair in pairs for a in pair])

@@ -18,9 +18,9 @@ from tvm_hetero.kernels.attention.cache_updates import update_rows
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
 from tvm_hetero.kernels.indexing.checks import CHECKED, ERROR
 from tvm_hetero.kernels.indexing.indirect_accesses import indirect_accesses
-from tvm_hetero.kernels.indexing.masks import masked
+from tvm_hetero.kernels.indexing.masks import add_masks
 from tvm_hetero.kernels.select import rule_of
-from tvm_hetero.kernels.tir.batched import batched
+from tvm_hetero.kernels.tir.batched import batch_kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 Types = Sequence[tuple[Sequence[int], str]]
@@ -155,7 +155,7 @@ def test_kernels_of_several_operators_refuse_what_is_out_of_bounds(
 
 def test_a_batched_kernel_looks_at_the_indices_of_each_element() -> None:
     func = kernel([((5, 4), FLOAT), ((3,), INT)], rows)
-    made = schedule_kernel(batched(func, 2, [0]), AVX2)
+    made = schedule_kernel(batch_kernel(func, 2, [0]), AVX2)
     good, bad = np.array([0, 1, 4]), np.array([0, 7, 4])
     first, second = np.zeros((3, 4), FLOAT), np.zeros((3, 4), FLOAT)
     call(made, TABLE, good, good[::-1].copy(), first, second)
@@ -217,10 +217,10 @@ def test_where_a_search_ends_is_checked_in_its_loop() -> None:
 def test_a_gpu_reads_nan_for_what_is_out_of_bounds() -> None:
     func = kernel([((5, 4), FLOAT), ((3,), INT)], rows)
     out = np.zeros((3, 4), FLOAT)
-    assert indirect_accesses(masked(func)) == []  # as conditions, on any device
-    call(masked(func), TABLE, np.array([4, 5, -(2**40)]), out)
+    assert indirect_accesses(add_masks(func)) == []  # as conditions, on any device
+    call(add_masks(func), TABLE, np.array([4, 5, -(2**40)]), out)
     np.testing.assert_array_equal(out, [TABLE[4], [np.nan] * 4, [np.nan] * 4])
-    assert tvm_ffi.structural_equal(masked(masked(func)), masked(func))
+    assert tvm_ffi.structural_equal(add_masks(add_masks(func)), add_masks(func))
     assert "nan" in schedule_kernel(func, CUDA).script()
 
 
@@ -228,7 +228,7 @@ def test_a_gpu_writes_nothing_out_of_bounds() -> None:
     def put(data: te.Tensor, index: te.Tensor, updates: te.Tensor) -> te.Tensor:
         return topi.scatter_elements(data, index, updates, axis=0)
 
-    func = masked(kernel([((5, 4), FLOAT), ((1, 4), INT), ((1, 4), FLOAT)], put))
+    func = add_masks(kernel([((5, 4), FLOAT), ((1, 4), INT), ((1, 4), FLOAT)], put))
     out = np.zeros((5, 4), FLOAT)
     call(func, TABLE, np.array([[0, 10**9, -6, -1]]), np.full((1, 4), -1, FLOAT), out)
     expected = TABLE.copy()

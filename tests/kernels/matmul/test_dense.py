@@ -23,7 +23,7 @@ from tests.kernels.helpers import (
     random,
 )
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.tir.batched import batched
+from tvm_hetero.kernels.tir.batched import batch_kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 
@@ -112,6 +112,6 @@ def test_weights_are_asked_for_ahead_and_accumulators_stay_in_registers(cores, c
     lowered = LowerToTasks([target])(model([(1, 768)], lambda x: relax.op.matmul(x, weight)))
     (kernel,) = kernels(lowered).values()
     weights = [i for i, p in enumerate(kernel.params) if math.prod(map(int, p.shape)) >= 1e7]
-    kernel = schedule_kernel(batched(kernel, count, weights) if count > 1 else kernel, target)
+    kernel = schedule_kernel(batch_kernel(kernel, count, weights) if count > 1 else kernel, target)
     assert ("T.parallel" in kernel.script()) == (cores > 1)
     assert_sums_stay_in_registers(kernel, target)

@@ -15,7 +15,7 @@ from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.constant_folding import array_of
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.select import rule_of
-from tvm_hetero.kernels.tir.batched import batched
+from tvm_hetero.kernels.tir.batched import batch_kernel
 
 TWO_CORES = tvm.target.Target({**AMX.export(), "num-cores": 2})
 
@@ -59,7 +59,7 @@ def test_a_token_of_several_sequences():
     weight = narrow(2, 64, 96)
     module = lowered(narrow(1, 1, 64), weight)
     (one,) = kernels(module).values()
-    together = schedule_kernel(batched(one, 8, [1]), AMX)
+    together = schedule_kernel(batch_kernel(one, 8, [1]), AMX)
     assert rule_of(together) == "amx"
     if runs_here(AMX):
         mod = tvm.IRModule({"main": together.with_attr("global_symbol", "main")})

@@ -29,7 +29,7 @@ from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.kernels.quantized.product import groupwise_dense, quantize
 from tvm_hetero.kernels.quantized.tile import tile_of
 from tvm_hetero.kernels.select import rule_of
-from tvm_hetero.kernels.tir.batched import batched
+from tvm_hetero.kernels.tir.batched import batch_kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 
@@ -108,7 +108,7 @@ def test_any_product(rows, depth, columns, bits):
 def test_several_elements_read_the_codes_once(bits, rows):
     weight = quantize(random(1, 64, 130), bits)
     (kernel,) = kernels(LowerToTasks([AVX2])(model(rows, weight))).values()
-    several = schedule_kernel(batched(kernel, 3, [1, 2, 3]), AVX2)
+    several = schedule_kernel(batch_kernel(kernel, 3, [1, 2, 3]), AVX2)
     assert rule_of(several) == "groupwise"
     assert several.script().count('T.sblock("product")') == 1  # one nest for all
     inputs = [random(i, rows, 64) for i in range(3)]

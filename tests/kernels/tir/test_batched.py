@@ -33,7 +33,7 @@ from tvm_hetero.kernels.convolution.winograd.match import is_convolution_3x3
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.kernels.select import rule_of
-from tvm_hetero.kernels.tir.batched import batch_of_kernel, batched, params_of, single
+from tvm_hetero.kernels.tir.batched import batch_kernel, batch_of_kernel, params_of, unbatch_kernel
 from tvm_hetero.kernels.tir.blocks import uses
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, with_implementation
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
@@ -137,7 +137,7 @@ def _results(
 def test_it_computes_what_as_many_calls_do(name: str, count: int, images: int) -> None:
     kernels = _kernels(name, images)
     ones = {f"one{i}": f for i, (f, _) in enumerate(kernels)}
-    both = {f"all{i}": batched(f, count, shared) for i, (f, shared) in enumerate(kernels)}
+    both = {f"all{i}": batch_kernel(f, count, shared) for i, (f, shared) in enumerate(kernels)}
     compiled = _compiled(ones | both, REFERENCE)
     for i in range(len(kernels)):
         func = both[f"all{i}"]
@@ -157,7 +157,7 @@ def test_scheduled_it_computes_what_as_many_scheduled_calls_do(
         pytest.skip("this machine has no such vectors")
     kernels = [kernel for name in MODELS for kernel in _kernels(name)]
     ones = {f"one{i}": schedule_kernel(f, target) for i, (f, _) in enumerate(kernels)}
-    plain = [batched(f, count, shared) for f, shared in kernels]
+    plain = [batch_kernel(f, count, shared) for f, shared in kernels]
     both = {f"all{i}": schedule_kernel(f, target) for i, f in enumerate(plain)}
     compiled = _compiled(ones | both, target)
     for i, func in enumerate(plain):
@@ -179,7 +179,7 @@ def test_a_block_of_weights_is_read_for_all_elements_before_the_next(
     name: str, target: tvm.target.Target
 ) -> None:
     ((func, shared),) = _kernels(name, plain_sums=True)
-    made = schedule_kernel(batched(func, 4, shared), target)
+    made = schedule_kernel(batch_kernel(func, 4, shared), target)
     weights, elements = _loops_of_weights(made, made.params[4])
     assert weights and elements
     small = prod(int(e) for e in made.params[4].ty.shape) * 4 <= vector_unit(target).l2 // 2
@@ -222,7 +222,7 @@ def _loops_of_weights(func: tirx.PrimFunc, weight: tirx.Var) -> tuple[list[int],
 
 def test_the_virtual_machine_calls_it_with_all_tensors_and_takes_a_tuple() -> None:
     ((func, shared),) = _kernels("many channels")
-    plain = batched(func, 2, shared)
+    plain = batch_kernel(func, 2, shared)
     results = [_in_vm(f) for f in (plain, schedule_kernel(plain, HERE))]
     for expected, actual in zip(*results, strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
@@ -244,18 +244,18 @@ def _in_vm(func: tirx.PrimFunc) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", MODELS)
 def test_single_gives_the_kernel_back(name: str) -> None:
     for func, shared in _kernels(name):
-        made = batched(func, 3, shared)
+        made = batch_kernel(func, 3, shared)
         stored = tvm.ir.load_json(tvm.ir.save_json(made))
         for kernel in (made, stored):
             assert batch_of_kernel(kernel) == 3
-            assert tvm_ffi.structural_equal(single(kernel), func)
-        assert single(func).same_as(func) and batch_of_kernel(func) == 1
+            assert tvm_ffi.structural_equal(unbatch_kernel(kernel), func)
+        assert unbatch_kernel(func).same_as(func) and batch_of_kernel(func) == 1
 
 
 def test_parameters_stand_in_order_and_shared_ones_once() -> None:
     ((func, shared),) = _kernels("dense")
     assert shared == [1, 2] and len(func.params) == 4
-    made = batched(func, 4, shared)
+    made = batch_kernel(func, 4, shared)
     assert params_of(made) == [range(4), range(4, 5), range(5, 6), range(6, 10)]
     assert [list(p.ty.shape) for p in made.params[:4]] == [[1, 24]] * 4
     assert made.params[4].same_as(func.params[1])
@@ -268,7 +268,7 @@ def test_parameters_stand_in_order_and_shared_ones_once() -> None:
 
 def test_kernels_for_gpus_are_those_of_one_element() -> None:
     ((func, shared),) = _kernels("dense")
-    made, one = (schedule_kernel(f, CUDA) for f in (batched(func, 2, shared), func))
+    made, one = (schedule_kernel(f, CUDA) for f in (batch_kernel(func, 2, shared), func))
     assert rule_of(made) == rule_of(one) != DEFAULT
     assert [_threads(f) for f in (made, one)] == [2 * _threads(one), _threads(one)] != [0, 0]
 
@@ -283,20 +283,20 @@ def _threads(func: tirx.PrimFunc) -> int:
 def test_how_a_kernel_is_computed_stays_written_on_it() -> None:
     ((func, shared),) = _kernels("dense")
     default = with_implementation(func, DEFAULT)
-    assert tvm_ffi.structural_equal(single(batched(default, 2, shared)), default)
+    assert tvm_ffi.structural_equal(unbatch_kernel(batch_kernel(default, 2, shared)), default)
 
 
 def test_what_cannot_be_batched() -> None:
     ((func, shared),) = _kernels("dense")
     with pytest.raises(ValueError, match="two at least"):
-        batched(func, 1, shared)
+        batch_kernel(func, 1, shared)
     with pytest.raises(ValueError, match="2 elements already"):
-        batched(batched(func, 2, shared), 2, shared)
+        batch_kernel(batch_kernel(func, 2, shared), 2, shared)
     with pytest.raises(ValueError, match=r"\[7\] of 4"):
-        batched(func, 2, [7])
+        batch_kernel(func, 2, [7])
     with pytest.raises(ValueError, match=r"writes its parameters \[3\]"):
-        batched(func, 2, [3])
+        batch_kernel(func, 2, [3])
     with pytest.raises(ValueError, match="scheduled"):
-        batched(schedule_kernel(func, AVX2), 2, shared)
+        batch_kernel(schedule_kernel(func, AVX2), 2, shared)
     with pytest.raises(ValueError, match="scheduled"):
-        single(schedule_kernel(batched(func, 2, shared), AVX2))
+        unbatch_kernel(schedule_kernel(batch_kernel(func, 2, shared), AVX2))

@@ -8,8 +8,8 @@ import tvm
 from tvm import relax
 
 from tests.models import lowered, two_cpus, unit_problem
-from tvm_hetero.cost_models.in_network.batched_kernels import LEAST_WEIGHTS, candidates
-from tvm_hetero.kernels.tir.gathers import looked_up
+from tvm_hetero.cost_models.in_network.batched_kernels import LEAST_WEIGHTS, find_batchable
+from tvm_hetero.kernels.tir.gathers import find_gathered
 from tvm_hetero.passes.extract_tasks import extract_tasks
 
 ROWS, WIDTH = 1024, 512
@@ -39,7 +39,7 @@ def test_a_table_is_looked_up_and_a_matrix_is_read() -> None:
     kernels = {kernel.name: kernel for kernel in tasks.kernels}
     take = next(kernel for name, kernel in kernels.items() if "take" in name)
     dense = next(kernel for name, kernel in kernels.items() if "dense" in name)
-    assert looked_up(take.func) == {0} and not looked_up(dense.func)
+    assert find_gathered(take.func) == {0} and not find_gathered(dense.func)
     # What is looked up is as much as comes out of it, not the whole table.
     assert take.bytes == pytest.approx(4 + 2 * 4 * WIDTH)
     assert dense.bytes >= 4 * ROWS * WIDTH
@@ -49,5 +49,5 @@ def test_only_who_reads_its_weights_may_compute_several_elements_at_once() -> No
     mod = lowered(embedding(), two_cpus())
     tasks = extract_tasks(mod)
     problem = unit_problem(mod, two_cpus())
-    found = candidates(mod, problem)
+    found = find_batchable(mod, problem)
     assert found == {task for task, kernel in tasks.kernel_of.items() if "dense" in kernel}

@@ -9,11 +9,11 @@ import tvm_ffi
 from tvm import relax, s_tir, tirx
 
 from tests.kernels.helpers import AVX2, CUDA, kernels, model, random
-from tvm_hetero.frontends.huggingface.operators import choose, gated
+from tvm_hetero.frontends.huggingface.operators import gate_rows, route_tokens
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
 from tvm_hetero.kernels.select import rule_of
-from tvm_hetero.kernels.tir.batched import batched, params_of
+from tvm_hetero.kernels.tir.batched import batch_kernel, params_of
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, with_implementation
 from tvm_hetero.kernels.tir.zero_skip import Guards, guards_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
@@ -30,7 +30,7 @@ def expert(rows: int, *, residual: bool = False) -> tirx.PrimFunc:
     with bb.function("main", [x, weight, y]):
         with bb.dataflow():
             hidden = bb.emit(relax.op.nn.silu(relax.op.matmul(x, relax.const(MATRIX))))
-            out = gated(bb, hidden, weight, times=True)
+            out = gate_rows(bb, hidden, weight, times=True)
             if residual:
                 out = bb.emit(relax.op.add(out, y))
             out = bb.emit_output(out)
@@ -121,7 +121,7 @@ def test_kernels_without_a_guard_have_none():
 def test_of_several_elements_each_is_right_and_all_are_skipped_together():
     one = expert(1)
     (packed,) = [i for i, p in enumerate(one.params) if len(p.ty.shape) == 4]
-    func = batched(one, 2, [packed])
+    func = batch_kernel(one, 2, [packed])
     weights = [p for i, p in enumerate(one.params) if [int(e) for e in p.ty.shape] == [1, 1]]
     assert len(weights) == 1
     guards = guards_of(func)
@@ -150,7 +150,7 @@ def router(rows: int, experts: int, chosen: int) -> tvm.IRModule:
     logits = relax.Var("logits", relax.TensorType([rows, experts], "float32"))
     with bb.function("main", [logits]):
         with bb.dataflow():
-            weights = choose(bb, logits, chosen)
+            weights = route_tokens(bb, logits, chosen)
             out = bb.emit_output(relax.op.concat(weights, axis=1))
         bb.emit_func_output(out)
     return bb.get()

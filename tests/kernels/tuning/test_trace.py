@@ -18,7 +18,7 @@ from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, blocks_of, role_of
 from tvm_hetero.kernels.tir.implementation_attr import with_implementation
-from tvm_hetero.kernels.tuning.search_space import variations
+from tvm_hetero.kernels.tuning.search_space import find_variations
 from tvm_hetero.kernels.tuning.trace import apply_trace, facts_text, replay_trace, trace_text
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
@@ -45,8 +45,8 @@ def run(func: tirx.PrimFunc) -> np.ndarray:
 def test_variations_are_distinct_and_compute_the_same(
     convolution: tirx.PrimFunc, target: tvm.target.Target
 ) -> None:
-    found = list(islice(variations(convolution, target), 4))
-    assert found == list(islice(variations(convolution, target), 4))
+    found = list(islice(find_variations(convolution, target), 4))
+    assert found == list(islice(find_variations(convolution, target), 4))
     texts = [facts_text(rule, facts) for rule, facts in found]
     scheduled = [apply_trace(convolution, text, target) for text in texts]
     by_rule = schedule_kernel(convolution, target)
@@ -75,7 +75,7 @@ def test_no_facts_make_a_rule_wrong(
         ),
     )
     for func in kernels(LowerToTasks([AVX2])(mod)).values():
-        for rule, facts in islice(variations(func, AVX2), number, number + 1):
+        for rule, facts in islice(find_variations(func, AVX2), number, number + 1):
             varied = apply_trace(func, facts_text(rule, facts), AVX2)
             np.testing.assert_allclose(run(varied), run(func), rtol=1e-4, atol=1e-4)
 

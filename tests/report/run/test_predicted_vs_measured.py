@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
-from tvm_hetero.report.run.predicted_vs_measured import differences, differences_table
+from tvm_hetero.report.run.predicted_vs_measured import compare_with_plan, differences_table
 
 MS = 1e-3
 
@@ -55,7 +55,7 @@ def trace(a: float = 4, copy: float = 1, b: float = 3, d: float = 1) -> list[Ste
 
 
 def test_a_run_as_planned_has_no_differences() -> None:
-    found = differences(trace(), SCHEDULE)
+    found = compare_with_plan(trace(), SCHEDULE)
     rows = {(row.kind, row.name): row for row in found.rows}
     assert set(rows) == {
         ("segment", "a"),
@@ -72,7 +72,7 @@ def test_a_run_as_planned_has_no_differences() -> None:
 
 
 def test_a_slow_segment_is_blamed_and_not_the_wait_for_it() -> None:
-    found = differences(trace(b=6), SCHEDULE)
+    found = compare_with_plan(trace(b=6), SCHEDULE)
     assert found.verdict == (
         "Planned 9.00 ms, measured 12.0 ms (1.33 times the plan). Largest difference: segment 'b' "
         "on little, 6.00 ms instead of 3.00 ms: its kernels are slower than their costs."
@@ -81,25 +81,25 @@ def test_a_slow_segment_is_blamed_and_not_the_wait_for_it() -> None:
 
 def test_interference_is_told_from_a_wrong_cost() -> None:
     alone = {("a", 0, "big"): 4 * MS, ("b", 0, "little"): 3 * MS, ("d", 0, "big"): 1 * MS}
-    found = differences(trace(b=6), SCHEDULE, alone)
+    found = compare_with_plan(trace(b=6), SCHEDULE, alone)
     assert found.factors == {"big": pytest.approx(1.0), "little": pytest.approx(2.0)}
     assert "alone it takes 3.00 ms, so the other devices slow it down by a factor of 2.00 (the" in (
         found.verdict
     )
-    wrong = differences(trace(b=6), SCHEDULE, {**alone, ("b", 0, "little"): 6 * MS})
+    wrong = compare_with_plan(trace(b=6), SCHEDULE, {**alone, ("b", 0, "little"): 6 * MS})
     assert wrong.verdict.endswith(
         "even alone it takes 6.00 ms, so the cost is too low: measure again."
     )
 
 
 def test_a_slow_copy_and_a_late_thread() -> None:
-    assert differences(trace(copy=4), SCHEDULE).verdict.endswith(
+    assert compare_with_plan(trace(copy=4), SCHEDULE).verdict.endswith(
         "copy 'a: big > little' on big>little, 4.00 ms instead of 1.00 ms: the link is slower than "
         "the platform says."
     )
     steps = trace()
     steps[3] = replace(steps[3], start=11 * MS, end=12 * MS, waited=7 * MS)
-    verdict = differences(steps, SCHEDULE).verdict
+    verdict = compare_with_plan(steps, SCHEDULE).verdict
     assert "wait 'before d' on big, 7.00 ms instead of 4.00 ms: 'b' on little was" in verdict
 
 
@@ -111,13 +111,13 @@ def test_elements_of_a_batch_are_shares_of_an_execution() -> None:
         Step("a", "big", 0.0, 2 * MS, tasks=("a",), elements=(0,)),
         Step("a", "big", 2 * MS, 5 * MS, tasks=("a",), elements=(1,)),
     ]
-    rows = differences(steps, schedule).rows
+    rows = compare_with_plan(steps, schedule).rows
     assert [row.planned_start for row in rows] == pytest.approx([0.0, 2 * MS])
     assert [row.excess for row in rows] == pytest.approx([0.0, 1 * MS])
 
 
 def test_a_period_of_a_pipeline_compares_lengths_only() -> None:
-    found = differences(trace(b=5), replace(SCHEDULE, kind="throughput", value=5 * MS))
+    found = compare_with_plan(trace(b=5), replace(SCHEDULE, kind="throughput", value=5 * MS))
     segments = [row for row in found.rows if row.kind == "segment"]
     assert all(math.isnan(row.planned_start) for row in segments)
     assert found.measured == pytest.approx(5 * MS)
@@ -125,7 +125,7 @@ def test_a_period_of_a_pipeline_compares_lengths_only() -> None:
 
 
 def test_json_has_no_nan_and_the_table_says_what_it_leaves_out() -> None:
-    found = differences(trace(b=6), SCHEDULE)
+    found = compare_with_plan(trace(b=6), SCHEDULE)
     document = found.as_dict()
     assert document["rows"][0]["alone"] is None and document["planned"] == 9 * MS
     text = differences_table(found, most=2)

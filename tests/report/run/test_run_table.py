@@ -7,10 +7,10 @@ from tests.report import samples
 from tvm_hetero.report.run.run_table import (
     Comparison,
     Difference,
+    assess_run,
     run_page,
     segment_rows,
     statistics_table,
-    verdict,
 )
 from tvm_hetero.report.schedule.html import report_html
 from tvm_hetero.util.statistics import Statistics, summarize
@@ -53,11 +53,11 @@ def test_segments_beside_their_predictions() -> None:
 
 def test_verdict_says_plainly_who_won() -> None:
     schedule = samples.schedule()
-    won, tone = verdict(schedule, measured(partition=5, single=8))
+    won, tone = assess_run(schedule, measured(partition=5, single=8))
     assert tone == "good" and "1.60 times as fast" in won and "big" in won
-    lost, tone = verdict(schedule, measured(partition=9, single=8))
+    lost, tone = assess_run(schedule, measured(partition=9, single=8))
     assert tone == "bad" and "does NOT beat" in lost and "9.00 ms against 8.00 ms" in lost
-    assert verdict(schedule, measured(partition=9))[1] == "plain"
+    assert assess_run(schedule, measured(partition=9))[1] == "plain"
 
 
 def test_statistics_table_has_a_row_for_each() -> None:

@@ -61,7 +61,7 @@ def test_schedule_text_has_value_bound_gap_and_single_device() -> None:
     ],
 )
 def test_compare(single: SingleDevice | None, words: str) -> None:
-    assert plan.compare(replace(samples.schedule(), best_single_device=single)) == words
+    assert plan.compare_with_single(replace(samples.schedule(), best_single_device=single)) == words
 
 
 def test_a_tiny_gap_is_not_shown_as_a_proof() -> None:

@@ -1,7 +1,7 @@
 """Ctrl-C while a solver works in C++ for minutes.
 
 Python hears of a signal between two instructions of the main thread, and there are none while that
-thread waits for HiGHS or CP-SAT. So somebody else listens: the signal arrives at a socket at once,
+thread waits for HiGHS or CP-SAT. So someone else listens: the signal arrives at a socket at once,
 a second thread gives the main thread a moment to end by itself, and then ends the process. Use it
 around work that writes nothing, since nothing is cleaned up.
 """

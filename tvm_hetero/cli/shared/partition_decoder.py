@@ -110,7 +110,7 @@ def partition_decoder(
 
 def facts_text(facts: DecoderFacts, path: Path) -> str:
     """A table of what a decoder is."""
-    from tvm_hetero.util.text_tables import table
+    from tvm_hetero.util.text_tables import format_table
     from tvm_hetero.util.untrusted_names import printable
 
     slots = f"{facts.groups} group{'s' * (facts.groups > 1)} of {facts.batch}"
@@ -125,4 +125,4 @@ def facts_text(facts: DecoderFacts, path: Path) -> str:
         ["weights", f"{printable(facts.weights, limit=None)}, layers in {facts.shards} part(s)"],
     ]
     rows += [["model", printable(f"{k}: {v}", limit=None)] for k, v in facts.source.items()]
-    return table(["decoder", printable(path, limit=None)], rows)
+    return format_table(["decoder", printable(path, limit=None)], rows)

@@ -67,14 +67,14 @@ def break_down_time(
 
     `single` is the executor of the best single device, for what its tasks take alone.
     """
-    from tvm_hetero.report.run.bottleneck import measured_bottleneck
-    from tvm_hetero.report.run.predicted_vs_measured import differences
+    from tvm_hetero.report.run.bottleneck import warn_of_bottleneck
+    from tvm_hetero.report.run.predicted_vs_measured import compare_with_plan
 
     trace, seconds = typical_trace(executor, inputs)
     alone = alone_times(single, inputs) if single and single is not executor else None
-    found = differences(trace, executor.schedule, alone)
+    found = compare_with_plan(trace, executor.schedule, alone)
     names = executor.problem.platform.names
-    return TimeBreakdown(found, measured_bottleneck(trace, names, seconds)), trace
+    return TimeBreakdown(found, warn_of_bottleneck(trace, names, seconds)), trace
 
 
 def say_time_breakdown(steps: Steps, breakdown: TimeBreakdown) -> None:

@@ -9,7 +9,7 @@ from tvm_hetero.errors import UsageError
 if TYPE_CHECKING:
     from tvm_hetero.zoo import ZooEntry
 
-_TYPES = {int: "a whole number", float: "a number"}
+_TYPES = {int: "an integer", float: "a number"}
 
 
 def parse_setting(name: str, entry: ZooEntry, text: str) -> tuple[str, Any]:

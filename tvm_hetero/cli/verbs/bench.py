@@ -39,7 +39,7 @@ def bench(
     names = parse_opponents(against)
     from tvm_hetero.cli.shared.throughput import measure_throughput, say_throughput
     from tvm_hetero.cli.shared.time_breakdown import break_down_time, say_time_breakdown
-    from tvm_hetero.report.run.run_table import statistics_table, verdict
+    from tvm_hetero.report.run.run_table import assess_run, statistics_table
 
     steps = Steps(quiet=json_output)
     with contextlib.ExitStack() as stack:
@@ -74,7 +74,7 @@ def bench(
     if SINGLE in names:
         # The plan is judged by what it was made for.
         judged = throughput.measured if throughput else measured
-        text, tone = verdict(executor.schedule, judged)
+        text, tone = assess_run(executor.schedule, judged)
         steps.say("\n" + text, {"good": "green", "bad": "yellow"}.get(tone), bold=True)
     if difference is not None:
         steps.say(f"largest difference from ONNX Runtime's outputs: {difference}")

@@ -27,7 +27,7 @@ def check(
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.report.schedule.text import summary_text
-    from tvm_hetero.util.text_tables import counted
+    from tvm_hetero.util.text_tables import count_noun
     from tvm_hetero.util.untrusted_names import printable
 
     steps = Steps()
@@ -36,7 +36,7 @@ def check(
     if violations:
         for violation in violations:
             steps.say(f"rule {violation.rule}: {printable(violation.text, limit=None)}")
-        steps.say(f"invalid: {counted(len(violations), 'violation')}", "red", bold=True)
+        steps.say(f"invalid: {count_noun(len(violations), 'violation')}", "red", bold=True)
         raise typer.Exit(INVALID)
     steps.say(summary_text(answer))
     steps.say("valid: every rule of the execution model is kept", "green", bold=True)

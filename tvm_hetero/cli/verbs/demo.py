@@ -2,7 +2,7 @@
 
 It calls the functions that the other verbs call, on ``light_inception_v1`` out of the onnx wheel
 with seeded random weights (as shipped the weights are constants, so equal outputs would prove
-nothing) and on this machine as two unlike CPU devices.
+nothing) and on this machine as two different CPU devices.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def write_report(
 
 
 def _fastest(schedule: Schedule, comparison: Comparison) -> str:
-    """The fastest runs beside their predictions: what is left when nobody disturbs."""
+    """The fastest runs beside their predictions: what is left when no one disturbs."""
     best = comparison.measured["partition"].min
     text = f"partition: predicted {format_seconds(schedule.value)}, fastest {format_seconds(best)}"
     if schedule.best_single_device is None:
@@ -184,13 +184,13 @@ def _default(chosen: str, comparison: Comparison) -> str:
         return text
     return (
         f"{text}, which was quicker when that was decided (step 'Decide by measuring'): other "
-        "programs, or other machines on this host, disturb; run it again to decide anew"
+        "programs, or other machines on this host, disturb; run it again to decide"
     )
 
 
 def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: Path) -> None:
     """The report on the terminal: plan, predicted beside measured, verdict, files."""
-    from tvm_hetero.report.run.run_table import statistics_table, verdict
+    from tvm_hetero.report.run.run_table import assess_run, statistics_table
     from tvm_hetero.report.schedule.text import schedule_text
 
     problem, schedule = result.problem, result.schedule
@@ -203,7 +203,7 @@ def say_report(steps: Steps, result: Partition, comparison: Comparison, folder: 
         right = comparison.difference.relative <= TOLERANCE
         text = f"largest difference from ONNX Runtime's outputs: {comparison.difference}"
         steps.say(f"{text}; {TOLERANCE:g} is allowed", "green" if right else "red")
-    text, tone = verdict(schedule, comparison.measured)
+    text, tone = assess_run(schedule, comparison.measured)
     steps.say("\n" + text, {"good": "green", "bad": "yellow"}.get(tone), bold=True)
     steps.say(_default(default_variant(folder / "net.hetero"), comparison))
     for name in ("platform.yaml", "net.hetero", "report.html", "trace.json"):

@@ -28,7 +28,7 @@ def relay_check(
     Everything at once, each with its place; the exit status is then 1.
     """
     from tvm_hetero.frontends.relay.check import relay_check as look
-    from tvm_hetero.util.text_tables import counted
+    from tvm_hetero.util.text_tables import count_noun
     from tvm_hetero.util.untrusted_names import printable
 
     report = look(program)
@@ -43,6 +43,6 @@ def relay_check(
         if not report.problems:
             steps.say("every operator can be imported", "green", bold=True)
         else:
-            steps.say(counted(len(report.problems), "problem"), "red", bold=True)
+            steps.say(count_noun(len(report.problems), "problem"), "red", bold=True)
     if report.problems:
         raise typer.Exit(UNSUPPORTED)

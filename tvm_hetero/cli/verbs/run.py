@@ -135,7 +135,7 @@ def _say_run(
     """Outputs, latency, the prediction beside the measured median, the plan's bottleneck."""
     from tvm_hetero.artifact.executable import PARTITION
     from tvm_hetero.report.run.run_table import statistics_table
-    from tvm_hetero.report.schedule.text import bottleneck
+    from tvm_hetero.report.schedule.text import name_bottleneck
     from tvm_hetero.util.units import format_seconds
     from tvm_hetero.util.untrusted_names import printable
 
@@ -150,7 +150,7 @@ def _say_run(
         ratio = f"{median / guess:.2f} times the prediction"
         steps.say(f"predicted {format_seconds(guess)}, measured {format_seconds(median)}: {ratio}")
     if executor.variant == PARTITION:
-        steps.say(printable(bottleneck(executor.schedule, executor.problem), limit=None))
+        steps.say(printable(name_bottleneck(executor.schedule, executor.problem), limit=None))
 
 
 def describe(executor: Executor, outputs: list[Any]) -> list[dict[str, Any]]:

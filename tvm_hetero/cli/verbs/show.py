@@ -189,14 +189,14 @@ def _show_artifact(steps: Steps, path: Path) -> tuple[Schedule, Problem]:
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.report.schedule.text import PLACEMENT_HEADERS, placement_rows
-    from tvm_hetero.util.text_tables import table
+    from tvm_hetero.util.text_tables import format_table
 
     manifest = read_manifest(path)
     problem = Problem.load(path / "problem.json")
     schedule = Schedule.load(path / "schedule.json")
-    steps.say(table(["artifact", str(path)], _manifest_rows(manifest)))
+    steps.say(format_table(["artifact", str(path)], _manifest_rows(manifest)))
     steps.head("Placement")
-    steps.say(table(PLACEMENT_HEADERS, placement_rows(schedule, problem)))
+    steps.say(format_table(PLACEMENT_HEADERS, placement_rows(schedule, problem)))
     steps.head("Plan")
     _show_schedule(steps, schedule, problem)
     return schedule, problem
@@ -250,7 +250,7 @@ def _manifest_rows(manifest: Any) -> list[list[object]]:
 def write_page(path: Path, schedule: Schedule, problem: Problem | None) -> None:
     """Write the page about a plan, with its explanation where the problem is known."""
     from tvm_hetero.report.schedule.explain import explain
-    from tvm_hetero.report.schedule.explain_text import explain_tables, verdict
+    from tvm_hetero.report.schedule.explain_text import assess_schedule, explain_tables
     from tvm_hetero.report.schedule.html import report_html
     from tvm_hetero.report.schedule.text import plan_page
     from tvm_hetero.util.documents import write_atomic
@@ -259,7 +259,9 @@ def write_page(path: Path, schedule: Schedule, problem: Problem | None) -> None:
     if problem is not None and _explainable(schedule, problem):
         explanation = explain(problem, schedule)
         more = explain_tables(explanation, schedule, problem)
-        page = replace(page, tables=[*more, *page.tables], verdict=verdict(explanation, schedule))
+        page = replace(
+            page, tables=[*more, *page.tables], verdict=assess_schedule(explanation, schedule)
+        )
     write_atomic(path, report_html(page))
 
 

@@ -76,7 +76,7 @@ def simulate(
 
     Says throughput, latencies, and what is saturated.
     """
-    from tvm_hetero.planning.requests import cut
+    from tvm_hetero.planning.requests import truncate_requests
     from tvm_hetero.planning.service import play
     from tvm_hetero.report.planning.service import service_dict, service_text
 
@@ -92,7 +92,7 @@ def simulate(
         given = {"context": context, "shards": shards, "weights": weights}
         wish = decoder.read_wish(model, platform, objective, batch, in_flight, given, settings)
         service, rows = _planned(steps, wish, schedule, chunk, padded, (time_limit, gap, seed))
-    fitting, too_long = cut(requests, rows)
+    fitting, too_long = truncate_requests(requests, rows)
     with steps.step("Simulate") as step:
         until = seconds / 10 if warmup is None else warmup
         outcome = play(service, fitting, seconds, until)
@@ -114,7 +114,7 @@ def _planned(
 ) -> tuple[Service, int]:
     """A service on a plan that was made before, or is made now; and the length of its caches."""
     from tvm_hetero.planning import DecoderRequest, plan_decoder
-    from tvm_hetero.planning.services import context_of, scheduled, service_of
+    from tvm_hetero.planning.services import adopt_schedule, context_of, service_of
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.solvers import Options
 
@@ -122,7 +122,7 @@ def _planned(
     time_limit, gap, seed = chosen
     with steps.step("Plan" if schedule is None else "Load") as step:
         if schedule is not None:
-            plan = scheduled(wish, Schedule.load(schedule))
+            plan = adopt_schedule(wish, Schedule.load(schedule))
         else:
             cores = len(os.sched_getaffinity(0))
             plan = plan_decoder(wish, Options(time_limit, seed, gap=gap, workers=cores))

@@ -8,6 +8,6 @@ import typer
 def solvers() -> None:
     """List the solvers."""
     from tvm_hetero.solvers.registry import describe, names
-    from tvm_hetero.util.text_tables import table
+    from tvm_hetero.util.text_tables import format_table
 
-    typer.echo(table(["solver", "what it is"], [[name, describe(name)] for name in names()]))
+    typer.echo(format_table(["solver", "what it is"], [[name, describe(name)] for name in names()]))

@@ -51,12 +51,12 @@ def tune(
     module = import_model(steps, model, shapes, random_weights)
 
     from tvm_hetero.pipeline.tune import devices_to_tune, kernels_to_tune
-    from tvm_hetero.util.text_tables import counted
+    from tvm_hetero.util.text_tables import count_noun
 
     with steps.step("Lower and measure") as step:
         devices = devices_to_tune(place, device)
         works = kernels_to_tune(module, place, devices, kernels, progress=step.progress)
-        step.note = f"{counted(len(works), 'kernel')} on {', '.join(d.name for d in devices)}"
+        step.note = f"{count_noun(len(works), 'kernel')} on {', '.join(d.name for d in devices)}"
     found: list[Tuned] = []
     try:
         _search(steps, works, place, found, trials, time_limit, seed)
@@ -91,18 +91,18 @@ def _search(
 
 
 def _report(steps: Steps, found: Sequence[Tuned], total: int, model: Path) -> None:
-    from tvm_hetero.util.text_tables import counted, table
+    from tvm_hetero.util.text_tables import count_noun, format_table
     from tvm_hetero.util.untrusted_names import printable
 
     if not found:
         steps.say("No kernel was tuned; give it more seconds with --time-limit.", "yellow")
         return
     steps.head(f"Tuned kernels of {printable(model.name, limit=None)}")
-    steps.say(table(_HEADERS, [_row(each) for each in found]))
+    steps.say(format_table(_HEADERS, [_row(each) for each in found]))
     before, after = _sum(found, tuned=False), _sum(found, tuned=True)
     steps.say(f"\nTheir tasks: {format_seconds(before)} by rule, {format_seconds(after)} tuned.")
     if len(found) < total:
-        left = counted(total - len(found), "kernel")
+        left = count_noun(total - len(found), "kernel")
         steps.say(f"{left} not reached; run the same command again to go on.", "yellow")
     steps.say("Now run 'tvm-hetero partition': it uses tuned kernels wherever they are quicker.")
 

@@ -73,14 +73,14 @@ def zoo(
 
 def _list_text() -> str:
     from tvm_hetero import zoo
-    from tvm_hetero.util.text_tables import table
+    from tvm_hetero.util.text_tables import format_table
 
     rows = []
     for name in zoo.names():
         entry = zoo.describe(name)
         set_by = ", ".join(f"{k}={v}" for k, v in entry.parameters.items())
         rows.append([name, entry.tasks, entry.what, entry.size or "-", set_by])
-    networks = table(["network", "tasks", "what", "--size", "parameters"], rows)
+    networks = format_table(["network", "tasks", "what", "--size", "parameters"], rows)
     return f"{networks}\n\nplatforms: {', '.join(zoo.platform_names())}"
 
 

@@ -2,7 +2,7 @@
 
 The problem. Each task of a graph is placed on a node. A *part* is a set of tasks of one node that
 runs without asking anybody: it begins when all that it reads from elsewhere is there, and tells
-what it made when all of it is done. Parts must not wait for each other in a circle. What passes
+what it made when all of it is done. Parts must not wait for each other in a cycle. What passes
 between parts costs a message, and a part that is called costs a call, so we want few rounds, and
 few parts.
 
@@ -11,7 +11,7 @@ Notation. node(t); cost(p, t) = 1 if node(p) != node(t), else 0; a level for eac
     level(t) >= level(p) + cost(p, t)        for every p that t reads.                        (1)
 
 A part is then all tasks of one node and one level. By (1) every message goes to a higher level, so
-there are no circles, and tasks of one node and level never wait for each other's messages.
+there are no cycles, and tasks of one node and level never wait for each other's messages.
 
 1. *Earliest*: early(t) = max over p of early(p) + cost(p, t), the messages on the longest way to t.
    No cut of any kind has fewer rounds than max early(t) + 1.
@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 
-def levels(
+def assign_levels(
     tasks: Sequence[str], reads: Mapping[str, Sequence[str]], node: Mapping[str, Hashable]
 ) -> dict[str, int]:
     """A level for each task (see the file's text).

@@ -1,4 +1,4 @@
-"""The problem and the schedule of a part: the whole's, restricted, and timed anew."""
+"""The problem and the schedule of a part: the whole's, restricted, and timed again."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ nothing passes between them, since elements of a batch know nothing of each othe
 A *part* is tasks of one node that run without asking anybody (`tvm_hetero.cluster.parts.levels`),
 for the elements of a lane. It is an ordinary model: its inputs are inputs of the whole or tensors
 of other parts, its states those of its tasks, which never leave the node. Problem and schedule are
-the whole's, restricted to the node's devices and the lane's elements, and timed anew; so a part is
+the whole's, restricted to the node's devices and the lane's elements, and timed again; so a part is
 annotated, built, saved and run by what does that for any model.
 
 Analysis (`cut_by_node`) is here, writing modules in `tvm_hetero.cluster.parts.part_module`,
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import tvm
 
-from tvm_hetero.cluster.parts.levels import levels
+from tvm_hetero.cluster.parts.levels import assign_levels
 from tvm_hetero.cluster.parts.part_module import Cut, part_module
 from tvm_hetero.cluster.parts.part_plan import Share, part_problem, part_schedule, sub_platform
 from tvm_hetero.errors import ModelError, UsageError
@@ -253,7 +253,7 @@ class _LaneBuilder:
             ids[call.position]: [ids[r.call] for r in main.reads(call) if r.call is not None]
             for call in main.calls
         }
-        level = levels(ids, reads, dict(zip(ids, self.way, strict=True)))
+        level = assign_levels(ids, reads, dict(zip(ids, self.way, strict=True)))
         calls: dict[tuple[int, str], list[int]] = {}
         for position, task in enumerate(ids):
             calls.setdefault((level[task], self.way[position]), []).append(position)

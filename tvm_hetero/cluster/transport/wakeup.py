@@ -6,12 +6,12 @@ writes rings, and whoever reads looks once and sleeps.
 
 A bell is a socket for datagrams in Linux's abstract name space: no file is left, processes of
 other machines do not reach it, and whoever rings never waits. Each ring says how many messages have
-been written so far. So a reader knows, whatever rings got lost (nobody listened yet, the queue was
+been written so far. So a reader knows, whatever rings got lost (no one listened yet, the queue was
 full),
 
     heard  > taken    that something is on its way to it, and to look again soon;
     heard <= taken    that it has all, and may sleep: the next message rings;
-    heard nothing     that perhaps nobody rings: to look again, less and less often.
+    heard nothing     that perhaps no one rings: to look again, less and less often.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contextlib import suppress
 # Seconds between two looks for a message that is on its way or does not ring: the first ones, the
 # longest. They grow by a fifth, so that none comes later than by a sixth of what was waited.
 _SHORTEST, _LONGEST, _GROWTH = 1e-4, 1e-2, 1.2
-# Seconds after which a reader looks though it has all: for what nobody thought of.
+# Seconds after which a reader looks though it has all: for what no one thought of.
 _ASLEEP = 0.1
 _NUMBER_BYTES = 8
 

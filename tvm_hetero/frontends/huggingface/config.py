@@ -16,7 +16,7 @@ from typing import Any
 from tvm_hetero.errors import FormatError, ModelError
 from tvm_hetero.frontends.huggingface.files import has_file, read_text
 from tvm_hetero.frontends.huggingface.rotary import Rotary, read_rotary
-from tvm_hetero.frontends.huggingface.values import number, switch, whole
+from tvm_hetero.frontends.huggingface.values import read_flag, read_integer, read_number
 from tvm_hetero.util.documents import parse_document
 from tvm_hetero.util.untrusted_names import printable
 
@@ -115,24 +115,24 @@ def _document(text: str, path: Path) -> dict[str, Any]:
 
 def _gpt2(data: Mapping[str, Any]) -> dict[str, Any]:
     _refuse(data, {"add_cross_attention": False})
-    width, heads = whole(data, "n_embd", 768), whole(data, "n_head", 12)
-    layers = whole(data, "n_layer", 12, _MOST_LAYERS)
+    width, heads = read_integer(data, "n_embd", 768), read_integer(data, "n_head", 12)
+    layers = read_integer(data, "n_layer", 12, _MOST_LAYERS)
     size = _divided(width, heads, "n_embd", "n_head")
-    scale = size**-0.5 if switch(data, "scale_attn_weights", True) else 1.0
-    by_layer = switch(data, "scale_attn_by_inverse_layer_idx", False)
+    scale = size**-0.5 if read_flag(data, "scale_attn_weights", True) else 1.0
+    by_layer = read_flag(data, "scale_attn_by_inverse_layer_idx", False)
     return {
-        "vocabulary": whole(data, "vocab_size", 50257),
+        "vocabulary": read_integer(data, "vocab_size", 50257),
         "width": width,
         "layers": layers,
         "heads": heads,
         "kv_heads": heads,
         "size": size,
-        "inner": whole(data, "n_inner", 4 * width),
-        "longest": whole(data, "n_positions", 1024),
-        "epsilon": number(data, "layer_norm_epsilon", 1e-5),
+        "inner": read_integer(data, "n_inner", 4 * width),
+        "longest": read_integer(data, "n_positions", 1024),
+        "epsilon": read_number(data, "layer_norm_epsilon", 1e-5),
         "activation": _activation(data, "activation_function", "gelu_new"),
         "scales": tuple(scale / (i + 1 if by_layer else 1) for i in range(layers)),
-        "tied": switch(data, "tie_word_embeddings", True),
+        "tied": read_flag(data, "tie_word_embeddings", True),
         "attention_bias": True,
         "output_bias": True,
         "inner_bias": True,
@@ -143,12 +143,12 @@ def _gpt2(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _llama(data: Mapping[str, Any]) -> dict[str, Any]:
-    bias = switch(data, "attention_bias", False)
+    bias = read_flag(data, "attention_bias", False)
     return {
         **_rotated(data),
         "attention_bias": bias,
         "output_bias": bias,
-        "inner_bias": switch(data, "mlp_bias", False),
+        "inner_bias": read_flag(data, "mlp_bias", False),
     }
 
 
@@ -157,14 +157,14 @@ def _mistral(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _qwen2(data: Mapping[str, Any]) -> dict[str, Any]:
-    if not switch(data, "use_sliding_window", False):
+    if not read_flag(data, "use_sliding_window", False):
         data = {**data, "sliding_window": None}
     return {**_rotated({**_QWEN2, **data}), "attention_bias": True}
 
 
 def _mixtral(data: Mapping[str, Any]) -> dict[str, Any]:
-    experts = whole(data, "num_local_experts", 8, _MOST_EXPERTS)
-    chosen = whole(data, "num_experts_per_tok", 2)
+    experts = read_integer(data, "num_local_experts", 8, _MOST_EXPERTS)
+    chosen = read_integer(data, "num_experts_per_tok", 2)
     if chosen > experts:
         raise ModelError(f"num_experts_per_tok is {chosen}, but there are {experts} experts")
     return {**_rotated({**_MIXTRAL, **data}), "experts": experts, "chosen": chosen}
@@ -181,32 +181,35 @@ _QWEN2 = {"vocab_size": 151936, "intermediate_size": 22016, "max_position_embedd
 
 def _rotated(data: Mapping[str, Any]) -> dict[str, Any]:
     """What Llama and those after it have in common, without biases and experts."""
-    width, heads = whole(data, "hidden_size", 4096), whole(data, "num_attention_heads", 32)
-    layers = whole(data, "num_hidden_layers", 32, _MOST_LAYERS)
-    kv_heads = whole(data, "num_key_value_heads", heads)
+    width, heads = (
+        read_integer(data, "hidden_size", 4096),
+        read_integer(data, "num_attention_heads", 32),
+    )
+    layers = read_integer(data, "num_hidden_layers", 32, _MOST_LAYERS)
+    kv_heads = read_integer(data, "num_key_value_heads", heads)
     _divided(heads, kv_heads, "num_attention_heads", "num_key_value_heads")
     size = (
         _divided(width, heads, "hidden_size", "num_attention_heads")
         if data.get("head_dim") is None
-        else whole(data, "head_dim", 0)
+        else read_integer(data, "head_dim", 0)
     )
     if size % 2:
         raise ModelError(f"heads of {size} numbers cannot be rotated in pairs; expected even ones")
-    longest = whole(data, "max_position_embeddings", 2048)
+    longest = read_integer(data, "max_position_embeddings", 2048)
     return {
-        "vocabulary": whole(data, "vocab_size", 32000),
+        "vocabulary": read_integer(data, "vocab_size", 32000),
         "width": width,
         "layers": layers,
         "heads": heads,
         "kv_heads": kv_heads,
         "size": size,
-        "inner": whole(data, "intermediate_size", 11008),
+        "inner": read_integer(data, "intermediate_size", 11008),
         # Within its window attention that slides reads all there is, as ours does.
-        "longest": min(longest, whole(data, "sliding_window", longest)),
-        "epsilon": number(data, "rms_norm_eps", 1e-6),
+        "longest": min(longest, read_integer(data, "sliding_window", longest)),
+        "epsilon": read_number(data, "rms_norm_eps", 1e-6),
         "activation": _activation(data, "hidden_act", "silu"),
         "scales": (size**-0.5,) * layers,
-        "tied": switch(data, "tie_word_embeddings", False),
+        "tied": read_flag(data, "tie_word_embeddings", False),
         "attention_bias": False,
         "output_bias": False,
         "inner_bias": False,

@@ -1,7 +1,7 @@
 """Files of a model's folder: opened by plain names, without leaving the folder.
 
-A folder that was downloaded is somebody else's text: an index that names ``../../key``, a symbolic
-link, a hard link to somebody's file, a named pipe. So names are checked, links are not followed,
+A folder that was downloaded is someone else's text: an index that names ``../../key``, a symbolic
+link, a hard link to someone's file, a named pipe. So names are checked, links are not followed,
 and what is checked is the file that was opened, not its path.
 
 One kind of link is: the cache of Hugging Face's hub keeps ``snapshots/<revision>/<name>`` as a link

@@ -43,7 +43,7 @@ def weight_shapes(config: Config) -> dict[str, Shape]:
     return shapes if config.tied else {**shapes, HEAD: (config.vocabulary, width)}
 
 
-def logits(graph: DecoderGraph) -> relax.Expr:
+def emit_logits(graph: DecoderGraph) -> relax.Expr:
     """Emit the whole model."""
     rows = graph.weight(_POSITIONS)[: graph.plan.length]
     tables = [constant(graph.weight(TABLE)), constant(rows)]

@@ -129,7 +129,7 @@ class DecoderGraph:
         """
         added = [] if bias is None else [self.vector(bias)]
         if len(parts) > 1:
-            return operators.total(self.bb, [x, *parts, *added])
+            return operators.add_all(self.bb, [x, *parts, *added])
         for one in (*added, x):
             parts = [self.add(parts[0], one)]
         return parts[0]
@@ -160,7 +160,7 @@ class DecoderGraph:
 
     def wanted(self, x: relax.Expr) -> relax.Expr:
         """The row of the token whose logits are wanted."""
-        return x if self.last is None else operators.pick(self.bb, x, self.last)
+        return x if self.last is None else operators.take_row(self.bb, x, self.last)
 
     def factor(self, x: relax.Expr) -> relax.Expr:
         """What a matrix is multiplied by: ``x``, rounded where weights are, once for all of them.

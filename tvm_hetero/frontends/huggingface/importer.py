@@ -82,7 +82,7 @@ def from_huggingface(
         graph = DecoderGraph(config, plan, stored)
         with graph.bb.function("main", list(graph.inputs.values())):
             with graph.bb.dataflow():
-                result = graph.bb.emit_output(family.logits(graph))
+                result = graph.bb.emit_output(family.emit_logits(graph))
             graph.bb.emit_func_output(result)
     return _with_attributes(graph.bb.get(), graph, path)
 

@@ -70,7 +70,7 @@ def _with_biases(start: str, matrices: Mapping[str, Shape], bias: bool) -> dict[
     return shapes
 
 
-def logits(graph: DecoderGraph) -> relax.Expr:
+def emit_logits(graph: DecoderGraph) -> relax.Expr:
     """Emit the whole model."""
     tables = [constant(graph.weight(TABLE))]
     x = operators.embed(graph.bb, graph.token, graph.position, tables)
@@ -79,7 +79,7 @@ def logits(graph: DecoderGraph) -> relax.Expr:
         start = f"model.layers.{layer}"
         normed = _norm(graph, x, f"{start}.post_attention_layernorm.weight")
         parts = (
-            experts.parts(graph, normed, start)
+            experts.emit_experts(graph, normed, start)
             if graph.config.experts
             else _inner(graph, normed, f"{start}.mlp")
         )

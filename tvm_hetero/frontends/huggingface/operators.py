@@ -12,9 +12,10 @@ As TVM's own operators a norm would be several kernels. Rows and positions are c
 that they are for, since those of a padded chunk may be beyond it; a token that is beyond its table
 is an error when the kernel runs (`tvm_hetero.kernels.indexing.checks`).
 
-`total`, `embed`, `pick` and `choose` are opaque: they are tasks of their own and are not fused into
-a neighbour, which would then have to wait for all that they read. `gated` is marked, so that a
-kernel which ends in it can be skipped where all weights are 0 (`tvm_hetero.kernels.tir.zero_skip`).
+`add_all`, `embed`, `take_row` and `route_tokens` are opaque: they are tasks of their own and are
+not fused into a neighbour, which would then have to wait for all that they read. `gate_rows` is
+marked, so that a kernel which ends in it can be skipped where all weights are 0
+(`tvm_hetero.kernels.tir.zero_skip`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 from tvm import relax, te, tirx
 
-from tvm_hetero.kernels.tir.zero_skip import guard
+from tvm_hetero.kernels.tir.zero_skip import guard_attr
 
 _ELEMENTWISE, _OUTPUT_FUSABLE, _OPAQUE = 0, 4, 8
 
@@ -89,7 +90,7 @@ def layer_norm(
     return _kernel(bb, compute, [x, w, b], "layer_norm", _OUTPUT_FUSABLE)
 
 
-def pick(bb: relax.BlockBuilder, x: relax.Expr, row: relax.Expr) -> relax.Expr:
+def take_row(bb: relax.BlockBuilder, x: relax.Expr, row: relax.Expr) -> relax.Expr:
     """Row ``row`` of ``x``, as a matrix of one row."""
 
     def compute(x: te.Tensor, row: te.Tensor) -> te.Tensor:
@@ -98,7 +99,7 @@ def pick(bb: relax.BlockBuilder, x: relax.Expr, row: relax.Expr) -> relax.Expr:
     return _kernel(bb, compute, [x, row], "pick", _OPAQUE)
 
 
-def total(bb: relax.BlockBuilder, parts: Sequence[relax.Expr]) -> relax.Expr:
+def add_all(bb: relax.BlockBuilder, parts: Sequence[relax.Expr]) -> relax.Expr:
     """The sum of tensors of one shape, in their order; a vector is added to each row."""
     if len(parts) == 1:
         return parts[0]
@@ -116,7 +117,7 @@ def total(bb: relax.BlockBuilder, parts: Sequence[relax.Expr]) -> relax.Expr:
     return _kernel(bb, compute, parts, "total", _OPAQUE)
 
 
-def choose(bb: relax.BlockBuilder, logits: relax.Expr, chosen: int) -> list[relax.Expr]:
+def route_tokens(bb: relax.BlockBuilder, logits: relax.Expr, chosen: int) -> list[relax.Expr]:
     """For each expert the weight ``[rows, 1]`` that each token gives it: 0 for most of them.
 
     A token is given to the ``chosen`` experts of the largest logits (of equal ones to the first),
@@ -147,7 +148,7 @@ def choose(bb: relax.BlockBuilder, logits: relax.Expr, chosen: int) -> list[rela
     return [bb.emit(relax.TupleGetItem(weights, e)) for e in range(experts)]
 
 
-def gated(
+def gate_rows(
     bb: relax.BlockBuilder, value: relax.Expr, weight: relax.Expr, *, times: bool
 ) -> relax.Expr:
     """``value`` in the rows whose weight is not 0, 0 in all others; ``times``: times the weight."""
@@ -157,7 +158,7 @@ def gated(
             found = value[i, j] * weight[i, 0] if times else value[i, j]
             return tirx.Select(weight[i, 0] != _real(0.0), found, tirx.const(0.0, value.dtype))
 
-        return te.compute(value.shape, one, name="gated", attrs=guard())
+        return te.compute(value.shape, one, name="gated", attrs=guard_attr())
 
     return _kernel(bb, compute, [value, weight], "gated", _ELEMENTWISE)
 

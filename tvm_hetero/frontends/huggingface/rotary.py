@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.huggingface.values import number
+from tvm_hetero.frontends.huggingface.values import read_number
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ def read_rotary(data: Mapping[str, Any], size: int) -> Rotary:
         if part.get("partial_rotary_factor") not in (None, 1, 1.0):
             raise ModelError("partial_rotary_factor is not supported: all of a head is rotated")
     where = scaling if "rope_theta" in scaling else data
-    base = number(where, "rope_theta", _DEFAULT_BASE)
+    base = read_number(where, "rope_theta", _DEFAULT_BASE)
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     if kind == "default":
         return Rotary(size, base)
     if kind == "linear":
-        return Rotary(size, base, number(scaling, "factor"))
+        return Rotary(size, base, read_number(scaling, "factor"))
     if kind == "llama3":
-        return Rotary(size, base, number(scaling, "factor"), _stretch(scaling))
+        return Rotary(size, base, read_number(scaling, "factor"), _stretch(scaling))
     raise ModelError(
         f"rope_scaling is of the type '{printable(kind)}', which is not supported; expected "
         "default, linear or llama3"
@@ -109,9 +109,9 @@ def read_rotary(data: Mapping[str, Any], size: int) -> Rotary:
 
 
 def _stretch(scaling: Mapping[str, Any]) -> Stretch:
-    low, high = number(scaling, "low_freq_factor"), number(scaling, "high_freq_factor")
+    low, high = read_number(scaling, "low_freq_factor"), read_number(scaling, "high_freq_factor")
     if high <= low:
         raise ModelError(
             f"high_freq_factor is {high}; expected more than low_freq_factor, which is {low}"
         )
-    return Stretch(low, high, number(scaling, "original_max_position_embeddings"))
+    return Stretch(low, high, read_number(scaling, "original_max_position_embeddings"))

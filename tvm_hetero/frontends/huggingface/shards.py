@@ -40,7 +40,7 @@ def head_groups(config: Config, shards: int) -> list[Heads]:
     per_kv = config.heads // config.kv_heads
     return [
         Heads(kv, slice(kv.start * per_kv, kv.stop * per_kv))
-        for kv in divided(config.kv_heads, shards)
+        for kv in split_evenly(config.kv_heads, shards)
     ]
 
 
@@ -57,11 +57,11 @@ def word_groups(config: Config, shards: int) -> list[slice]:
 def _in_blocks(count: int, shards: int) -> list[slice]:
     """``count`` columns of a matrix, divided where blocks end into which they are packed."""
     unit = next(u for u in (_UNIT, _UNIT // 2, _UNIT // 4, 1) if count // u >= shards)
-    parts = [slice(p.start * unit, p.stop * unit) for p in divided(count // unit, shards)]
+    parts = [slice(p.start * unit, p.stop * unit) for p in split_evenly(count // unit, shards)]
     return [*parts[:-1], slice(parts[-1].start, count)]
 
 
-def divided(count: int, parts: int) -> list[slice]:
+def split_evenly(count: int, parts: int) -> list[slice]:
     """``count`` things in order, in parts that differ by one at most."""
     bounds = [count * part // parts for part in range(parts + 1)]
     return [slice(start, stop) for start, stop in pairwise(bounds)]

@@ -13,17 +13,15 @@ _MOST = 1 << 24
 _LARGEST = 1e30  # of numbers that become float32
 
 
-def whole(data: Mapping[str, Any], key: str, default: int, most: int = _MOST) -> int:
-    """A whole number from 1 to ``most``; ``default`` where it is missing or null."""
+def read_integer(data: Mapping[str, Any], key: str, default: int, most: int = _MOST) -> int:
+    """An integer from 1 to ``most``; ``default`` where it is missing or null."""
     value = default if data.get(key) is None else data[key]
     if type(value) is not int or not 1 <= value <= most:
-        raise ModelError(
-            f"{key} is {printable(repr(value))}; expected a whole number from 1 to {most}"
-        )
+        raise ModelError(f"{key} is {printable(repr(value))}; expected an integer from 1 to {most}")
     return value
 
 
-def number(data: Mapping[str, Any], key: str, default: float | None = None) -> float:
+def read_number(data: Mapping[str, Any], key: str, default: float | None = None) -> float:
     """A finite number above 0; ``default`` where it is missing or null."""
     value: Any = default if data.get(key) is None else data[key]
     if type(value) not in (int, float) or not 0 < value < _LARGEST:
@@ -31,7 +29,7 @@ def number(data: Mapping[str, Any], key: str, default: float | None = None) -> f
     return float(value)
 
 
-def switch(data: Mapping[str, Any], key: str, default: bool) -> bool:
+def read_flag(data: Mapping[str, Any], key: str, default: bool) -> bool:
     """True or false; ``default`` where it is missing or null."""
     value = default if data.get(key) is None else data[key]
     if type(value) is not bool:

@@ -69,7 +69,7 @@ def moments_of(graph: OnnxGraph, name: str, known: _Known) -> Moments:
     return known.get(name, _UNIT)
 
 
-def rectified(x: Moments) -> Moments:
+def rectify(x: Moments) -> Moments:
     """Return the moments of max(0, x) for a normal x."""
     deviation = math.sqrt(max(x.variance, 1e-12))
     z = x.mean / deviation
@@ -89,7 +89,7 @@ def _unit(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
 
 
 def _relu(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
-    return rectified(moments_of(graph, node.input[0], known))
+    return rectify(moments_of(graph, node.input[0], known))
 
 
 def _add(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:

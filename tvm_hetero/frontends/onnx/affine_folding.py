@@ -16,7 +16,7 @@ Affine maps compose: first ``(k1, b1)``, then ``(k2, b2)`` is
 ``(k1 * k2, b1 * k2 + b2)``.  A chain of nodes each of which is the only reader of
 the one before is one such map, and
 
-* behind a convolution with constant weights ``W`` and bias ``B`` that nobody else
+* behind a convolution with constant weights ``W`` and bias ``B`` that no one else
   reads, it disappears: ``W'[c] = W[c] * k[c]``, ``B' = B * k + b``
   (Jacob et al., Quantization and Training of Neural Networks, CVPR 2018, 3.2;
   doi:10.1109/CVPR.2018.00286);

@@ -2,7 +2,7 @@
 
 A model names such a file by a path of its own choosing, so the path is
 attacker's text: ``/etc/passwd``, ``../../key``, a symbolic link, a hard link to
-somebody's file, a named pipe (CVE-2024-27318, CVE-2026-27489,
+someone's file, a named pipe (CVE-2024-27318, CVE-2026-27489,
 CVE-2026-34446/34447).  A check of the path followed by an open leaves a gap
 between the two, so each component is opened from its parent's descriptor
 without following links, and what is checked is the opened file itself.
@@ -102,7 +102,7 @@ def _number(what: str, entries: dict[str, str], key: str, default: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise ModelError(
             f"{what} has the external data {key} '{printable(text)}'; "
-            "a non-negative whole number was expected. Export the model again."
+            "a non-negative integer was expected. Export the model again."
         )
     return int(text)
 

@@ -18,7 +18,7 @@ def drop_aliases(graph: OnnxGraph) -> None:
     """Drop every ``Identity`` and ``Dropout``, in place.
 
     Where the result is an output of the graph, whoever makes the value takes over the
-    output's name; if nobody can (it is an input, a constant or itself an output), an
+    output's name; if no one can (it is an input, a constant or itself an output), an
     ``Identity`` stays.
 
     Raises

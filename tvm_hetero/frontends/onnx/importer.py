@@ -44,7 +44,7 @@ def from_onnx(
     shapes : mapping of str to sequence of int, optional
         Shapes of inputs whose dimensions the model leaves open.
     random_weights : int, optional
-        A seed: draw all weights anew (:func:`randomize_weights`).
+        A seed: draw all weights at random (:func:`randomize_weights`).
     limits : Limits
         Caps on sizes and counts.
 

@@ -1,4 +1,4 @@
-"""Load a model that nobody vouches for.
+"""Load an untrusted model.
 
 The order matters: what is cheap and needs no allocation comes first.
 

@@ -2,7 +2,7 @@
 
 The model that it is made from is never changed: nodes are copies, and constants
 are the model's own tensors until a rewrite puts an array in their place.  So
-weights that nobody touches are neither decoded nor copied.
+weights that no one touches are neither decoded nor copied.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ _ROLES: dict[str, dict[int, str]] = {
 def randomize_weights(
     model: onnx.ModelProto, seed: int, *, limits: OnnxLimits = DEFAULT_LIMITS
 ) -> onnx.ModelProto:
-    """Return a copy of `model` with every floating weight drawn anew.
+    """Return a copy of `model` with every floating weight drawn at random.
 
     Weights are the constants of more than one element that a convolution, matrix
     product, normalization, addition, multiplication, PRelu or embedding reads.  Scalars

@@ -95,7 +95,7 @@ def _apply(value: ValueInfoProto, dims: list[int], symbols: dict[str, int]) -> N
             raise ModelError(
                 f"Dimension {axis} of {what} ({stated}) is {fixed} in the model or by "
                 f"another shape given, but {size} was asked for. Give {fixed}, or export the "
-                "model anew with that dimension open."
+                "model again with that dimension open."
             )
         if dim.dim_param:
             symbols[dim.dim_param] = size

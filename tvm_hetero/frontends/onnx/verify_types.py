@@ -9,7 +9,7 @@ inference, and from what the model declares its outputs to be.
     declared (outputs)  --verify_declared-->  inferred by onnx  --verify_types-->  imported by TVM
 
 Only what both sides know is compared: a symbolic or missing dimension fits anything.  Values
-that nobody reads are left out, since TVM fills optional outputs with anything.
+that no one reads are left out, since TVM fills optional outputs with anything.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def verify_types(graph: OnnxGraph, values: Mapping[str, relax.Expr]) -> None:
 def _refusal(node: NodeProto, name: str, said: str, *, leave: bool) -> str:
     attributes = ", ".join(printable(a.name) for a in node.attribute) or "none"
     value = printable(name)
-    remedy = f"leave '{value}' out of the model's outputs if nobody needs it, or " if leave else ""
+    remedy = f"leave '{value}' out of the model's outputs if no one needs it, or " if leave else ""
     return (
         f"For value '{value}' of {_describe(node)} {said}, so the result would be wrong. "
         f"TVM does not know this form of {printable(node.op_type)} (attributes: "

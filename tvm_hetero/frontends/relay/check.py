@@ -27,7 +27,7 @@ from tvm_hetero.frontends.relay.devices import ANNOTATIONS
 from tvm_hetero.frontends.relay.emit import ELSEWHERE, RelayEmitter
 from tvm_hetero.frontends.relay.flat_values import FlatStep
 from tvm_hetero.frontends.relay.flatten import Flat, flatten
-from tvm_hetero.frontends.relay.importer import by_name, identifiers, relax_type
+from tvm_hetero.frontends.relay.importer import by_name, make_identifiers, relax_type
 from tvm_hetero.frontends.relay.json_reader.free_variables import expressions
 from tvm_hetero.frontends.relay.operator_table import TABLE
 from tvm_hetero.frontends.relay.read import read
@@ -103,7 +103,7 @@ def _problems(program: RelayProgram, limits: RelayLimits) -> list[str]:
         kinds = [relax_type(each.var) for each in flat.inputs]
     except ModelError as error:
         return [str(error)]
-    names = identifiers(each.var.name for each in flat.inputs)
+    names = make_identifiers(each.var.name for each in flat.inputs)
     variables = [relax.Var(n, kind) for n, kind in zip(names, kinds, strict=True)]
     emitter.bind({}, dict(zip(flat.inputs, variables, strict=True)))
     with builder.function("main", variables):

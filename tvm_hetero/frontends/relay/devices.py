@@ -1,4 +1,4 @@
-"""Devices that a program names: which operators heed them, and which wishes nobody heeds.
+"""Devices that a program names: which operators heed them, and which wishes no one heeds.
 
 ``on_device`` and copies are no operators but notes on the value under them. What they say of the
 operator that makes the value (``constrain_body``, the source of a copy) becomes its device; what

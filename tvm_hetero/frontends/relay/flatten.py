@@ -34,7 +34,7 @@ from tvm_hetero.frontends.relay.flat_values import (
     Value,
     leaves,
 )
-from tvm_hetero.frontends.relay.gc_pause import paused
+from tvm_hetero.frontends.relay.gc_pause import pause_gc
 from tvm_hetero.frontends.relay.type_claims import Claim, Claims
 from tvm_hetero.util.untrusted_names import printable
 
@@ -58,7 +58,7 @@ class Flat:
     claims : list of Claim
         What the file says of the types of values, beside the types of the steps.
     unheeded : list of str
-        Devices that the program names for operators that read a value: nobody respects them.
+        Devices that the program names for operators that read a value: no one respects them.
     """
 
     inputs: list[Input]
@@ -69,7 +69,7 @@ class Flat:
     unheeded: list[str] = field(default_factory=list)
 
 
-@paused()
+@pause_gc()
 def flatten(program: RelayProgram, limits: RelayLimits = DEFAULT_LIMITS) -> Flat:
     """Return the operators of a program's ``main`` with all functions inlined.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def paused() -> Iterator[None]:
+def pause_gc() -> Iterator[None]:
     """Collect no cycles within; a function may be decorated with it."""
     enabled = gc.isenabled()
     gc.disable()

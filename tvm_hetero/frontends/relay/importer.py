@@ -103,7 +103,7 @@ def import_program(
     inputs = [i for i in by_name(flat.inputs) if i.var.name not in values]
     variables = [
         relax.Var(unique, relax_type(each.var))
-        for unique, each in zip(identifiers(i.var.name for i in inputs), inputs, strict=True)
+        for unique, each in zip(make_identifiers(i.var.name for i in inputs), inputs, strict=True)
     ]
     named = {i.var.name: variable for i, variable in zip(inputs, variables, strict=True)}
     emitter.bind(values, {i: named[i.var.name] for i in flat.inputs if i.var.name in named})
@@ -141,7 +141,7 @@ def _unheeded(places: list[str]) -> str:
     )
 
 
-def identifiers(names: Iterable[str]) -> list[str]:
+def make_identifiers(names: Iterable[str]) -> list[str]:
     """An identifier for each name, no two alike, as `identifier` makes them one by one."""
     counts: dict[str, int] = {}
     used: dict[str, None] = {}

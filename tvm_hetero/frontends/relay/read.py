@@ -8,7 +8,7 @@ from pathlib import Path
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits, read_file
 from tvm_hetero.frontends.relay.core.program import RelayProgram
-from tvm_hetero.frontends.relay.gc_pause import paused
+from tvm_hetero.frontends.relay.gc_pause import pause_gc
 from tvm_hetero.frontends.relay.json_reader.from_graph import program_of
 from tvm_hetero.frontends.relay.json_reader.graph_file import is_graph, parse_graph
 from tvm_hetero.util.untrusted_names import printable
@@ -46,7 +46,7 @@ def _is_content(text: str) -> bool:
     return is_graph(start) or len(text) > _LONGEST_PATH or any(c in text for c in "\n{")
 
 
-@paused()
+@pause_gc()
 def parse(text: str, name: str, limits: RelayLimits = DEFAULT_LIMITS) -> RelayProgram:
     """Return the program of a text in either form."""
     if is_graph(text):

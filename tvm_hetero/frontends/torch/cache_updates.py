@@ -131,7 +131,7 @@ def import_program(program: Any, updates: Sequence[Update]) -> tvm.IRModule:
         _ROWS: converter("_index_put"), _WHERE: converter("_where"), _ATTEND: attention,
     }  # fmt: skip
     try:
-        with quiet():
+        with silence_output():
             return from_exported_program(
                 program, run_ep_decomposition=False, custom_convert_map=kinds
             )
@@ -148,14 +148,14 @@ def _emit(update: Update, importer: Any) -> relax.Expr:
     """The kernel that updates a state in place, and gives what it is afterwards."""
     bb, args = importer.block_builder, importer.retrieve_args(update.node)
     cache = importer.env[update.state]
-    shape, dtype = extents(cache), dtype_of(cache)
+    shape, dtype = static_shape(cache), dtype_of(cache)
     if update.axis is None:
         mask, source = args[0], args[3 - update.place]
-        sizes = extents(mask), extents(source)
+        sizes = static_shape(mask), static_shape(source)
         kernel = update_where(shape, *sizes, dtype, kept=update.place == 1)
         given = [cache, mask, source]
     else:
-        rows = math.prod(extents(args[1][-1]))
+        rows = math.prod(static_shape(args[1][-1]))
         whole = [*shape[: update.axis], rows, *shape[update.axis + 1 :]]
         index = bb.emit(relax.op.reshape(args[1][-1], [rows]))
         source = bb.emit(relax.op.broadcast_to(args[2], whole))
@@ -168,8 +168,8 @@ def _emit_attention(node: Any, importer: Any) -> list[relax.Expr]:
     """`attention_op.attend` as the kernel that keeps its caches, and these caches."""
     bb = importer.block_builder
     q, k, v, position, keys, values, scale = importer.retrieve_args(node)
-    tokens, heads, size = extents(q)
-    kv_heads, length, _ = extents(keys)
+    tokens, heads, size = static_shape(q)
+    kv_heads, length, _ = static_shape(keys)
     wide = [bb.emit(relax.op.astype(x, "float32")) for x in (q, k, v)]
     rows = [bb.emit(relax.op.reshape(x, [tokens, -1])) for x in wide]
     place = bb.emit(relax.op.astype(relax.op.reshape(position, [1]), "int32"))
@@ -186,7 +186,7 @@ def _called(
     return bb.emit(relax.call_tir(bb.add_func(kernel, name), relax.Tuple(args), ty))
 
 
-def extents(value: relax.Expr) -> list[int]:
+def static_shape(value: relax.Expr) -> list[int]:
     """The shape of a tensor."""
     return shape_of(value.ty)
 
@@ -214,7 +214,7 @@ def dtype_of(value: relax.Expr) -> str:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def silence_output() -> Iterator[None]:
     """Keep what torch and TVM print and warn to ourselves: errors say what matters."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")

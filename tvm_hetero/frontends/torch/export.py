@@ -10,7 +10,7 @@ What it cannot do
     ``where``, or attention as a whole (`attention_op.attend`). But for the last of them,
     whatever then reads the cache reads a copy (`tvm_hetero.kernels.attention.cache_updates`), which
     costs a step the reading and writing of each cache once more. Shapes are fixed; programs with
-    branches that hang on data are refused, as are operators that TVM does not import. A program
+    branches that depend on data are refused, as are operators that TVM does not import. A program
     that gives the logits of all rows of a chunk computes the head for all of them.
 """
 
@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import tvm
 
 from tvm_hetero.errors import ModelError, UsageError
-from tvm_hetero.frontends.torch.cache_updates import find_update, import_program, quiet
-from tvm_hetero.frontends.torch.wrap_main import Names, wrapped
+from tvm_hetero.frontends.torch.cache_updates import find_update, import_program, silence_output
+from tvm_hetero.frontends.torch.wrap_main import Names, wrap_main
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.untrusted_names import printable
 
@@ -52,7 +52,7 @@ def from_exported(
         ``caches`` are ``caches_0``, ``caches_1``, ...): which output it is afterwards, counted
         among all tensors that the program gives.
     token, position
-        The inputs for the tokens and for the position of the first of them, of whole numbers.
+        The inputs for the tokens and for the position of the first of them, of integers.
     logits
         Which output has the logits: of one token, or of all.
     length
@@ -84,12 +84,12 @@ def from_exported(
     room = length if length is not None else min((int(r) for r in rooms), default=0)
     if room < 1:
         raise UsageError("length is not given, and no cache is written by rows; give length=")
-    return wrapped(core, Names(token, position, tuple(states), logits, name), room)
+    return wrap_main(core, Names(token, position, tuple(states), logits, name), room)
 
 
 def _decomposed(program: Any) -> Any:
     try:
-        with quiet():
+        with silence_output():
             return program.run_decompositions()
     except Exception as error:
         raise ModelError(

@@ -1,4 +1,4 @@
-"""The ``main`` of a decoder around a program that somebody else's names and types are in."""
+"""The ``main`` of a decoder around a program that someone else's names and types are in."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.huggingface.operators import pick
-from tvm_hetero.frontends.torch.cache_updates import dtype_of, extents, shape_of
+from tvm_hetero.frontends.huggingface.operators import take_row
+from tvm_hetero.frontends.torch.cache_updates import dtype_of, shape_of, static_shape
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES, STATES
 from tvm_hetero.util.untrusted_names import identifier
 
@@ -28,7 +28,7 @@ class Names:
     model: str
 
 
-def wrapped(core: tvm.IRModule, names: Names, length: int) -> tvm.IRModule:
+def wrap_main(core: tvm.IRModule, names: Names, length: int) -> tvm.IRModule:
     """A ``main`` with the inputs of a decoder, around the program.
 
     Parameters
@@ -47,7 +47,7 @@ def wrapped(core: tvm.IRModule, names: Names, length: int) -> tvm.IRModule:
     """
     inner = core["main"]
     params = {param.name: param for param in inner.params}
-    chunk = math.prod(extents(params[names.token]))
+    chunk = math.prod(static_shape(params[names.token]))
     token, position = (_input(n, [k]) for n, k in (("token", chunk), ("position", 1)))
     last = [_input("last", [1])] if chunk > 1 else []
     states = {n: relax.Var(identifier(n), params[n].ty) for n in names.states}
@@ -66,9 +66,11 @@ def wrapped(core: tvm.IRModule, names: Names, length: int) -> tvm.IRModule:
         outputs = bb.emit(relax.Call(program, args))
         item = bb.emit(relax.TupleGetItem(outputs, names.logits))
         rows = bb.emit(relax.op.reshape(item, [-1, vocabulary]))
-        if extents(rows)[0] not in (1, chunk):
-            raise ModelError(f"the logits are of {extents(rows)[0]} rows; expected 1, or {chunk}")
-        row = pick(bb, rows, last[0]) if extents(rows)[0] > 1 else rows
+        if static_shape(rows)[0] not in (1, chunk):
+            raise ModelError(
+                f"the logits are of {static_shape(rows)[0]} rows; expected 1, or {chunk}"
+            )
+        row = take_row(bb, rows, last[0]) if static_shape(rows)[0] > 1 else rows
         wide = dtype_of(row) == "float32"
         bb.emit_func_output(row if wide else bb.emit(relax.op.astype(row, "float32")))
     mod = relax.transform.InlinePrivateFunctions()(bb.get())
@@ -87,11 +89,11 @@ def wrapped(core: tvm.IRModule, names: Names, length: int) -> tvm.IRModule:
 
 
 def _converted(bb: relax.BlockBuilder, given: relax.Var, param: relax.Var, most: int) -> relax.Expr:
-    """Our whole numbers as the program wants them, within their range."""
+    """Our integers as the program wants them, within their range."""
     low, high = (relax.const(value, "int32") for value in (0, most))
     inside = bb.emit(relax.op.maximum(relax.op.minimum(given, high), low))
     cast = bb.emit(relax.op.astype(inside, dtype_of(param)))
-    return bb.emit(relax.op.reshape(cast, extents(param)))
+    return bb.emit(relax.op.reshape(cast, static_shape(param)))
 
 
 def _input(name: str, shape: Sequence[int]) -> relax.Var:

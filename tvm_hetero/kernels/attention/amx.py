@@ -9,9 +9,9 @@ queries as easily as one:
                                                    right: rows of values, two put in turn
 
 Rows of values are put in turn as vectors do it, within each 128 bits, so sums stand in that order
-(`cpu.bfloat16_pairs.in_order`). A stretch of them is put in turn, and multiplied before it leaves
-the first cache, as many columns at a time as there are registers for sums. Scores come row by row
-and are `transposed`.
+(`cpu.bfloat16_pairs.deinterleave_sums`). A stretch of them is put in turn, and multiplied before it
+leaves the first cache, as many columns at a time as there are registers for sums. Scores come row
+by row and are transposed (`transpose`).
 
 Queries and powers are rounded to bfloat16, as the caches are; sums are of float32.
 """
@@ -24,35 +24,35 @@ from tvm import tirx
 
 from tvm_hetero.kernels.attention.pairs import pairs_of_row
 from tvm_hetero.kernels.attention.query_block import LOWEST, Block, columns_of_tiles, row_bytes
-from tvm_hetero.kernels.attention.scores import shown
+from tvm_hetero.kernels.attention.scores import store_masked_scores
 from tvm_hetero.kernels.cpu.amx import (
     BFLOAT16,
     NARROW,
     REGISTERS,
     ROWS,
     WIDE,
-    begun,
-    dot,
-    ended,
+    configure_tiles,
+    dot_tiles,
     load_tile,
+    release_tiles,
     rows_of,
     store_tile,
-    zero,
+    zero_tile,
 )
-from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn
-from tvm_hetero.kernels.tir.prefetch import LINE, ask
+from tvm_hetero.kernels.cpu.bfloat16_pairs import interleave_rows
+from tvm_hetero.kernels.tir.prefetch import LINE, prefetch_line
 from tvm_hetero.kernels.tir.statements import (
-    bound,
+    bind_value,
+    broadcast,
     load,
     loop,
     ramp,
     real,
-    spread,
     store,
     vectors,
     whole,
 )
-from tvm_hetero.kernels.tir.straight_line import Straight, transposed
+from tvm_hetero.kernels.tir.straight_line import Straight, transpose
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.cpu.amx import Sizes
@@ -99,7 +99,7 @@ def scores_by_tiles(block: Block, end: Expr) -> list[tirx.Stmt]:
     steps = range(a.size // NARROW)
 
     def tile(t: Expr) -> list[tirx.Stmt]:
-        start, bind = bound("start", tirx.min(t * ROWS, whole(a.length - ROWS)))
+        start, bind = bind_value("start", tirx.min(t * ROWS, whole(a.length - ROWS)))
         return [bind, *_tile(block, start)]
 
     queries = [
@@ -108,7 +108,7 @@ def scores_by_tiles(block: Block, end: Expr) -> list[tirx.Stmt]:
     ]
     tiles = loop("tile", (end + (ROWS - 1)) // ROWS, tile)
     before = [_put_in_turn(block), *_behind_cache(block)]
-    return [*before, begun(REGISTERS_OF_SCORES), *queries, tiles]
+    return [*before, configure_tiles(REGISTERS_OF_SCORES), *queries, tiles]
 
 
 def _behind_cache(block: Block) -> list[tirx.Stmt]:
@@ -116,7 +116,7 @@ def _behind_cache(block: Block) -> list[tirx.Stmt]:
     place = ramp(whole(block.a.length // ROWS * ROWS), ROWS)
 
     def lowest(n: Expr) -> tirx.Stmt:
-        return store(block.scratch.scores, [n, place], spread(real(LOWEST), ROWS))
+        return store(block.scratch.scores, [n, place], broadcast(real(LOWEST), ROWS))
 
     return [loop("n", block.sizes.block, lowest)] if block.a.length % ROWS else []
 
@@ -126,22 +126,22 @@ def _tile(block: Block, t: Expr) -> list[tirx.Stmt]:
     a, keys, products = block.a, block.tensors.keys, block.scratch.products
     row = row_bytes(a)
     statements = [_ask(block, keys, t + ROWS, i) for i in range(ROWS * row // LINE)]
-    statements.append(zero(_PRODUCT))
+    statements.append(zero_tile(_PRODUCT))
     for s in range(a.size // NARROW):
         statements.append(load_tile(_KEYS, keys, [block.g, t, whole(s * NARROW)], row))
-        statements.append(dot(BFLOAT16, _PRODUCT, _KEYS, _QUERIES + s))
+        statements.append(dot_tiles(BFLOAT16, _PRODUCT, _KEYS, _QUERIES + s))
     statements.append(store_tile(_PRODUCT, products, [whole(0)], LINE))
     code = Straight()
     rows = [code.let(load(products, ramp(whole(r * WIDE), WIDE))) for r in range(ROWS)]
-    found = transposed(code, rows)
-    scores = [shown(block, whole(n), t, found[n]) for n in range(block.sizes.block)]
+    found = transpose(code, rows)
+    scores = [store_masked_scores(block, whole(n), t, found[n]) for n in range(block.sizes.block)]
     return [*statements, *code.statements, *scores]
 
 
 def values_by_tiles(block: Block, end: Expr) -> list[tirx.Stmt]:
     """Sums of the values of rows before ``end``, times the powers of each query."""
     sizes, size, result = block.sizes, block.a.size, block.scratch.result
-    last, bind = bound("last", end - 1)
+    last, bind = bind_value("last", end - 1)
 
     def nothing(n: Expr) -> tirx.Stmt:
         return vectors("j", size, WIDE, lambda j: store(result, [n, j], real(0)))
@@ -154,9 +154,9 @@ def values_by_tiles(block: Block, end: Expr) -> list[tirx.Stmt]:
     return [
         bind,
         loop("n", sizes.block, nothing),
-        begun(registers_of_values(sizes.block)),
+        configure_tiles(registers_of_values(sizes.block)),
         loop("stretch", (end + (sizes.stretch - 1)) // sizes.stretch, stretch),
-        ended(),
+        release_tiles(),
     ]
 
 
@@ -177,7 +177,7 @@ def _part(block: Block, s: Expr, p: Expr) -> list[tirx.Stmt]:
         for j in range(registers):
             place = (first + k * (size // WIDE) + j) * (ROWS * WIDE)
             products.append(load_tile(_VALUES, scratch.turned, [place], LINE))
-            products.append(dot(BFLOAT16, _SUMS[j], _POWERS, _VALUES))
+            products.append(dot_tiles(BFLOAT16, _SUMS[j], _POWERS, _VALUES))
     return [*sums(load_tile), *products, *sums(store_tile)]
 
 
@@ -197,7 +197,7 @@ def _turned(block: Block, s: Expr, last: Expr, r: Expr) -> list[tirx.Stmt]:
         found, read = pairs_of_row(values, place, whole(0), count)
         rows.append(found)
         statements += read
-    halves = [half for pair in zip(*rows, strict=True) for half in in_turn(*pair)]
+    halves = [half for pair in zip(*rows, strict=True) for half in interleave_rows(*pair)]
     for j, half in enumerate(halves):
         at = (r // ROWS * len(halves) + j) * (ROWS * WIDE) + r % ROWS * WIDE
         statements.append(store(block.scratch.turned, [ramp(at, WIDE)], half))
@@ -206,4 +206,4 @@ def _turned(block: Block, s: Expr, last: Expr, r: Expr) -> list[tirx.Stmt]:
 
 def _ask(block: Block, cache: tirx.Var, row: Expr, line: Expr) -> tirx.Stmt:
     """Ask for a line of a cache, counted from the beginning of a row."""
-    return ask(cache, [block.g, row, whole(LINE // 2) * line])
+    return prefetch_line(cache, [block.g, row, whole(LINE // 2) * line])

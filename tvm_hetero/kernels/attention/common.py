@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.cpu.llvm_functions import loaded
+from tvm_hetero.kernels.cpu.llvm_functions import load_in_order
 from tvm_hetero.kernels.tir.conversions import cast, to_float32, vector_type
 from tvm_hetero.kernels.tir.nests import INDEX
-from tvm_hetero.kernels.tir.statements import bound, load, loop, ramp, tensor, vectors, whole
+from tvm_hetero.kernels.tir.statements import bind_value, load, loop, ramp, tensor, vectors, whole
 
 if TYPE_CHECKING:
     Expr = Any
@@ -83,7 +83,7 @@ def tensors_of(a: Attention) -> Tensors:
 def first_row(a: Attention, tensors: Tensors) -> tuple[Expr, tirx.Stmt]:
     """The row of the first token, clamped, and the statement that finds it."""
     given = tirx.Cast(INDEX, load(tensors.position, 0))
-    return bound("first", tirx.max(tirx.min(given, whole(a.length - 1)), whole(0)))
+    return bind_value("first", tirx.max(tirx.min(given, whole(a.length - 1)), whole(0)))
 
 
 def row_of(a: Attention, first: Expr, i: Expr) -> Expr:
@@ -91,7 +91,7 @@ def row_of(a: Attention, first: Expr, i: Expr) -> Expr:
     return tirx.min(first + i, whole(a.length - 1))
 
 
-def turned(
+def apply_rotary(
     a: Attention, tensors: Tensors, row: Expr, read: Read, write: Write, lanes: int = 1
 ) -> list[tirx.Stmt]:
     """A head's numbers, turned by the angles of a row, written one by one or in vectors."""
@@ -112,7 +112,7 @@ def turned(
     return [vectors("j", half, lanes, pair), *kept]
 
 
-def written(
+def write_key_value(
     a: Attention, tensors: Tensors, first: Expr, i: Expr, g: Expr, lanes: int = 1
 ) -> tirx.Stmt:
     """A token's key and value of some head, into the caches."""
@@ -125,17 +125,17 @@ def written(
         given = load(tensors.v, i, g * a.size + j)
         return tirx.BufferStore(tensors.values, cast(given, a.dtype), [g, row, j])
 
-    turn = turned(a, tensors, row, lambda j: load(tensors.k, i, g * a.size + j), key, lanes)
+    turn = apply_rotary(a, tensors, row, lambda j: load(tensors.k, i, g * a.size + j), key, lanes)
     copy = vectors("j", a.size, lanes, value)
     return tirx.IfThenElse(row < a.length, tirx.SeqStmt([*turn, copy]), None)
 
 
-def apart(a: Attention, lanes: int) -> bool:
-    """Whether numbers of a head stand apart, see `row_of_cache`."""
+def splits_even_odd(a: Attention, lanes: int) -> bool:
+    """Whether numbers of a head stand apart, see `read_cache_row`."""
     return a.dtype == "bfloat16" and lanes > 1 and a.size % (2 * lanes) == 0
 
 
-def row_of_cache(
+def read_cache_row(
     a: Attention,
     cache: tirx.Var,
     place: Sequence[Expr],
@@ -157,17 +157,17 @@ def row_of_cache(
     statements: list[tirx.Stmt] = []
 
     def keep(name: str, value: Expr) -> Expr:
-        var, bind = bound(name, value)
+        var, bind = bind_value(name, value)
         statements.append(bind)
         return var
 
-    if not apart(a, lanes):
+    if not splits_even_odd(a, lanes):
         places = [[*place, first * lanes + j] for j in range(0, count * lanes, lanes)]
-        numbers = loaded if ordered and a.dtype == "float32" and lanes > 1 else _widened
+        numbers = load_in_order if ordered and a.dtype == "float32" and lanes > 1 else _widened
         return [keep("number", numbers(cache, at, lanes)) for at in places], statements
     for j in range(0, count * lanes, 2 * lanes):
         at = [*place, first * lanes + j]
-        bits = loaded(cache, at, lanes) if ordered else _pairs(cache, at, lanes)
+        bits = load_in_order(cache, at, lanes) if ordered else _pairs(cache, at, lanes)
         words = keep("words", tirx.reinterpret(vector_type("uint32", lanes), bits))
         upper = tirx.Broadcast(tirx.const(0xFFFF0000, "uint32"), lanes)
         sixteen = tirx.Broadcast(tirx.const(16, "uint32"), lanes)

@@ -34,11 +34,11 @@ from tvm_hetero.kernels.attention.amx import (
 from tvm_hetero.kernels.attention.common import (
     Attention,
     Tensors,
-    apart,
+    apply_rotary,
     first_row,
+    splits_even_odd,
     tensors_of,
-    turned,
-    written,
+    write_key_value,
 )
 from tvm_hetero.kernels.attention.query_block import (
     Block,
@@ -47,28 +47,28 @@ from tvm_hetero.kernels.attention.query_block import (
     scratch_for,
     sizes_of,
 )
-from tvm_hetero.kernels.attention.scores import scores
-from tvm_hetero.kernels.attention.softmax import SUM, powers
-from tvm_hetero.kernels.attention.values import values
+from tvm_hetero.kernels.attention.scores import compute_scores
+from tvm_hetero.kernels.attention.softmax import SUM, compute_numerators
+from tvm_hetero.kernels.attention.values import sum_values
 from tvm_hetero.kernels.cpu.amx import tile_functions
-from tvm_hetero.kernels.cpu.bfloat16_pairs import in_order
+from tvm_hetero.kernels.cpu.bfloat16_pairs import deinterleave_sums
 from tvm_hetero.kernels.cpu.llvm_functions import (
     PACKING,
-    loading,
-    multiplying,
-    packed_bfloat16,
+    dot_text,
+    load_text,
+    pack_bfloat16,
     with_functions,
 )
 from tvm_hetero.kernels.tir.statements import (
     PARALLEL,
     SERIAL,
-    bound,
+    bind_value,
+    broadcast,
     function,
     load,
     loop,
     ramp,
     real,
-    spread,
     store,
     whole,
 )
@@ -97,9 +97,9 @@ def attention_on_cpu(a: Attention, unit: VectorUnit, cores: int) -> tirx.PrimFun
 
 def _functions(sizes: BlockSizes, unit: VectorUnit) -> list[str]:
     """The texts of the functions that the kernel calls."""
-    needed = [loading(sizes.lanes)]
+    needed = [load_text(sizes.lanes)]
     if sizes.pairs:
-        needed += [PACKING, multiplying(unit.dots)]
+        needed += [PACKING, dot_text(unit.dots)]
     if sizes.amx:
         rows = [REGISTERS_OF_SCORES, registers_of_values(sizes.block)]
         needed += tile_functions(rows, PRODUCTS)
@@ -110,7 +110,7 @@ def _head(
     a: Attention, tensors: Tensors, sizes: BlockSizes, scratch: BlockScratch, first: Expr, g: Expr
 ) -> list[tirx.Stmt]:
     """A head of keys: what is new of it into the caches, then its queries."""
-    write = loop("i", a.rows, lambda i: written(a, tensors, first, i, g, sizes.lanes))
+    write = loop("i", a.rows, lambda i: write_key_value(a, tensors, first, i, g, sizes.lanes))
     blocks = -(-a.rows * a.group // sizes.block)
     return [
         write,
@@ -120,14 +120,14 @@ def _head(
 
 def _block(block: Block) -> list[tirx.Stmt]:
     queries = block.sizes.block
-    end, bind = bound("end", block.row(whole(queries - 1)) + 1)
+    end, bind = bind_value("end", block.row(whole(queries - 1)) + 1)
     by_amx = block.sizes.amx
     return [
         bind,
         loop("n", queries, lambda n: _query(block, n)),
-        *(scores_by_tiles(block, end) if by_amx else [scores(block, end)]),
-        loop("n", queries, lambda n: powers(block, n, end)),
-        *(values_by_tiles if by_amx else values)(block, end),
+        *(scores_by_tiles(block, end) if by_amx else [compute_scores(block, end)]),
+        loop("n", queries, lambda n: compute_numerators(block, n, end)),
+        *(values_by_tiles if by_amx else sum_values)(block, end),
         loop("n", queries, lambda n: _result(block, n)),
     ]
 
@@ -135,7 +135,7 @@ def _block(block: Block) -> list[tirx.Stmt]:
 def _query(block: Block, n: Expr) -> list[tirx.Stmt]:
     """A query, turned and scaled."""
     i, column = block.place(n)
-    row, bind = bound("row", block.row(n))
+    row, bind = bind_value("row", block.row(n))
 
     def read(j: Expr) -> Expr:
         return load(block.tensors.q, i, column + j)
@@ -143,7 +143,7 @@ def _query(block: Block, n: Expr) -> list[tirx.Stmt]:
     def write(j: Expr, number: Expr) -> tirx.Stmt:
         return store(block.scratch.query, [n * block.a.size + j], number * real(block.a.scale))
 
-    turn = turned(block.a, block.tensors, row, read, write, block.sizes.lanes)
+    turn = apply_rotary(block.a, block.tensors, row, read, write, block.sizes.lanes)
     return [bind, *turn, *(_packed if block.sizes.pairs else _taken_apart)(block, n)]
 
 
@@ -153,7 +153,7 @@ def _packed(block: Block, n: Expr) -> list[tirx.Stmt]:
     statements = []
     for j in range(0, block.a.size, 2 * lanes):
         both = [load(query, ramp(start + j + k, lanes)) for k in (0, lanes)]
-        pairs, bind = bound("pairs", packed_bfloat16(*both))
+        pairs, bind = bind_value("pairs", pack_bfloat16(*both))
         statements += [bind, store(query, [ramp(start + j // 2, lanes)], pairs)]
     return statements
 
@@ -161,12 +161,12 @@ def _packed(block: Block, n: Expr) -> list[tirx.Stmt]:
 def _taken_apart(block: Block, n: Expr) -> list[tirx.Stmt]:
     """A query's numbers in the order in which those of a row of a cache come."""
     lanes, query = block.sizes.lanes, block.scratch.query
-    if not apart(block.a, lanes):
+    if not splits_even_odd(block.a, lanes):
         return []
     statements = []
     for j in range(0, block.a.size, 2 * lanes):
         places = [ramp(n * block.a.size + j + k, lanes) for k in (0, lanes)]
-        pair, binds = zip(*(bound("pair", load(query, at)) for at in places), strict=True)
+        pair, binds = zip(*(bind_value("pair", load(query, at)) for at in places), strict=True)
         halves = [tirx.Shuffle(list(pair), list(range(k, 2 * lanes, 2))) for k in (0, 1)]
         stores = [store(query, [at], half) for at, half in zip(places, halves, strict=True)]
         statements += [*binds, *stores]
@@ -176,10 +176,10 @@ def _taken_apart(block: Block, n: Expr) -> list[tirx.Stmt]:
 def _result(block: Block, n: Expr) -> list[tirx.Stmt]:
     """A query's sums, divided by the sum of powers."""
     lanes, (i, column) = block.sizes.lanes, block.place(n)
-    inverse, bind = bound("inverse", load(block.scratch.few, SUM, n))
+    inverse, bind = bind_value("inverse", load(block.scratch.few, SUM, n))
     statements = [bind]
     for j, sums in _in_order(block, n):
-        value = sums * spread(inverse, lanes)
+        value = sums * broadcast(inverse, lanes)
         statements.append(store(block.tensors.out, [i, ramp(column + j, lanes)], value))
     return statements
 
@@ -189,8 +189,8 @@ def _in_order(block: Block, n: Expr) -> Iterator[tuple[int, Expr]]:
     lanes, size = block.sizes.lanes, block.a.size
     sums = [load(block.scratch.result, n, ramp(whole(j), lanes)) for j in range(0, size, lanes)]
     if block.sizes.pairs:
-        sums = in_order(sums)
-    elif apart(block.a, lanes):
+        sums = deinterleave_sums(sums)
+    elif splits_even_odd(block.a, lanes):
         turns = [k // 2 + k % 2 * lanes for k in range(2 * lanes)]
         sums = [
             tirx.Shuffle(sums[k : k + 2], half)

@@ -24,16 +24,16 @@ from tvm import tirx
 from tvm_hetero.kernels.attention.common import (
     Attention,
     Tensors,
+    apply_rotary,
     first_row,
     row_of,
     tensors_of,
-    turned,
-    written,
+    write_key_value,
 )
 from tvm_hetero.kernels.tir.conversions import cast
 from tvm_hetero.kernels.tir.nests import INDEX, range_of
 from tvm_hetero.kernels.tir.statements import (
-    bound,
+    bind_value,
     function,
     load,
     loop,
@@ -101,7 +101,9 @@ class _GpuKernel:
         first, bind = first_row(self.a, self.tensors)
         return [
             bind,
-            self._each("i", self.a.rows, lambda i: written(self.a, self.tensors, first, i, g)),
+            self._each(
+                "i", self.a.rows, lambda i: write_key_value(self.a, self.tensors, first, i, g)
+            ),
             *self.parallel.barrier(),
             loop("n", self.a.rows * self.a.group, lambda n: self._query(first, g, n)),
         ]
@@ -127,7 +129,7 @@ class _GpuKernel:
     def _query(self, first: Expr, g: Expr, n: Expr) -> list[tirx.Stmt]:
         a, shared = self.a, self.shared
         i, column = n // a.group, (g * a.group + n % a.group) * a.size
-        row, bind = bound("row", row_of(a, first, i))
+        row, bind = bind_value("row", row_of(a, first, i))
 
         def write(j: Expr, number: Expr) -> tirx.Stmt:
             return store(shared.query, [j], number * real(a.scale))
@@ -136,7 +138,9 @@ class _GpuKernel:
             value = load(shared.sums, j) / load(shared.now, _SUM)
             return store(self.tensors.out, [i, column + j], value)
 
-        turn = turned(a, self.tensors, row, lambda j: load(self.tensors.q, i, column + j), write)
+        turn = apply_rotary(
+            a, self.tensors, row, lambda j: load(self.tensors.q, i, column + j), write
+        )
         none = [store(shared.now, [_LARGEST], real(_LOWEST)), store(shared.now, [_SUM], real(0))]
         return [
             bind,

@@ -21,7 +21,7 @@ doi:10.1016/j.neucom.2023.127063, in the order of halves that Llama's weights ar
 The caches are *state*: parameters that are read and written. Rows above n are not read, so that a
 chunk may be padded with any tokens; ``position`` is clamped, so that none is outside.
 
-`attend` gives the plain loops: right, slow, and what TVM makes of it when nobody schedules it.
+`attend` gives the plain loops: right, slow, and what TVM makes of it when no one schedules it.
 They bear their parameters (`attention_of`), of which `select.schedule_kernel` makes the kernel for
 a target: `attention.cpu` or `attention.gpu`.
 """
@@ -38,16 +38,16 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.attention.common import (
     Attention,
     Tensors,
+    apply_rotary,
     first_row,
     row_of,
     tensors_of,
-    turned,
-    written,
+    write_key_value,
 )
 from tvm_hetero.kernels.tir.conversions import cast
 from tvm_hetero.kernels.tir.index_values import FLOPS
 from tvm_hetero.kernels.tir.kernel_attr import ATTENTION, KERNEL_ATTR, kernel_parameters
-from tvm_hetero.kernels.tir.statements import bound, function, load, loop, real, store, tensor
+from tvm_hetero.kernels.tir.statements import bind_value, function, load, loop, real, store, tensor
 
 if TYPE_CHECKING:
     Expr = Any
@@ -159,7 +159,7 @@ def _write(a: Attention, tensors: Tensors, first: Expr) -> tirx.Stmt:
     return loop(
         "i",
         a.rows,
-        lambda i: loop("g", a.kv_heads, lambda g: written(a, tensors, first, i, g)),
+        lambda i: loop("g", a.kv_heads, lambda g: write_key_value(a, tensors, first, i, g)),
     )
 
 
@@ -177,7 +177,7 @@ def _head(
 ) -> list[tirx.Stmt]:
     """The result of one token and head."""
     g = h // a.group
-    row, bind = bound("row", row_of(a, first, i))
+    row, bind = bind_value("row", row_of(a, first, i))
     total, scores, query = scratch.total, scratch.scores, scratch.query
     largest, summed = (load(total, 0), load(total, 1))
 
@@ -212,7 +212,7 @@ def _head(
         bind,
         store(total, [0], real(_LOWEST)),
         store(total, [1], real(0)),
-        *turned(a, tensors, row, lambda j: load(tensors.q, i, h * a.size + j), turn),
+        *apply_rotary(a, tensors, row, lambda j: load(tensors.q, i, h * a.size + j), turn),
         loop("t", row + 1, score),
         loop("t", row + 1, power),
         loop("j", a.size, result),

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.cpu.bfloat16_pairs import LANES
-from tvm_hetero.kernels.cpu.llvm_functions import dot_bfloat16, loaded
-from tvm_hetero.kernels.tir.statements import bound, load, ramp, real, spread
+from tvm_hetero.kernels.cpu.llvm_functions import dot_bfloat16, load_in_order
+from tvm_hetero.kernels.tir.statements import bind_value, broadcast, load, ramp, real
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.attention.common import Attention
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SHARED = 4
 
 
-def paired(a: Attention, unit: VectorUnit) -> bool:
+def uses_pairs(a: Attention, unit: VectorUnit) -> bool:
     """Whether this attention is computed by pairs."""
     shared = a.rows == 1 and a.group >= SHARED
     fits = unit.lanes == LANES and a.size % (2 * LANES) == 0
@@ -49,15 +49,15 @@ def pairs_of_row(
     """Some vectors of pairs of a row of a cache, and the statements that read them."""
     found, statements = [], []
     for j in range(0, 2 * LANES * count, 2 * LANES):
-        var, bind = bound("pairs", loaded(cache, [*place, first + j], LANES))
+        var, bind = bind_value("pairs", load_in_order(cache, [*place, first + j], LANES))
         found.append(var)
         statements.append(bind)
     return found, statements
 
 
-def products(query: tirx.Var, start: Expr, keys: Sequence[Expr]) -> Expr:
+def multiply_pairs(query: tirx.Var, start: Expr, keys: Sequence[Expr]) -> Expr:
     """The sums of a query's pairs, which begin at ``start``, times those of a key, lane by lane."""
-    total = spread(real(0), LANES)
+    total = broadcast(real(0), LANES)
     for j, key in enumerate(keys):
         total = dot_bfloat16(total, load(query, ramp(start + j * LANES, LANES)), key)
     return total

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import tirx
 
-from tvm_hetero.kernels.attention.common import Attention, Tensors, apart, row_of
-from tvm_hetero.kernels.attention.pairs import SHARED, paired
+from tvm_hetero.kernels.attention.common import Attention, Tensors, row_of, splits_even_odd
+from tvm_hetero.kernels.attention.pairs import SHARED, uses_pairs
 from tvm_hetero.kernels.cpu.amx import NARROW, REGISTERS, ROWS, WIDE
-from tvm_hetero.kernels.tir.prefetch import ALL, DISTANCE, LINE, OUTER, ask
+from tvm_hetero.kernels.tir.prefetch import ALL, DISTANCE, LINE, OUTER, prefetch_line
 from tvm_hetero.kernels.tir.statements import tensor, whole
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def sizes_of(a: Attention, unit: VectorUnit) -> BlockSizes:
     keys = min(_TOGETHER, lanes)
     amx = by_amx(a, unit)
     stretch = _STRETCH_OF_TILES if amx else stretch
-    pairs = amx or paired(a, unit)
+    pairs = amx or uses_pairs(a, unit)
     how = *_asked(a, unit, stretch), _ordered(a, unit), pairs
     return BlockSizes(lanes, keys, unit.lanes, block, few, together, across, stretch, *how, amx)
 
@@ -174,7 +174,7 @@ def _sums(a: Attention, unit: VectorUnit, block: int, vectors: int) -> tuple[int
     if a.rows == 1 and block * vectors <= unit.registers:
         return block, vectors
     value = 1 if a.dtype == "float32" else 1 + _CONVERTED
-    least = 2 if apart(a, a.size // vectors) else 1
+    least = 2 if splits_even_odd(a, a.size // vectors) else 1
     most = int(_SUMS * unit.registers) // least
 
     def reads(queries: int) -> tuple[int, int, int]:
@@ -191,7 +191,7 @@ def _ordered(a: Attention, unit: VectorUnit) -> bool:
     With several queries a key LLVM keeps then all queries in registers for the rows of a tile, for
     which there are too few: that pays where the prefetcher follows.
     """
-    return a.rows == 1 and (a.group == 1 or unit.follows or paired(a, unit))
+    return a.rows == 1 and (a.group == 1 or unit.follows or uses_pairs(a, unit))
 
 
 def _asked(a: Attention, unit: VectorUnit, stretch: int) -> tuple[int, int, int]:
@@ -292,9 +292,9 @@ class Block:
         lines = range(0, self.a.size, LINE * self.a.size // row_bytes(self.a))
         each = -(-len(lines) // parts)
         places = [[self.g, row, (part * each + i) * lines.step] for i in range(each)]
-        return [ask(cache, place, self.sizes.caches) for place in places]
+        return [prefetch_line(cache, place, self.sizes.caches) for place in places]
 
     def ask_for_values(self, line: Expr) -> tirx.Stmt:
         """Ask for a line of the values of this head of keys, counted from their first row."""
         numbers = LINE * self.a.size // row_bytes(self.a)
-        return ask(self.tensors.values, [self.g, whole(0), line * numbers], OUTER)
+        return prefetch_line(self.tensors.values, [self.g, whole(0), line * numbers], OUTER)

@@ -20,17 +20,26 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.attention.common import row_of_cache
-from tvm_hetero.kernels.attention.pairs import pairs_of_row, products
+from tvm_hetero.kernels.attention.common import read_cache_row
+from tvm_hetero.kernels.attention.pairs import multiply_pairs, pairs_of_row
 from tvm_hetero.kernels.attention.query_block import LOWEST, Block
-from tvm_hetero.kernels.tir.horizontal_sums import folded, folded_parts
-from tvm_hetero.kernels.tir.statements import bound, load, loop, ramp, real, spread, store, whole
+from tvm_hetero.kernels.tir.horizontal_sums import fold, fold_parts
+from tvm_hetero.kernels.tir.statements import (
+    bind_value,
+    broadcast,
+    load,
+    loop,
+    ramp,
+    real,
+    store,
+    whole,
+)
 
 if TYPE_CHECKING:
     Expr = Any
 
 
-def scores(block: Block, end: Expr) -> tirx.Stmt:
+def compute_scores(block: Block, end: Expr) -> tirx.Stmt:
     """The scores of all queries and the rows before ``end``."""
     sizes = block.sizes
 
@@ -52,15 +61,17 @@ def _tile(block: Block, p: Expr, t: Expr) -> list[tirx.Stmt]:
         return ramp(block.scratch.behind + (m * steps + s) * sizes.lanes, sizes.lanes)
 
     def step(s: Expr) -> list[tirx.Stmt]:
-        sums, statements = folded_parts(
+        sums, statements = fold_parts(
             lambda u: _products(block, queries, p, t + (s * sizes.keys + u)), sizes.lanes
         )
         kept = [store(query, [place(m, s)], total) for m, total in enumerate(sums)]
         return [*statements, *kept]
 
     halves = [[load(query, place(m, whole(s))) for m in range(sizes.few)] for s in range(steps)]
-    sums, statements = folded(halves, sizes.lanes)
-    stores = [shown(block, n, t, total) for n, total in zip(queries, sums, strict=True)]
+    sums, statements = fold(halves, sizes.lanes)
+    stores = [
+        store_masked_scores(block, n, t, total) for n, total in zip(queries, sums, strict=True)
+    ]
     return [loop("step", steps, step), *statements, *stores]
 
 
@@ -80,7 +91,7 @@ def _products(
             # Loads that are not ordered become operands of multiply-adds: no register needed.
             keys, read = _key(block, row, ordered=False)
             statements += read
-        total, bind = bound("product", _product(block, n, keys))
+        total, bind = bind_value("product", _product(block, n, keys))
         totals.append(total)
         statements.append(bind)
     return totals, statements
@@ -92,22 +103,22 @@ def _key(block: Block, row: Expr, *, ordered: bool) -> tuple[list[Expr], list[ti
     place, vectors = [block.g, row], a.size // sizes.lanes
     if sizes.pairs:
         return pairs_of_row(keys, place, whole(0), vectors // 2)
-    return row_of_cache(a, keys, place, whole(0), vectors, sizes.lanes, ordered=ordered)
+    return read_cache_row(a, keys, place, whole(0), vectors, sizes.lanes, ordered=ordered)
 
 
 def _product(block: Block, n: Expr, keys: Sequence[Expr]) -> Expr:
     """A query times a key, lane by lane."""
     query, start, lanes = block.scratch.query, n * block.a.size, block.sizes.lanes
     if block.sizes.pairs:
-        return products(query, start, keys)
+        return multiply_pairs(query, start, keys)
     numbers = [load(query, ramp(start + j * lanes, lanes)) for j in range(len(keys))]
     return functools.reduce(operator.add, map(operator.mul, numbers, keys))
 
 
-def shown(block: Block, n: Expr, t: Expr, scores: Expr) -> tirx.Stmt:
+def store_masked_scores(block: Block, n: Expr, t: Expr, scores: Expr) -> tirx.Stmt:
     """Store the scores of a query; rows that it must not see score lowest."""
     lanes = block.sizes.lanes
     last = tirx.Cast("int32", block.row(n) - t)
-    seen = ramp(tirx.const(0, "int32"), lanes) <= spread(last, lanes)
-    scores = tirx.Select(seen, scores, spread(real(LOWEST), lanes))
+    seen = ramp(tirx.const(0, "int32"), lanes) <= broadcast(last, lanes)
+    scores = tirx.Select(seen, scores, broadcast(real(LOWEST), lanes))
     return store(block.scratch.scores, [n, ramp(t, lanes)], scores)

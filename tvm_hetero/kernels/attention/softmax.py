@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.attention.query_block import LOWEST, Block
-from tvm_hetero.kernels.cpu.llvm_functions import packed_bfloat16
+from tvm_hetero.kernels.cpu.llvm_functions import pack_bfloat16
 from tvm_hetero.kernels.tir.statements import (
     VECTORIZED,
-    bound,
+    bind_value,
+    broadcast,
     load,
     loop,
     ramp,
     real,
-    spread,
     store,
 )
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _LARGEST, SUM = 0, 1
 
 
-def powers(block: Block, n: Expr, end: Expr) -> list[tirx.Stmt]:
+def compute_numerators(block: Block, n: Expr, end: Expr) -> list[tirx.Stmt]:
     """The powers of a query, and the inverse of their sum."""
     along, scores = block.sizes.along, block.scratch.scores
     lanes, few = block.scratch.lanes, block.scratch.few
@@ -83,7 +83,7 @@ def _nothing_behind(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
 
     def zeros(s: Expr) -> tirx.Stmt:
         place = ramp(first + s * along, along)
-        return store(block.scratch.scores, [n, place], spread(real(0), along))
+        return store(block.scratch.scores, [n, place], broadcast(real(0), along))
 
     return loop("s", stretch // along - 1, zeros)
 
@@ -91,13 +91,13 @@ def _nothing_behind(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
 def _paired(block: Block, n: Expr, end: Expr) -> tirx.Stmt:
     """A query's powers as pairs of one row and the next, in the first half of their place.
 
-    What stands behind the last whole vector of powers becomes pairs that nobody reads.
+    What stands behind the last whole vector of powers becomes pairs that no one reads.
     """
     lanes, scores = block.sizes.lanes, block.scratch.scores
 
     def vector(s: Expr) -> list[tirx.Stmt]:
         both = [load(scores, n, ramp(s * (2 * lanes) + k, lanes)) for k in (0, lanes)]
-        pairs, bind = bound("pairs", packed_bfloat16(*both))
+        pairs, bind = bind_value("pairs", pack_bfloat16(*both))
         return [bind, store(scores, [n, ramp(s * lanes, lanes)], pairs)]
 
     rows = block.sizes.stretch if block.sizes.amx else 2 * lanes

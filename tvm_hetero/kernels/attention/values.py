@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.attention.common import row_of_cache
+from tvm_hetero.kernels.attention.common import read_cache_row
 from tvm_hetero.kernels.attention.pairs import pairs_of_row
 from tvm_hetero.kernels.attention.query_block import Block
-from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn
+from tvm_hetero.kernels.cpu.bfloat16_pairs import interleave_rows
 from tvm_hetero.kernels.cpu.llvm_functions import dot_bfloat16
 from tvm_hetero.kernels.tir.statements import (
-    bound,
+    bind_value,
+    broadcast,
     load,
     loop,
     ramp,
     real,
-    spread,
     store,
     vectors,
     whole,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Expr = Any
 
 
-def values(block: Block, end: Expr) -> list[tirx.Stmt]:
+def sum_values(block: Block, end: Expr) -> list[tirx.Stmt]:
     """Sums of the values of rows before ``end``, times the powers of each query."""
     sizes, result = block.sizes, block.scratch.result
 
@@ -41,7 +41,7 @@ def values(block: Block, end: Expr) -> list[tirx.Stmt]:
 
     def stretch(s: Expr) -> list[tirx.Stmt]:
         start = s * sizes.stretch
-        rows, bind = bound("rows", tirx.min(end - start, whole(sizes.stretch)))
+        rows, bind = bind_value("rows", tirx.min(end - start, whole(sizes.stretch)))
         return [bind, loop("part", _parts(block), lambda p: _part(block, start, rows, p))]
 
     stretches = (end + (sizes.stretch - 1)) // sizes.stretch
@@ -96,14 +96,18 @@ def _two_rows(block: Block, t: Expr, last: Expr, n: Expr, first: Expr, p: Expr) 
         found, read = pairs_of_row(cache, place, column, sizes.across // 2)
         rows.append(found)
         statements += read
-    halves = [bound("values", half) for pair in zip(*rows, strict=True) for half in in_turn(*pair)]
+    halves = [
+        bind_value("values", half)
+        for pair in zip(*rows, strict=True)
+        for half in interleave_rows(*pair)
+    ]
     statements += [bind for _, bind in halves]
     for m, sums in enumerate(block.scratch.sums):
-        power, bind = bound("power", load(block.scratch.scores, n + m, t // 2))
+        power, bind = bind_value("power", load(block.scratch.scores, n + m, t // 2))
         statements.append(bind)
         for j, (value, _) in enumerate(halves):
             at = ramp(whole(j * sizes.lanes), sizes.lanes)
-            total = dot_bfloat16(load(sums, at), spread(power, sizes.lanes), value)
+            total = dot_bfloat16(load(sums, at), broadcast(power, sizes.lanes), value)
             statements.append(store(sums, [at], total))
     return statements
 
@@ -114,16 +118,16 @@ def _row(block: Block, t: Expr, n: Expr, first: Expr, p: Expr) -> list[tirx.Stmt
     parts = _parts(block)
     ahead = sizes.later if parts > 1 else sizes.ahead
     asked = block.ask(cache, t + ahead, p, parts) if ahead else []
-    found, statements = row_of_cache(
+    found, statements = read_cache_row(
         a, cache, [block.g, t], first, sizes.across, sizes.lanes, ordered=sizes.ordered
     )
     statements = [*asked, *statements]
     for m, sums in enumerate(block.scratch.sums):
-        power, bind = bound("power", load(block.scratch.scores, n + m, t))
+        power, bind = bind_value("power", load(block.scratch.scores, n + m, t))
         statements.append(bind)
         for j, value in enumerate(found):
             at = ramp(whole(j * sizes.lanes), sizes.lanes)
             statements.append(
-                store(sums, [at], load(sums, at) + spread(power, sizes.lanes) * value)
+                store(sums, [at], load(sums, at) + broadcast(power, sizes.lanes) * value)
             )
     return statements

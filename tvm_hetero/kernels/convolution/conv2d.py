@@ -11,8 +11,8 @@ Stages of the kernel, each a block whose annotation ``tvm_hetero.role`` says wha
 
 A 1x1 convolution has no window, so its rows are joined: ``points = OH * OW`` wastes less in the
 last tile than OW does for each row. conv1d is conv2d with one row. Depthwise convolutions have
-nothing to pack (`depthwise`). Windows of 3x3 that are one apart are marked, since they may be
-computed by tiles (`winograd`).
+nothing to pack (`make_depthwise`). Windows of 3x3 that are one apart are marked, since they may be
+computed by tiles (`make_winograd`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import relax, te, tirx
 
 from tvm_hetero.kernels.convolution.conv2d_shape import ConvShape, shape_of
-from tvm_hetero.kernels.convolution.depthwise import depthwise, fits
+from tvm_hetero.kernels.convolution.depthwise import fits, make_depthwise
 from tvm_hetero.kernels.convolution.packing import PackedLayout, choose_layout, pack_conv2d
 from tvm_hetero.kernels.convolution.winograd.match import WINDOW_3X3
 from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, GATHER, PAD, UNPACK, role
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _Image = Any  # te.Tensor or _OneRow: what is read with four indices
 
 
-def packed_conv2d(
+def emit_packed_conv2d(
     bb: relax.BlockBuilder,
     call: relax.Call,
     weight: NDArray[Any],
@@ -58,14 +58,14 @@ def packed_conv2d(
     units
         Vector units of the targets, widest first (`packing.packing_units`).
     plain_sums
-        Whether it is to be summed up as it is written, never by tiles (`winograd`).
+        Whether it is to be summed up as it is written, never by tiles (`make_winograd`).
     """
     shape = shape_of(call, weight, plain_sums)
     if shape is None:
         return None
     if shape.depthwise is not None:
         narrow = shape.depthwise
-        return depthwise(bb, call.args[0], weight, narrow) if fits(narrow, units) else None
+        return make_depthwise(bb, call.args[0], weight, narrow) if fits(narrow, units) else None
     depth = shape.group_channels * shape.kernel[0] * shape.kernel[1]
     layout = choose_layout(
         shape.out_channels // shape.groups,
@@ -197,7 +197,7 @@ def _windowed(
 
 
 def _window(shape: ConvShape) -> dict[str, Any]:
-    """What tells `winograd` that it could compute this, and where the image begins."""
+    """What tells `make_winograd` that it could compute this, and where the image begins."""
     plain = shape.stride == shape.dilation == (1, 1) and shape.groups == 1
     fits = plain and shape.kernel == (3, 3) and not shape.plain_sums
     return {WINDOW_3X3: [shape.top, shape.left]} if fits else {}

@@ -73,7 +73,7 @@ def shape_of(call: relax.Call, weight: NDArray[Any], plain_sums: bool) -> ConvSh
     weight
         Its weights.
     plain_sums
-        See `conv2d.packed_conv2d`.
+        See `conv2d.emit_packed_conv2d`.
     """
     attrs, data = call.attrs, call.args[0].ty
     extents = [int(e) if isinstance(e, int | tirx.IntImm) else 0 for e in data.shape or ()]

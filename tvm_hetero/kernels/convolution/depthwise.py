@@ -102,7 +102,7 @@ def fits(shape: Depthwise, units: Sequence[VectorUnit]) -> bool:
     )
 
 
-def depthwise(
+def make_depthwise(
     bb: relax.BlockBuilder, data: relax.Expr, weight: NDArray[Any], shape: Depthwise
 ) -> relax.Expr:
     """The kernel of a convolution that `fits`; ``weight`` is ``[O, 1, KH, KW]``."""

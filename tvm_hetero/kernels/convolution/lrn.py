@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm import relax, te, tirx
 
-from tvm_hetero.kernels.tir.blocks import masked
+from tvm_hetero.kernels.tir.blocks import mask_value
 
 _INJECTIVE = 2
 _LARGEST = 16
@@ -61,7 +61,7 @@ def _compute(data: te.Tensor, size: int, before: int) -> te.Tensor:
         for k in range(size):
             at = d + (k - before)
             read = data[n, c, tirx.Max(tirx.Min(at, depth - 1), 0), y, x]
-            term = masked(read, tirx.all(at >= 0, at < depth))
+            term = mask_value(read, tirx.all(at >= 0, at < depth))
             total = term if total is None else total + term
         return total * share
 

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.tir.blocks import bindings, extent_of, mapped, position, uses
-from tvm_hetero.kernels.tir.prefetch import LINE, ask, begin_with
+from tvm_hetero.kernels.tir.blocks import bindings, extent_of, position, substitute, uses
+from tvm_hetero.kernels.tir.prefetch import LINE, begin_with, prefetch_line
 
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
@@ -148,7 +148,7 @@ def _read(
     values = [tirx.const(0, "int64") for _ in names]
     for i, constant in zip(window, constants, strict=True):
         values[i] = tirx.const(constant, "int64")
-    at = mapped(names, bindings(sch, acc), values)
+    at = substitute(names, bindings(sch, acc), values)
     if _data_rank(sch, acc) == _ROWS_RANK:
         at[_ROW] = tirx.const(row, "int64")
     return tuple(int(i) for i in _data_at(sch, acc, at))
@@ -157,16 +157,16 @@ def _read(
 def _row(sch: Schedule, acc: SBlockRV, values: list[Any], span: int) -> list[tirx.Stmt]:
     """Ask for the lines in which so many values of a row of data stand, but for the first."""
     names = [sch.get(loop).loop_var for loop in sch.get_loops(acc)]
-    at = mapped(names, bindings(sch, acc), values)
+    at = substitute(names, bindings(sch, acc), values)
     points = _data_rank(sch, acc) - 2
     asks = []
     for offset in range(span - 1, min(0, span - 2), -_VALUES):
         place = [*at[:points], at[points] + offset, *at[points + 1 :]]
-        asks.append(ask(sch.get(acc).reads[-2].source, _data_at(sch, acc, place)))
+        asks.append(prefetch_line(sch.get(acc).reads[-2].source, _data_at(sch, acc, place)))
     return asks
 
 
 def _data_at(sch: Schedule, acc: SBlockRV, values: list[Any]) -> list[Any]:
     """The indices of the data for values of the block's iterators."""
     iterators = [v.var for v in sch.get(acc).iter_vars]
-    return mapped(iterators, [r.min for r in sch.get(acc).reads[-2].region], values)
+    return substitute(iterators, [r.min for r in sch.get(acc).reads[-2].region], values)

@@ -9,8 +9,8 @@ to 32 bits, sums of whole numbers, A with or without a sign, B without (`BYTES_B
 
 TVM has no word for them, so functions in LLVM's language have (`llvm_functions`). Registers go by
 number there, and hold what they hold until something else is loaded: a kernel sees to it by itself.
-Before a thread uses them they are given their sizes (`begun`), and when it is through they are let
-go (`ended`), or every change of threads would save eight kilobytes.
+Before a thread uses them they are given their sizes (`configure_tiles`), and when it is through
+they are let go (`release_tiles`), or every change of threads would save eight kilobytes.
 
 The system must allow a process to use them (`platform.amx_permission`).
 """
@@ -86,9 +86,9 @@ def tile_functions(sizes: Sequence[Sizes], products: Sequence[Product]) -> list[
     Parameters
     ----------
     sizes
-        Rows, and bytes of a row, of all registers, for each call of `begun`.
+        Rows, and bytes of a row, of all registers, for each call of `configure_tiles`.
     products
-        The instruction, and the registers (sums, left, right), of each call of `dot`.
+        The instruction, and the registers (sums, left, right), of each call of `dot_tiles`.
     """
     begins = [_BEGIN.format(name=_name(each), bytes=_configuration(each)) for each in sizes]
     ones = [_OF_ONE.format(t=t) for t in range(REGISTERS)]
@@ -101,17 +101,17 @@ def rows_of(rows: Sequence[int]) -> Sizes:
     return [(count, BYTES) for count in rows]
 
 
-def begun(sizes: Sizes) -> tirx.Stmt:
+def configure_tiles(sizes: Sizes) -> tirx.Stmt:
     """The registers have these sizes from here on, and are zero."""
     return _called(f"hetero_tiles_begin_{_name(sizes)}")
 
 
-def ended() -> tirx.Stmt:
+def release_tiles() -> tirx.Stmt:
     """The thread needs the registers no more."""
     return _called("hetero_tiles_end")
 
 
-def zero(register: int) -> tirx.Stmt:
+def zero_tile(register: int) -> tirx.Stmt:
     """A register of zeros."""
     return _called(f"hetero_tile_zero_{register}")
 
@@ -126,7 +126,7 @@ def store_tile(register: int, buffer: tirx.Var, place: Sequence[Expr], stride: i
     return _called(f"hetero_tile_store_{register}", _address(buffer, place), whole(stride))
 
 
-def dot(kind: str, sums: int, left: int, right: int) -> tirx.Stmt:
+def dot_tiles(kind: str, sums: int, left: int, right: int) -> tirx.Stmt:
     """``sums += left * right``, all of them registers, by an instruction."""
     return _called(f"hetero_tile_{kind}_{sums}_{left}_{right}")
 

@@ -3,7 +3,7 @@
     sum[i] + a[2 i] * b[2 i] + a[2 i + 1] * b[2 i + 1]      for each lane i of float32
 
 Of two rows a pair has a number each. They are put in turn within each 128 bits, as the instruction
-for that does it, so sums stand in an order of their own (`in_order`).
+for that does it, so sums stand in an order of their own (`deinterleave_sums`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LANES, _PART = 16, 4
 
 
-def in_turn(one: Expr, other: Expr) -> list[Expr]:
+def interleave_rows(one: Expr, other: Expr) -> list[Expr]:
     """Numbers of two rows in turn, in two vectors of pairs."""
     rows = [tirx.reinterpret(f"uint16x{2 * LANES}", row) for row in (one, other)]
     part = 2 * _PART
@@ -32,8 +32,8 @@ def in_turn(one: Expr, other: Expr) -> list[Expr]:
     return halves
 
 
-def in_order(sums: Sequence[Expr]) -> list[Expr]:
-    """Sums of rows that were put `in_turn`, number by number."""
+def deinterleave_sums(sums: Sequence[Expr]) -> list[Expr]:
+    """Sums of rows that `interleave_rows` has paired, number by number."""
     part = 2 * _PART
     places = [
         n // part * _PART + n % _PART + (LANES if n % part >= _PART else 0)

@@ -39,7 +39,7 @@ from tvm.s_tir.pipeline import default_s_tir_pipeline
 from tvm.target import Target
 from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
-from tvm_hetero.kernels.indexing.checks import checked_alone
+from tvm_hetero.kernels.indexing.checks import add_missing_checks
 from tvm_hetero.platform.amx_permission import ask_for_tiles
 
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
@@ -90,10 +90,10 @@ def _lower(passes: tvm.transform.Pass) -> tvm.transform.Pass:
 
 
 def _with_checks(mod: tvm.IRModule) -> tvm.IRModule:
-    """The module, of whose kernels those that nobody has scheduled look at their indices too."""
+    """The module, of whose kernels those that no one has scheduled look at their indices too."""
     checked = tvm.IRModule({}, attrs=mod.attrs, global_infos=mod.global_infos)
     for gv, func in mod.functions_items():
-        checked[gv] = checked_alone(func) if isinstance(func, tirx.PrimFunc) else func
+        checked[gv] = add_missing_checks(func) if isinstance(func, tirx.PrimFunc) else func
     return checked
 
 
@@ -138,7 +138,7 @@ def _on_stack(node: tirx.AllocBuffer) -> tirx.Stmt:
     size = _bytes(node.buffer)
     if node.buffer.scope() != "local" or not 0 < size <= MOST:
         return node
-    # "shape" is TVM's name for an array of whole numbers of 64 bits.
+    # "shape" is TVM's name for an array of integers of 64 bits.
     memory = tirx.tvm_stack_alloca("shape", -(-size // _WORD))
     return tirx.DeclBuffer(node.buffer, data=tirx.reinterpret(node.buffer.data.ty, memory))
 

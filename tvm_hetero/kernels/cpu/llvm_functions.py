@@ -35,7 +35,7 @@ define internal <{lanes} x float> @hetero_load_{lanes}(ptr %place) alwaysinline 
 
 
 _DOT, _PACK = "hetero_dot_bfloat16", "hetero_pack_bfloat16"
-# The text of the function that `packed_bfloat16` calls.
+# The text of the function that `pack_bfloat16` calls.
 PACKING = f"""
 define internal <16 x float> @{_PACK}(<32 x float> %wide) alwaysinline {{
   %narrow = fptrunc <32 x float> %wide to <32 x bfloat>
@@ -62,18 +62,18 @@ def with_functions(texts: Sequence[str], body: Sequence[tirx.Stmt]) -> tirx.Stmt
     return tirx.AttrStmt(tirx.const(0, "int32"), "pragma_import_llvm", text, sequence(body))
 
 
-def loading(lanes: int) -> str:
-    """The text of the function that `loaded` calls for so many lanes."""
+def load_text(lanes: int) -> str:
+    """The text of the function that `load_in_order` calls for so many lanes."""
     return _LOAD.format(lanes=lanes, bytes=4)
 
 
-def loaded(buffer: tirx.Var, place: Sequence[Expr], lanes: int) -> Expr:
+def load_in_order(buffer: tirx.Var, place: Sequence[Expr], lanes: int) -> Expr:
     """So many times 32 bits of a buffer, as float32, read in the order of the statements."""
     address = tirx.address_of(load(buffer, *place))
     return tirx.call_extern(f"float32x{lanes}", f"hetero_load_{lanes}", address)
 
 
-def multiplying(intrinsic: str) -> str:
+def dot_text(intrinsic: str) -> str:
     """The text of the function that `dot_bfloat16` calls, by LLVM's name of the instruction."""
     return _MULTIPLYING.format(dot=_DOT, intrinsic=intrinsic)
 
@@ -83,6 +83,6 @@ def dot_bfloat16(total: Expr, a: Expr, b: Expr) -> Expr:
     return tirx.call_pure_extern(_VECTOR, _DOT, total, a, b)
 
 
-def packed_bfloat16(low: Expr, high: Expr) -> Expr:
+def pack_bfloat16(low: Expr, high: Expr) -> Expr:
     """Two vectors of float32, rounded, as one of pairs."""
     return tirx.call_pure_extern(_VECTOR, _PACK, tirx.Shuffle([low, high], list(range(32))))

@@ -1,8 +1,8 @@
 """Indices that may be counted from the end: -1 is the last place.
 
 TVM's importer of ONNX writes ``where(i < 0, i + n, i)`` before each gather and scatter, with a
-length ``n`` that it reads from the shape when the model runs: four kernels, after which nobody
-knows which index the model was given. `given_indices` finds that expression and gives ``i`` back,
+length ``n`` that it reads from the shape when the model runs: four kernels, after which no one
+knows which index the model was given. `recover_indices` finds that expression and gives ``i`` back,
 so that our own kernels (`gather`, `scatter`) count from the end by themselves, and
 errors name the index as it was given.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Known = Callable[[Any], NDArray[Any] | None]
 
 
-def given_indices(
+def recover_indices(
     builder: relax.BlockBuilder, known: Known, indices: relax.Expr, lengths: Sequence[int]
 ) -> relax.Expr | None:
     """What ``indices`` were before those below 0 were counted from the end.
@@ -42,7 +42,7 @@ def given_indices(
     Returns
     -------
     relax.Expr or None
-        None where nobody has counted them.
+        None where no one has counted them.
     """
     chosen = _call(builder, indices, "relax.where")
     if chosen is None:

@@ -4,7 +4,7 @@
     gather_elements    out[i..] = data[i[0], .., index[i..], ..]
     gather_nd          out[i.., j..] = data[index[i.., 0], index[i.., 1], .., j..]
 
-A gather whose indices nobody counts from the end is left to TVM. What makes both raise an error
+A gather whose indices no one counts from the end is left to TVM. What makes both raise an error
 where an index is out of bounds is `index_checks`.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax, te, tirx
 
-from tvm_hetero.kernels.gather_scatter.from_the_end import from_the_end, given_indices
+from tvm_hetero.kernels.gather_scatter.from_the_end import from_the_end, recover_indices
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.cpu.legalization import Legalization
@@ -92,7 +92,7 @@ def static_shape(expr: relax.Expr) -> list[int] | None:
 def _gather(
     call: relax.Call, use: Legalization, lengths: Sequence[int], compute: Compute
 ) -> relax.Expr | None:
-    given = given_indices(use.builder, use.known, call.args[1], lengths)
+    given = recover_indices(use.builder, use.known, call.args[1], lengths)
     if given is None or static_shape(given) is None:
         return None
     name = call.op.name.rsplit(".", 1)[-1]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax, tirx
 
-from tvm_hetero.kernels.gather_scatter.from_the_end import from_the_end, given_indices
+from tvm_hetero.kernels.gather_scatter.from_the_end import from_the_end, recover_indices
 from tvm_hetero.kernels.gather_scatter.gather import static_shape
 from tvm_hetero.kernels.tir.statements import function, load, loop, store, tensor, wide
 
@@ -55,7 +55,7 @@ def scatter_nd(call: relax.Call, use: Legalization) -> relax.Expr | None:
     if extents is None or not index_extents:
         return None
     rank, lengths = len(index_extents) - 1, extents[: index_extents[-1]]
-    given = given_indices(use.builder, use.known, call.args[1], lengths)
+    given = recover_indices(use.builder, use.known, call.args[1], lengths)
 
     def place(index: tirx.Var, at: At) -> list[Expr]:
         places = [load(index, *at[:rank], c) for c in range(len(lengths))]

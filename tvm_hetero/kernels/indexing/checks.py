@@ -43,7 +43,7 @@ from tvm_hetero.kernels.indexing.indirect_accesses import (
     Access,
     indirect_accesses,
     loads_in,
-    replaced,
+    substitute,
 )
 from tvm_hetero.kernels.tir.batched import statements_of, with_root
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE_ATTR
@@ -97,8 +97,8 @@ def with_checks(
     return _begun(done, [_ahead(access, params) for access in accesses])
 
 
-def checked_alone(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """A kernel that nobody has scheduled, with its checks; any other one as it is."""
+def add_missing_checks(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """A kernel that no one has scheduled, with its checks; any other one as it is."""
     attrs = func.attrs or {}
     if CHECKED in attrs or attrs.get(SCHEDULED) or not _is_for_cpu(attrs.get("target")):
         return func
@@ -183,9 +183,9 @@ def _ahead(access: Access, params: dict[tirx.Var, tirx.Var]) -> tirx.Stmt:
     access = Access(
         tensor_of,
         access.axis,
-        replaced(access.index, params),
+        substitute(access.index, params),
         access.loops,
-        tuple(replaced(condition, params) for condition in access.conditions),
+        tuple(substitute(condition, params) for condition in access.conditions),
         access.ahead,
         access.statement,
     )
@@ -208,7 +208,7 @@ def _around(access: Access, body: tirx.Stmt) -> tirx.Stmt:
         kind, inner = str(var.ty.dtype), body
 
         def one(i: Expr, var: tirx.Var = var, kind: str = kind, inner: tirx.Stmt = inner) -> Any:
-            return replaced(inner, {var: i if kind == INDEX else tirx.Cast(kind, i)})
+            return substitute(inner, {var: i if kind == INDEX else tirx.Cast(kind, i)})
 
         body = loop(var.name, extent, one)
     return body

@@ -92,7 +92,7 @@ def loads_in(expr: Expr) -> list[TensorLoad]:
     return found
 
 
-def replaced(expr: Expr, values: dict[tirx.Var, Expr]) -> Expr:
+def substitute(expr: Expr, values: dict[tirx.Var, Expr]) -> Expr:
     """An expression with other expressions for some variables."""
     if not values:
         return expr
@@ -265,9 +265,9 @@ class _Finder:
                 return node
             indices, value = self.computed[node.source]
             places = zip(indices, node.indices, strict=True)
-            return replaced(value, {i: at for i, at in places if isinstance(i, tirx.Var)})
+            return substitute(value, {i: at for i, at in places if isinstance(i, tirx.Var)})
 
-        expr = replaced(expr, self.values)
+        expr = substitute(expr, self.values)
         return tvm_ffi.structural_map(expr, (TensorLoad, load))
 
     def _access(self, tensor: tirx.Var, indices: Sequence[Expr], context: _Context) -> None:

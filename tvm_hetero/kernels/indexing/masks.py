@@ -2,7 +2,7 @@
 
 Indices in a GPU's memory its host cannot look at before the kernel begins (`index_checks`), and a
 thread cannot raise an error. So what would be read from out of bounds is NaN instead, which
-`check_numerics` finds, or the least of whole numbers; what would be written there is left out.
+`check_numerics` finds, or the least of integers; what would be written there is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Expr = Any
 
 
-def masked(func: tirx.PrimFunc) -> tirx.PrimFunc:
+def add_masks(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """A kernel that is not scheduled, with conditions around what data tell it to access."""
     accesses = indirect_accesses(func)
     if not accesses:

@@ -25,7 +25,7 @@ _NARROW = (np.int8, ml_dtypes.bfloat16, np.float16)
 _SAMPLED = 64
 
 
-def packed_dense(
+def emit_packed_dense(
     bb: relax.BlockBuilder,
     data: relax.Expr,
     weight: NDArray[Any],
@@ -50,7 +50,7 @@ def packed_dense(
     extents = static_extents(data.ty)
     if len(extents) < 2 or min(extents) < 1 or weight.ndim < 2 or min(weight.shape) < 1:
         return None
-    weight = narrowed(weight)
+    weight = narrow(weight)
     left = Side(extents, tuple(range(len(extents))))
     right = Side(weight.shape, tuple(range(weight.ndim)))
     joined = math.prod(weight.shape[:-2]) == 1
@@ -75,7 +75,7 @@ def _is_narrow(data: relax.Expr) -> bool:
     return str(data.ty.dtype) in ("float16", "bfloat16")
 
 
-def narrowed(weight: NDArray[Any]) -> NDArray[Any]:
+def narrow(weight: NDArray[Any]) -> NDArray[Any]:
     """The values in the narrowest type that holds every one of them exactly.
 
     Weights that were stored as int8, bfloat16 or float16 and only cast to float32 in front of the

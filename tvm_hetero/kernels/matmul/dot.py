@@ -19,7 +19,7 @@ import tvm_ffi
 from tvm import s_tir, te
 
 from tvm_hetero.kernels.matmul.gemm import WORTH_SHARING
-from tvm_hetero.kernels.matmul.product import Product, accumulator, join, split, widened
+from tvm_hetero.kernels.matmul.product import Product, accumulator, join, split, widen
 from tvm_hetero.kernels.tir.block_roles import (
     DOT,
     HALVES,
@@ -68,7 +68,7 @@ def compute_dot(left: te.Tensor, right: te.Tensor, product: Product, lanes: int)
         column = [*(index or [0] * (len(product.right.shape) - 2)), at, n]
         a = product.left.read(left, row[-len(product.left.shape) :])
         b = product.right.read(right, column[-len(product.right.shape) :])
-        return widened(a, dtype) * widened(b, dtype)
+        return widen(a, dtype) * widen(b, dtype)
 
     summed = te.compute(
         (*shape, lanes),
@@ -104,7 +104,7 @@ def _shaped(total: te.Tensor, product: Product) -> te.Tensor:
     def value(*index: Any) -> Any:
         z = join(index[: len(matrices)], matrices)
         m = join(index[len(matrices) : -1], product.row_dims)
-        return widened(total(z, m, index[-1]), product.dtype)
+        return widen(total(z, m, index[-1]), product.dtype)
 
     return te.compute((*matrices, *product.row_dims, product.columns), value, name="shaped")
 

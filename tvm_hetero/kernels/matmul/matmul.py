@@ -1,6 +1,6 @@
 """Which kernel a ``relax.matmul`` becomes: by what is constant and by the ranks of the sides.
 
-right side constant             `dense.packed_dense`, packed when the model is compiled
+right side constant             `dense.emit_packed_dense`, packed when the model is compiled
 left side constant, or neither  `batch_matmul.batch_matmul`
 left side a vector              a matrix of one row
 right side a vector             one row times the other side transposed, since a column of
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import relax
 
 from tvm_hetero.kernels.matmul.batch_matmul import batch_matmul
-from tvm_hetero.kernels.matmul.dense import packed_dense
+from tvm_hetero.kernels.matmul.dense import emit_packed_dense
 from tvm_hetero.kernels.matmul.product import static_extents
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _matrices(
 ) -> relax.Expr | None:
     weight, dtype = known(b), str(call.ty.dtype)
     if weight is not None:
-        return packed_dense(bb, a, weight, dtype, units)
+        return emit_packed_dense(bb, a, weight, dtype, units)
     return batch_matmul(bb, a, b, dtype, units)
 
 
@@ -82,6 +82,6 @@ def _times_vector(
     row = bb.emit(relax.op.reshape(b, (1, depth)))
     weight = known(a)
     if weight is not None:
-        return packed_dense(bb, row, weight.reshape(rows, depth).T, dtype, units)
+        return emit_packed_dense(bb, row, weight.reshape(rows, depth).T, dtype, units)
     matrix = bb.emit(relax.op.reshape(a, (rows, depth)))
     return batch_matmul(bb, row, bb.emit(relax.op.permute_dims(matrix)), dtype, units)

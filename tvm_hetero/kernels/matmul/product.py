@@ -147,12 +147,12 @@ def compute(left: te.Tensor, right: te.Tensor, product: Product, *, constant: bo
     b = _constant(right, product) if constant else _right(right, product)
 
     def term(value: Any, z: Any, o: Any, k: Any, i: Any) -> Any:
-        return widened(value, acc_dtype) * widened(b(z, o, k, i), acc_dtype)
+        return widen(value, acc_dtype) * widen(b(z, o, k, i), acc_dtype)
 
-    return summed(left, term, product)
+    return sum_products(left, term, product)
 
 
-def summed(
+def sum_products(
     left: te.Tensor, term: Term, product: Product, attrs: Mapping[str, Any] | None = None
 ) -> te.Tensor:
     """The product whose summands are ``term(value on the left, z, o, k, i)``."""
@@ -167,7 +167,7 @@ def summed(
     return _unpack(acc, product)
 
 
-def widened(value: Any, dtype: str) -> Any:
+def widen(value: Any, dtype: str) -> Any:
     return value if str(value.ty.dtype) == dtype else value.astype(dtype)
 
 
@@ -239,7 +239,7 @@ def _unpack(acc: te.Tensor, product: Product) -> te.Tensor:
         z = join(index[: len(matrices)], matrices)
         m = join(index[len(matrices) : -1], product.row_dims)
         total = acc(z, index[-1] // block, m, index[-1] % block)
-        return widened(total, product.dtype)
+        return widen(total, product.dtype)
 
     shape = (*matrices, *product.row_dims, product.columns)
     return te.compute(shape, value, name="unpack", attrs=role(UNPACK))

@@ -8,7 +8,7 @@ tile meet it:
     for each block of columns, each tile of rows, each stretch of steps:
         turned    two steps at a time: 32 columns of both in turn, within each 128 bits
         sums      16 rows by 16 columns to a register, of all rows and columns
-    the sums of the tile, number by number again (`cpu.bfloat16_pairs.in_order`)
+    the sums of the tile, number by number again (`cpu.bfloat16_pairs.deinterleave_sums`)
 
 Sixteen times as much arithmetic as with vectors, so two rows already are enough, and with up to 16
 of them the memory is what is waited for.
@@ -29,28 +29,34 @@ from tvm_hetero.kernels.cpu.amx import (
     REGISTERS,
     ROWS,
     WIDE,
-    begun,
-    dot,
-    ended,
+    configure_tiles,
+    dot_tiles,
     load_tile,
+    release_tiles,
     rows_of,
     store_tile,
     tile_functions,
-    zero,
+    zero_tile,
 )
-from tvm_hetero.kernels.cpu.bfloat16_pairs import in_order
+from tvm_hetero.kernels.cpu.bfloat16_pairs import deinterleave_sums
 from tvm_hetero.kernels.cpu.llvm_functions import with_functions
-from tvm_hetero.kernels.matmul.product_amx_tile import SUMS, AmxTile, Coming, put_in_turn, tile_of
+from tvm_hetero.kernels.matmul.product_amx_tile import (
+    SUMS,
+    AmxTile,
+    Coming,
+    interleave_steps,
+    tile_of,
+)
 from tvm_hetero.kernels.matmul.product_bfloat16 import (
     Bfloat16Product,
     find_product,
     largest_divisor,
-    packing,
+    pack_left,
 )
 from tvm_hetero.kernels.matmul.written_products import CYCLES, Sums, region_of, with_sums
 from tvm_hetero.kernels.tir.nests import iterators, nest_over, range_of
 from tvm_hetero.kernels.tir.prefetch import LINE
-from tvm_hetero.kernels.tir.statements import load, loop, ramp, real, spread, store, whole
+from tvm_hetero.kernels.tir.statements import broadcast, load, loop, ramp, real, store, whole
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
@@ -79,7 +85,7 @@ def by_tiles(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
     if main.depth % NARROW or main.tile < _LEAST:
         raise ValueError(f"{main.depth} steps, {main.rows} rows: no whole registers")
     far = main.weights > unit.l2 // 2
-    made = [packing(main, found.read), _summing(main, nest.block.annotations, far=far)]
+    made = [pack_left(main, found.read), _summing(main, nest.block.annotations, far=far)]
     sums = Sums(main.sums, 1, main.block, made, [main.pairs])
     return with_sums(func, found.nests, found.at, sums)
 
@@ -103,17 +109,17 @@ def _summing(main: Bfloat16Product, annotations: dict[str, Any], *, far: bool) -
 
         def each(s: Expr) -> list[tirx.Stmt]:
             comes = Coming(tile, o, s + 1) if far else None
-            turning = loop("j", tile.stretch // 2, lambda j: put_in_turn(tile, o, s, j, comes))
+            turning = loop("j", tile.stretch // 2, lambda j: interleave_steps(tile, o, s, j, comes))
             return [turning, *_multiplied(tile, [z, at * t, s * tile.stretch], comes)]
 
         first = whole(0)
-        nothing = [zero(c) for c in SUMS] if tile.alone else [_nothing(tile)]
+        nothing = [zero_tile(c) for c in SUMS] if tile.alone else [_nothing(tile)]
         kept = tile.moved(store_tile, first, 0) if tile.alone else []
         steps = loop("stretch", main.depth // tile.stretch, each)
         ordered = loop("r", t, lambda r: _ordered(tile, [z, o, at * t + r], r))
         right = [range_of(0, 1)] * (len(main.right.indices) - 3)
         mine = range_of(at * t, t)
-        body = [begun(rows), *nothing, steps, *kept, ended(), ordered]
+        body = [configure_tiles(rows), *nothing, steps, *kept, release_tiles(), ordered]
         return s_tir.SBlock(
             iterators(variables, extents),
             [
@@ -134,7 +140,7 @@ def _nothing(tile: AmxTile) -> tirx.Stmt:
     """Sums of zero."""
 
     def zeros(q: Expr, r: Expr, v: Expr) -> tirx.Stmt:
-        return store(tile.sums, [q, r, ramp(v * WIDE, WIDE)], spread(real(0), WIDE))
+        return store(tile.sums, [q, r, ramp(v * WIDE, WIDE)], broadcast(real(0), WIDE))
 
     return loop("q", tile.chains, lambda q: loop("r", tile.main.tile, lambda r: loop(
         "v", tile.parts, lambda v: zeros(q, r, v)
@@ -156,7 +162,7 @@ def _multiplied(tile: AmxTile, place: Sequence[Expr], comes: Coming | None) -> l
         for c in range(min(most, tile.parts - at)):
             right = (k * tile.parts + at + c) * (ROWS * WIDE)
             statements.append(load_tile(_RIGHT, tile.turned, [right], LINE))
-            statements.append(dot(BFLOAT16, c * tile.chains + q, _LEFT, _RIGHT))
+            statements.append(dot_tiles(BFLOAT16, c * tile.chains + q, _LEFT, _RIGHT))
         return statements
 
     def some(r: Expr, at: int) -> list[tirx.Stmt]:
@@ -183,7 +189,7 @@ def _ordered(tile: AmxTile, place: Sequence[Expr], r: Expr) -> list[tirx.Stmt]:
         return functools.reduce(operator.add, chains)
 
     read, whole_pairs = [total(part) for part in range(tile.parts)], tile.parts // 2 * 2
-    ordered = [*in_order(read[:whole_pairs]), *read[whole_pairs:]]
+    ordered = [*deinterleave_sums(read[:whole_pairs]), *read[whole_pairs:]]
     return [
         store(tile.main.sums, [z, o, m, ramp(whole(v * WIDE), WIDE)], value)
         for v, value in enumerate(ordered)

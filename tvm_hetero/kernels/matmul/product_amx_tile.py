@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.cpu.amx import NARROW, ROWS, WIDE
-from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn
+from tvm_hetero.kernels.cpu.bfloat16_pairs import interleave_rows
 from tvm_hetero.kernels.matmul.product_bfloat16 import Bfloat16Product, largest_divisor
-from tvm_hetero.kernels.tir.prefetch import LINE, OUTER, ask
-from tvm_hetero.kernels.tir.statements import bound, load, ramp, store, tensor, whole
+from tvm_hetero.kernels.tir.prefetch import LINE, OUTER, prefetch_line
+from tvm_hetero.kernels.tir.statements import bind_value, load, ramp, store, tensor, whole
 
 if TYPE_CHECKING:
     Expr = Any
@@ -116,10 +116,12 @@ class Coming:
     def _line(self, line: Expr) -> tirx.Stmt:
         main, numbers = self.tile.main, LINE // 2
         place = main.constants(self.o, self.s * self.tile.stretch, line * numbers)
-        return ask(main.right.source, place, OUTER)
+        return prefetch_line(main.right.source, place, OUTER)
 
 
-def put_in_turn(tile: AmxTile, o: Expr, s: Expr, j: Expr, comes: Coming | None) -> list[tirx.Stmt]:
+def interleave_steps(
+    tile: AmxTile, o: Expr, s: Expr, j: Expr, comes: Coming | None
+) -> list[tirx.Stmt]:
     """The ``j``-th two steps of a stretch, in turn: [16 such steps, 16 columns] a register."""
     main, steps, found = tile.main, s * (tile.stretch // 2) + j, []
     statements = comes.turning(j) if comes else []
@@ -127,7 +129,7 @@ def put_in_turn(tile: AmxTile, o: Expr, s: Expr, j: Expr, comes: Coming | None) 
         count = min(2, tile.parts - part) * WIDE
         column = ramp(whole(part * WIDE), count)
         rows = [load(main.right.source, *main.constants(o, steps * 2 + k, column)) for k in (0, 1)]
-        bits = [bound("row", tirx.reinterpret(f"uint16x{count}", row)) for row in rows]
+        bits = [bind_value("row", tirx.reinterpret(f"uint16x{count}", row)) for row in rows]
         statements += [bind for _, bind in bits]
         found += _two_rows([var for var, _ in bits], count)
     for part, value in enumerate(found):
@@ -139,6 +141,6 @@ def put_in_turn(tile: AmxTile, o: Expr, s: Expr, j: Expr, comes: Coming | None) 
 def _two_rows(rows: Sequence[Expr], count: int) -> list[Expr]:
     """Numbers of two rows in turn: of 32 within each 128 bits, of 16 one by one."""
     if count == NARROW:
-        return in_turn(*(tirx.reinterpret(f"float32x{WIDE}", row) for row in rows))
+        return interleave_rows(*(tirx.reinterpret(f"float32x{WIDE}", row) for row in rows))
     order = [place for i in range(WIDE) for place in (i, i + WIDE)]
     return [tirx.reinterpret(f"float32x{WIDE}", tirx.Shuffle(list(rows), order))]

@@ -1,9 +1,9 @@
 """Products of bfloat16 with constants of bfloat16: what their rules share.
 
-Such a product is found in a kernel (`find_product`), and the left side is put in pairs (`packing`):
-rows of numbers side by side, as instructions that multiply two steps of the reduction at once read
-them (`product_pairs`, `product_amx`). The constants stay as they are: blocks of columns, packed for
-all targets alike (`product`).
+Such a product is found in a kernel (`find_product`), and the left side is put in pairs
+(`pack_left`): rows of numbers side by side, as instructions that multiply two steps of the
+reduction at once read them (`product_pairs`, `product_amx`). The constants stay as they are: blocks
+of columns, packed for all targets alike (`product`).
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _padded(steps: int) -> int:
     return (-(-steps // (2 * LANES)) + 1) * 2 * LANES
 
 
-def packing(main: Bfloat16Product, read: Read) -> tirx.Stmt:
+def pack_left(main: Bfloat16Product, read: Read) -> tirx.Stmt:
     """The nest that copies the left side, row by row; behind its end there are zeros."""
     extents = (main.matrices, main.rows)
     wide = _padded(main.depth)

@@ -26,25 +26,25 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import s_tir, tirx
 
-from tvm_hetero.kernels.cpu.llvm_functions import dot_bfloat16, multiplying, with_functions
+from tvm_hetero.kernels.cpu.llvm_functions import dot_bfloat16, dot_text, with_functions
 from tvm_hetero.kernels.matmul.product_bfloat16 import (
     BYTES,
     LANES,
     Bfloat16Product,
     find_product,
     largest_divisor,
-    packing,
+    pack_left,
 )
 from tvm_hetero.kernels.matmul.written_products import CYCLES, Sums, region_of, with_sums
 from tvm_hetero.kernels.tir.nests import iterators, nest_over, range_of
-from tvm_hetero.kernels.tir.prefetch import ALL, LINE, OUTER, ask
+from tvm_hetero.kernels.tir.prefetch import ALL, LINE, OUTER, prefetch_line
 from tvm_hetero.kernels.tir.statements import (
-    bound,
+    bind_value,
+    broadcast,
     load,
     loop,
     ramp,
     real,
-    spread,
     store,
     tensor,
     whole,
@@ -81,7 +81,7 @@ def in_pairs(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
     main, nest = found.main, found.nests[found.at]
     waits = not unit.follows or main.rows > ROWS
     far = main.weights > unit.l2 // 2 and main.rows == main.tile and waits
-    made = [packing(main, found.read), _summing(main, nest.block.annotations, unit, far=far)]
+    made = [pack_left(main, found.read), _summing(main, nest.block.annotations, unit, far=far)]
     sums = Sums(main.sums, 1, main.block, made, [main.pairs])
     return with_sums(func, found.nests, found.at, sums)
 
@@ -106,7 +106,7 @@ def _summing(
             return [*lines, *_step(main, [z, at * t], o, j, sums)]
 
         statements = [
-            *each(lambda r, v: store(sums[r], [v], spread(real(0), LANES))),
+            *each(lambda r, v: store(sums[r], [v], broadcast(real(0), LANES))),
             loop("j", main.depth // 2, step),
             *each(lambda r, v: store(main.sums, [z, o, at * t + r, v], load(sums[r], v))),
         ]
@@ -120,7 +120,7 @@ def _summing(
             ],
             [region_of(main.sums, [range_of(z, 1), range_of(o, 1), rows, None])],
             "product",
-            with_functions([multiplying(unit.dots)], statements),
+            with_functions([dot_text(unit.dots)], statements),
             alloc_buffers=sums,
             annotations={**annotations, CYCLES: cycles},
         )
@@ -137,7 +137,9 @@ def _asked(main: Bfloat16Product, o: Expr, j: Expr, unit: VectorUnit) -> list[ti
     later = j * 2 + unit.ahead // (BYTES * main.block)
     places = [divmod(at, main.block) for at in range(0, 2 * main.block, LINE // BYTES)]
     lines = [main.constants(o, later + step, whole(column)) for step, column in places]
-    return [ask(main.right.source, line, OUTER if unit.follows else ALL) for line in lines]
+    return [
+        prefetch_line(main.right.source, line, OUTER if unit.follows else ALL) for line in lines
+    ]
 
 
 def _step(
@@ -148,7 +150,7 @@ def _step(
     statements: list[tirx.Stmt] = []
 
     def named(name: str, value: Expr) -> tirx.Var:
-        var, bind = bound(name, value)
+        var, bind = bind_value(name, value)
         statements.append(bind)
         return var
 
@@ -158,7 +160,7 @@ def _step(
     columns = [named("columns", _in_turn(stands, v, main.block)) for v in starts]
     # Row by row, so that one register is enough for the pairs.
     for r, total in enumerate(sums):
-        pair = named("pair", spread(load(main.pairs, z, m + r, j), LANES))
+        pair = named("pair", broadcast(load(main.pairs, z, m + r, j), LANES))
         for v, column in zip(starts, columns, strict=True):
             here = ramp(whole(v), LANES)
             statements.append(store(total, [here], dot_bfloat16(load(total, here), pair, column)))

@@ -27,7 +27,7 @@ from tvm_hetero.kernels.matmul.product_tiles import ProductTile
 from tvm_hetero.kernels.tir.batched import with_root
 from tvm_hetero.kernels.tir.block_roles import LEFT, PRODUCT, find_role
 from tvm_hetero.kernels.tir.blocks import extent_of
-from tvm_hetero.kernels.tir.nests import Nest, around, range_of
+from tvm_hetero.kernels.tir.nests import Nest, range_of, wrap_in_loops
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
@@ -77,7 +77,7 @@ def with_sums(func: tirx.PrimFunc, nests: Sequence[Nest], at: int, sums: Sums) -
         if i == at:
             statements += sums.made
         elif nest.role != LEFT:
-            plain = around(nest.loops, nest.values, nest.block)
+            plain = wrap_in_loops(nest.loops, nest.values, nest.block)
             statements.append(_moved(plain, own, sums) if i > at else plain)
     buffers = [b for b in func.body.block.alloc_buffers if b not in gone]
     buffers += [*sums.buffers, sums.tensor]

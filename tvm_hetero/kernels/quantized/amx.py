@@ -1,6 +1,6 @@
 """Products with weights of few bits by tile registers (`amx`), for several rows.
 
-The left side is whole numbers of 16 bits, as for vectors (`quantized.int16_operand`), each of two
+The left side is integers of 16 bits, as for vectors (`quantized.int16_operand`), each of two
 bytes, x = 256 h + l with h signed. Codes are bytes without a sign, and so for a group of codes
 
     sum of x[k] code[k, n]  =  256 (sum of h[k] code[k, n])  +  sum of l[k] code[k, n]
@@ -29,27 +29,27 @@ from tvm_hetero.kernels.cpu.amx import (
     PLAIN,
     SIGNED,
     WIDE,
-    begun,
-    dot,
-    ended,
+    configure_tiles,
+    dot_tiles,
     load_tile,
+    release_tiles,
     store_tile,
     tile_functions,
-    zero,
+    zero_tile,
 )
 from tvm_hetero.kernels.cpu.llvm_functions import with_functions
 from tvm_hetero.kernels.matmul.written_products import CYCLES, region_of
 from tvm_hetero.kernels.quantized.int8_operand import STEPS, CodeTile
 from tvm_hetero.kernels.tir.conversions import to_float32
 from tvm_hetero.kernels.tir.nests import iterators, nest_over, range_of
-from tvm_hetero.kernels.tir.prefetch import LINE, ask
+from tvm_hetero.kernels.tir.prefetch import LINE, prefetch_line
 from tvm_hetero.kernels.tir.statements import (
-    bound,
+    bind_value,
+    broadcast,
     load,
     loop,
     ramp,
     real,
-    spread,
     store,
     tensor,
     whole,
@@ -69,7 +69,7 @@ _PRODUCTS = [
 _CYCLES = 80
 
 
-def summing(tile: CodeTile, annotations: dict[str, Any]) -> tirx.Stmt:
+def sum_tiles(tile: CodeTile, annotations: dict[str, Any]) -> tirx.Stmt:
     """The nest over blocks of columns, matrices and tiles of rows."""
     numbers, t = tile.numbers, tile.rows
     blocks, parts = int(tile.codes.ty.shape[0]), tile.width // WIDE
@@ -96,9 +96,9 @@ def summing(tile: CodeTile, annotations: dict[str, Any]) -> tirx.Stmt:
         rows = range_of(at * t, t)
         body = [
             _nothing(over, t, parts),
-            begun(sizes),
+            configure_tiles(sizes),
             loop("q", numbers.groups, group),
-            ended(),
+            release_tiles(),
             loop("r", t, lambda r: _kept(tile, [z, o, at * t + r], r, over)),
         ]
         left_side = (numbers.step, numbers.less, tile.plain, tile.signed)
@@ -119,7 +119,7 @@ def summing(tile: CodeTile, annotations: dict[str, Any]) -> tirx.Stmt:
 
 def _nothing(over: tirx.Var, rows: int, parts: int) -> tirx.Stmt:
     def zeros(r: Expr, c: Expr) -> tirx.Stmt:
-        return store(over, [r, ramp(c * WIDE, WIDE)], spread(real(0), WIDE))
+        return store(over, [r, ramp(c * WIDE, WIDE)], broadcast(real(0), WIDE))
 
     return loop("r", rows, lambda r: loop("c", parts, lambda c: zeros(r, c)))
 
@@ -128,7 +128,7 @@ def _ask(tile: CodeTile, o: Expr, q: Expr) -> list[tirx.Stmt]:
     """Ask for as many words as a group has, some ahead."""
     later = q * tile.words + max(tile.words, tile.ahead // (4 * tile.width))
     lines = range(0, 4 * tile.width * tile.words, LINE)
-    return [ask(tile.codes, [o, later, whole(line // 4)]) for line in lines]
+    return [prefetch_line(tile.codes, [o, later, whole(line // 4)]) for line in lines]
 
 
 def _turned(tile: CodeTile, o: Expr, q: Expr, turned: tirx.Var) -> list[tirx.Stmt]:
@@ -137,13 +137,13 @@ def _turned(tile: CodeTile, o: Expr, q: Expr, turned: tirx.Var) -> list[tirx.Stm
     Of 32 codes first all lower ones, as `quantized.int8_operand` has the numbers.
     """
     each = STEPS // 2
-    mask, four = (spread(tirx.const(n, "int32"), WIDE) for n in (0x0F0F0F0F, 4))
+    mask, four = (broadcast(tirx.const(n, "int32"), WIDE) for n in (0x0F0F0F0F, 4))
 
     def column(c: Expr) -> list[tirx.Stmt]:
         statements = []
         for w in range(tile.words):
             place = [o, q * tile.words + w, ramp(c * WIDE, WIDE)]
-            word, bind = bound("word", load(tile.codes, *place))
+            word, bind = bind_value("word", load(tile.codes, *place))
             statements.append(bind)
             first = w // each * STEPS + w % each
             for k, half in enumerate((word, tirx.shift_right(word, four))):
@@ -193,8 +193,8 @@ def _products(
     for k, kind in enumerate((PLAIN, SIGNED)):
         register = _SUMS[i][k]
         statements += [
-            zero(register),
-            dot(kind, register, _LEFT[k], _RIGHT[i]),
+            zero_tile(register),
+            dot_tiles(kind, register, _LEFT[k], _RIGHT[i]),
             store_tile(register, inside, [at, whole(k), whole(0), whole(0)], LINE),
         ]
     return statements
@@ -205,14 +205,14 @@ def _over(
 ) -> list[tirx.Stmt]:
     """16 columns of a group, times its steps and scales, to the sums of all groups."""
     z, first, o, q = where
-    numbers, eight = tile.numbers, spread(tirx.const(8, "int32"), WIDE)
+    numbers, eight = tile.numbers, broadcast(tirx.const(8, "int32"), WIDE)
     here, all_lanes = ramp(at * WIDE, WIDE), ramp(whole(0), WIDE)
-    scale, bind = bound("scale", to_float32(load(tile.scales, o, q, here), WIDE))
+    scale, bind = bind_value("scale", to_float32(load(tile.scales, o, q, here), WIDE))
     statements = [bind]
     for r in range(tile.rows):
         low, high = (load(inside, at, k, r, all_lanes) for k in (0, 1))
-        less = spread(load(numbers.less, z, first + r, q), WIDE)
-        step = spread(load(numbers.step, z, first + r, q), WIDE)
+        less = broadcast(load(numbers.less, z, first + r, q), WIDE)
+        step = broadcast(load(numbers.step, z, first + r, q), WIDE)
         total = tirx.Cast(f"float32x{WIDE}", low + tirx.shift_left(high, eight) + less)
         statements.append(store(over, [r, here], load(over, r, here) + total * step * scale))
     return statements

@@ -4,7 +4,7 @@ A product with weights of few bits (`quantized.product`) is written as one sum,
 
     acc[m, n] += left[m, k] * ((near[k, n] - middle[k]) * scale[k / group, n])        over k
 
-with a subtraction and a multiplication for each code. `grouped` makes three of it, before any
+with a subtraction and a multiplication for each code. `factor_groups` makes three of it, before any
 schedule, over the steps j of a group and over groups q:
 
     share[m, q] += left[m, q group + j] * middle[q group + j]
@@ -26,12 +26,12 @@ from tvm_hetero.kernels.tir.batched import statements_of, with_root
 from tvm_hetero.kernels.tir.block_roles import GROUP_ATTR, PARTIAL, SHARE, role
 from tvm_hetero.kernels.tir.nests import (
     INDEX,
-    around,
     loop_over,
     nest_of,
     point,
     range_of,
     tensor_like,
+    wrap_in_loops,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SPATIAL, _REDUCED = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
 
 
-def grouped(func: tirx.PrimFunc) -> tirx.PrimFunc:
+def factor_groups(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """The kernel as three sums.
 
     Raises
@@ -165,7 +165,7 @@ def _sum(
     loops = [
         loop_over(tirx.Var(n, INDEX), extent) for n, extent in zip(names, extents, strict=True)
     ]
-    return around(loops, [loop.loop_var for loop in loops], block)
+    return wrap_in_loops(loops, [loop.loop_var for loop in loops], block)
 
 
 def _read(value: Expr) -> list[Any]:

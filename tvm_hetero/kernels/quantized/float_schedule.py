@@ -41,7 +41,7 @@ _CODES = 0.75
 
 
 def schedule_groupwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
-    """Schedule ``main``, which `quantized.factored.grouped` made, in place; False for any other."""
+    """Schedule ``main``, made by `factored.factor_groups`, in place; False for any other."""
     share, partial, acc = (find_role(sch, name) for name in (SHARE, PARTIAL, PRODUCT))
     if share is None or partial is None or acc is None:
         return False

@@ -1,6 +1,6 @@
-"""The left side of a product with weights of few bits, as whole numbers of 16 bits.
+"""The left side of a product with weights of few bits, as integers of 16 bits.
 
-The values of a group (`quantized.product`) are rounded to whole numbers with a step of their own,
+The values of a group (`quantized.product`) are rounded to integers with a step of their own,
 the largest magnitude over `MOST`: a step is 1 / 258 of what 8 bits have, and one large value costs
 nothing outside of its group. For each row m and group q
 
@@ -10,7 +10,7 @@ nothing outside of its group. For each row m and group q
                    lower and the upper half of a word of codes
 
 A value that is no number, or infinite, makes the step no number, or infinite: so is the result
-then. Comparing bits does that: as whole numbers those of magnitudes stand in their order, and what
+then. Comparing bits does that: as integers those of magnitudes stand in their order, and what
 is no number above all others.
 """
 
@@ -23,8 +23,8 @@ from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad
 
 from tvm_hetero.kernels.tir.left_side import locate_row
-from tvm_hetero.kernels.tir.nests import INDEX, around, loop_over, point, range_of
-from tvm_hetero.kernels.tir.statements import bound, load, ramp, spread, store, tensor
+from tvm_hetero.kernels.tir.nests import INDEX, loop_over, point, range_of, wrap_in_loops
+from tvm_hetero.kernels.tir.statements import bind_value, broadcast, load, ramp, store, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ def numbers_of(
     )  # fmt: skip
 
 
-def rounding(numbers: Numbers, left: Callable[[Expr, Expr, Expr], TensorLoad]) -> tirx.Stmt:
+def round_left(numbers: Numbers, left: Callable[[Expr, Expr, Expr], TensorLoad]) -> tirx.Stmt:
     """The nest that makes them; ``left`` reads the value of a matrix, a row and a step.
 
     Raises
@@ -115,7 +115,7 @@ def rounding(numbers: Numbers, left: Callable[[Expr, Expr, Expr], TensorLoad]) -
         tirx.SeqStmt(_body(numbers, read, z, m, q)),
     )
     loops = [loop_over(tirx.Var(n, INDEX), e) for n, e in zip("zmq", extents, strict=True)]
-    return around(loops, [each.loop_var for each in loops], block)
+    return wrap_in_loops(loops, [each.loop_var for each in loops], block)
 
 
 def _body(
@@ -129,7 +129,7 @@ def _body(
     lanes, statements = numbers.lanes, []
 
     def named(name: str, value: Expr) -> tirx.Var:
-        var, bind = bound(name, value)
+        var, bind = bind_value(name, value)
         statements.append(bind)
         return var
 
@@ -140,7 +140,7 @@ def _body(
     size = named("size", _largest(values, lanes))
     statements.append(store(numbers.step, [z, m, q], size * _real(2.0**-numbers.bits / MOST)))
     over = named("over", _real(MOST) / tirx.max(size, _real(_TINY)))
-    whole = [named("whole", _rounded(v * spread(over, lanes), lanes)) for v in values]
+    whole = [named("whole", _rounded(v * broadcast(over, lanes), lanes)) for v in values]
     total = whole[0]
     for other in whole[1:]:
         total = total + other
@@ -157,7 +157,7 @@ def _largest(values: Sequence[Expr], lanes: int) -> Expr:
     """The largest magnitude of some vectors."""
     kind, largest = f"int32x{lanes}", None
     for value in values:
-        bits = tirx.bitwise_and(tirx.reinterpret(kind, value), spread(_whole(_SIGN), lanes))
+        bits = tirx.bitwise_and(tirx.reinterpret(kind, value), broadcast(_whole(_SIGN), lanes))
         largest = bits if largest is None else tirx.max(largest, bits)
     return tirx.reinterpret("float32", _across("smax", largest))
 
@@ -177,8 +177,8 @@ def _pairs(one: Expr, other: Expr, numbers: Numbers) -> Expr:
     lower = [i // half * 2 * half + i % half for i in range(numbers.lanes)]
     low = tirx.Shuffle([one, other], lower)
     high = tirx.Shuffle([one, other], [i + half for i in lower])
-    kept = tirx.bitwise_and(low, spread(_whole(_LOWER), numbers.lanes))
-    return tirx.bitwise_or(kept, tirx.shift_left(high, spread(_whole(16), numbers.lanes)))
+    kept = tirx.bitwise_and(low, broadcast(_whole(_LOWER), numbers.lanes))
+    return tirx.bitwise_or(kept, tirx.shift_left(high, broadcast(_whole(16), numbers.lanes)))
 
 
 def _real(value: float) -> Expr:

@@ -15,7 +15,16 @@ from tvm_hetero.kernels.cpu.amx import ROWS, WIDE
 from tvm_hetero.kernels.matmul.written_products import region_of
 from tvm_hetero.kernels.quantized.int16_operand import WORD, Numbers
 from tvm_hetero.kernels.tir.nests import iterators, nest_over, range_of
-from tvm_hetero.kernels.tir.statements import bound, load, loop, ramp, spread, store, tensor, whole
+from tvm_hetero.kernels.tir.statements import (
+    bind_value,
+    broadcast,
+    load,
+    loop,
+    ramp,
+    store,
+    tensor,
+    whole,
+)
 
 if TYPE_CHECKING:
     Expr = Any
@@ -102,12 +111,12 @@ def taking_apart(tile: CodeTile) -> tirx.Stmt:
 
         def unit(u: Expr) -> list[tirx.Stmt]:
             words = ramp(u * (CODES // 2), CODES // 2)
-            pairs, bind = bound("pairs", load(numbers.pairs, z, m, words))
+            pairs, bind = bind_value("pairs", load(numbers.pairs, z, m, words))
             made = zip(both, _bytes(pairs, numbers.half), strict=True)
             place = [z, m, ramp(u * STEPS, STEPS)]
             return [bind, *(store(buffer, place, value) for buffer, value in made)]
 
-        nothing = spread(tirx.const(0, "int32"), WIDE)
+        nothing = broadcast(tirx.const(0, "int32"), WIDE)
         end = [z, m, ramp(whole(units * STEPS), WIDE)]
         row = [range_of(z, 1), range_of(m, 1), None]
         return s_tir.SBlock(
@@ -131,8 +140,8 @@ def _bytes(pairs: Expr, half: int) -> tuple[Expr, Expr]:
     places = range(half // 2)
     first = tirx.Shuffle([pairs], [w + p for p in places for w in words])
     second = tirx.Shuffle([pairs], [w + p + half // 2 for p in places for w in words])
-    even, odd = (spread(tirx.const(mask, "int32"), STEPS) for mask in (0x00FF00FF, -0x00FF0100))
-    eight = spread(tirx.const(8, "int32"), STEPS)
+    even, odd = (broadcast(tirx.const(mask, "int32"), STEPS) for mask in (0x00FF00FF, -0x00FF0100))
+    eight = broadcast(tirx.const(8, "int32"), STEPS)
     both, shifted = tirx.bitwise_and(second, even), tirx.shift_right(first, eight)
     plain = tirx.bitwise_or(tirx.bitwise_and(first, even), tirx.shift_left(both, eight))
     signed = tirx.bitwise_or(tirx.bitwise_and(shifted, even), tirx.bitwise_and(second, odd))

@@ -27,13 +27,22 @@ from typing import TYPE_CHECKING, Any
 from tvm import s_tir, tirx
 
 from tvm_hetero.kernels.matmul.written_products import CYCLES, Sums, region_of, with_sums
-from tvm_hetero.kernels.quantized.amx import summing
+from tvm_hetero.kernels.quantized.amx import sum_tiles
 from tvm_hetero.kernels.quantized.int8_operand import code_tile, taking_apart
-from tvm_hetero.kernels.quantized.int16_operand import rounding
+from tvm_hetero.kernels.quantized.int16_operand import round_left
 from tvm_hetero.kernels.quantized.match import Groups, find_groups
 from tvm_hetero.kernels.quantized.tile import WholeProduct, group_of, tile_of
-from tvm_hetero.kernels.tir.nests import INDEX, around, loop_over, range_of
-from tvm_hetero.kernels.tir.statements import load, loop, ramp, real, spread, store, tensor, whole
+from tvm_hetero.kernels.tir.nests import INDEX, loop_over, range_of, wrap_in_loops
+from tvm_hetero.kernels.tir.statements import (
+    broadcast,
+    load,
+    loop,
+    ramp,
+    real,
+    store,
+    tensor,
+    whole,
+)
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
@@ -68,7 +77,7 @@ def _by_tiles(found: Groups, unit: VectorUnit) -> Sums:
     numbers = found.numbers
     sums = tensor("sums", [numbers.matrices, found.blocks, numbers.rows, found.block])
     tile = code_tile(numbers, found.codes, found.scales, sums, found.ahead)
-    made = [rounding(numbers, found.read), taking_apart(tile), summing(tile, found.annotations)]
+    made = [round_left(numbers, found.read), taking_apart(tile), sum_tiles(tile, found.annotations)]
     buffers = [numbers.step, numbers.less, numbers.pairs, tile.plain, tile.signed]
     return Sums(sums, 1, found.block, made, buffers)
 
@@ -82,7 +91,7 @@ def _by_vectors(found: Groups, unit: VectorUnit) -> Sums:
     main = WholeProduct(
         numbers, found.codes, found.scales, sums, found.block, tile, unit.pairs, found.ahead
     )
-    made = [rounding(numbers, found.read), _product(main, found.blocks, found.annotations)]
+    made = [round_left(numbers, found.read), _product(main, found.blocks, found.annotations)]
     return Sums(sums, parts, width, made, [numbers.step, numbers.less, numbers.pairs])
 
 
@@ -106,7 +115,7 @@ def _product(main: WholeProduct, blocks: int, annotations: dict[str, Any]) -> ti
     def wide(v: int) -> Expr:
         return ramp(whole(v), numbers.lanes)
 
-    begin = each(lambda r, v: store(over[r], [wide(v)], spread(real(0), numbers.lanes)))
+    begin = each(lambda r, v: store(over[r], [wide(v)], broadcast(real(0), numbers.lanes)))
     groups = loop(
         "q",
         numbers.groups,
@@ -133,4 +142,4 @@ def _product(main: WholeProduct, blocks: int, annotations: dict[str, Any]) -> ti
     )
     names = ("part", "z", "tile")
     loops = [loop_over(tirx.Var(n, INDEX), e) for n, e in zip(names, extents, strict=True)]
-    return around(loops, [each.loop_var for each in loops], made)
+    return wrap_in_loops(loops, [each.loop_var for each in loops], made)

@@ -37,7 +37,7 @@ class Groups:
     nests, at
         Those of the kernel, and which one it is.
     numbers
-        The left side in whole numbers, with fresh buffers.
+        The left side in integers, with fresh buffers.
     codes, scales
         The weights: [block, word, column] and [block, group, column].
     blocks, block

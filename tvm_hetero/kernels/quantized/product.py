@@ -1,6 +1,6 @@
 """Products with weights of 8 or 4 bits and a scale for each group along the reduction.
 
-A weight is ``code * scale``: codes are whole numbers, and ``group`` of them, one after the other
+A weight is ``code * scale``: codes are integers, and ``group`` of them, one after the other
 along the reduction, share a scale. So a product is
 
     acc[n] = sum over groups q of scale[q, n] * (sum over the group of x[k] * code[k, n])
@@ -30,7 +30,7 @@ lower one then stands behind the point of 16 instead, and is 16.5 + code / 16. T
 it is taken off once for a group, times the values on the left. Such a sum is some times larger than
 what is wanted, and so is its rounding; that of the codes is far larger still.
 
-Where the target multiplies pairs of whole numbers of 16 bits, codes need not become floats at all:
+Where the target multiplies pairs of integers of 16 bits, codes need not become floats at all:
 `quantized.integer_product`.
 
 `groupwise_dense` builds one sum of all that; taking what a group shares out of it is the
@@ -49,7 +49,7 @@ import tvm
 from tvm import relax, te, tirx
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.matmul.product import Product, Side, static_extents, summed
+from tvm_hetero.kernels.matmul.product import Product, Side, static_extents, sum_products
 from tvm_hetero.kernels.tir.block_roles import GROUP_ATTR
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _compute(
         near, middle = _near(codes(o, k // each, i), k % each, weight.bits)
         return value * ((near - middle) * scale)
 
-    return summed(data, term, product, {GROUP_ATTR: weight.group})
+    return sum_products(data, term, product, {GROUP_ATTR: weight.group})
 
 
 def _near(word: Expr, which: Expr, bits: int) -> tuple[Expr, Expr]:

@@ -1,6 +1,6 @@
-"""A tile of a product in whole numbers (`integer_product`): which, and what it does in a group.
+"""A tile of a product in integers (`integer_product`): which, and what it does in a group.
 
-For each row and each vector of columns a sum of whole numbers, in registers. A vector of words is
+For each row and each vector of columns a sum of integers, in registers. A vector of words is
 read once; two codes at a time are taken out of each word and meet the pairs of every row.
 """
 
@@ -15,8 +15,8 @@ from tvm import tirx
 from tvm_hetero.kernels.matmul.product_tiles import ProductTile
 from tvm_hetero.kernels.quantized.int16_operand import WORD, Numbers
 from tvm_hetero.kernels.tir.conversions import to_float32
-from tvm_hetero.kernels.tir.prefetch import LINE, ask
-from tvm_hetero.kernels.tir.statements import bound, load, loop, ramp, spread, store, whole
+from tvm_hetero.kernels.tir.prefetch import LINE, prefetch_line
+from tvm_hetero.kernels.tir.statements import bind_value, broadcast, load, loop, ramp, store, whole
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
@@ -86,12 +86,12 @@ def group_of(
     statements: list[tirx.Stmt] = []
 
     def named(name: str, value: Expr) -> tirx.Var:
-        var, bind = bound(name, value)
+        var, bind = bind_value(name, value)
         statements.append(bind)
         return var
 
     for r in rows:
-        first = named("less", spread(load(numbers.less, z, m + r, q), lanes))
+        first = named("less", broadcast(load(numbers.less, z, m + r, q), lanes))
         statements += [
             store(inside[r], [ramp(whole(v), lanes)], first) for v in range(0, main.width, lanes)
         ]
@@ -107,7 +107,7 @@ def group_of(
         for r in rows:
             here = ramp(whole(v), lanes)
             total = tirx.Cast(f"float32x{lanes}", load(inside[r], here))
-            step = spread(load(numbers.step, z, m + r, q), lanes)
+            step = broadcast(load(numbers.step, z, m + r, q), lanes)
             statements.append(store(over[r], [here], load(over[r], here) + total * step * scale))
     return statements
 
@@ -129,13 +129,13 @@ def _word(
     numbers, lanes, (z, m) = main.numbers, main.numbers.lanes, row
     statements: list[tirx.Stmt] = _asked(main, w, o, column) if main.ahead else []
     for v in range(0, main.width, lanes):
-        word, bind = bound("word", load(main.codes, o, w, ramp(column + v, lanes)))
+        word, bind = bind_value("word", load(main.codes, o, w, ramp(column + v, lanes)))
         statements.append(bind)
         for p in range(numbers.half):
-            code, bind = bound("code", _codes(word, p, numbers))
+            code, bind = bind_value("code", _codes(word, p, numbers))
             statements.append(bind)
             for r in range(main.tile.rows):
-                pair = spread(load(numbers.pairs, z, m + r, w * numbers.half + p), lanes)
+                pair = broadcast(load(numbers.pairs, z, m + r, w * numbers.half + p), lanes)
                 here = [ramp(whole(v), lanes)]
                 total = load(inside[r], *here) + _dot(main.dot, code, pair, lanes)
                 statements.append(store(inside[r], here, total))
@@ -147,7 +147,7 @@ def _asked(main: WholeProduct, w: Expr, o: Expr, column: Expr) -> list[tirx.Stmt
     width = WORD // 8 * main.width
     later = w + max(1, main.ahead // width)
     lines = range(0, width, LINE)
-    return [ask(main.codes, [o, later, column + line // (WORD // 8)]) for line in lines]
+    return [prefetch_line(main.codes, [o, later, column + line // (WORD // 8)]) for line in lines]
 
 
 def _codes(word: Expr, p: int, numbers: Numbers) -> Expr:
@@ -155,8 +155,8 @@ def _codes(word: Expr, p: int, numbers: Numbers) -> Expr:
     lanes, ones = numbers.lanes, 2**numbers.bits - 1
     moved = word
     if p:
-        moved = tirx.shift_right(word, spread(tirx.const(p * numbers.bits, "int32"), lanes))
-    return tirx.bitwise_and(moved, spread(tirx.const(ones << 16 | ones, "int32"), lanes))
+        moved = tirx.shift_right(word, broadcast(tirx.const(p * numbers.bits, "int32"), lanes))
+    return tirx.bitwise_and(moved, broadcast(tirx.const(ones << 16 | ones, "int32"), lanes))
 
 
 def _dot(name: str, one: Expr, other: Expr, lanes: int) -> Expr:

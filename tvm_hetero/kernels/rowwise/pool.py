@@ -41,7 +41,7 @@ from typing import Any
 from tvm import relax, te, tirx
 
 from tvm_hetero.kernels.tir.block_roles import UNPACK, role
-from tvm_hetero.kernels.tir.blocks import masked
+from tvm_hetero.kernels.tir.blocks import mask_value
 
 ROWS, STREAMS, WINDOW = "pool.rows", "pool.streams", "pool.window"
 
@@ -91,7 +91,7 @@ class _Pool:
         return result
 
 
-def pool2d(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
+def make_pool2d(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
     """``max_pool2d`` or ``avg_pool2d`` as a kernel of ours, None where this rule does not fit."""
     call = bb.normalize(call)
     pool = _pool_of(call)
@@ -227,7 +227,7 @@ def _row_or_identity(data: te.Tensor, pool: _Pool, at: tuple[Any, Any, Any], row
         return data[n, c, y, x]
     value = data[n, c, tirx.Max(tirx.Min(y, height - 1), 0), x]
     # A clamped row is in the window anyway (`_has_empty_window`), so a maximum may see it twice.
-    return value if pool.largest else masked(value, tirx.all(y >= 0, y < height))
+    return value if pool.largest else mask_value(value, tirx.all(y >= 0, y < height))
 
 
 def _streams(rows: te.Tensor, pool: _Pool) -> Callable[..., Any]:

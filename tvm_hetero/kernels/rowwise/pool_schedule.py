@@ -29,7 +29,7 @@ _RANK_IN_REGISTERS = 5
 
 
 def schedule_pool(sch: Schedule, unit: VectorUnit, cores: int) -> bool:
-    """Schedule ``main`` in place; False where it is no pooling of `pool2d`."""
+    """Schedule ``main`` in place; False where it is no pooling of `make_pool2d`."""
     window = find_role(sch, WINDOW)
     if window is None:
         return False

@@ -28,7 +28,7 @@ _REGISTERS = 64
 _LONG = 512
 
 
-def softmax(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
+def make_softmax(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
     """``softmax`` or ``log_softmax`` over a last axis of known length, None for any other."""
     call = bb.normalize(call)
     data = call.args[0].ty

@@ -1,8 +1,8 @@
 """Kernels that compute several elements of a batch in one call: what they compute.
 
 A kernel runs once for each element of a batch, and reads its weights each time. One that computes
-several elements can read them once. `batched` makes such a kernel of one that is not scheduled,
-and `single` gives that back; `batched_schedule` then makes it fast.
+several elements can read them once. `batch_kernel` makes such a kernel of one that is not
+scheduled, and `unbatch_kernel` gives that back; `batched_schedule` then makes it fast.
 
 Signature
     Every parameter of the kernel in its order; one that all elements share (constants) stands
@@ -12,7 +12,8 @@ Signature
 Body
     That of the kernel, once for each element, each with buffers of its own between its blocks. So
     whoever compiles it without scheduling it computes the same as `count` calls, bit for bit. The
-    first element's part is the kernel's body itself: `single` needs no more than to cut it out.
+    first element's part is the kernel's body itself: `unbatch_kernel` needs no more than to cut it
+    out.
 
 Attribute
     ``tvm_hetero.batched``: the number of elements, and which parameters of the kernel are shared.
@@ -32,7 +33,7 @@ BATCHED_ATTR = "tvm_hetero.batched"
 _SCHEDULED = "tirx.is_scheduled"
 
 
-def batched(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.PrimFunc:
+def batch_kernel(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.PrimFunc:
     """The kernel that computes ``count`` elements, not scheduled.
 
     Parameters
@@ -51,11 +52,11 @@ def batched(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.Prim
     """
     positions = sorted({int(i) for i in shared})
     _check(func, count, positions)
-    return repeated(func, count, positions)
+    return repeat_kernel(func, count, positions)
 
 
-def repeated(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.PrimFunc:
-    """The body of any kernel, a scheduled one too, once for each element (see `batched`)."""
+def repeat_kernel(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.PrimFunc:
+    """The body of any kernel, a scheduled one too, once for each element (see `batch_kernel`)."""
     elements = [func, *(_element(func, e, shared) for e in range(1, count))]
     params = [
         [first] if i in shared else [element.params[i] for element in elements]
@@ -70,7 +71,7 @@ def repeated(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.Pri
     return made.with_attr(BATCHED_ATTR, attribute)
 
 
-def single(func: tirx.PrimFunc) -> tirx.PrimFunc:
+def unbatch_kernel(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """The kernel of one element; a kernel that is not batched comes back as it is.
 
     Raises

@@ -1,8 +1,9 @@
 """How a kernel that computes several elements at once is scheduled.
 
-Its elements are `stacked`, so that the rule of a convolution or of a product schedules them as
-images, rows or matrices; the loops over them then are inside of those over the weights (`packed`,
-`gemm`). Afterwards each element has tensors of its own again (`tir.unstack_buffers`).
+`stack_elements` puts its elements into one tensor, so that the rule of a convolution or of a
+product schedules them as images, rows or matrices; the loops over them then are inside of those
+over the weights (`packed`, `gemm`). Afterwards each element has tensors of its own again
+(`tir.unstack_buffers`).
 
 Where that cannot be done, each element's part is scheduled by itself: as fast as single calls.
 """
@@ -17,9 +18,9 @@ from tvm_hetero.kernels.tir.batched import (
     BATCHED_ATTR,
     batch_of_kernel,
     params_of,
-    repeated,
+    repeat_kernel,
     shared_of,
-    single,
+    unbatch_kernel,
 )
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
@@ -27,8 +28,8 @@ from tvm_hetero.kernels.tir.implementation_attr import (
     implementation_of,
     without_implementation,
 )
-from tvm_hetero.kernels.tir.stacked import stacked
-from tvm_hetero.kernels.tir.unstack_buffers import apart
+from tvm_hetero.kernels.tir.stacked import stack_elements
+from tvm_hetero.kernels.tir.unstack_buffers import unstack_elements
 
 if TYPE_CHECKING:
     from tvm import tirx
@@ -56,7 +57,9 @@ def schedule_batched(func: tirx.PrimFunc, target: Target, schedule: Schedule) ->
         # Whatever TVM raises (see `select`), there is another way to compute the same.
         with contextlib.suppress(Exception):
             return _together(func, target, schedule)
-    return repeated(schedule(single(func), target), batch_of_kernel(func), shared_of(func))
+    return repeat_kernel(
+        schedule(unbatch_kernel(func), target), batch_of_kernel(func), shared_of(func)
+    )
 
 
 def _together(func: tirx.PrimFunc, target: Target, schedule: Schedule) -> tirx.PrimFunc:
@@ -67,9 +70,9 @@ def _together(func: tirx.PrimFunc, target: Target, schedule: Schedule) -> tirx.P
     Exception
         If that cannot be done.
     """
-    one = without_implementation(single(func))
+    one = without_implementation(unbatch_kernel(func))
     shared = shared_of(func)
-    done = schedule(stacked(one, batch_of_kernel(func), shared), target)
+    done = schedule(stack_elements(one, batch_of_kernel(func), shared), target)
     rule = None if done.attrs is None else done.attrs.get(RULE_ATTR)
     if rule not in _RULES:
         raise ValueError(f"scheduled as {rule}: its elements are no images, rows or matrices")
@@ -79,6 +82,6 @@ def _together(func: tirx.PrimFunc, target: Target, schedule: Schedule) -> tirx.P
         for i, (param, place) in enumerate(places)
         if i not in shared
     }
-    return apart(done, elements, list(func.params)).with_attr(
+    return unstack_elements(done, elements, list(func.params)).with_attr(
         BATCHED_ATTR, func.attrs[BATCHED_ATTR]
     )

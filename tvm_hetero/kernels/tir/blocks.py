@@ -63,7 +63,7 @@ def position(sch: Schedule, loops: Sequence[LoopRV], loop: LoopRV) -> int:
     return next(i for i, one in enumerate(loops) if sch.get(one).loop_var.same_as(wanted))
 
 
-def mapped(variables: list[tirx.Var], of: list[Any], values: list[Any]) -> list[Any]:
+def substitute(variables: list[tirx.Var], of: list[Any], values: list[Any]) -> list[Any]:
     """Expressions of variables, with values for these."""
     return list(tirx.IndexMap(variables, of, None).map_indices(values))
 
@@ -105,7 +105,7 @@ def uses(expr: tirx.PrimExpr, var: tirx.Var) -> bool:
     return hit
 
 
-def masked(value: tirx.PrimExpr, condition: tirx.PrimExpr) -> tirx.PrimExpr:
+def mask_value(value: tirx.PrimExpr, condition: tirx.PrimExpr) -> tirx.PrimExpr:
     """A float32 where the condition holds, else zero, whatever the value is.
 
     For values that are read from within bounds in any case. A ``Select`` of them will not do: TVM

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tvm import tirx
 
 
-def looked_up(func: tirx.PrimFunc) -> frozenset[int]:
+def find_gathered(func: tirx.PrimFunc) -> frozenset[int]:
     """The parameters, by position, that are read at places told by other data, and only there."""
     told: dict[int, list[bool]] = {}
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.tir.statements import bound
+from tvm_hetero.kernels.tir.statements import bind_value
 
 if TYPE_CHECKING:
     Expr = Any
@@ -33,7 +33,7 @@ _OF_TWO: Halves = ((0, 2), (1, 3))
 _OF_FOUR: tuple[Halves, Halves] = (((0, 1, 4, 5), (2, 3, 6, 7)), ((0, 2, 4, 6), (1, 3, 5, 7)))
 
 
-def folded_parts(summands: Callable[[int], Summands], lanes: int) -> Summands:
+def fold_parts(summands: Callable[[int], Summands], lanes: int) -> Summands:
     """Vectors with as many sums to each part of 128 bits as it has lanes.
 
     Parameters
@@ -53,8 +53,8 @@ def folded_parts(summands: Callable[[int], Summands], lanes: int) -> Summands:
     return _folded(summands, 0, [_within_parts(halves, part, lanes) for halves in _halves(part)])
 
 
-def folded(parts: Sequence[Sequence[Expr]], lanes: int) -> Summands:
-    """Vectors of sums across all lanes, of what `folded_parts` gave for the first few i's, the
+def fold(parts: Sequence[Sequence[Expr]], lanes: int) -> Summands:
+    """Vectors of sums across all lanes, of what `fold_parts` gave for the first few i's, the
     next few, and so on.
     """
     part = min(_PART, lanes)
@@ -72,7 +72,7 @@ def _folded(summands: Callable[[int], Summands], first: int, levels: Sequence[Ha
     sums, binds = [], []
     for pair in zip(ones, others, strict=True):
         one, other = (tirx.Shuffle(list(pair), half) for half in halves)
-        total, bind = bound("fold", one + other)
+        total, bind = bind_value("fold", one + other)
         sums.append(total)
         binds.append(bind)
     return sums, [*statements, *more, *binds]

@@ -1,10 +1,10 @@
-"""What a kernel's whole numbers are while it is measured, written on the kernel itself.
+"""What a kernel's integers are while it is measured, written on the kernel itself.
 
 Kernels that read indices or lengths are measured with 0 in them, which is right wherever the time
-does not hang on the number. Where it does (attention reads as many rows as the sequence is long)
+does not depend on the number. Where it does (attention reads as many rows as the sequence is long)
 the kernel says by the attribute `VALUES` which number stands for all: JSON, from the position of a
-parameter to the number that fills it. Its arithmetic hangs on the number too, so such a kernel says
-by `FLOPS` how many operations it takes; of others that is counted.
+parameter to the number that fills it. Its arithmetic depends on the number too, so such a kernel
+says by `FLOPS` how many operations it takes; of others that is counted.
 """
 
 from __future__ import annotations

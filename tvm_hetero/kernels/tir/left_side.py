@@ -1,4 +1,4 @@
-"""The left side of a product, read by whoever writes the product anew.
+"""The left side of a product, read by whoever rewrites the product.
 
 A kernel may copy its left side first (the stage ``left`` of `product`). Who replaces the product
 replaces that copy too, so values are read where the copy has them from.

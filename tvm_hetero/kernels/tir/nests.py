@@ -1,7 +1,7 @@
 """The statements of a kernel that is not scheduled, one block each, taken apart.
 
 LowerToTasks makes kernels that are a sequence of such statements: loops, and in the innermost one
-block. `stacked` gives them another dimension.
+block. `stack_elements` gives them another dimension.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def has_blocks(body: tirx.Stmt) -> bool:
     return bool(found)
 
 
-def around(
+def wrap_in_loops(
     loops: Sequence[tirx.For],
     values: Sequence[Any],
     block: s_tir.SBlock,
@@ -92,7 +92,7 @@ def nest_over(
     """Loops around what ``block`` makes of its variables."""
     loops = [loop_over(tirx.Var(n, INDEX), e) for n, e in zip(names, extents, strict=True)]
     variables = [tirx.Var(f"v_{name}", INDEX) for name in names]
-    return around(loops, [each.loop_var for each in loops], block(variables))
+    return wrap_in_loops(loops, [each.loop_var for each in loops], block(variables))
 
 
 def iterators(variables: Sequence[tirx.Var], extents: Sequence[int]) -> list[tirx.IterVar]:

@@ -73,7 +73,7 @@ def prefetch(
     count = 1 if runs is None else int(sch.get(runs).extent)
     steps = max(1, ahead // (run * count))
     lines = [
-        ask(region.source, [*first[:-1], first[-1] + 8 * line // bits], caches)
+        prefetch_line(region.source, [*first[:-1], first[-1] + 8 * line // bits], caches)
         for first in _first_indices(sch, loop, block, [r.min for r in region.region], runs, steps)
         for line in _order(run)
     ]
@@ -139,7 +139,7 @@ def _realize_of(sch: Schedule, loop: LoopRV, block: SBlockRV) -> s_tir.SBlockRea
     return found[0]
 
 
-def ask(buffer: tirx.Buffer, indices: list[Any], caches: int = ALL) -> tirx.Stmt:
+def prefetch_line(buffer: tirx.Buffer, indices: list[Any], caches: int = ALL) -> tirx.Stmt:
     """Ask for the line of the cache that a value stands in."""
     address = tirx.address_of(tirx.BufferLoad(buffer, indices))
     # For reading, into these caches, data rather than instructions.

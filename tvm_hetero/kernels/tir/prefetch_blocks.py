@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import tirx
 
-from tvm_hetero.kernels.tir.blocks import bindings, extent_of, mapped, position, uses
-from tvm_hetero.kernels.tir.prefetch import LINE, OUTER, ask, begin_with
+from tvm_hetero.kernels.tir.blocks import bindings, extent_of, position, substitute, uses
+from tvm_hetero.kernels.tir.prefetch import LINE, OUTER, begin_with, prefetch_line
 
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
@@ -72,7 +72,7 @@ def prefetch_next_block(
     start = _begin(sch, acc, steps, read)
     start[axis] += 1
     places = [(tile * lines + line) * (LINE // each) for line in range(lines)]
-    asks = [ask(weights, [*start[:-1], place], OUTER) for place in places]
+    asks = [prefetch_line(weights, [*start[:-1], place], OUTER) for place in places]
     begin_with(sch, steps, asks)
 
 
@@ -80,7 +80,7 @@ def _around(sch: Schedule, acc: SBlockRV, steps: LoopRV, read: int, axis: int) -
     """The loop that decides which block of weights is read, and those between it and the steps."""
     loops = sch.get_loops(acc)
     outer = loops[: position(sch, loops, steps)]
-    (block,) = mapped(
+    (block,) = substitute(
         [v.var for v in sch.get(acc).iter_vars],
         [sch.get(acc).reads[read].region[axis].min],
         bindings(sch, acc),
@@ -95,9 +95,9 @@ def _begin(sch: Schedule, acc: SBlockRV, steps: LoopRV, read: int) -> list[Any]:
     names = [sch.get(loop).loop_var for loop in loops]
     at = position(sch, loops, steps)
     start = [*names[: at + 1], *(tirx.const(0, "int64") for _ in names[at + 1 :])]
-    values = mapped(names, bindings(sch, acc), start)
+    values = substitute(names, bindings(sch, acc), start)
     iters = [v.var for v in sch.get(acc).iter_vars]
-    return mapped(iters, [r.min for r in sch.get(acc).reads[read].region], values)
+    return substitute(iters, [r.min for r in sch.get(acc).reads[read].region], values)
 
 
 def _together(steps: int, used: int, least: int) -> int:

@@ -1,7 +1,8 @@
 """A kernel of one element as a kernel of several, stacked along one more dimension.
 
-What `batched` calls ``count`` elements becomes one nest of loops with a loop over the elements,
-so that the rules see what they know: a convolution of several images, a product of several rows.
+What `batch_kernel` calls ``count`` elements becomes one nest of loops with a loop over the
+elements, so that the rules see what they know: a convolution of several images, a product of
+several rows.
 
     images      the accumulators of a convolution have an image in front, of which there is one:
                 the elements take its place
@@ -32,11 +33,11 @@ from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, LEFT, MATRICES, PRODU
 from tvm_hetero.kernels.tir.nests import (
     INDEX,
     Nest,
-    around,
     loop_over,
     nest_of,
     range_of,
     tensor_like,
+    wrap_in_loops,
 )
 from tvm_hetero.kernels.tir.stacked_rows import ROW, with_left
 
@@ -81,7 +82,7 @@ class _KernelStack:
         return self.tensors[buffer].buffer if buffer in self.tensors else buffer
 
 
-def stacked(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.PrimFunc:
+def stack_elements(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.PrimFunc:
     """The kernel for ``count`` elements; what is not shared has a dimension for them, the first.
 
     Parameters
@@ -139,7 +140,7 @@ def _stack_nest(nest: Nest, stack: _KernelStack) -> tirx.Stmt:
     """The nest for all elements."""
     regions = [*nest.block.reads, *nest.block.writes]
     if not any(region.source in stack.tensors for region in regions):
-        return around(nest.loops, nest.values, nest.block)
+        return wrap_in_loops(nest.loops, nest.values, nest.block)
     by_rows = stack.rows and nest.role in (LEFT, PRODUCT)
     for region in nest.block.writes:
         stack.add(region.source, ROW if by_rows else 0)
@@ -149,9 +150,9 @@ def _stack_nest(nest: Nest, stack: _KernelStack) -> tirx.Stmt:
     if old is None:
         loop = tirx.Var("element", INDEX)
         first = loop_over(loop, stack.count)
-        return around([first, *nest.loops], [loop, *nest.values], block)
+        return wrap_in_loops([first, *nest.loops], [loop, *nest.values], block)
     at = next(i for i, v in enumerate(nest.block.iter_vars) if v.var.same_as(old))
-    return around(nest.loops, nest.values, block, nest.values[at], stack.count)
+    return wrap_in_loops(nest.loops, nest.values, block, nest.values[at], stack.count)
 
 
 def _replaced(nest: Nest, stack: _KernelStack) -> tirx.Var | None:

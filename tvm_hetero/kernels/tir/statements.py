@@ -66,7 +66,7 @@ def when(condition: Expr, body: Body) -> tirx.Stmt:
     return tirx.IfThenElse(condition, sequence(body), None)
 
 
-def bound(name: str, value: Expr) -> tuple[tirx.Var, tirx.Stmt]:
+def bind_value(name: str, value: Expr) -> tuple[tirx.Var, tirx.Stmt]:
     """A variable that holds a value, and the statement that gives it that."""
     var = tirx.Var(name, str(value.ty.dtype))
     return var, tirx.Bind(var, value)
@@ -144,6 +144,6 @@ def ramp(first: Expr, lanes: int) -> Expr:
     return first if lanes == 1 else tirx.Ramp(first, tirx.const(1, str(first.ty.dtype)), lanes)
 
 
-def spread(value: Expr, lanes: int) -> Expr:
+def broadcast(value: Expr, lanes: int) -> Expr:
     """A vector of one value."""
     return value if lanes == 1 else tirx.Broadcast(value, lanes)

@@ -2,7 +2,7 @@
 
 What is written out for vectors (transforms of tiles, transpositions) are some dozens of additions
 and shuffles, each of which reads what others gave. `Straight` collects their statements, and
-`transposed` is the one building block that several of them need.
+`transpose` is the one building block that several of them need.
 
 A square of L vectors with L lanes each is transposed in log2 L steps of L shuffles: each step
 interleaves the lanes of vectors i and i + L/2, low halves into vector 2i, high halves into vector
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.tir.statements import bound
+from tvm_hetero.kernels.tir.statements import bind_value
 
 if TYPE_CHECKING:
     Expr = Any
@@ -31,7 +31,7 @@ class Straight:
 
     def let(self, value: Expr) -> Expr:
         """The value under a name of its own, so that it is computed once."""
-        var, bind = bound("v", value)
+        var, bind = bind_value("v", value)
         self.statements.append(bind)
         return var
 
@@ -40,7 +40,7 @@ class Straight:
         self.statements.append(statement)
 
 
-def transposed(code: Straight, vectors: Sequence[Expr]) -> list[Expr]:
+def transpose(code: Straight, vectors: Sequence[Expr]) -> list[Expr]:
     """The vectors whose lane i is lane j of the given vectors' i-th, for each j.
 
     Parameters

@@ -1,7 +1,7 @@
 """Schedules whose primitives take their arguments as they are.
 
 TVM's Python interface compares every argument of every primitive with its annotation, which it
-takes apart anew at each call (``tvm.s_tir.schedule._type_checker``). That took longer than the
+takes apart again at each call (``tvm.s_tir.schedule._type_checker``). That took longer than the
 primitives themselves, of which the rules call hundreds for each kernel of a network. A wrong
 argument is refused in C++ as well. Nor is the text of a refusal written out, with the whole
 function in it: a rule that does not fit is left for the next one.

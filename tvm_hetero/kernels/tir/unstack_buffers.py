@@ -60,7 +60,7 @@ class _BufferScope:
     views: list[_View] = field(default_factory=list)
 
 
-def apart(
+def unstack_elements(
     func: tirx.PrimFunc, elements: Mapping[tirx.Var, Sequence[tirx.Var]], params: Sequence[tirx.Var]
 ) -> tirx.PrimFunc:
     """The kernel on the tensors of each element.

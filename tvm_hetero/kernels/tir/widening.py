@@ -2,7 +2,7 @@
 
 Problem
     TVM does this too, late, when a kernel is compiled (`BF16ComputeLegalize`). But it does not look
-    at what a ``Let`` binds: a conversion there becomes one of the bits as a whole number, and exp
+    at what a ``Let`` binds: a conversion there becomes one of the bits as an integer, and exp
     of it is infinite, silently. And where a result is rounded it writes the result down three
     times. If that has a ``Let`` in it, as all of `vector_math` has, the kernel cannot be compiled
     ("Let cannot bind the same var to two different values").
@@ -33,7 +33,7 @@ from tvm.ir import Call
 from tvm.ir.expr import TensorLoad
 from tvm.ir.type import PrimType
 
-from tvm_hetero.kernels.tir.statements import spread
+from tvm_hetero.kernels.tir.statements import broadcast
 
 if TYPE_CHECKING:
     Expr = Any
@@ -44,7 +44,7 @@ _TWO_SIDED = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Min, tirx.Max, tirx.LT, tirx.LE, tirx.GT, tirx.GE,
     tirx.EQ, tirx.NE, tirx.And, tirx.Or, tirx.Mod, tirx.FloorDiv, tirx.FloorMod,
 )  # fmt: skip
-# What is made anew of the values in it, and what it calls them.
+# What is made again of the values in it, and what it calls them.
 _PARTS: dict[Any, tuple[str, ...]] = {
     _TWO_SIDED: ("a", "b"),
     tirx.Not: ("a",),
@@ -135,7 +135,7 @@ class _Widening:
             return tirx.Let(self._made.get(expr.var, expr.var), *parts)
         if isinstance(expr, tirx.Var):
             return self._made.get(expr, expr)
-        return expr  # whole numbers
+        return expr  # integers
 
     def _call(self, call: Call) -> Expr:
         name = getattr(call.op, "name", "")
@@ -181,4 +181,4 @@ def _like(kind: str, expr: Expr) -> str:
 
 
 def _bits(value: int, like: Expr) -> Expr:
-    return spread(tirx.const(value, "uint32"), _lanes(like))
+    return broadcast(tirx.const(value, "uint32"), _lanes(like))

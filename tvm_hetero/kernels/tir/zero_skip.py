@@ -1,13 +1,14 @@
 """Kernels that are skipped where what they compute is multiplied by nothing but zeros.
 
 In a mixture of experts every expert stands in the graph, but a token is given to few of them; for
-the others its weight is 0, and so is what comes out. A kernel whose last block `guard` has marked,
+the others its weight is 0, and so is what comes out. A kernel whose last block `guard_attr` has
+marked,
 
     out[i, j] = select(weight[i, 0] != 0, value, 0)
 
 therefore computes the same when it is skipped and ``out`` filled with zeros, wherever all weights
-are 0. `guarded` makes that of a scheduled kernel: the schedule inlines the marked block and knows
-nothing of it, so it is looked up before (`guards_of`). A kernel for several elements
+are 0. `skip_zero_weights` makes that of a scheduled kernel: the schedule inlines the marked block
+and knows nothing of it, so it is looked up before (`guards_of`). A kernel for several elements
 (`tvm_hetero.kernels.tir.batched`) is skipped where the weights of all of them are 0.
 
 For CPUs alone: on a GPU the condition would be read by the host.
@@ -36,7 +37,7 @@ class Guards:
     outputs: tuple[int, ...]
 
 
-def guard() -> dict[str, int]:
+def guard_attr() -> dict[str, int]:
     """The attribute of a ``te.compute`` that marks its block."""
     return {GUARD: 1}
 
@@ -56,7 +57,7 @@ def guards_of(func: tirx.PrimFunc) -> Guards | None:
     return Guards(tuple(sorted(weights)), tuple(sorted(outputs)))
 
 
-def guarded(func: tirx.PrimFunc, guards: Guards) -> tirx.PrimFunc:
+def skip_zero_weights(func: tirx.PrimFunc, guards: Guards) -> tirx.PrimFunc:
     """A scheduled kernel, skipped where all weights are 0."""
     flag = tensor("given", [1], "int32", "local")
     body = [

@@ -61,7 +61,7 @@ _ANY_FACT = (0.5, 2)
 _FRUITLESS = 40
 
 
-def variations(func: tirx.PrimFunc, target: Target) -> Iterator[tuple[str, dict[str, float]]]:
+def find_variations(func: tirx.PrimFunc, target: Target) -> Iterator[tuple[str, dict[str, float]]]:
     """Rule and facts that give distinct schedules of a kernel, none that of the target's facts.
 
     Ends where nothing new is found; without any where no fact makes a difference.
@@ -135,7 +135,7 @@ def _draws(unit: VectorUnit) -> Iterator[dict[str, float]]:
 
 
 def _scaled(unit: VectorUnit, name: str, factor: float) -> float:
-    """A fact multiplied; whole numbers stay whole, and what is or is not is turned round."""
+    """A fact multiplied; integers stay whole, and what is or is not is turned round."""
     value = getattr(unit, name)
     if isinstance(value, bool):
         return not value

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from tvm_hetero.planning.decoder_plan import DecoderPlan
-from tvm_hetero.planning.layers import Holding, holdings
+from tvm_hetero.planning.layers import Holding, list_holdings
 from tvm_hetero.planning.symmetry_counts import SymmetryCounts, symmetry_counts
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.report.schedule.html import Figure, HtmlTable, Page
-from tvm_hetero.report.schedule.text import plan_page, proof, quantity
-from tvm_hetero.util.text_tables import counted, table
+from tvm_hetero.report.schedule.text import describe_proof, plan_page, value_name
+from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_bytes, format_seconds
 
 # Devices of which every one is listed; of more, as many nodes as hold so many.
@@ -35,13 +35,13 @@ def decoder_plan_text(plan: DecoderPlan, *, every: bool = False) -> str:
 
 def partition_table(plan: DecoderPlan, *, every: bool = False) -> str:
     """Node, device, what it holds, its memory, and how busy it is."""
-    found = holdings(plan.problem, plan.schedule)
+    found = list_holdings(plan.problem, plan.schedule)
     kept = found if every else _first_nodes(found)
     rows = [_row(plan, holding) for holding in kept]
-    text = table(PARTITION_HEADERS, rows)
+    text = format_table(PARTITION_HEADERS, rows)
     if len(kept) < len(found):
         more = len(found) - len(kept)
-        text += f"\n... and {counted(more, 'device')} more (--all or --json lists them)"
+        text += f"\n... and {count_noun(more, 'device')} more (--all or --json lists them)"
     return text
 
 
@@ -73,21 +73,21 @@ def _busy(plan: DecoderPlan, holding: Holding) -> float:
 def figures_table(plan: DecoderPlan) -> str:
     """Tokens, seconds, bound and gap, one a line."""
     schedule, kind = plan.schedule, plan.schedule.kind
-    sequences = counted(plan.wish.batch, "sequence")
+    sequences = count_noun(plan.wish.batch, "sequence")
     rows: list[list[str]] = [
         ["predicted seconds a token", format_seconds(plan.seconds_per_token), "of one sequence"],
         [
             "predicted tokens a second",
             f"{plan.tokens_per_second:.4g}",
-            f"{sequences} in each of {counted(plan.in_flight, 'batch', 'batches')} in flight",
+            f"{sequences} in each of {count_noun(plan.in_flight, 'batch', 'batches')} in flight",
         ],
         *_at_best(plan),
         ["one batch alone", format_seconds(plan.pass_seconds), "through all devices"],
         ["busiest device", format_seconds(plan.period), "for each batch"],
         [
-            f"lower bound of the {quantity(kind)}",
+            f"lower bound of the {value_name(kind)}",
             format_seconds(schedule.lower_bound),
-            f"{proof(schedule)}; {schedule.solver}",
+            f"{describe_proof(schedule)}; {schedule.solver}",
         ],
     ]
     single = schedule.best_single_device
@@ -96,7 +96,7 @@ def figures_table(plan: DecoderPlan) -> str:
     else:
         rows.append(["best single device", format_seconds(single.value), single.device])
     rows.append(["planned in", format_seconds(plan.seconds), ""])
-    return table(["figure", "value", "what"], rows)
+    return format_table(["figure", "value", "what"], rows)
 
 
 def _at_best(plan: DecoderPlan) -> list[list[str]]:
@@ -129,7 +129,7 @@ def _sharing(schedule: Schedule) -> str:
     shared = [task for task, devices in schedule.placement.items() if len(devices) > 1]
     if not shared:
         return ""
-    what = counted(len(shared), "task")
+    what = count_noun(len(shared), "task")
     return f"Shared: {what}, of which several devices compute some of the sequences each."
 
 
@@ -148,7 +148,7 @@ def symmetry_text(counts: SymmetryCounts) -> str:
 def decoder_plan_page(plan: DecoderPlan) -> Page:
     """A page about the plan: its figures, one batch over time, and the partition."""
     base = plan_page(plan.schedule, plan.problem)
-    rows = [_row(plan, holding) for holding in holdings(plan.problem, plan.schedule)]
+    rows = [_row(plan, holding) for holding in list_holdings(plan.problem, plan.schedule)]
     figures = [
         Figure("tokens a second", f"{plan.tokens_per_second:.4g}", "predicted"),
         Figure("seconds a token", format_seconds(plan.seconds_per_token), "predicted"),
@@ -195,7 +195,7 @@ def decoder_plan_dict(plan: DecoderPlan) -> dict[str, Any]:
                 "capacity": holding.capacity,
                 "busy": _busy(plan, holding),
             }
-            for holding in holdings(plan.problem, schedule)
+            for holding in list_holdings(plan.problem, schedule)
         ],
         "symmetry": {
             "exchanges": counts.exchanges,

@@ -10,7 +10,7 @@ import numpy as np
 
 from tvm_hetero.planning.service import Served, Service, ServiceOutcome
 from tvm_hetero.problem.objective import Resource
-from tvm_hetero.util.text_tables import counted, table
+from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_seconds
 
 PERCENTILES = (50, 90, 99)
@@ -35,10 +35,10 @@ def service_text(service: Service, outcome: ServiceOutcome, cut: int = 0) -> str
         "",
         busy_table(outcome),
         "",
-        saturation(service, outcome),
+        explain_saturation(service, outcome),
     ]
     if cut:
-        what = counted(cut, "request")
+        what = count_noun(cut, "request")
         lines.append(f"Cut: {what} asked for more tokens than the caches have rows.")
     return "\n".join(lines)
 
@@ -49,15 +49,15 @@ def rates_table(service: Service, outcome: ServiceOutcome) -> str:
     begin, end = (format_seconds(t) for t in outcome.window)
     done = sum(outcome.window[0] <= s.last <= outcome.window[1] for s in outcome.served)
     rows = [
-        ["window", f"{begin} to {end}", f"{counted(len(outcome.counted), 'request')} arrived"],
+        ["window", f"{begin} to {end}", f"{count_noun(len(outcome.counted), 'request')} arrived"],
         ["output tokens a second", f"{outcome.tokens / outcome.seconds:.4g}", ""],
         ["requests a second", f"{done / outcome.seconds:.4g}", "done"],
         ["steps", f"{outcome.steps}", f"{outcome.active:.3g} sequences in each, in the mean"],
-        ["chunks of prompts", f"{outcome.chunks}", f"of {counted(service.chunk, 'token')}"],
+        ["chunks of prompts", f"{outcome.chunks}", f"of {count_noun(service.chunk, 'token')}"],
         ["slots taken", f"{outcome.occupied:.4g}", f"of {slots}, in the mean"],
         ["waiting at the end", f"{outcome.waiting}", "without a slot"],
     ]
-    return table(["figure", "value", "what"], rows)
+    return format_table(["figure", "value", "what"], rows)
 
 
 def times_table(outcome: ServiceOutcome) -> str:
@@ -68,7 +68,7 @@ def times_table(outcome: ServiceOutcome) -> str:
         cells = [format_seconds(value) for value in _percentiles(values)] if values else ["-"] * 3
         mean = format_seconds(math.fsum(values) / len(values)) if values else "-"
         rows.append([name, mean, *cells])
-    return table(["time", "mean", *(f"p{p}" for p in PERCENTILES)], rows)
+    return format_table(["time", "mean", *(f"p{p}" for p in PERCENTILES)], rows)
 
 
 def _values(outcome: ServiceOutcome, of: Callable[[Served], float]) -> list[float]:
@@ -83,9 +83,9 @@ def busy_table(outcome: ServiceOutcome) -> str:
     """The share of the window that each device (or exclusive link) was busy, busiest first."""
     ranked = sorted(outcome.busy.items(), key=lambda row: (-row[1], str(row[0])))
     rows = [[name_of(r), f"{share:.1%}".replace("%", " %")] for r, share in ranked[:_MOST_ROWS]]
-    text = table(["device", "busy"], rows)
+    text = format_table(["device", "busy"], rows)
     more = len(ranked) - _MOST_ROWS
-    return text if more <= 0 else f"{text}\n... and {counted(more, 'device')} less busy"
+    return text if more <= 0 else f"{text}\n... and {count_noun(more, 'device')} less busy"
 
 
 def name_of(resource: Resource) -> str:
@@ -93,7 +93,7 @@ def name_of(resource: Resource) -> str:
     return resource if isinstance(resource, str) else " → ".join(resource)
 
 
-def saturation(service: Service, outcome: ServiceOutcome) -> str:
+def explain_saturation(service: Service, outcome: ServiceOutcome) -> str:
     """What keeps the service from doing more, in one sentence."""
     name, share = max(outcome.busy.items(), key=lambda row: row[1], default=("nothing", 0.0))
     text = f"{name_of(name)} is busiest, for {share:.0%} of the time".replace("%", " %")
@@ -135,5 +135,5 @@ def service_dict(service: Service, outcome: ServiceOutcome, cut: int = 0) -> dic
         "in_system": outcome.in_system,
         **times,
         "busy": {name_of(resource): share for resource, share in outcome.busy.items()},
-        "saturated": saturation(service, outcome),
+        "saturated": explain_saturation(service, outcome),
     }

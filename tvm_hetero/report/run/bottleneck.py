@@ -20,7 +20,7 @@ from tvm_hetero.util.untrusted_names import printable
 _WIDTH = 60  # of a name: a segment is called after all of its tasks
 
 
-def measured_bottleneck(
+def warn_of_bottleneck(
     trace: Sequence[Traced], devices: Sequence[str], seconds: float | None = None
 ) -> str:
     """A warning that names what to make faster first.

@@ -17,7 +17,7 @@ from tvm_hetero.problem.graph import Task
 from tvm_hetero.problem.implementation_choice import Choice
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.util.text_tables import counted, table
+from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_seconds
 
 HEADERS = ["kernel", "tasks", "rule", "computed by", "time", "spread", "rate", "alternatives"]
@@ -82,7 +82,7 @@ def kernels_text(choices: Iterable[Choice], problem: Problem, schedule: Schedule
     parts = []
     for device, rows in kernel_rows(choices, problem, schedule).items():
         if rows:
-            parts.append(f"{_summary(device, rows)}\n\n{table(HEADERS, map(_cells, rows))}")
+            parts.append(f"{_summary(device, rows)}\n\n{format_table(HEADERS, map(_cells, rows))}")
     return "\n\n".join(parts) or "no kernels"
 
 
@@ -105,7 +105,7 @@ def _summary(device: str, rows: Sequence[KernelRow]) -> str:
     """``cpu0: 29 kernels; packed 24, pool 1; 4 fell back (2 % of the time); default 2, tuned 1``"""
     rules = Counter(row.choice.rule for row in rows if not row.choice.fell_back)
     lost = [row for row in rows if row.choice.fell_back]
-    parts = [f"{device}: {counted(len(rows), 'kernel')}"]
+    parts = [f"{device}: {count_noun(len(rows), 'kernel')}"]
     if rules:
         parts.append(", ".join(f"{rule} {count}" for rule, count in rules.most_common()))
     if lost:

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from tvm_hetero.problem.schedule import Copy, Schedule
 from tvm_hetero.report.schedule.intervals import COPY, Traced
-from tvm_hetero.util.text_tables import table
+from tvm_hetero.util.text_tables import format_table
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable
 
@@ -91,7 +91,7 @@ class Differences:
         }
 
 
-def differences(
+def compare_with_plan(
     trace: Sequence[ComparedStep], schedule: Schedule, alone: Alone | None = None
 ) -> Differences:
     """Compare a run with its plan.
@@ -265,7 +265,7 @@ def differences_table(found: Differences, most: int = 30) -> str:
     kept = sorted(found.rows, key=lambda row: -weight[id(row)])[:most]
     chosen = {id(row) for row in kept}
     lines = [_cells(row) for row in found.rows if id(row) in chosen]
-    text = table(HEADERS, lines)
+    text = format_table(HEADERS, lines)
     left = len(found.rows) - len(lines)
     return text if not left else f"{text}\n({left} more rows differ less: --json has all)"
 

@@ -14,13 +14,13 @@ from tvm_hetero.report.schedule.html import Chart, Figure, HtmlTable, Page, Tone
 from tvm_hetero.report.schedule.intervals import Interval, Traced, measured_intervals, span
 from tvm_hetero.report.schedule.text import (
     PLACEMENT_HEADERS,
-    bottleneck,
+    describe_proof,
+    name_bottleneck,
     placement_rows,
     plan_chart,
-    proof,
 )
 from tvm_hetero.util.statistics import Statistics
-from tvm_hetero.util.text_tables import table
+from tvm_hetero.util.text_tables import format_table
 from tvm_hetero.util.units import format_seconds
 
 
@@ -67,7 +67,7 @@ class Comparison:
 def statistics_table(rows: Mapping[str, Statistics], what: str = "latency of") -> str:
     """Minimum, median, p90, p99 and maximum of several series of seconds."""
     headers = [what, "min", "median", "p90", "p99", "max", "runs"]
-    return table(headers, [_statistics_row(name, each) for name, each in rows.items()])
+    return format_table(headers, [_statistics_row(name, each) for name, each in rows.items()])
 
 
 def _statistics_row(name: str, each: Statistics) -> list[object]:
@@ -102,7 +102,7 @@ def _predicted(step: TracedTasks, problem: Problem) -> float | None:
 SEGMENT_HEADERS = ("segment", "tasks", "device", "predicted", "measured", "measured / predicted")
 
 
-def verdict(schedule: Schedule, measured: Mapping[str, Statistics]) -> tuple[str, Tone]:
+def assess_run(schedule: Schedule, measured: Mapping[str, Statistics]) -> tuple[str, Tone]:
     """What the measurement says of the partition, plainly, whichever way it went."""
     if "partition" not in measured or "single" not in measured:
         return "There was nothing to measure the partition against.", "plain"
@@ -126,7 +126,7 @@ def run_page(
     kernels: int | None = None,
 ) -> Page:
     """The page about a measured run: figures, the plan's chart above the measured one, tables."""
-    text, tone = verdict(schedule, comparison.measured)
+    text, tone = assess_run(schedule, comparison.measured)
     measured = measured_intervals(trace)
     devices = ", ".join(problem.platform.names)
     figures = [
@@ -142,7 +142,7 @@ def run_page(
     ]
     return Page(
         title=f"{problem.name} on {devices}",
-        subtitle=bottleneck(schedule, problem),
+        subtitle=name_bottleneck(schedule, problem),
         verdict=text,
         tone=tone,
         figures=figures,
@@ -178,7 +178,7 @@ def _figures(schedule: Schedule, comparison: Comparison) -> list[Figure]:
         figures.append(Figure("latency, measured", value, "median of the partition"))
     figures.append(Figure("latency, predicted", format_seconds(schedule.value), schedule.solver))
     bound = format_seconds(schedule.lower_bound)
-    figures.append(Figure("lower bound", bound, proof(schedule)))
+    figures.append(Figure("lower bound", bound, describe_proof(schedule)))
     if "single" in measured:
         value = format_seconds(measured["single"].median)
         figures.append(Figure("best single device, measured", value, "median"))

@@ -11,7 +11,7 @@ from tvm_hetero.report.schedule.explain import FASTER, Explanation, Help
 from tvm_hetero.report.schedule.html import HtmlTable
 from tvm_hetero.report.schedule.idle_time import BUSY, CAUSES, COPY, DATA, HELD, IdleStep
 from tvm_hetero.report.schedule.text import format_value
-from tvm_hetero.util.text_tables import table
+from tvm_hetero.util.text_tables import format_table
 from tvm_hetero.util.units import format_seconds
 
 # Rows of a table in a terminal; a page has them all.
@@ -24,8 +24,8 @@ def explain_text(explanation: Explanation, schedule: Schedule, problem: Problem)
     parts = []
     for part in explain_tables(explanation, schedule, problem):
         rows = part.rows if len(part.rows) <= _SHOWN else _middle_out(part.rows)
-        parts.append(f"{part.title}\n{table(part.headers, rows)}")
-    return "\n\n".join([*parts, verdict(explanation, schedule)])
+        parts.append(f"{part.title}\n{format_table(part.headers, rows)}")
+    return "\n\n".join([*parts, assess_schedule(explanation, schedule)])
 
 
 def _middle_out(rows: Sequence[Sequence[object]]) -> list[Sequence[object]]:
@@ -75,7 +75,7 @@ def _help_row(one: Help, schedule: Schedule) -> list[str]:
     return [one.what, gain, f"{share:.1%}".replace("%", " %")]
 
 
-def verdict(explanation: Explanation, schedule: Schedule) -> str:
+def assess_schedule(explanation: Explanation, schedule: Schedule) -> str:
     """Two sentences: what the value is made of, and what would help most."""
     tasks = math.fsum(s.end - s.start for s in explanation.path if not s.copy)
     copies = math.fsum(s.end - s.start for s in explanation.path if s.copy)

@@ -25,7 +25,7 @@ from tvm_hetero.report.schedule.intervals import (
     span,
 )
 from tvm_hetero.report.schedule.text_gantt import text_gantt
-from tvm_hetero.util.text_tables import counted, table
+from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_bytes, format_seconds
 
 # What the value of each objective is called, and its unit (None: seconds).
@@ -37,7 +37,7 @@ _QUANTITIES = {
 }
 
 
-def quantity(kind: str) -> str:
+def value_name(kind: str) -> str:
     """What the value of an objective of that kind is called (``time per batch``)."""
     return _QUANTITIES.get(kind, (kind, ""))[0]
 
@@ -58,7 +58,7 @@ def format_gap(gap: float) -> str:
 def device_table(platform: Platform) -> str:
     """The devices of a platform: where, what for, how large."""
     rows = [_device_row(device) for device in platform.devices]
-    return table(["device", "node", "target", "cores", "memory", "overlap"], rows)
+    return format_table(["device", "node", "target", "cores", "memory", "overlap"], rows)
 
 
 def _device_row(device: Device) -> list[str]:
@@ -84,7 +84,7 @@ def link_table(platform: Platform) -> str:
     for fabric in platform.fabrics:
         name = "network" if fabric.node is None else f"within {fabric.node}"
         rows.append([name, _rate(fabric.bandwidth), format_seconds(fabric.latency)])
-    return table(["link", "bandwidth", "latency"], rows)
+    return format_table(["link", "bandwidth", "latency"], rows)
 
 
 def _rate(rate: float) -> str:
@@ -105,18 +105,21 @@ def problem_text(problem: Problem) -> str:
     objective = problem.objective
     return "\n".join(
         [
-            table(
+            format_table(
                 ["problem", problem.name],
                 [
                     ["objective", f"{objective.kind}, batch {objective.batch}"],
-                    ["tasks", f"{len(graph)}, joined by {counted(len(graph.edges), 'edge')}"],
+                    ["tasks", f"{len(graph)}, joined by {count_noun(len(graph.edges), 'edge')}"],
                     ["tensors", f"{len(graph.tensors)} between tasks, {format_bytes(moved)}"],
                     ["weights", format_bytes(weights)],
-                    ["critical path", f"{counted(len(path), 'task')}, {format_seconds(seconds)}"],
+                    [
+                        "critical path",
+                        f"{count_noun(len(path), 'task')}, {format_seconds(seconds)}",
+                    ],
                 ],
             ),
             "",
-            table(["device", "tasks that it can run", "alone, all of them"], rows),
+            format_table(["device", "tasks that it can run", "alone, all of them"], rows),
             "",
             "The critical path takes every task on its fastest device and copies for free.",
         ]
@@ -156,7 +159,7 @@ def schedule_text(schedule: Schedule, problem: Problem | None = None, width: int
             load_table(plan, lanes),
             "",
             summary_text(schedule),
-            bottleneck(schedule, problem),
+            name_bottleneck(schedule, problem),
         ]
     )
 
@@ -175,25 +178,31 @@ def load_table(intervals: Sequence[Interval], devices: Sequence[str]) -> str:
         busy = busy_seconds(intervals, lane)
         count = sum(1 for interval in intervals if interval.lane == lane)
         share = f"{busy / total:.0%}".replace("%", " %")
-        does = counted(count, "execution") if lane in devices else counted(count, "copy", "copies")
+        does = (
+            count_noun(count, "execution")
+            if lane in devices
+            else count_noun(count, "copy", "copies")
+        )
         rows.append([lane, does, format_seconds(busy), share])
-    return table(["lane", "does", "busy", "share"], rows)
+    return format_table(["lane", "does", "busy", "share"], rows)
 
 
 def summary_text(schedule: Schedule) -> str:
     """Value, lower bound, gap and best single device, one a line."""
     kind = schedule.kind
     rows = [
-        [f"predicted {quantity(kind)}", format_value(kind, schedule.value), schedule.solver],
-        ["lower bound", format_value(kind, schedule.lower_bound), proof(schedule)],
+        [f"predicted {value_name(kind)}", format_value(kind, schedule.value), schedule.solver],
+        ["lower bound", format_value(kind, schedule.lower_bound), describe_proof(schedule)],
     ]
     single = schedule.best_single_device
     if single is None:
         rows.append(["best single device", "-", "no device can do it alone"])
     else:
         value = format_value(kind, single.value)
-        rows.append(["best single device", value, f"{single.device}: {compare(schedule)}"])
-    return table(["figure", "value", "from"], rows + robust_rows(schedule))
+        rows.append(
+            ["best single device", value, f"{single.device}: {compare_with_single(schedule)}"]
+        )
+    return format_table(["figure", "value", "from"], rows + robust_rows(schedule))
 
 
 def robust_rows(schedule: Schedule) -> list[list[str]]:
@@ -205,8 +214,8 @@ def robust_rows(schedule: Schedule) -> list[list[str]]:
     if robust.late:
         source += f", {robust.late} beyond the latency limit"
     return [
-        [f"mean {quantity(kind)}", format_value(kind, robust.mean), source],
-        [f"worst {quantity(kind)}", format_value(kind, robust.worst), _loss(schedule, robust)],
+        [f"mean {value_name(kind)}", format_value(kind, robust.mean), source],
+        [f"worst {value_name(kind)}", format_value(kind, robust.worst), _loss(schedule, robust)],
     ]
 
 
@@ -216,13 +225,13 @@ def _loss(schedule: Schedule, robust: Robustness) -> str:
     return f"{100 * (robust.worst / schedule.value - 1):+.1f} % of what is predicted"
 
 
-def proof(schedule: Schedule) -> str:
+def describe_proof(schedule: Schedule) -> str:
     """What is known of a schedule's quality: ``proven optimal``, or its gap."""
     optimal = schedule.status == "optimal"
     return "proven optimal" if optimal else f"gap {format_gap(schedule.gap)}"
 
 
-def compare(schedule: Schedule) -> str:
+def compare_with_single(schedule: Schedule) -> str:
     """The schedule beside the best single device, in words."""
     single = schedule.best_single_device
     if single is None or schedule.value <= 0:
@@ -233,7 +242,7 @@ def compare(schedule: Schedule) -> str:
     return f"the plan is {ratio:.2f} times as good"
 
 
-def bottleneck(schedule: Schedule, problem: Problem | None = None) -> str:
+def name_bottleneck(schedule: Schedule, problem: Problem | None = None) -> str:
     """One sentence that names the busiest device or link."""
     plan = plan_intervals(schedule, problem)
     lanes = lane_order(plan, _device_lanes(schedule, problem))
@@ -278,8 +287,10 @@ def plan_figures(schedule: Schedule) -> list[Figure]:
     """The figures that a plan alone gives: value, bound, best single device."""
     kind = schedule.kind
     figures = [
-        Figure(f"predicted {quantity(kind)}", format_value(kind, schedule.value), schedule.solver),
-        Figure("lower bound", format_value(kind, schedule.lower_bound), proof(schedule)),
+        Figure(
+            f"predicted {value_name(kind)}", format_value(kind, schedule.value), schedule.solver
+        ),
+        Figure("lower bound", format_value(kind, schedule.lower_bound), describe_proof(schedule)),
     ]
     single = schedule.best_single_device
     if single is not None:
@@ -293,7 +304,7 @@ def plan_page(schedule: Schedule, problem: Problem | None = None) -> Page:
     name = problem.name if problem is not None else "schedule"
     return Page(
         title=f"{name}: plan for {schedule.kind}",
-        subtitle=bottleneck(schedule, problem),
+        subtitle=name_bottleneck(schedule, problem),
         figures=plan_figures(schedule),
         charts=[plan_chart(schedule, problem)],
         tables=[HtmlTable("Placement", PLACEMENT_HEADERS, placement_rows(schedule, problem))],

@@ -1,4 +1,4 @@
-"""Whole numbers for CP-SAT, such that rounding can make neither a schedule nor a bound wrong.
+"""Integers for CP-SAT, such that rounding can make neither a schedule nor a bound wrong.
 
 A duration of s seconds becomes ``ceil(s q - 1e-6)`` ticks, q ticks a second, and at least one
 tick if s > 0. Two things follow.

@@ -40,7 +40,7 @@ def solve_verified(problem: Problem, name: str, solver: Solver, options: Options
         answer = solver(problem, options)
     except HeteroError:
         raise
-    except Exception as error:  # whatever a solver of somebody's may raise
+    except Exception as error:  # whatever a solver of someone's may raise
         text = str(error).strip().split("\n")[0]
         raise SolverFault(
             f"solver {name!r} crashed: {type(error).__name__}: {text:.200}; please report this"

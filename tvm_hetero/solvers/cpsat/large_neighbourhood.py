@@ -5,7 +5,7 @@ CP 1998, doi:10.1007/3-540-49481-2_30; for schedules by time windows T. Carchrae
 Principles for the design of large neighborhood search, 2009, doi:10.1007/s10852-008-9100-2.
 
 Let the parts be sorted by their starts: what lies before a *window* of positions keeps its times,
-what lies behind keeps devices and order (and moves as a block), what is inside is scheduled anew,
+what lies behind keeps devices and order (and moves as a block), what is inside is scheduled again,
 all of it or a *free* subset while the others in the window keep devices and order. Of the rest of
 the schedule a window needs to know only
 

@@ -100,7 +100,7 @@ def pipeline_order(instance: Instance, placement: Sequence[int]) -> list[int]:
             makers[placement[reader]].add(placement[maker])
     order: list[int] = []
     while makers:
-        # Where there is a circle the order is of no use, but it is an order.
+        # Where there is a cycle the order is of no use, but it is an order.
         free = [d for d, row in makers.items() if row <= set(order)] or list(makers)
         order.append(free[0])
         del makers[free[0]]

@@ -25,7 +25,7 @@ from tvm_hetero.views.instance import Instance, instance_of
 
 # Moves that are looked at in all, times the tensors that a move touches, bound the work.
 _MOST_MOVES = 20_000
-# A move must gain more than rounding noise, or the search would walk in circles.
+# A move must gain more than rounding noise, or the search would cycle.
 _GAIN = 1 - 1e-9
 
 

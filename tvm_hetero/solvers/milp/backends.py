@@ -205,7 +205,7 @@ def _quiet() -> Iterator[None]:
 def _to_mathopt(model: MilpModel) -> tuple[mathopt.Model, list[mathopt.Variable]]:
     """The model for MathOpt, as a message: adding rows one by one takes ten times as long.
 
-    Without names: MathOpt wants unique ones, and nobody reads them there.
+    Without names: MathOpt wants unique ones, and no one reads them there.
     """
     from ortools.math_opt import model_pb2
     from ortools.math_opt.python import mathopt

@@ -9,7 +9,7 @@ and what comes before what. They are written as arcs between the activities of `
     first[a, b] = 1     start(b) >= start(a)
 
 and the earliest starts that keep all arcs are their longest paths, in exact seconds
-(`earliest_starts`). Should tolerances have let a circle through, the solver's own times give the
+(`earliest_starts`). Should tolerances have let a cycle through, the solver's own times give the
 order instead. So no tolerance reaches a schedule; a memory limit that is missed by so little that
 a solver cannot see it is found by looking (`fits`).
 """
@@ -75,10 +75,10 @@ def fits(problem: Problem, executions: Sequence[Execution], copies: Sequence[Cop
 
 
 def earliest_starts(plan: TimedPlan, arcs: Sequence[Arc]) -> list[float] | None:
-    """The least starts that keep all arcs, s; None if the arcs form a circle that takes time."""
+    """The least starts that keep all arcs, s; None if the arcs form a cycle that takes time."""
     starts = [0.0] * len(plan)
     seconds = [plan.seconds(a) for a in range(len(plan))]
-    # A longest path has fewer arcs than there are activities; circles without length are fine.
+    # A longest path has fewer arcs than there are activities; cycles without length are fine.
     for _ in range(len(plan) + 1):
         changed = False
         for a, b, whole in arcs:

@@ -6,7 +6,7 @@ is enough to look at those moments. Notation as in `timing`; A a *life*: what on
 brings to d, until its last use there.
 
     first[i, j]    opener i comes no later than opener j: start(i) <= start(j). Openers that
-                   start at one moment get an order, too, and `rank` keeps it free of circles
+                   start at one moment get an order, too, and `rank` keeps it free of cycles
     end[e, t, d]   >= end of the maker, of readers and of hops away, those that are on d
     gone[A, i]     the life is over when opener i starts: end <= start(i)
     alive[A, i]    bytes of A at the start of i, >= bytes(A) - M (1 - first[o, i] + gone[A, i])

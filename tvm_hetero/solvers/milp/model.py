@@ -1,7 +1,7 @@
 """A mixed-integer linear program as plain data, independent of any solver.
 
     minimise  c x   subject to   lower <= A x <= upper for every row,  x within its bounds,
-    some x whole numbers
+    some x integer
 
 `Linear` is a linear expression; whatever is known in advance (a task that fits on one device
 alone) is simply a constant one, so the functions that emit constraints need no special cases.

@@ -217,7 +217,7 @@ def _step(reached: Potential, entries: dict[tuple[int, int], float]) -> Potentia
 
 
 def _value(entry: BoundEntry) -> float:
-    """An entry's value; its bound where nobody has looked for one yet."""
+    """An entry's value; its bound where no one has looked for one yet."""
     return entry.value if entry.value < math.inf else entry.low
 
 

@@ -1,4 +1,4 @@
-"""Contiguous stages by the C++ annealer, which knows circles between devices (`Loads::AddFlow`)."""
+"""Contiguous stages by the C++ annealer, which knows cycles between devices (`Loads::AddFlow`)."""
 
 from __future__ import annotations
 

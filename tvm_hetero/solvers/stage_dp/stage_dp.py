@@ -8,9 +8,9 @@ Notation as in `tvm_hetero.views.ideals`; kinds of interchangeable devices are c
 
 Over all ideals this is the algorithm of J. Tarnawski, A. Phanishayee, N. Devanur, D. Mahajan and
 F. Nina Paravecino: Efficient algorithms for device placement of DNN graph operators, NeurIPS 2020
-(arXiv:2006.16423), with unlike devices in any order and our loads; over the prefixes of one order
-it is their linearised version (DPL). Loads are lower bounds of the true ones, so the value over
-all ideals is a bound of the problem, and the plan is valued again, exactly (`best_plan`).
+(arXiv:2006.16423), with heterogeneous devices in any order and our loads; over the prefixes of one
+order it is their linearised version (DPL). Loads are lower bounds of the true ones, so the value
+over all ideals is a bound of the problem, and the plan is valued again, exactly (`best_plan`).
 
 Where there are many ways u to use the devices, or many ideals and nothing but work to count,
 `device_sets` answers without this table: on eight kinds of 28 devices and 506 ideals in 0.3 s

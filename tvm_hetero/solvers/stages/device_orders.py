@@ -1,4 +1,4 @@
-"""Contiguous stages for few unlike devices: one program for each order that they can stand in.
+"""Contiguous stages for few heterogeneous devices: a program for each order of theirs.
 
     1. orders     all sequences of the devices, those that are alike exchanged for nothing
     2. bounds     the relaxed program of every order (`fixed_order_milp`); its values rounded are
@@ -17,9 +17,9 @@ at once, so it is no lower, relaxed as theirs or whole as theirs. Where devices 
 free, neither relaxation says more than shares of the work; then plans of whole tasks are what is
 left to refute, in the whole programs or by ideals (`stage_dp.device_sets`).
 
-Measured with 15 s, one core: 200 tasks in series and parallel on three unlike devices are proven in
-6 s with copy engines and 8 s without (CP-SAT with the order as variables left 1.5 and 3.0 %), 500
-tasks in 11 s with them and to 0.1 % without, and 2,000 in layers to 0.01 % with them.
+Measured with 15 s, one core: 200 tasks in series and parallel on three heterogeneous devices are
+proven in 6 s with copy engines and 8 s without (CP-SAT with the order as variables left 1.5 and 3.0
+%), 500 tasks in 11 s with them and to 0.1 % without, and 2,000 in layers to 0.01 % with them.
 """
 
 from __future__ import annotations

@@ -19,14 +19,14 @@ minimise T subject to
     weights, outputs and arrivals of a device <= its memory                  -> `_add_memory`
 
 This is exact: inputs and outputs, which are in no stage, have places P(v, d) of their own, and
-everything is left out that copies nobody waits for. The first two rows alone have whole corners
+everything is left out that copies no one waits for. The first two rows alone have whole corners
 (they are those of a closure, J.-C. Picard, Management Science 22, 1976,
 doi:10.1287/mnsc.22.11.1268), so that k rows of loads leave only a few
 clusters of tasks in parts. Which device comes first is what other models do not know: for 200
-tasks in series and parallel on three unlike devices the relaxed programs of the six orders say 0.1
-to 0.5 % less than the best plan of each, and the least says 0.2 % less than the best of all; shares
-of devices (`views.task_classes`), which know no order, say 5.3 % less. `device_orders` searches
-among orders.
+tasks in series and parallel on three heterogeneous devices the relaxed programs of the six orders
+say 0.1 to 0.5 % less than the best plan of each, and the least says 0.2 % less than the best of
+all; shares of devices (`views.task_classes`), which know no order, say 5.3 % less. `device_orders`
+searches among orders.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class StageOrder:
             self._add_memory()
 
     def relaxed(self) -> MilpModel:
-        """The same without whole numbers."""
+        """The same without integrality."""
         return replace(self.model, integer=[False] * len(self.model.integer))
 
     def bound(self, outcome_bound: float) -> float:

@@ -35,7 +35,7 @@ from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
 from tvm_hetero.views.instance import Instance, instance_of
 
 # Executions x devices x stages that the model of CP-SAT may have for each second of the time
-# limit. It takes 40 microseconds for each to be made, and nobody looks at the clock meanwhile.
+# limit. It takes 40 microseconds for each to be made, and no one looks at the clock meanwhile.
 _CELLS_A_SECOND = 5_000
 # Ideals for each second of the time limit, and most of them where nothing but work counts.
 _IDEALS_A_SECOND, _MOST_PLAIN = 1_500, 20_000

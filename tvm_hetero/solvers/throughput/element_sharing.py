@@ -14,7 +14,7 @@ keys and values of the whole batch. Whole tasks are the start; then, as long as 
     2. the candidate is taken after which the larger load of d and e is least       -> `_best_move`
 
 What is left is a plan in which no one such move helps, and no worse than its start. Copies are in
-nobody's way here: where devices lack copy engines, or links are exclusive, `throughput` weighs
+no one's way here: where devices lack copy engines, or links are exclusive, `throughput` weighs
 them.
 """
 

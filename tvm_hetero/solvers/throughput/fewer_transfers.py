@@ -29,8 +29,8 @@ A plain plan takes the place of the solver's where it is paid up to `TOLERANCE` 
 best of the three, whole elements before stages. For what costs in place differ by from one
 measurement to the next is noise, and a solver finds it: on two equal cores it gives each task to
 the one that looked a little quicker. That gains nothing when it runs, and loses, since the tensors
-of another core's period have left the caches by the time they are read. Unlike devices gain more by
-what each is good at, and that stays.
+of another core's period have left the caches by the time they are read. Heterogeneous devices gain
+more by what each is good at, and that stays.
 
 Its value by the rules may be larger than the solver's; the lower bound stays, so the gap tells by
 how much.

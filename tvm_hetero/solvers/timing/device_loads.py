@@ -49,7 +49,7 @@ def exact_value(instance: Instance, placement: Sequence[int]) -> float:
 
 
 def is_pipeline(instance: Instance, placement: Sequence[int]) -> bool:
-    """Whether no circle leads from device to device over what they read (rule 8)."""
+    """Whether no cycle leads from device to device over what they read (rule 8)."""
     after: dict[int, set[int]] = {}
     for maker, reader in instance.stage_reads:
         after.setdefault(placement[maker], set()).add(placement[reader])

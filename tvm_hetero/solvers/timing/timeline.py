@@ -95,7 +95,7 @@ class Timeline:
 
 @dataclass
 class _BusyRun:
-    """Successive intervals of a timeline; `widest` is None while it must be worked out anew."""
+    """Successive intervals of a timeline; `widest` is None while it must be worked out again."""
 
     starts: list[float]
     ends: list[float]

@@ -13,7 +13,7 @@ from tests.frontends.relay.text_reader.test_parser import HEAD, TYPE, main
 from tvm_hetero import relay
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS
-from tvm_hetero.frontends.relay.importer import identifiers
+from tvm_hetero.frontends.relay.importer import make_identifiers
 from tvm_hetero.util.untrusted_names import identifier
 
 NODES, VALUES = DEFAULT_LIMITS.nodes - 100, DEFAULT_LIMITS.values - 100
@@ -141,10 +141,10 @@ def test_many_parameters_are_named_in_linear_time() -> None:
     one_by_one: list[str] = []
     for name in names[:400]:
         one_by_one.append(identifier(name, one_by_one))
-    assert identifiers(names[:400]) == one_by_one
-    assert len(set(identifiers(names))) == len(names)
+    assert make_identifiers(names[:400]) == one_by_one
+    assert len(set(make_identifiers(names))) == len(names)
     with promptly():
-        identifiers("/" * (1 + i % 50) for i in range(30_000))
+        make_identifiers("/" * (1 + i % 50) for i in range(30_000))
 
 
 def test_an_unknown_name_among_many_is_an_error_promptly() -> None:

@@ -31,7 +31,7 @@ REFUSED = {
     "an argument too few": ("scatter_nd(%x, %y)", [X, AT], "2 arguments, expected 3"),
     "places that are no numbers": (
         "scatter_elements(%x, %y, %z)", [X, ROWS.astype("float32"), UPDATES],
-        "places of float32, expected whole numbers"),
+        "places of float32, expected integers"),
     "updates of another type": (
         "scatter_elements(%x, %y, %z)", [X, ROWS, UPDATES.astype("float64")],
         "updates of float64 in data of float32"),

@@ -31,7 +31,12 @@ from tests.models import equal_cpus
 from tvm_hetero.cost_models.kernels_alone.candidates import make_jobs
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.convolution.winograd.kernel import CLEAR, WINOGRAD, share_of_plain, winograd
+from tvm_hetero.kernels.convolution.winograd.kernel import (
+    CLEAR,
+    WINOGRAD,
+    make_winograd,
+    share_of_plain,
+)
 from tvm_hetero.kernels.convolution.winograd.match import convolution_of, is_convolution_3x3
 from tvm_hetero.kernels.cpu.compilation import WRITTEN_OUT, build
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
@@ -63,7 +68,7 @@ def by_tiles(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
 
     def made(func: tirx.PrimFunc) -> tirx.PrimFunc:
         try:
-            return winograd(func, vector_unit(target), 1).with_attr(SCHEDULED, True)
+            return make_winograd(func, vector_unit(target), 1).with_attr(SCHEDULED, True)
         except ValueError:
             return func
 
@@ -238,4 +243,4 @@ def test_only_where_the_gain_is_uncertain_plain_sums_are_tried(tmp_path):
 def test_a_kernel_that_is_no_convolution_is_refused():
     mod = lowered([(1, 32, 8, 8)], lambda x: relax.op.nn.max_pool2d(x, (3, 3)))
     with pytest.raises(ValueError, match="no convolution of 3x3 windows"):
-        winograd(only_kernel(mod), vector_unit(AVX2), 1)
+        make_winograd(only_kernel(mod), vector_unit(AVX2), 1)

@@ -42,7 +42,7 @@ def program_of(graph: RelayGraph, name: str, limits: RelayLimits = DEFAULT_LIMIT
     Raises
     ------
     ModelError
-        The graph goes in circles or is damaged, or what was saved is no program.
+        The graph has cycles or is damaged, or what was saved is no program.
     """
     return _GraphReader(graph, name, limits).program()
 

@@ -6,7 +6,7 @@ A node has a ``type_key``, and either ``repr_str`` (``repr_b64``, once ``global_
 value as text, or ``attrs``, its fields, or ``data`` (and ``keys``), what a container holds. Node 0
 stands for nothing. Old files call the type ``node_type`` and keep ``tvm_version`` at the top.
 
-Nothing is followed here: nodes that go in circles are found by who walks over them
+Nothing is followed here: nodes that form cycles are found by who walks over them
 (`graph_values`). What is here makes sure that the file is small enough to be parsed, and that each
 node is what it should be.
 """
@@ -65,7 +65,7 @@ class GraphNode:
 @dataclass
 class RelayGraph:
     """A saved graph: its nodes as they were parsed, arrays still in base64, and the node that was
-    saved. A node is looked at when somebody asks for it, so that what nobody refers to costs
+    saved. A node is looked at when someone asks for it, so that what no one refers to costs
     nothing.
     """
 

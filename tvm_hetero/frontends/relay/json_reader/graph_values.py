@@ -1,7 +1,7 @@
 """What any node of a saved graph is, and what lists and maps of nodes are.
 
 Each node becomes one object, however often it is referred to; a node that is met again while
-it is being made goes in circles, which no program of Relay does. Lists within lists are bounded by
+it is being made has cycles, which no program of Relay does. Lists within lists are bounded by
 what they are once they are written out.
 """
 
@@ -42,7 +42,7 @@ class GraphValues:
             return self.made[node.index]
         if node.index in self.open:
             raise ModelError(
-                f"{self.name}: {node} contains itself: no Relay program goes in circles; the "
+                f"{self.name}: {node} contains itself: no Relay program has cycles; the "
                 "file is damaged"
             )
         maker = self.makers.get(node.type)

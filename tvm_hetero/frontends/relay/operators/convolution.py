@@ -13,7 +13,7 @@ from typing import Any
 
 from tvm import relax
 
-from tvm_hetero.frontends.relay.operators.elementwise import reshaped
+from tvm_hetero.frontends.relay.operators.elementwise import reshape
 from tvm_hetero.frontends.relay.operators.rule_context import Result, Rule, Site, shape_of
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
@@ -21,7 +21,7 @@ _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _LETTERS_SWAPPED_BEFORE = (0, 9)
 
 
-def paddings(site: Site, dims: int) -> list[int]:
+def read_padding(site: Site, dims: int) -> list[int]:
     """Padding as ``[before..., after...]``, from one number, one a dimension, or all."""
     values = site.ints("padding", (0,) * dims) or (0,) * dims
     if len(values) == 1:
@@ -93,7 +93,7 @@ def _options(site: Site, dims: int, groups: int) -> dict[str, Any]:
     """What Relax's convolutions, transposed or not, are called with alike."""
     return {
         "strides": site.spread("strides", dims, 1, least=1),
-        "padding": paddings(site, dims),
+        "padding": read_padding(site, dims),
         "groups": groups,
         "data_layout": "NC" + _SPATIAL[dims],
         "out_dtype": site.dtype("out_dtype"),
@@ -103,7 +103,7 @@ def _options(site: Site, dims: int, groups: int) -> dict[str, Any]:
 def _depthwise(site: Site, weight: relax.Expr, channels: int, groups: int) -> relax.Expr:
     shape = shape_of(weight)
     if groups == channels > 1 and shape[0] == channels:
-        return reshaped(site, weight, [shape[0] * shape[1], 1, *shape[2:]])
+        return reshape(site, weight, [shape[0] * shape[1], 1, *shape[2:]])
     return weight
 
 

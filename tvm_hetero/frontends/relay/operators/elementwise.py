@@ -103,14 +103,14 @@ def _leaky_relu(site: Site) -> Result:
 def _prelu(site: Site) -> Result:
     site.expect(2)
     axis = site.axis(site.integer("axis", 1), site.rank())
-    slopes = along(site, site.tensor(1), axis, site.rank())
+    slopes = broadcast_along(site, site.tensor(1), axis, site.rank())
     x = site.tensor(0)
     positive = site.emit(relax.op.greater(x, scalar(0, x)))
     scaled = site.emit(relax.op.multiply(x, slopes))
     return site.emit(relax.op.where(positive, x, scaled))
 
 
-def along(site: Site, vector: relax.Expr, axis: int, rank: int) -> relax.Expr:
+def broadcast_along(site: Site, vector: relax.Expr, axis: int, rank: int) -> relax.Expr:
     """A vector, shaped so that it broadcasts along one axis."""
     shape = [1] * rank
     shape[axis] = shape_of(vector)[0] if len(shape_of(vector)) == 1 else -1
@@ -118,10 +118,10 @@ def along(site: Site, vector: relax.Expr, axis: int, rank: int) -> relax.Expr:
         raise site.error(f"a tensor of {len(shape_of(vector))} dimensions, expected a vector")
     while len(shape) > 1 and shape[0] == 1:
         shape.pop(0)
-    return reshaped(site, vector, shape)
+    return reshape(site, vector, shape)
 
 
-def reshaped(site: Site, value: relax.Expr, shape: list[int]) -> relax.Expr:
+def reshape(site: Site, value: relax.Expr, shape: list[int]) -> relax.Expr:
     """A tensor in another shape; constants are reshaped here and now."""
     if shape_of(value) == shape:
         return value
@@ -134,7 +134,7 @@ def reshaped(site: Site, value: relax.Expr, shape: list[int]) -> relax.Expr:
 def _bias_add(site: Site) -> Result:
     site.expect(2)
     axis = site.axis(site.integer("axis", 1), site.rank())
-    bias = along(site, site.tensor(1), axis, site.rank())
+    bias = broadcast_along(site, site.tensor(1), axis, site.rank())
     return site.emit(relax.op.add(site.tensor(0), bias))
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from tvm import relax
 
-from tvm_hetero.frontends.relay.operators.elementwise import along, reshaped, scalar
+from tvm_hetero.frontends.relay.operators.elementwise import broadcast_along, reshape, scalar
 from tvm_hetero.frontends.relay.operators.rule_context import (
     Result,
     Rule,
@@ -33,8 +33,8 @@ def _batch_norm(site: Site) -> Result:
         scale, shift = (constant(v.astype(dtype_name(x))) for v in (factor, offset))
     else:
         scale, shift = _affine(site, epsilon, center, scaled)
-    y = site.emit(relax.op.multiply(x, along(site, scale, axis, rank)))
-    y = site.emit(relax.op.add(y, along(site, shift, axis, rank)))
+    y = site.emit(relax.op.multiply(x, broadcast_along(site, scale, axis, rank)))
+    y = site.emit(relax.op.add(y, broadcast_along(site, shift, axis, rank)))
     return [y, site.tensor(3), site.tensor(4)]
 
 
@@ -81,7 +81,7 @@ def _instance_norm(site: Site) -> Result:
 def _normalized(site: Site, x: relax.Expr, axes: list[int], axis: int) -> relax.Expr:
     """Mean 0 and variance 1 over some axes, then gains along one."""
     rank = len(shape_of(x))
-    gamma, beta = (along(site, v, axis, rank) for v in _gains(site))
+    gamma, beta = (broadcast_along(site, v, axis, rank) for v in _gains(site))
     y = _standardized(site, x, axes, site.number("epsilon", 1e-5))
     return site.emit(relax.op.add(site.emit(relax.op.multiply(y, gamma)), beta))
 
@@ -103,9 +103,9 @@ def _group_norm(site: Site) -> Result:
         raise site.error(f"num_groups={groups} of {shape[axis]} channels at axis {axis}")
     split = [*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]]
     axes = [i for i in range(1, len(split)) if i != axis]
-    x = reshaped(site, site.tensor(0), split)
-    y = reshaped(site, _standardized(site, x, axes, site.number("epsilon", 1e-5)), shape)
-    gamma, beta = (along(site, v, axis, len(shape)) for v in _gains(site))
+    x = reshape(site, site.tensor(0), split)
+    y = reshape(site, _standardized(site, x, axes, site.number("epsilon", 1e-5)), shape)
+    gamma, beta = (broadcast_along(site, v, axis, len(shape)) for v in _gains(site))
     return site.emit(relax.op.add(site.emit(relax.op.multiply(y, gamma)), beta))
 
 

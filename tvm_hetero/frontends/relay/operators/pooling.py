@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import relax, topi
 
-from tvm_hetero.frontends.relay.operators.convolution import paddings
+from tvm_hetero.frontends.relay.operators.convolution import read_padding
 from tvm_hetero.frontends.relay.operators.rule_context import Result, Rule, Site, shape_of
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
@@ -39,7 +39,7 @@ def _pool(kind: str, dims: int) -> Rule:
             data,
             pool_size=site.spread("pool_size", dims, 1, least=1),
             strides=site.spread("strides", dims, 1, least=1),
-            padding=paddings(site, dims),
+            padding=read_padding(site, dims),
             dilation=site.spread("dilation", dims, 1, least=1),
             ceil_mode=site.flag("ceil_mode", False),
             layout=_LAYOUTS[dims],

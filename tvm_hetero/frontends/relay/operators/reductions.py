@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm import relax
 
-from tvm_hetero.frontends.relay.operators.elementwise import reshaped
+from tvm_hetero.frontends.relay.operators.elementwise import reshape
 from tvm_hetero.frontends.relay.operators.rule_context import (
     Result,
     Rule,
@@ -81,7 +81,7 @@ def _arg(make: Callable[..., Any]) -> Rule:
         if axes != list(range(len(shape) - len(axes), len(shape))):
             x = site.emit(relax.op.permute_dims(x, [*rest, *axes]))
         extent = math.prod(shape[a] for a in axes)
-        x = reshaped(site, x, [*(shape[a] for a in rest), extent])
+        x = reshape(site, x, [*(shape[a] for a in rest), extent])
         x = site.emit(relax.op.flip(x, axis=len(rest))) if last else x
         found = site.emit(make(x, axis=len(rest), keepdims=False))
         if last:
@@ -90,7 +90,7 @@ def _arg(make: Callable[..., Any]) -> Rule:
         declared = site.declared()
         found = site.emit(relax.op.astype(found, declared.dtype if declared else "int32"))
         wanted = [1 if a in axes else n for a, n in enumerate(shape) if keep or a not in axes]
-        return reshaped(site, found, wanted)
+        return reshape(site, found, wanted)
 
     return rule
 

@@ -148,10 +148,10 @@ class Site:
         raise self.error(f"attribute '{name}' is {printable(found, 60)}, expected {what}")
 
     def integer(self, name: str, default: Any = _MISSING) -> Any:
-        """A whole number; the default where the file says none."""
-        found = self._typed(name, default, (int, type(None)), "a whole number")
+        """An integer; the default where the file says none."""
+        found = self._typed(name, default, (int, type(None)), "an integer")
         if found is None and default is _MISSING:
-            raise self.error(f"attribute '{name}' is none, expected a whole number")
+            raise self.error(f"attribute '{name}' is none, expected an integer")
         return default if found is None else found
 
     def number(self, name: str, default: Any = _MISSING) -> float:
@@ -188,7 +188,7 @@ class Site:
         return found
 
     def ints(self, name: str, default: Any = _MISSING) -> Any:
-        """Whole numbers, from one or several; None where the file says none."""
+        """Integers, from one or several; None where the file says none."""
         found = self.value(name, default)
         if found is None or found is default:
             return found
@@ -244,5 +244,5 @@ class Site:
 
 
 def _odd(found: Any, kinds: tuple[type, ...]) -> bool:
-    """A truth value is a whole number to Python, not to a reader."""
+    """A truth value is an integer to Python, not to a reader."""
     return isinstance(found, bool) and bool not in kinds

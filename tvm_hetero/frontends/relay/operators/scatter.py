@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
-from tvm_hetero.frontends.relay.operators.elementwise import reshaped
+from tvm_hetero.frontends.relay.operators.elementwise import reshape
 from tvm_hetero.frontends.relay.operators.rule_context import (
     LARGEST_CONSTANT,
     Result,
@@ -89,11 +89,11 @@ def _narrow(site: Site, places: relax.Expr, axis: int, reduction: str) -> relax.
     before = site.emit(relax.op.less(at, constant(np.array(0, "int64"))))
     at = site.emit(relax.op.where(before, behind, at))
     along = site.emit(relax.op.multiply(at, constant(np.array(strides[axis], "int64"))))
-    at = reshaped(site, site.emit(relax.op.add(along, constant(known))), [total])
-    data = reshaped(site, site.tensor(0), [math.prod(shape)])
-    updates = reshaped(site, site.tensor(2), [total])
+    at = reshape(site, site.emit(relax.op.add(along, constant(known))), [total])
+    data = reshape(site, site.tensor(0), [math.prod(shape)])
+    updates = reshape(site, site.tensor(2), [total])
     made = site.emit(relax.op.scatter_elements(data, at, updates, 0, reduction))
-    return reshaped(site, made, shape)
+    return reshape(site, made, shape)
 
 
 def _scatter_nd(site: Site) -> Result:
@@ -112,8 +112,8 @@ def _scatter_nd(site: Site) -> Result:
     extents = np.array(shape[:coordinates]).reshape([-1, *[1] * len(count)])
     places, updates = _within(site, np.zeros_like(extents), extents), site.tensor(2)
     if not count:  # one place alone: Relax knows only lists of them
-        places = reshaped(site, places, [1, coordinates])
-        updates = reshaped(site, updates, [1, *shape_of(updates)])
+        places = reshape(site, places, [1, coordinates])
+        updates = reshape(site, updates, [1, *shape_of(updates)])
     else:
         axes = [*range(1, 1 + len(count)), 0]
         places = site.emit(relax.op.permute_dims(places, axes))
@@ -132,13 +132,13 @@ def _check_values(site: Site, reduction: str) -> None:
     """The kinds of values for which a reduction has a kernel."""
     data, places, updates = (dtype_name(site.tensor(i)) for i in range(3))
     if "int" not in places:
-        raise site.error(f"places of {places}, expected whole numbers")
+        raise site.error(f"places of {places}, expected integers")
     if updates != data:
         raise site.error(f"updates of {updates} in data of {data}, expected the same")
     if data == "bool" and reduction != "update":
         raise site.error(f"'{reduction}' of truth values is not supported, only 'update'")
     if reduction == "mean" and "float" not in data:
-        raise site.error(f"'mean' of {data} is not supported: halves are not whole numbers")
+        raise site.error(f"'mean' of {data} is not supported: halves are not integers")
 
 
 def _within(site: Site, least: NDArray[Any], end: NDArray[Any]) -> relax.Expr:

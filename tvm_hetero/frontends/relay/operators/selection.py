@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tvm import relax, topi
 
-from tvm_hetero.frontends.relay.operators.elementwise import reshaped, scalar
+from tvm_hetero.frontends.relay.operators.elementwise import reshape, scalar
 from tvm_hetero.frontends.relay.operators.rule_context import (
     Result,
     Rule,
@@ -34,7 +34,7 @@ def _take(site: Site) -> Result:
 
 
 def _places(site: Site, value: relax.Expr) -> relax.Expr:
-    """Whole numbers: some front ends of the old TVM hand over floats."""
+    """Integers: some front ends of the old TVM hand over floats."""
     if "float" in dtype_name(value):
         return site.emit(relax.op.astype(value, "int32"))
     return value
@@ -63,7 +63,7 @@ def _one_hot(site: Site) -> Result:
     rank = site.rank() + 1
     axis = site.axis(axis, rank)
     shape = site.shape()
-    spread = reshaped(site, places, [*shape[:axis], 1, *shape[axis:]])
+    spread = reshape(site, places, [*shape[:axis], 1, *shape[axis:]])
     levels = np.arange(depth, dtype=dtype_name(places)).reshape([depth, *[1] * (rank - 1 - axis)])
     hit = site.emit(relax.op.equal(spread, constant(levels)))
     dtype = site.dtype("dtype") or dtype_name(site.tensor(1))
@@ -163,7 +163,7 @@ def _cumsum(site: Site) -> Result:
     exclusive = site.flag("exclusive", False)
     x = site.tensor(0)
     if axis is None:
-        x = reshaped(site, x, [math.prod(shape_of(x))])
+        x = reshape(site, x, [math.prod(shape_of(x))])
         axis = 0
     axis = site.axis(axis, len(shape_of(x)))
     x = _as(site, x, dtype) if dtype else x
@@ -209,7 +209,7 @@ def _sequence_mask(site: Site) -> Result:
     tail = [1] * (len(shape) - 2)
     steps = np.arange(shape[axis], dtype=dtype_name(site.tensor(1)))
     steps = steps.reshape([-1, 1, *tail] if axis == 0 else [1, -1, *tail])
-    lengths = reshaped(
+    lengths = reshape(
         site, site.tensor(1), [1, shape[1], *tail] if axis == 0 else [shape[0], 1, *tail]
     )
     within = site.emit(relax.op.less(constant(steps), lengths))
@@ -223,7 +223,7 @@ def _reverse_sequence(site: Site) -> Result:
     axis = site.axis(site.integer("seq_axis", 1), rank, "seq_axis")
     batch = site.axis(site.integer("batch_axis", 0), rank, "batch_axis")
     if site.shape(1) != [shape[batch]] or "int" not in dtype_name(site.tensor(1)):
-        raise site.error(f"lengths {site.shape(1)}, expected {shape[batch]} whole numbers")
+        raise site.error(f"lengths {site.shape(1)}, expected {shape[batch]} integers")
     return site.te(topi.reverse_sequence, site.tensor(0), site.tensor(1), axis, batch)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tvm import relax, topi
 
-from tvm_hetero.frontends.relay.operators.elementwise import reshaped
+from tvm_hetero.frontends.relay.operators.elementwise import reshape
 from tvm_hetero.frontends.relay.operators.reshape_codes import new_shape
 from tvm_hetero.frontends.relay.operators.rule_context import Result, Rule, Site, constant, shape_of
 
@@ -31,7 +31,7 @@ def _reshape(site: Site) -> Result:
         shape = new_shape(site.shape(), codes, allow_zero, reverse)
     except ValueError as error:
         raise site.error(str(error)) from None
-    return reshaped(site, site.tensor(0), shape)
+    return reshape(site, site.tensor(0), shape)
 
 
 def _reverse_reshape(site: Site) -> Result:
@@ -49,29 +49,29 @@ def _reshape_like(site: Site) -> Result:
     shape = [*mine[:start], *taken, *mine[stop:]]
     if math.prod(shape) != math.prod(mine):
         raise site.error(f"{mine} cannot become {shape}")
-    return reshaped(site, site.tensor(0), shape)
+    return reshape(site, site.tensor(0), shape)
 
 
 def _batch_flatten(site: Site) -> Result:
     shape = site.shape()
-    return reshaped(site, site.tensor(0), [shape[0], math.prod(shape[1:])])
+    return reshape(site, site.tensor(0), [shape[0], math.prod(shape[1:])])
 
 
 def _squeeze(site: Site) -> Result:
     axes, shape = site.ints("axis", None), site.shape()
     if axes is None:
-        return reshaped(site, site.tensor(0), [n for n in shape if n != 1])
+        return reshape(site, site.tensor(0), [n for n in shape if n != 1])
     gone = {site.axis(a, len(shape)) for a in axes}
     if any(shape[a] != 1 for a in gone):
         raise site.error(f"axis={list(axes)} of {shape} is not of extent 1")
-    return reshaped(site, site.tensor(0), [n for a, n in enumerate(shape) if a not in gone])
+    return reshape(site, site.tensor(0), [n for a, n in enumerate(shape) if a not in gone])
 
 
 def _expand_dims(site: Site) -> Result:
     shape = site.shape()
     count = site.bounded(site.integer("num_newaxis", 1), "num_newaxis", 64)
     axis = site.axis(site.integer("axis"), len(shape) + 1)
-    return reshaped(site, site.tensor(0), [*shape[:axis], *[1] * count, *shape[axis:]])
+    return reshape(site, site.tensor(0), [*shape[:axis], *[1] * count, *shape[axis:]])
 
 
 def _transpose(site: Site) -> Result:
@@ -97,12 +97,12 @@ def _stack(site: Site) -> Result:
     parts = site.tensors()
     shape = shape_of(parts[0])
     axis = site.axis(site.integer("axis", 0), len(shape) + 1)
-    raised = [reshaped(site, p, [*shape[:axis], 1, *shape[axis:]]) for p in parts]
+    raised = [reshape(site, p, [*shape[:axis], 1, *shape[axis:]]) for p in parts]
     return site.emit(relax.op.concat(raised, axis)) if len(raised) > 1 else raised[0]
 
 
 def _split(site: Site) -> Result:
-    """As slices: each reader needs a part alone, and parts are views of nobody."""
+    """As slices: each reader needs a part alone, and parts are views of no one."""
     axis = site.axis(site.integer("axis", 0), site.rank())
     extent, asked = site.shape()[axis], site.value("indices_or_sections")
     if isinstance(asked, int):

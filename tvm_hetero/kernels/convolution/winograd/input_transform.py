@@ -1,4 +1,4 @@
-"""The data of `winograd`: an image with its channels side by side, then tiles transformed."""
+"""The data of `make_winograd`: an image with its channels side by side, then tiles transformed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, block, pixels
+from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, loop_over_pixels, make_block
 from tvm_hetero.kernels.convolution.winograd.sizes import WinogradPlace, WinogradSizes
 from tvm_hetero.kernels.convolution.winograd.transforms import (
     ELEMENTS,
@@ -15,8 +15,17 @@ from tvm_hetero.kernels.convolution.winograd.transforms import (
     both_ways,
     data_line,
 )
-from tvm_hetero.kernels.tir.statements import loop, ramp, real, spread, store, tensor, when, whole
-from tvm_hetero.kernels.tir.straight_line import Straight, transposed
+from tvm_hetero.kernels.tir.statements import (
+    broadcast,
+    loop,
+    ramp,
+    real,
+    store,
+    tensor,
+    when,
+    whole,
+)
+from tvm_hetero.kernels.tir.straight_line import Straight, transpose
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.convolution.winograd.match import Convolution
@@ -30,7 +39,7 @@ def transform_data(
     """V for some channels, a vector's, of all tiles of a block."""
     height, width = STEP * sizes.rows + 2, STEP * sizes.columns + 2
     image = tensor("image", [height, width, sizes.lanes])
-    return block(
+    return make_block(
         "winograd_data",
         [
             loop("image", sizes.images, lambda g: [
@@ -47,7 +56,7 @@ def transform_data(
 
 def _rest(sizes: WinogradSizes, data: Matrices, channels: Expr) -> list[tirx.Stmt]:
     """Zeros for the tiles that only fill the last register tile."""
-    zero = spread(real(0), sizes.lanes)
+    zero = broadcast(real(0), sizes.lanes)
     more = sizes.padded - sizes.tiles
     if not more:
         return []
@@ -70,7 +79,7 @@ def _zeros(
     """Zeros where the block is outside of the image."""
     height, width = (int(e) for e in image.ty.shape[:2])
     first, low, high = _inside(conv, sizes, place)
-    zero = spread(real(0), sizes.lanes)
+    zero = broadcast(real(0), sizes.lanes)
 
     def zeros(y: Expr, x: Expr) -> tirx.Stmt:
         return store(image, [y, x, ramp(whole(0), sizes.lanes)], zero)
@@ -107,13 +116,13 @@ def _filled(
             ]))
             for i in range(lanes)
         ]  # fmt: skip
-        for i, vector in enumerate(transposed(code, rows)):
+        for i, vector in enumerate(transpose(code, rows)):
             pixel = at + i
             y, x = pixel // width - first, pixel % width + conv.left
             code.add(store(image, [y, x, ramp(whole(0), lanes)], vector))
-        return [block("winograd_image", code.statements)]
+        return [make_block("winograd_image", code.statements)]
 
-    return [pixels((high - low) * width, lanes, some)]
+    return [loop_over_pixels((high - low) * width, lanes, some)]
 
 
 def _tile(

@@ -23,7 +23,7 @@ How it is done
         for L input channels each        (`input_transform`)
             the image, transposed: L channels of a pixel side by side, zeros around
             each tile: 36 vectors of V
-        for some output channels         (`products`)
+        for some output channels         (`multiply_tiles`)
             for some input channels
                 the weights: U
                 36 products of matrices: M, or what is added to it
@@ -48,12 +48,12 @@ from tvm import s_tir, tirx
 from tvm_hetero.kernels.convolution.winograd.input_transform import transform_data
 from tvm_hetero.kernels.convolution.winograd.match import Convolution, convolution_of
 from tvm_hetero.kernels.convolution.winograd.output_transform import store_results
-from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, block
-from tvm_hetero.kernels.convolution.winograd.products import products
+from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, make_block
+from tvm_hetero.kernels.convolution.winograd.products import multiply_tiles
 from tvm_hetero.kernels.convolution.winograd.sizes import (
     WinogradPlace,
     WinogradSizes,
-    estimate,
+    estimate_ratio,
     sizes_of,
 )
 from tvm_hetero.kernels.cpu.compilation import WRITTEN_OUT
@@ -72,7 +72,7 @@ WINOGRAD = "winograd"
 CLEAR = 0.5
 
 
-def winograd(func: tirx.PrimFunc, unit: VectorUnit, cores: int) -> tirx.PrimFunc:
+def make_winograd(func: tirx.PrimFunc, unit: VectorUnit, cores: int) -> tirx.PrimFunc:
     """The kernel by tiles of 4x4 results, shared among ``cores``.
 
     Parameters
@@ -106,10 +106,10 @@ def share_of_plain(func: tirx.PrimFunc, unit: VectorUnit) -> float:
     Raises
     ------
     ValueError
-        If there is none; see `winograd`.
+        If there is none; see `make_winograd`.
     """
     conv = convolution_of(func)
-    return estimate(conv, sizes_of(conv, unit), unit)
+    return estimate_ratio(conv, sizes_of(conv, unit), unit)
 
 
 def _block(
@@ -134,8 +134,11 @@ def _results(
 ) -> tirx.Stmt:
     """The results of a block for `together` output channels from ``first`` on."""
     sums = Matrices.of("M", sizes.padded, sizes.together)
-    return block(
+    return make_block(
         "winograd_channels",
-        [products(conv, sizes, data, sums, first), store_results(conv, sizes, sums, place, first)],
+        [
+            multiply_tiles(conv, sizes, data, sums, first),
+            store_results(conv, sizes, sums, place, first),
+        ],
         [sums.buffer],
     )

@@ -1,4 +1,4 @@
-"""Which kernels `winograd` can take, and what it has to know of them."""
+"""Which kernels `make_winograd` can take, and what it has to know of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of `winograd`: transformed back, what is fused behind, and stored as images."""
+"""The results of `make_winograd`: transformed back, what is fused behind, and stored as images."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, block, pixels
+from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, loop_over_pixels, make_block
 from tvm_hetero.kernels.convolution.winograd.sizes import WinogradPlace, WinogradSizes
 from tvm_hetero.kernels.convolution.winograd.transforms import STEP, TILE, both_ways, result_line
 from tvm_hetero.kernels.tir.statements import (
@@ -19,7 +19,7 @@ from tvm_hetero.kernels.tir.statements import (
     when,
     whole,
 )
-from tvm_hetero.kernels.tir.straight_line import Straight, transposed
+from tvm_hetero.kernels.tir.straight_line import Straight, transpose
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.convolution.winograd.match import Convolution
@@ -44,7 +44,7 @@ def store_results(
         real = conv.results[1]
         return body if conv.packed_channels == real else when(out < real, body)
 
-    return block("winograd_results", loop("vector", sizes.together // lanes, vector), [image])
+    return make_block("winograd_results", loop("vector", sizes.together // lanes, vector), [image])
 
 
 def _tile(
@@ -84,12 +84,12 @@ def _stored(
             pixel = start + i
             at = [pixel // width, pixel % width, ramp(whole(0), lanes)]
             vectors.append(code.let(tirx.BufferLoad(image, at)))
-        for i, channel in enumerate(transposed(code, vectors)):
+        for i, channel in enumerate(transpose(code, vectors)):
             code.add(store(square, [ramp(whole(i * lanes), lanes)], channel))
         first = place.row * (STEP * width) + start
         code.add(loop("channel", lanes, lambda o: loop("lane", lanes, lambda i: conv.result(
             place.image + g, out + o, first + i, load(square, o * lanes + i)
         ), VECTORIZED)))  # fmt: skip
-        return block("winograd_store", code.statements, [square])
+        return make_block("winograd_store", code.statements, [square])
 
-    return pixels(rows * width, lanes, some)
+    return loop_over_pixels(rows * width, lanes, some)

@@ -1,4 +1,5 @@
-"""What the parts of `winograd` share: the matrices of all elements, blocks, pixels in vectors."""
+"""What the parts of Winograd kernels share: the matrices of all elements, blocks, pixels in
+vectors."""
 
 from __future__ import annotations
 
@@ -55,13 +56,13 @@ class Matrices:
         return store(self.buffer, [self.at(element, row, column, lanes)], value)
 
 
-def block(name: str, body: Body, buffers: Sequence[tirx.Var] = ()) -> tirx.Stmt:
+def make_block(name: str, body: Body, buffers: Sequence[tirx.Var] = ()) -> tirx.Stmt:
     """An opaque block, which may have buffers of its own."""
     inner = s_tir.SBlock([], [], [], name, sequence(body), alloc_buffers=list(buffers))
     return s_tir.SBlockRealize([], tirx.const(True, "bool"), inner)
 
 
-def pixels(count: Expr, lanes: int, body: Callable[[Expr], Body]) -> tirx.Stmt:
+def loop_over_pixels(count: Expr, lanes: int, body: Callable[[Expr], Body]) -> tirx.Stmt:
     """``body`` for each of ``count`` pixels, ``lanes`` at a time: it gets the first of them.
 
     The last ones begin earlier, where they do not come out even, so some pixels have their turn

@@ -1,4 +1,5 @@
-"""The products of `winograd`: weights transformed, then a product of matrices for each element.
+"""The products of Winograd kernels: weights transformed, then a product of matrices for each
+element.
 
 A register tile is ``scalars`` tiles times ``vectors`` vectors of output channels. Its sums begin at
 zero for the first input channels and with what M holds for all others. While tiles are computed,
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.convolution.winograd.match import Convolution
-from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, block
+from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, make_block
 from tvm_hetero.kernels.convolution.winograd.sizes import WinogradSizes
 from tvm_hetero.kernels.convolution.winograd.transforms import (
     ELEMENTS,
@@ -24,14 +25,14 @@ from tvm_hetero.kernels.convolution.winograd.transforms import (
     both_ways,
     window_line,
 )
-from tvm_hetero.kernels.tir.prefetch import LINE, OUTER, ask
+from tvm_hetero.kernels.tir.prefetch import LINE, OUTER, prefetch_line
 from tvm_hetero.kernels.tir.statements import (
+    broadcast,
     load,
     loop,
     ramp,
     real,
     sequence,
-    spread,
     store,
     tensor,
     whole,
@@ -59,7 +60,7 @@ class _ProductPart:
     channel: Expr
 
 
-def products(
+def multiply_tiles(
     conv: Convolution, sizes: WinogradSizes, data: Matrices, sums: Matrices, first: Expr
 ) -> tirx.Stmt:
     """M for `together` output channels from ``first`` on, of all tiles of a block."""
@@ -74,7 +75,7 @@ def products(
         ]
 
     steps = loop("depth", conv.channels // sizes.depth, some)
-    return block("winograd_products", steps, [weights.buffer])
+    return make_block("winograd_products", steps, [weights.buffer])
 
 
 def _window(part: _ProductPart, c: Expr, v: Expr) -> list[tirx.Stmt]:
@@ -126,7 +127,7 @@ def _register_tile(
     def begun(i: int, j: int) -> Expr:
         return part.sums.load(e, row + i, column + j * lanes, lanes)
 
-    zero = [store(acc, [at(i, j)], spread(real(0), lanes)) for i, j in places]
+    zero = [store(acc, [at(i, j)], broadcast(real(0), lanes)) for i, j in places]
     again = [store(acc, [at(i, j)], begun(i, j)) for i, j in places]
     done = [part.sums.store(e, row + i, column + j * lanes, load(acc, at(i, j))) for i, j in places]
 
@@ -137,7 +138,7 @@ def _register_tile(
         ]
         element = (part.channel // lanes + some) * ELEMENTS + e
         for i in range(scalars):
-            left = code.let(spread(part.data.load(element, row + i, lane, 1), lanes))
+            left = code.let(broadcast(part.data.load(element, row + i, lane, 1), lanes))
             for j in range(vectors):
                 code.add(store(acc, [at(i, j)], load(acc, at(i, j)) + left * right[j]))
         return code.statements
@@ -147,7 +148,7 @@ def _register_tile(
 
     begin = tirx.IfThenElse(tirx.EQ(part.channel, whole(0)), sequence(zero), sequence(again))
     body = [begin, loop("some", part.sizes.depth // lanes, steps), *done]
-    return block("winograd_tile", body, [acc])
+    return make_block("winograd_tile", body, [acc])
 
 
 def _asks(part: _ProductPart, tile: Expr) -> Callable[[Expr], list[tirx.Stmt]]:
@@ -168,6 +169,6 @@ def _asks(part: _ProductPart, tile: Expr) -> Callable[[Expr], list[tirx.Stmt]]:
         line = (tile * steps + step) * lines
         place = [begin + line // each, after, whole(0), whole(0)]
         offsets = [(line % each + n) * _IN_LINE for n in range(lines)]
-        return [ask(conv.weights, [*place, offset], OUTER) for offset in offsets]
+        return [prefetch_line(conv.weights, [*place, offset], OUTER) for offset in offsets]
 
     return asks if conv.bytes_of_weights > _NEAR else lambda _step: []

@@ -1,4 +1,4 @@
-"""How the loops of `winograd` are divided, and what a kernel of these sizes should take.
+"""How the loops of `make_winograd` are divided, and what a kernel of these sizes should take.
 
 Data      a block has as many rows of tiles of an image, or as many images, as give about `TILES`
           tiles: the weights are transformed once for each block, which costs what some
@@ -129,7 +129,7 @@ def sizes_of(conv: Convolution, unit: VectorUnit) -> WinogradSizes:
     )  # fmt: skip
 
 
-def estimate(conv: Convolution, sizes: WinogradSizes, unit: VectorUnit) -> float:
+def estimate_ratio(conv: Convolution, sizes: WinogradSizes, unit: VectorUnit) -> float:
     """What the kernel should take, as a share of what plain sums take; see the file's text."""
     inner, outer, tiles = conv.channels, conv.results[1], sizes.padded
     pixels = conv.results[0] * conv.results[2] * conv.results[3] / sizes.blocks

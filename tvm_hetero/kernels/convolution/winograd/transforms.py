@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tvm_hetero.kernels.tir.statements import real, spread
+from tvm_hetero.kernels.tir.statements import broadcast, real
 from tvm_hetero.kernels.tir.straight_line import Straight
 
 if TYPE_CHECKING:
@@ -78,4 +78,4 @@ def both_ways(code: Straight, line: Line, square: Sequence[Sequence[Expr]]) -> l
 
 def _constants(vectors: Sequence[Expr]) -> Callable[[float], Expr]:
     lanes = int(vectors[0].ty.dtype.lanes)
-    return lambda value: spread(real(value), lanes)
+    return lambda value: broadcast(real(value), lanes)
