@@ -19,18 +19,17 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Instance
 
 Table = list[list[float]]
-Array = NDArray[np.float64]
 
 
 def heads_and_tails(
     instance: Instance,
     run: Callable[[int, int], float],
-    copies: Callable[[int], Array],
+    copies: Callable[[int], FloatArray],
 ) -> tuple[Table, Table]:
     """Heads and tails of every (task, device); inf where a task cannot run.
 
