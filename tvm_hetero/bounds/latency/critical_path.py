@@ -68,7 +68,11 @@ def articulations(figures: Figures) -> list[int]:
 
 
 def fastest_path(figures: Figures) -> float:
-    """The longest path of the tasks' least times, s."""
+    """The longest path of the tasks' least times, s.
+
+    `report.schedule.text.critical_path` shows this path for a whole batch and without colors: for
+    B > 1 its tasks take the time of B elements, where this bound takes the least of any size.
+    """
     end = [0.0] * len(figures)
     least = figures.least.min(axis=1).tolist()
     edges = zip(figures.src.tolist(), figures.dst.tolist(), strict=True)
@@ -84,15 +88,20 @@ def fastest_path(figures: Figures) -> float:
 
 
 def heads_and_tails(figures: Figures) -> tuple[FloatArray, FloatArray]:
-    """(tasks, devices) each, s: see the head of this file."""
+    """(tasks, devices) each, s: see the head of this file.
+
+    `heads_tails.heads_and_tails` is the same for an instance but for the last digits (its own text
+    says why there are two).
+    """
     cuts = Cuts.of(figures)
     return _heads(figures, cuts, split=False)[0], _tails(figures, cuts, split=False)[0]
 
 
-def critical_path(figures: Figures) -> float:
-    """The device-aware critical path, s."""
-    head, tail = heads_and_tails(figures)
-    return float((head + tail).min(axis=1).max())
+def critical_path(
+    head: FloatArray | Sequence[Sequence[float]], tail: FloatArray | Sequence[Sequence[float]]
+) -> float:
+    """max over tasks, min over devices of head + tail (inf where a task cannot run)."""
+    return float((np.asarray(head) + np.asarray(tail)).min(axis=1).max())
 
 
 def module_table(figures: Figures, cuts: Cuts) -> FloatArray:
@@ -193,6 +202,7 @@ def _tails(figures: Figures, cuts: Cuts, *, split: bool) -> FloatArray:
         for part in _slices(edges, count * k * k):
             src, dst = figures.src[part], figures.dst[part]
             after = np.where(at[dst][None, :, None] & split, stop[:, None, :], tail[:, dst])
+            # (tail + run) + copy; `heads_tails` sums (copy + run) + tail.
             run = after + figures.least[dst]
             times = (run[:, :, None, :] + figures.copies(part)).min(axis=3)
             inside = ~(at[src] & split)
@@ -228,7 +238,7 @@ def path_of(figures: Figures) -> float:
     if fits(own):
         value = best_chain(module_table(own, Cuts.of(own, articulations(own))))[0]
     else:
-        value = critical_path(own)
+        value = critical_path(*heads_and_tails(own))
     return value if value < math.inf else 0.0
 
 

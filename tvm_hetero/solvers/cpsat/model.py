@@ -40,7 +40,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.heads_tails import critical_path, heads_and_tails
+from tvm_hetero.bounds.latency.critical_path import critical_path
+from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
 from tvm_hetero.solvers.core.integer_scaling import Ticks
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Hop, Instance
@@ -72,7 +73,7 @@ class BatchModel:
         self._all_hops = counts_devices or any(instance.memory_binds)
         self._copies: dict[int, FloatArray] = {}
         self.head, self.tail = heads_and_tails(instance, self.run, self.copies)
-        least = math.floor(min(horizon, critical_path(instance, self.head, self.tail)))
+        least = math.floor(min(horizon, critical_path(self.head, self.tail)))
         self.makespan = self.model.new_int_var(least, horizon, "T")
         self.x: dict[tuple[int, int], cp_model.IntVar] = {}
         self.s: list[cp_model.IntVar] = []
