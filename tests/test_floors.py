@@ -66,7 +66,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "solvers": (
         ("core",), ("timing",), ("native",), ("stage_dp",), ("lists",),
         ("counting", "cpsat", "exhaustive", "milp", "search"), ("stages",), ("throughput",),
-        ("memory",), ("milp_split",), ("", "batches"), ("robust",),
+        ("memory",), ("milp_split",), ("", "batches"), ("robust", "reductions"),
     ),
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.brute_force import brute_force
 from tests.solvers.examples import problem_of, processors, topcuoglu
 from tests.strategies import problems
-from tvm_hetero.bounds import critical_path, load_bound, lower_bound
+from tvm_hetero.bounds import critical_path_bound, load_bound, lower_bound
 from tvm_hetero.problem import KINDS, Cost, Kind, Objective, Problem
 from tvm_hetero.problem.graph import Task, TaskGraph
 from tvm_hetero.solvers import solve
@@ -36,7 +36,7 @@ def test_not_above_any_schedule(problem: Problem) -> None:
 def test_critical_path_counts_the_copy_that_cannot_be_saved() -> None:
     costs = {"a": {"p1": 1.0}, "b": {"p2": 2.0}}
     problem = problem_of(costs, [("a", "b", 8)], processors(2, bandwidth=2.0, latency=0.5))
-    assert critical_path(Instance(problem)) == pytest.approx(7.5)
+    assert critical_path_bound(Instance(problem)) == pytest.approx(7.5)
     assert lower_bound(problem) == pytest.approx(7.5)
 
 

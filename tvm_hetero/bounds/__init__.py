@@ -41,7 +41,7 @@ __all__ = [
     "Rung",
     "bound_ladder",
     "check_latency_limit",
-    "critical_path",
+    "critical_path_bound",
     "latency_bound",
     "load_bound",
     "lower_bound",
@@ -135,7 +135,7 @@ def latency_bound(instance: Instance) -> float:
     return max(rung.value for rung in climb(figures_of(instance), work))
 
 
-def critical_path(instance: Instance) -> float:
+def critical_path_bound(instance: Instance) -> float:
     """The critical path that knows devices and copies, s."""
     return path_of(figures_of(instance)) * ROUNDING
 

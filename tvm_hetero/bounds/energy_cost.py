@@ -31,7 +31,8 @@ from tvm_hetero.bounds.latency.critical_path import limit_of
 from tvm_hetero.bounds.latency.loads import group_rates
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
-from tvm_hetero.views.arrays import Array, Figures
+from tvm_hetero.views.array_types import FloatArray
+from tvm_hetero.views.arrays import Figures
 
 # Devices up to which all their sets are looked at.
 _MOST_DEVICES = 5
@@ -113,7 +114,7 @@ def _program(figures: Figures, devices: Sequence[int], limit: float) -> float:
     return min(value, _cheapest(group_rates(figures), busy) + total * assumed)
 
 
-def _rates(figures: Figures) -> tuple[Array, Array]:
+def _rates(figures: Figures) -> tuple[FloatArray, FloatArray]:
     """What each device spends a second: busy beyond idle, and idle (price: all the time)."""
     problem = figures.instance.problem
     devices = problem.platform.devices
@@ -125,7 +126,7 @@ def _rates(figures: Figures) -> tuple[Array, Array]:
     return watts - idle, idle
 
 
-def _cheapest(rates: Array, price: Array) -> float:
+def _cheapest(rates: FloatArray, price: FloatArray) -> float:
     """Sum over the groups of the least price x rate."""
     finite = np.isfinite(rates)
     costs = np.where(finite, np.where(finite, rates, 0.0) * price, math.inf)

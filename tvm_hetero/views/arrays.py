@@ -31,15 +31,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.views.array_types import FloatArray, IntArray
 from tvm_hetero.views.instance import Instance
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Choice = tuple[float, float, float]
 # Sizes of executions up to which every one is looked at; how many of them become choices.
 _ALL_SIZES = 1024
@@ -63,22 +62,22 @@ class Figures:
     instance: Instance
     batch: int
     tasks: tuple[int, ...]
-    rate: Array
-    least: Array
-    src: Array
-    dst: Array
-    tensor: Array
-    nbytes: Array
-    latency: Array
-    inverse: Array
+    rate: FloatArray
+    least: FloatArray
+    src: IntArray
+    dst: IntArray
+    tensor: IntArray
+    nbytes: FloatArray
+    latency: FloatArray
+    inverse: FloatArray
 
     def __len__(self) -> int:
         return len(self.tasks)
 
-    def copies(self, edges: Array) -> Array:
+    def copies(self, edges: IntArray) -> FloatArray:
         """(edges, devices, devices): time of one element's copy from maker to reader, s."""
         sizes = self.nbytes[self.tensor[edges]]
-        times: Array = self.latency + sizes[:, None, None] * self.inverse
+        times: FloatArray = self.latency + sizes[:, None, None] * self.inverse
         return times
 
     def without(self, devices: Sequence[int]) -> Figures:
@@ -153,7 +152,7 @@ def figures_of(instance: Instance) -> Figures:
     )
 
 
-def _tables(instance: Instance, batch: int) -> tuple[Array, Array]:
+def _tables(instance: Instance, batch: int) -> tuple[FloatArray, FloatArray]:
     """rate and least, in topological order."""
     if batch == 1:
         seconds = np.array([instance.seconds[v] for v in instance.order], dtype=float)
@@ -179,7 +178,7 @@ def _best(problem: Problem, cost: Cost) -> tuple[float, float]:
     return rate, min(cost.seconds(n) for n in sizes)
 
 
-def _links(instance: Instance) -> tuple[Array, Array]:
+def _links(instance: Instance) -> tuple[FloatArray, FloatArray]:
     """Least latency and least seconds a byte between every two devices."""
     k = len(instance.names)
     platform = instance.problem.platform
@@ -202,7 +201,7 @@ def _links(instance: Instance) -> tuple[Array, Array]:
     return latency, inverse
 
 
-def _nearest(table: Array, kind: Array) -> Array:
+def _nearest(table: FloatArray, kind: IntArray) -> FloatArray:
     """The least entry between two kinds of devices; 0 within a kind, where nothing need move."""
     count = int(kind.max()) + 1
     rows = np.full((count, table.shape[1]), math.inf)
@@ -237,7 +236,7 @@ def corners(cost: Cost, batch: int) -> tuple[Choice, ...]:
     )
 
 
-def _nodes(curves: Array) -> list[int]:
+def _nodes(curves: FloatArray) -> list[int]:
     """Where straight lines between neighbours are not far above the curves (relatively)."""
     last = curves.shape[1] - 1
     nodes = sorted({0, last})
@@ -252,9 +251,9 @@ def _nodes(curves: Array) -> list[int]:
     return nodes
 
 
-def _above(curves: Array, first: int, last: int) -> Array:
+def _above(curves: FloatArray, first: int, last: int) -> FloatArray:
     """How far the lines between two points are above the curves, at and between them."""
     at = (np.arange(first, last + 1) - first) / max(1, last - first)
     ends = curves[:, [first]] * (1 - at) + curves[:, [last]] * at
-    found: Array = np.maximum(0.0, ends - curves[:, first : last + 1])
+    found: FloatArray = np.maximum(0.0, ends - curves[:, first : last + 1])
     return found

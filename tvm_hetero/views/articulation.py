@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import IntArray
 
 
-def articulation_positions(count: int, src: Array, dst: Array) -> list[int]:
+def articulation_positions(count: int, src: IntArray, dst: IntArray) -> list[int]:
     """The articulations among `count` >= 1 positions, rising.
 
     Parameters

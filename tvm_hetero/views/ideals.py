@@ -28,12 +28,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray, UInt64Array
 from tvm_hetero.views.instance import Instance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,7 @@ class IdealFamily:
         self,
         instance: Instance,
         blocks: Blocks,
-        ideals: NDArray[np.bool_],
+        ideals: BoolArray,
         *,
         nested: bool,
     ) -> None:
@@ -194,7 +191,7 @@ class IdealFamily:
         copied = self.arrive.any() or self.leave.any()
         return not copied and not any(self.instance.memory_binds)
 
-    def beyond(self) -> Floats:
+    def beyond(self) -> FloatArray:
         """(kinds, ideals): least work of an ideal with one more block that the kind can run.
 
         inf where there is none. Less than it is by what rounding may do.
@@ -210,7 +207,7 @@ class IdealFamily:
                 found[free] = np.minimum(found[free], with_it)
         return np.asarray(found.T - 1e-12 * self.work[-1][:, None])
 
-    def row(self, i: int, most: float) -> tuple[Integers, Floats]:
+    def row(self, i: int, most: float) -> tuple[IntArray, FloatArray]:
         """The ideals that can follow ideal `i`, and the loads of the stages between, s.
 
         Returns
@@ -244,7 +241,7 @@ class IdealFamily:
         return near, loads.T
 
 
-def _packed(flags: NDArray[np.bool_]) -> list[NDArray[np.uint64]]:
+def _packed(flags: BoolArray) -> list[UInt64Array]:
     """Rows of flags as columns of 64 flags each."""
     count, width = flags.shape
     wide = np.zeros((count, -(-width // 64) * 64), dtype=np.bool_)
@@ -253,7 +250,7 @@ def _packed(flags: NDArray[np.bool_]) -> list[NDArray[np.uint64]]:
     return [np.ascontiguousarray(column) for column in words.T]
 
 
-def least_hops(instance: Instance) -> tuple[Floats, Floats]:
+def least_hops(instance: Instance) -> tuple[FloatArray, FloatArray]:
     """Least seconds that each tensor keeps each device busy when it arrives there, and leaves."""
     count = len(instance.names)
     shape = (len(instance.tensors), count)
@@ -270,7 +267,7 @@ def least_hops(instance: Instance) -> tuple[Floats, Floats]:
     return arrive, leave
 
 
-def _stage_hops(instance: Instance) -> tuple[Floats, Floats]:
+def _stage_hops(instance: Instance) -> tuple[FloatArray, FloatArray]:
     """`least_hops`, and nothing where a device may hold the input or outputs at the other end."""
     arrive, leave = least_hops(instance)
     ends = instance.terminals
@@ -313,7 +310,7 @@ def _least(instance: Instance, device: int, nbytes: int, *, into: bool) -> float
     return min(found, default=0.0)
 
 
-def kinds_of(instance: Instance, arrive: Floats, leave: Floats) -> tuple[Kind, ...]:
+def kinds_of(instance: Instance, arrive: FloatArray, leave: FloatArray) -> tuple[Kind, ...]:
     """Devices of which every stage asks the same."""
     found: dict[tuple[object, ...], list[int]] = {}
     table = np.array(instance.seconds, dtype=np.float64)

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
 from tvm_hetero.platform.devices import Fabric, Link
@@ -34,6 +33,7 @@ from tvm_hetero.problem.graph import Tensor
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.util.quote import quote
+from tvm_hetero.views.array_types import FloatArray
 
 Hop = tuple[int, int]
 # For each task the elements of its parts; a task that is not named runs whole.
@@ -91,7 +91,7 @@ class Instance:
         self._routes: dict[tuple[int, int, int], tuple[Hop, ...] | None] = {}
         self._links: dict[Hop, Link] = {}
         self._occupied: dict[Hop, tuple[int, ...]] = {}
-        self._copies: dict[int, NDArray[np.float64]] = {}
+        self._copies: dict[int, FloatArray] = {}
 
     def _flows(self, tensor: Tensor) -> Iterable[Flow]:
         """One flow for each part that makes the tensor."""
@@ -175,7 +175,7 @@ class Instance:
             return math.inf
         return math.fsum(self.hop_seconds(hop, nbytes) for hop in hops)
 
-    def copies(self, nbytes: int) -> NDArray[np.float64]:
+    def copies(self, nbytes: int) -> FloatArray:
         """`copy_seconds` from every device (row) to every device (column), s."""
         if nbytes not in self._copies:
             places = range(len(self.names))

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.symmetry import find_symmetry
 
-Vector = NDArray[np.float64]
 _MOST_ATOMS = 600
 
 
@@ -92,13 +91,13 @@ class TaskLine:
     def _bytes(self, position: int) -> int:
         return sum(self.instance.tensors[t].nbytes for t in self._crossing[position])
 
-    def seconds(self, device: int) -> Vector:
+    def seconds(self, device: int) -> FloatArray:
         """Duration of every atom on a device, s; inf where it cannot run."""
         rows = self.instance.seconds
         return np.array([math.fsum(rows[v][device] for v in atom) for atom in self.atoms])
 
     @cached_property
-    def weights(self) -> Vector:
+    def weights(self) -> FloatArray:
         """Bytes that every atom leaves on its device for good."""
         own = self.instance
         steady = own.problem.objective.kind == "throughput"
@@ -111,7 +110,7 @@ class TaskLine:
         )
 
     @cached_property
-    def bytes_in(self) -> Vector:
+    def bytes_in(self) -> FloatArray:
         """Bytes that every atom reads, as if all of them came from elsewhere."""
         own = self.instance
         rows = ({t for v in atom for t in own.inputs[v]} for atom in self.atoms)
@@ -132,7 +131,7 @@ class TaskLine:
         ]
         return max(inside, default=0) + 2 * crossing
 
-    def crossings(self, j: int, k: int) -> Vector:
+    def crossings(self, j: int, k: int) -> FloatArray:
         """Time that what crosses the cut before each atom takes from device `j` to `k`, s.
 
         Side by side if both have copy engines, else one after the other.

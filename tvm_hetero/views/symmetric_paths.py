@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
 
 Permutation = tuple[int, ...]
 Pair = tuple[int, int]
@@ -30,7 +30,7 @@ _MOST_SIZES = 400
 _MOST_PATHS = 50_000
 
 
-def path_judge(problem: Problem, links: NDArray[np.int64]) -> Callable[[Permutation], bool] | None:
+def path_judge(problem: Problem, links: IntArray) -> Callable[[Permutation], bool] | None:
     """A test for permutations that keep all links; None if that would take too long.
 
     Parameters
@@ -53,16 +53,14 @@ def path_judge(problem: Problem, links: NDArray[np.int64]) -> Callable[[Permutat
     )
 
 
-def _ties(
-    problem: Problem, links: NDArray[np.int64], indirect: NDArray[np.bool_], nbytes: int
-) -> list[Pair]:
+def _ties(problem: Problem, links: IntArray, indirect: BoolArray, nbytes: int) -> list[Pair]:
     """The pairs of devices without a link that have several best paths for `nbytes`."""
     seconds = _seconds(problem, links, nbytes)
     sources = np.nonzero(indirect.any(axis=1))[0].tolist()
     return [(a, b) for a in sources for b in _several(seconds, a, indirect[a])]
 
 
-def _seconds(problem: Problem, links: NDArray[np.int64], nbytes: int) -> NDArray[np.float64]:
+def _seconds(problem: Problem, links: IntArray, nbytes: int) -> FloatArray:
     """Time of `nbytes` over every link, s; inf where there is none."""
     platform, names = problem.platform, problem.platform.names
     result = np.full(links.shape, np.inf)
@@ -75,7 +73,7 @@ def _seconds(problem: Problem, links: NDArray[np.int64], nbytes: int) -> NDArray
     return result
 
 
-def _several(seconds: NDArray[np.float64], a: int, targets: NDArray[np.bool_]) -> list[int]:
+def _several(seconds: FloatArray, a: int, targets: BoolArray) -> list[int]:
     """Those of `targets` to which several paths from `a` are best."""
     time, ways = seconds[a].copy(), np.isfinite(seconds[a]).astype(np.int64)
     time[a] = np.inf

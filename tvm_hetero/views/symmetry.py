@@ -36,15 +36,14 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.views.array_types import IntArray
 from tvm_hetero.views.symmetric_paths import Permutation, path_judge
 
 Block = tuple[int, ...]
-Matrix = NDArray[np.int64]
 _T = TypeVar("_T")
 
 
@@ -123,7 +122,7 @@ def find_symmetry(problem: Problem) -> Symmetry:
     )
 
 
-def link_codes(platform: Platform) -> Matrix:
+def link_codes(platform: Platform) -> IntArray:
     """A number for every ordered pair of devices: equal links, equal numbers; -1 without a link."""
     nodes = {name: i for i, name in enumerate(dict.fromkeys(d.node for d in platform.devices))}
     node = np.array([nodes[d.node] for d in platform.devices], dtype=np.int64)
@@ -147,7 +146,7 @@ def link_codes(platform: Platform) -> Matrix:
     return result
 
 
-def _signatures(problem: Problem) -> Matrix:
+def _signatures(problem: Problem) -> IntArray:
     """A number for every device: equal figures and equal costs of all tasks, equal numbers."""
     names = problem.platform.names
     columns: list[list[int]] = [[] for _ in names]
@@ -165,7 +164,7 @@ def _signatures(problem: Problem) -> Matrix:
     return np.array(result, dtype=np.int64)
 
 
-def _refine(kinds: Matrix, links: Matrix) -> Matrix:
+def _refine(kinds: IntArray, links: IntArray) -> IntArray:
     """The coarsest stable colouring that is no coarser than `kinds`."""
     colors = kinds
     size = int(links.max(initial=0)) + 2
@@ -180,7 +179,7 @@ def _refine(kinds: Matrix, links: Matrix) -> Matrix:
         colors = finer
 
 
-def _cells(colors: Matrix) -> list[list[int]]:
+def _cells(colors: IntArray) -> list[list[int]]:
     cells: dict[int, list[int]] = {}
     for d, color in enumerate(colors.tolist()):
         cells.setdefault(color, []).append(d)
@@ -200,7 +199,7 @@ def _classes(items: Sequence[_T], alike: Callable[[_T, _T], bool]) -> list[list[
     return [members for members in classes if len(members) > 1]
 
 
-def _twins(links: Matrix, a: int, b: int) -> bool:
+def _twins(links: IntArray, a: int, b: int) -> bool:
     """Whether exchanging two devices of one colour (so: of one kind) changes no link."""
     if links[a, b] != links[b, a]:
         return False
@@ -210,7 +209,7 @@ def _twins(links: Matrix, a: int, b: int) -> bool:
 
 
 def _block_orbits(
-    platform: Platform, kinds: Matrix, colors: Matrix, links: Matrix
+    platform: Platform, kinds: IntArray, colors: IntArray, links: IntArray
 ) -> list[list[Block]]:
     """Nodes of at least two devices that can be exchanged, aligned with the first of each orbit."""
     nodes: dict[str, list[int]] = {}
@@ -224,7 +223,7 @@ def _block_orbits(
     return _classes(rows, lambda a, b: _can_swap(kinds, colors, links, a, b))
 
 
-def _can_swap(kinds: Matrix, colors: Matrix, links: Matrix, a: Block, b: Block) -> bool:
+def _can_swap(kinds: IntArray, colors: IntArray, links: IntArray, a: Block, b: Block) -> bool:
     """Whether exchanging two aligned blocks changes no device and no link."""
     if len(a) != len(b) or (colors[list(a)] != colors[list(b)]).any():
         return False

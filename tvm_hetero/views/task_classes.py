@@ -26,12 +26,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tvm_hetero.views.array_types import FloatArray, IntArray
 from tvm_hetero.views.instance import Instance
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 # Steps of the climb; each solves the program once.
 _STEPS = 40
 _ROUNDING = 1 - 1e-12
@@ -54,14 +52,14 @@ class ClassShares:
     """
 
     value: float
-    prices: Floats
+    prices: FloatArray
     kinds: tuple[tuple[int, ...], ...]
-    class_of: Integers
-    work: Floats
-    shares: Floats
+    class_of: IntArray
+    work: FloatArray
+    shares: FloatArray
 
 
-def shares_of(instance: Instance, rates: Floats) -> ClassShares:
+def shares_of(instance: Instance, rates: FloatArray) -> ClassShares:
     """Solve the program at the head of this file.
 
     Parameters
@@ -86,7 +84,7 @@ def shares_of(instance: Instance, rates: Floats) -> ClassShares:
     return ClassShares(value * _ROUNDING, prices, kinds, class_of, work, shares)
 
 
-def _kinds(rows: Floats) -> tuple[tuple[int, ...], ...]:
+def _kinds(rows: FloatArray) -> tuple[tuple[int, ...], ...]:
     """Devices on which all groups take equally long, in the order of the platform."""
     same: dict[bytes, list[int]] = {}
     for d, column in enumerate(np.ascontiguousarray(rows.T)):
@@ -96,8 +94,8 @@ def _kinds(rows: Floats) -> tuple[tuple[int, ...], ...]:
 
 
 def _climb(
-    work: Floats, counts: Floats, devices: Floats, value: float
-) -> tuple[float, Floats | None]:
+    work: FloatArray, counts: FloatArray, devices: FloatArray, value: float
+) -> tuple[float, FloatArray | None]:
     """Raise the bound by what whole groups rule out; the shares of the last step."""
     bound = max(value, float(work.min(axis=1).max(initial=0.0)))
     shares = None
@@ -112,7 +110,9 @@ def _climb(
     return bound, shares
 
 
-def _solve(work: Floats, counts: Floats, devices: Floats) -> tuple[float, Floats, Floats]:
+def _solve(
+    work: FloatArray, counts: FloatArray, devices: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
     """Proven value, prices and shares; inf if some class has no kind left."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -151,7 +151,7 @@ def _solve(work: Floats, counts: Floats, devices: Floats) -> tuple[float, Floats
     return _proven(work, counts, prices), prices, shares
 
 
-def _proven(work: Floats, counts: Floats, prices: Floats) -> float:
+def _proven(work: FloatArray, counts: FloatArray, prices: FloatArray) -> float:
     """What prices prove, whatever they are."""
     finite = np.isfinite(work)
     least = np.where(finite, prices * np.where(finite, work, 0.0), np.inf).min(axis=1)

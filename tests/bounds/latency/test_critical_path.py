@@ -26,15 +26,20 @@ from tvm_hetero.views.arrays import figures_of
 from tvm_hetero.views.instance import Instance
 
 
-@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
-@given(problem=problems(max_tasks=10, multi_hop=False))
-def test_heads_and_tails_are_those_of_the_plain_recursion(problem: Problem) -> None:
-    instance = Instance(problem)
-    plain = heads_tails.heads_and_tails(
+def plain_heads_and_tails(instance: Instance) -> tuple[heads_tails.Table, heads_tails.Table]:
+    """Those of an instance, with the copies of the judge."""
+    return heads_tails.heads_and_tails(
         instance,
         lambda v, d: instance.seconds[v][d],
         lambda t: instance.copies(instance.tensors[t].nbytes),
     )
+
+
+@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+@given(problem=problems(max_tasks=10, multi_hop=False))
+def test_heads_and_tails_are_those_of_the_plain_recursion(problem: Problem) -> None:
+    instance = Instance(problem)
+    plain = plain_heads_and_tails(instance)
     figures = figures_of(instance)
     for own, expected in zip(heads_and_tails(figures), plain, strict=True):
         for i, v in enumerate(figures.tasks):
@@ -43,12 +48,34 @@ def test_heads_and_tails_are_those_of_the_plain_recursion(problem: Problem) -> N
 
 
 @settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+@given(problem=problems(max_tasks=10, exact=False))
+def test_the_critical_path_of_tables_is_the_plain_formula_to_the_last_digit(
+    problem: Problem,
+) -> None:
+    instance = Instance(problem)
+    head, tail = plain_heads_and_tails(instance)
+    assert critical_path(head, tail) == max(
+        min(head[v][d] + tail[v][d] for d in instance.devices[v]) for v in range(len(instance))
+    )
+
+
+def test_the_two_tails_sum_in_another_order_and_so_differ_in_the_last_digit() -> None:
+    # a copies (0.1 s) to b (0.2 s), then c (0.3 s): why there are two functions for them.
+    costs = {"a": {"p1": 1.0}, "b": {"p2": 0.2}, "c": {"p2": 0.3}}
+    problem = problem_of(costs, [("a", "b", 0), ("b", "c", 0)], processors(2, latency=0.1))
+    instance = Instance(problem)
+    assert plain_heads_and_tails(instance)[1][0][0] == (0.1 + 0.2) + 0.3
+    assert heads_and_tails(figures_of(instance))[1][0, 0] == (0.3 + 0.2) + 0.1
+    assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1
+
+
+@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=10))
 def test_the_chain_of_modules_is_no_less_than_the_critical_path(problem: Problem) -> None:
     figures = figures_of(Instance(problem))
     at = articulations(figures)
     assert [figures.tasks[i] for i in at] == modularity.articulations(figures.instance)
-    path = critical_path(figures)
+    path = critical_path(*heads_and_tails(figures))
     chain, way = best_chain(module_table(figures, Cuts.of(figures, at)))
     # Not less: one device for the cut task serves both sides, and each side's longest path.
     assert chain >= path * (1 - 1e-9) or path == math.inf

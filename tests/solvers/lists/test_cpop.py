@@ -6,7 +6,7 @@ import pytest
 
 from tests.solvers.examples import problem_of, processors, topcuoglu
 from tvm_hetero.solvers import solve
-from tvm_hetero.solvers.lists.cpop import critical_path, critical_path_device
+from tvm_hetero.solvers.lists.cpop import critical_path_device, critical_path_tasks
 from tvm_hetero.solvers.lists.ranks import MeanCopies, downward_ranks, ready_order, upward_ranks
 from tvm_hetero.views.instance import Instance
 
@@ -23,7 +23,7 @@ def test_downward_ranks_and_critical_path_are_those_of_the_paper() -> None:
     copies = MeanCopies(instance)
     published = [0.0, 31.0, 25.0, 22.0, 24.0, 27.0, 62.333, 66.667, 63.667, 93.333]
     assert downward_ranks(instance, copies) == pytest.approx(published, abs=1e-3)
-    path = critical_path(instance, upward_ranks(instance, copies), copies)
+    path = critical_path_tasks(instance, upward_ranks(instance, copies), copies)
     assert [instance.tasks[v] for v in path] == ["n1", "n2", "n9", "n10"]
     assert instance.names[critical_path_device(instance, path, (0, 1, 2))] == "p2"
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import FloatArray
 
 Terms = Iterable[tuple[int, float]]
 # What a bound is multiplied by, for the rounding of the sums that it is made of.
@@ -64,7 +64,7 @@ class LinearAnswer:
     """A proven bound of the optimum, and the solver's point (None if it stopped early)."""
 
     bound: float
-    point: Array | None
+    point: FloatArray | None
 
 
 class LinearProgram:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import AnyArray, BoolArray, FloatArray, Int16Array, IntArray
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, canonical, signature
 
@@ -42,18 +42,18 @@ class Choices:
     """
 
     devices: int
-    code: Array
-    seconds: Array
-    held: Array
-    busy: Array
-    places: Array
+    code: IntArray
+    seconds: FloatArray
+    held: FloatArray
+    busy: FloatArray
+    places: Int16Array
 
     def __len__(self) -> int:
         return len(self.code)
 
-    def take(self, rows: Array) -> Choices:
+    def take(self, rows: IntArray | BoolArray) -> Choices:
         """Some of the rows (indices or a mask), in order."""
-        own = (self.code, self.seconds, self.held, self.busy, self.places)
+        own: list[AnyArray] = [self.code, self.seconds, self.held, self.busy, self.places]
         return Choices(self.devices, *(column[rows] for column in own))
 
 
@@ -100,17 +100,17 @@ def choices_of(
     return found.take(np.argsort(found.code, kind="stable"))
 
 
-def placements_of(piece: Piece) -> Array:
+def placements_of(piece: Piece) -> Int16Array:
     """(n, parts): one device for every group, in all ways."""
     rows = [np.array(piece.devices[group[0]], dtype=np.int16) for group in piece.groups]
     grid = np.stack(np.meshgrid(*rows, indexing="ij"), axis=-1).reshape(-1, len(rows))
-    places: Array = grid[:, [piece.group_of[p] for p in range(len(piece))]]
+    places: Int16Array = grid[:, [piece.group_of[p] for p in range(len(piece))]]
     return places
 
 
-def _run_times(piece: Piece, places: Array, first: bool) -> Array:
+def _run_times(piece: Piece, places: Int16Array, first: bool) -> FloatArray:
     """(n, parts): how long every part runs, s; the first one has run already."""
-    run: Array = np.stack(
+    run: FloatArray = np.stack(
         [np.array(piece.seconds[p])[places[:, p]] for p in range(len(piece))], axis=1
     )
     if first:
@@ -118,7 +118,7 @@ def _run_times(piece: Piece, places: Array, first: bool) -> Array:
     return run
 
 
-def _times(piece: Piece, places: Array, run: Array, first: bool) -> Array:
+def _times(piece: Piece, places: Int16Array, run: FloatArray, first: bool) -> FloatArray:
     """The bound of every placement's time, s."""
     n, k = len(piece), len(piece.names)
     copies = {
@@ -139,7 +139,7 @@ def _times(piece: Piece, places: Array, run: Array, first: bool) -> Array:
             for w in flow.readers:
                 moved = copies[flow.nbytes][places[:, p], places[:, w]]
                 tail[:, p] = np.maximum(tail[:, p], moved + run[:, w] + tail[:, w])
-    best: Array = (end + tail).max(axis=1)
+    best: FloatArray = (end + tail).max(axis=1)
     own = slice(1, n) if first else slice(0, n)
     begin = (end - run)[:, own]
     for d in sorted({d for row in piece.devices for d in row}):
@@ -155,12 +155,12 @@ def _times(piece: Piece, places: Array, run: Array, first: bool) -> Array:
 def _memory(
     instance: Instance,
     piece: Piece,
-    places: Array,
-    run: Array,
+    places: Int16Array,
+    run: FloatArray,
     limited: list[int],
     blink: float,
     first: bool,
-) -> tuple[Array, Array]:
+) -> tuple[FloatArray, FloatArray]:
     held = np.zeros((len(places), len(limited)))
     busy = np.zeros((len(places), len(limited)))
     passing = _passing(piece)
@@ -196,7 +196,7 @@ def _passing(piece: Piece) -> list[list[tuple[int, int, list[int]]]]:
     return found
 
 
-def undominated(seconds: Array, bytes_taken: Array) -> Array:
+def undominated(seconds: FloatArray, bytes_taken: FloatArray) -> IntArray:
     """The rows that no other beats or equals in time and all bytes, by rising time."""
     order = np.lexsort((*bytes_taken.T[::-1], seconds))
     taken = bytes_taken[order]
@@ -208,11 +208,11 @@ def undominated(seconds: Array, bytes_taken: Array) -> Array:
         own = _covers(taken[block], taken[block])
         own &= np.tri(len(block), k=-1, dtype=bool).T
         kept = np.append(kept, block[~own.any(axis=0)])
-    rows: Array = order[kept]
+    rows: IntArray = order[kept]
     return rows
 
 
-def _covers(one: Array, other: Array) -> Array:
+def _covers(one: FloatArray, other: FloatArray) -> BoolArray:
     """(one, other): whether a row takes no more of anything than another."""
     result = np.ones((len(one), len(other)), dtype=bool)
     for i in range(one.shape[1]):
@@ -220,6 +220,6 @@ def _covers(one: Array, other: Array) -> Array:
     return result
 
 
-def _covered(one: Array, other: Array) -> Array:
-    result: Array = np.asarray(_covers(one, other).any(axis=0))
+def _covered(one: FloatArray, other: FloatArray) -> BoolArray:
+    result: BoolArray = np.asarray(_covers(one, other).any(axis=0))
     return result

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
 
 _MOST = 3
 _CLOSE = 1e-6
@@ -43,13 +43,15 @@ class CutCounts:
     no less than threshold b follows it.
     """
 
-    tasks: Array
-    rows: Array
-    columns: Array
-    most: Array
+    tasks: IntArray
+    rows: BoolArray
+    columns: BoolArray
+    most: FloatArray
 
     @classmethod
-    def of(cls, before: Array, least: Array, after: Array, limit: float) -> CutCounts:
+    def of(
+        cls, before: FloatArray, least: FloatArray, after: FloatArray, limit: float
+    ) -> CutCounts:
         """Of tasks that start on a device after `before`, take `least` and have `after` behind.
 
         All in seconds; inf where a task cannot be there. Those that take no time do not count.
@@ -71,7 +73,7 @@ class CutCounts:
             most += fitting
         return cls(tasks, late, early, most)
 
-    def violated(self, share: Array) -> list[tuple[Array, float]]:
+    def violated(self, share: FloatArray) -> list[tuple[IntArray, float]]:
         """Sets (numbers of tasks) with their K that `share` exceeds, the worst first."""
         if not len(self.tasks):
             return []
@@ -86,14 +88,16 @@ class CutCounts:
         ]
 
 
-def counts_of(before: Array, least: Array, after: Array, limit: float) -> Sequence[CutCounts]:
+def counts_of(
+    before: FloatArray, least: FloatArray, after: FloatArray, limit: float
+) -> Sequence[CutCounts]:
     """For every device (columns of the tables): see `CutCounts.of`."""
     return [
         CutCounts.of(before[:, d], least[:, d], after[:, d], limit) for d in range(least.shape[1])
     ]
 
 
-def _thresholds(values: Array) -> Array:
+def _thresholds(values: FloatArray) -> FloatArray:
     """Some of the values, the least among them."""
     found = np.unique(values)
     return found[:: max(1, -(-len(found) // _THRESHOLDS))]

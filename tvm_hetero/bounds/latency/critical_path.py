@@ -33,7 +33,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.views.arrays import Array, Figures
+from tvm_hetero.views.array_types import FloatArray, IntArray
+from tvm_hetero.views.arrays import Figures
 from tvm_hetero.views.articulation import articulation_positions
 
 # Numbers in the tables of heads by modules, above which the modules are left together.
@@ -50,7 +51,7 @@ class Cuts:
     """
 
     at: tuple[int, ...]
-    module: Array
+    module: IntArray
     count: int
 
     @classmethod
@@ -67,7 +68,11 @@ def articulations(figures: Figures) -> list[int]:
 
 
 def fastest_path(figures: Figures) -> float:
-    """The longest path of the tasks' least times, s."""
+    """The longest path of the tasks' least times, s.
+
+    `report.schedule.text.critical_path` shows this path for a whole batch and without colors: for
+    B > 1 its tasks take the time of B elements, where this bound takes the least of any size.
+    """
     end = [0.0] * len(figures)
     least = figures.least.min(axis=1).tolist()
     edges = zip(figures.src.tolist(), figures.dst.tolist(), strict=True)
@@ -82,19 +87,24 @@ def fastest_path(figures: Figures) -> float:
     return max(end)
 
 
-def heads_and_tails(figures: Figures) -> tuple[Array, Array]:
-    """(tasks, devices) each, s: see the head of this file."""
+def heads_and_tails(figures: Figures) -> tuple[FloatArray, FloatArray]:
+    """(tasks, devices) each, s: see the head of this file.
+
+    `heads_tails.heads_and_tails` is the same for an instance but for the last digits (its own text
+    says why there are two).
+    """
     cuts = Cuts.of(figures)
     return _heads(figures, cuts, split=False)[0], _tails(figures, cuts, split=False)[0]
 
 
-def critical_path(figures: Figures) -> float:
-    """The device-aware critical path, s."""
-    head, tail = heads_and_tails(figures)
-    return float((head + tail).min(axis=1).max())
+def critical_path(
+    head: FloatArray | Sequence[Sequence[float]], tail: FloatArray | Sequence[Sequence[float]]
+) -> float:
+    """max over tasks, min over devices of head + tail (inf where a task cannot run)."""
+    return float((np.asarray(head) + np.asarray(tail)).min(axis=1).max())
 
 
-def module_table(figures: Figures, cuts: Cuts) -> Array:
+def module_table(figures: Figures, cuts: Cuts) -> FloatArray:
     """(modules, devices, devices): a bound of every M(i, j), s; inf where it cannot be.
 
     The first module has the same row for every i, one after the last cut the same column for
@@ -118,7 +128,7 @@ def fits(figures: Figures) -> bool:
     return bool(n * k * k <= _MOST_CELLS)
 
 
-def best_chain(table: Array) -> tuple[float, list[tuple[int, int]]]:
+def best_chain(table: FloatArray) -> tuple[float, list[tuple[int, int]]]:
     """The least sum of M along the modules, and the (i, j) of every module on the way."""
     value = np.zeros(table.shape[1])
     back = []
@@ -135,14 +145,14 @@ def best_chain(table: Array) -> tuple[float, list[tuple[int, int]]]:
     return float(value.min()), path[::-1]
 
 
-def _levels(edges: Array, level: Array) -> Iterator[Array]:
+def _levels(edges: IntArray, level: IntArray) -> Iterator[IntArray]:
     """The edges in groups of equal level, by rising level."""
     order = edges[np.argsort(level[edges], kind="stable")]
     ends = np.flatnonzero(np.diff(level[order])) + 1
     yield from (part for part in np.split(order, ends) if len(part))
 
 
-def _depths(figures: Figures, cuts: Cuts, *, forward: bool) -> Array:
+def _depths(figures: Figures, cuts: Cuts, *, forward: bool) -> IntArray:
     """For every task the most edges from (to) a source (sink) or cut of its module."""
     depth = [0] * len(figures)
     at = set(cuts.at)
@@ -157,7 +167,7 @@ def _depths(figures: Figures, cuts: Cuts, *, forward: bool) -> Array:
     return np.array(depth, dtype=np.int64)
 
 
-def _heads(figures: Figures, cuts: Cuts, *, split: bool) -> Array:
+def _heads(figures: Figures, cuts: Cuts, *, split: bool) -> FloatArray:
     """(first's device, tasks, devices) if `split`, else (1, tasks, devices)."""
     n, k = figures.least.shape
     count = k if split else 1
@@ -179,7 +189,7 @@ def _heads(figures: Figures, cuts: Cuts, *, split: bool) -> Array:
     return end
 
 
-def _tails(figures: Figures, cuts: Cuts, *, split: bool) -> Array:
+def _tails(figures: Figures, cuts: Cuts, *, split: bool) -> FloatArray:
     """(last's device, tasks, devices) if `split`, else (1, tasks, devices)."""
     n, k = figures.least.shape
     count = k if split else 1
@@ -192,6 +202,7 @@ def _tails(figures: Figures, cuts: Cuts, *, split: bool) -> Array:
         for part in _slices(edges, count * k * k):
             src, dst = figures.src[part], figures.dst[part]
             after = np.where(at[dst][None, :, None] & split, stop[:, None, :], tail[:, dst])
+            # (tail + run) + copy; `heads_tails` sums (copy + run) + tail.
             run = after + figures.least[dst]
             times = (run[:, :, None, :] + figures.copies(part)).min(axis=3)
             inside = ~(at[src] & split)
@@ -201,17 +212,17 @@ def _tails(figures: Figures, cuts: Cuts, *, split: bool) -> Array:
     return tail
 
 
-def _at_one(k: int) -> Array:
+def _at_one(k: int) -> FloatArray:
     """Row i: 0 at device i, inf elsewhere."""
-    table: Array = np.where(np.eye(k, dtype=bool), 0.0, math.inf)
+    table: FloatArray = np.where(np.eye(k, dtype=bool), 0.0, math.inf)
     return table
 
 
-def _slices(edges: Array, cells: int) -> list[Array]:
+def _slices(edges: IntArray, cells: int) -> list[IntArray]:
     return np.array_split(edges, max(1, math.ceil(len(edges) * cells / _MOST_COPIES)))
 
 
-def _maximum_at(table: Array, rows: Array, values: Array) -> None:
+def _maximum_at(table: FloatArray, rows: IntArray, values: FloatArray) -> None:
     """table[:, rows] = max(table[:, rows], values), where rows may repeat."""
     if not len(rows):
         return
@@ -227,7 +238,7 @@ def path_of(figures: Figures) -> float:
     if fits(own):
         value = best_chain(module_table(own, Cuts.of(own, articulations(own))))[0]
     else:
-        value = critical_path(own)
+        value = critical_path(*heads_and_tails(own))
     return value if value < math.inf else 0.0
 
 

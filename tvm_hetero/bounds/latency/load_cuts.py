@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import FloatArray
 
 _MOST = 3
 _THRESHOLDS = 150
@@ -37,7 +37,7 @@ class LoadActivity:
 
 
 def violated(
-    work: Sequence[LoadActivity], point: Array, makespan: float, floor: float
+    work: Sequence[LoadActivity], point: FloatArray, makespan: float, floor: float
 ) -> list[tuple[Row, float]]:
     """Rows with `sum of row + ends <= makespan` that the point violates, the worst first.
 
@@ -69,7 +69,7 @@ def violated(
 
 
 def _cut(
-    work: Sequence[LoadActivity], h: float, q: float, point: Array, floor: float
+    work: Sequence[LoadActivity], h: float, q: float, point: FloatArray, floor: float
 ) -> tuple[Row, float]:
     """The row of a pair (h, q); empty if nothing is so late."""
     inside = [what for what in work if what.before >= h and what.after >= q]
@@ -82,7 +82,7 @@ def _cut(
     return merged([*row, *((x, more) for x, _ in most.terms)]), min(ends, floor)
 
 
-def _thresholds(values: Array) -> Array:
+def _thresholds(values: FloatArray) -> FloatArray:
     """Some of the values, the least among them."""
     found = np.unique(values)
     step = max(1, math.ceil(len(found) / _THRESHOLDS))

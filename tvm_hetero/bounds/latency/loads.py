@@ -29,7 +29,8 @@ import math
 import numpy as np
 
 from tvm_hetero.bounds.core.linear import LinearProgram
-from tvm_hetero.views.arrays import Array, Figures
+from tvm_hetero.views.array_types import FloatArray
+from tvm_hetero.views.arrays import Figures
 
 # Copies (reader x device) above which the program leaves them out, to stay within a second.
 _MOST_MOVES = 7_000
@@ -46,7 +47,7 @@ def load_of(figures: Figures) -> float:
     return best
 
 
-def group_rates(figures: Figures) -> Array:
+def group_rates(figures: Figures) -> FloatArray:
     """(groups, devices): all elements of the tasks of a group, s; inf where not allowed."""
     groups = np.array([figures.instance.group_of[v] for v in figures.tasks], dtype=np.int64)
     _, place = np.unique(groups, return_inverse=True)
@@ -55,7 +56,7 @@ def group_rates(figures: Figures) -> Array:
     return rates
 
 
-def priced(rates: Array) -> float:
+def priced(rates: FloatArray) -> float:
     """max over prices p >= 0 of sum 1: sum over groups of min over d of p(d) rates[g, d]."""
     from scipy.optimize import linprog
 
@@ -64,14 +65,15 @@ def priced(rates: Array) -> float:
     rates = rates[:, used]
     finite = np.isfinite(rates)
     price = np.full(len(used), 1.0 / len(used))
-    planes: list[Array] = []
+    planes: list[FloatArray] = []
     best = 0.0
     for _ in range(_PLANES if k > 1 else 1):
         costs = np.where(finite, price * np.where(finite, rates, 0.0), math.inf)
         choice = costs.argmin(axis=1)
         chosen = rates[np.arange(len(rates)), choice]
         best = max(best, math.fsum((price[choice] * chosen).tolist()))
-        planes.append(np.bincount(choice, weights=chosen, minlength=len(used)))
+        loads = np.bincount(choice, weights=chosen, minlength=len(used))
+        planes.append(np.asarray(loads, dtype=np.float64))
         scale = max(float(np.max(planes)), 1e-300)
         rows = np.column_stack([-np.array(planes) / scale, np.ones(len(planes))])
         result = linprog(
@@ -92,12 +94,12 @@ def priced(rates: Array) -> float:
     return best
 
 
-def hops_of(figures: Figures) -> dict[int, Array]:
+def hops_of(figures: Figures) -> dict[int, FloatArray]:
     """For each device without a copy engine: the least time of each tensor over a link at it, s."""
     instance = figures.instance
     platform, names = instance.problem.platform, instance.names
     sizes = figures.nbytes * figures.batch
-    found: dict[int, Array] = {}
+    found: dict[int, FloatArray] = {}
     for d, name in enumerate(names):
         if platform.devices[d].overlap:
             continue
@@ -109,7 +111,7 @@ def hops_of(figures: Figures) -> dict[int, Array]:
     return found
 
 
-def with_moves(figures: Figures, hops: dict[int, Array]) -> float:
+def with_moves(figures: Figures, hops: dict[int, FloatArray]) -> float:
     """The linear program at the head of this file, s."""
     rates = figures.rate
     allowed = np.isfinite(rates)

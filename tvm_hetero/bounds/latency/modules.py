@@ -33,7 +33,8 @@ from tvm_hetero.bounds.latency.critical_path import Cuts, best_chain, module_tab
 from tvm_hetero.bounds.latency.loads import priced
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
-from tvm_hetero.views.arrays import Array, Figures
+from tvm_hetero.views.array_types import FloatArray, IntArray
+from tvm_hetero.views.arrays import Figures
 from tvm_hetero.views.modularity import canonical
 
 Key = tuple[object, ...]
@@ -86,7 +87,7 @@ class ModuleChain:
     figures: Figures
     cuts: Cuts
     limit: float
-    table: Array = field(init=False)
+    table: FloatArray = field(init=False)
     known: dict[tuple[Key, int, int], _ModuleEntry] = field(default_factory=dict)
     keys: dict[int, Key] = field(default_factory=dict)
     work: int = 0
@@ -161,7 +162,7 @@ class ModuleChain:
                 rate[row] += times
         return Subgraph.of(self.figures, part.tasks, part.edges, least, rate)
 
-    def lift(self, m: int, values: Array) -> None:
+    def lift(self, m: int, values: FloatArray) -> None:
         """Note that no makespan is below `values[i, j]` with the ends of module m on i and j, s.
 
         Where it has no first (last), all rows (columns) must be equal.
@@ -177,14 +178,14 @@ class ModuleChain:
             if self._key(other) == self._key(m):
                 self.table[other] = np.maximum(self.table[other], entries)
 
-    def _before(self, m: int) -> Array:
+    def _before(self, m: int) -> FloatArray:
         """By the device of the first of module m: the least sum of the modules before."""
         value = np.zeros(self.table.shape[1])
         for entry in self.table[:m]:
             value = (value[:, None] + entry).min(axis=0)
         return value
 
-    def _after(self, m: int) -> Array:
+    def _after(self, m: int) -> FloatArray:
         """By the device of the last of module m: the least sum of the modules after."""
         value = np.zeros(self.table.shape[1])
         for entry in self.table[:m:-1]:
@@ -253,7 +254,7 @@ class ModuleChain:
         at = self.cuts.at
         return (at[m - 1] if m else None, at[m] if m < len(at) else None)
 
-    def _tasks(self, m: int) -> Array:
+    def _tasks(self, m: int) -> IntArray:
         """The tasks of a module with the one before it."""
         first, _ = self._ends(m)
         own = np.arange(self._begins[m], self._begins[m + 1])

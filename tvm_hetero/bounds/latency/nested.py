@@ -35,7 +35,7 @@ from tvm_hetero.bounds.latency.count_cuts import counts_of
 from tvm_hetero.bounds.latency.modules import ModuleChain
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import FloatArray, IntArray
 
 # H in parts of the bound so far, where no value is known. The nearer, the fewer devices remain.
 _BEYOND = 1.12
@@ -133,7 +133,7 @@ class Nested:
                     return self.limit
         return self._solve(self.part)
 
-    def entries(self) -> Array:
+    def entries(self) -> FloatArray:
         """(devices, devices): the same by the devices of the first and the last task, s."""
         k = self.part.least.shape[1]
         found = np.full((k, k), self.limit)
@@ -169,7 +169,7 @@ class Nested:
             head[v] = np.maximum(head[v], paths.max(axis=0, initial=0.0) + part.least[v])
         self.part = replace(part, head=head, tail=tail)
 
-    def _raise(self, v: int, d: int, members: Array, backwards: bool) -> None:
+    def _raise(self, v: int, d: int, members: IntArray, backwards: bool) -> None:
         """The program of v on d and its members: what comes before it, or after."""
         part = self.part
         found = self._solve(self._sub(v, d, members, backwards), np.flatnonzero(members))
@@ -184,7 +184,7 @@ class Nested:
             head[v, d] = least[v, d] = rate[v, d] = math.inf
         self.part = replace(part, head=head, tail=tail, least=least, rate=rate)
 
-    def _sub(self, v: int, d: int, members: Array, backwards: bool) -> Subgraph:
+    def _sub(self, v: int, d: int, members: IntArray, backwards: bool) -> Subgraph:
         """The members as a part of their own, v on d, with the heads (tails) found so far."""
         part = self.part
         own = np.flatnonzero(members)
@@ -198,7 +198,7 @@ class Nested:
             return replace(sub, tail=np.maximum(sub.tail, part.tail[own]))
         return replace(sub, head=np.maximum(sub.head, part.head[own]))
 
-    def _solve(self, part: Subgraph, own: Array | None = None) -> float:
+    def _solve(self, part: Subgraph, own: IntArray | None = None) -> float:
         """The bound of the program of a part with the tasks `own`; `limit` if it is not below, s.
 
         Whatever the part, its tasks start and end where the whole has room for them below H.
@@ -215,7 +215,7 @@ class Nested:
         return max(path, model.bound())
 
 
-def _before(head: Array, least: Array) -> Array:
+def _before(head: FloatArray, least: FloatArray) -> FloatArray:
     """The earliest starts; inf where a task cannot be."""
-    found: Array = np.where(np.isfinite(head) & np.isfinite(least), head, math.inf)
+    found: FloatArray = np.where(np.isfinite(head) & np.isfinite(least), head, math.inf)
     return found - np.where(np.isfinite(least), least, 0.0)

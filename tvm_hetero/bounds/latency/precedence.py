@@ -53,7 +53,8 @@ from tvm_hetero.bounds.latency.load_cuts import LoadActivity, merged, violated
 from tvm_hetero.bounds.latency.loads import hops_of
 from tvm_hetero.bounds.latency.transfer_shares import MOST_DEVICES, TransferShares
 from tvm_hetero.problem.objective import RELATIVE_TOLERANCE
-from tvm_hetero.views.arrays import NODES, Array, Figures
+from tvm_hetero.views.array_types import FloatArray
+from tvm_hetero.views.arrays import NODES, Figures
 
 _ROUNDS = 4
 # Numbers of a program whose time a number is twice that of a small one.
@@ -80,7 +81,7 @@ class PrecedenceModel(TransferShares):
     makespan: int = -1
     excess: int = -1
     floor: float = 0.0
-    point: Array | None = None
+    point: FloatArray | None = None
 
     def build(self) -> PrecedenceModel:
         """Write all rows but the load cuts."""
@@ -234,7 +235,7 @@ class PrecedenceModel(TransferShares):
                 break
         return min(best * self.scale, self.limit)
 
-    def charge(self, time: float, busy: Array) -> None:
+    def charge(self, time: float, busy: FloatArray) -> None:
         """Minimise time x T + busy(d) x work on d instead of T (per scaled second)."""
         self.program.cost[self.makespan] = time
         for d, work in self.work.items():
@@ -253,7 +254,7 @@ class PrecedenceModel(TransferShares):
         task = max(sorted(score), key=lambda i: score[i])
         return task if most[task] < 1 - 1e-6 else None
 
-    def _cut(self, d: int, point: Array) -> bool:
+    def _cut(self, d: int, point: FloatArray) -> bool:
         """Add the load rows of d that are violated most; whether there were any."""
         time = float(point[self.makespan])
         found = violated(self.work[d], point, time, self.floor)
@@ -261,7 +262,7 @@ class PrecedenceModel(TransferShares):
             self.program.at_most([*row, (self.makespan, -1.0)], -ends)
         return bool(found)
 
-    def _count(self, d: int, point: Array) -> bool:
+    def _count(self, d: int, point: FloatArray) -> bool:
         """Add the count cuts of d that are violated most; whether there were any."""
         columns = [self.share(i, d) for i in range(len(self.part.tasks))]
         shares = np.array([point[x] if x >= 0 else 0.0 for x in columns])

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_hetero.bounds.latency.critical_path import heads_and_tails
-from tvm_hetero.views.arrays import Array, Figures
+from tvm_hetero.views.array_types import FloatArray, IntArray
+from tvm_hetero.views.arrays import Figures
 
 
 @dataclass(frozen=True)
@@ -19,16 +20,16 @@ class Subgraph:
     """
 
     figures: Figures
-    tasks: Array
-    edges: Array
-    least: Array
-    rate: Array
-    head: Array
-    tail: Array
+    tasks: IntArray
+    edges: IntArray
+    least: FloatArray
+    rate: FloatArray
+    head: FloatArray
+    tail: FloatArray
 
     @classmethod
     def of(
-        cls, figures: Figures, tasks: Array, edges: Array, least: Array, rate: Array
+        cls, figures: Figures, tasks: IntArray, edges: IntArray, least: FloatArray, rate: FloatArray
     ) -> Subgraph:
         """Work out heads and tails."""
         place = np.full(len(figures), -1, dtype=np.int64)

@@ -16,7 +16,8 @@ import numpy as np
 from tvm_hetero.bounds.core.linear import LinearProgram
 from tvm_hetero.bounds.latency.load_cuts import LoadActivity
 from tvm_hetero.bounds.latency.subgraph import Subgraph
-from tvm_hetero.views.arrays import Array, Choice
+from tvm_hetero.views.array_types import FloatArray
+from tvm_hetero.views.arrays import Choice
 
 # Beyond this many devices z is replaced by m (see `precedence`).
 MOST_DEVICES = 6
@@ -110,7 +111,9 @@ class TransferShares:
         pairs = zip(columns, self.choices(i, d), strict=True)
         return [(x, path) for x, (_, path, _) in pairs if path]
 
-    def add_copies(self, u: int, w: int, times: Array, more: Array) -> list[tuple[int, float]]:
+    def add_copies(
+        self, u: int, w: int, times: FloatArray, more: FloatArray
+    ) -> list[tuple[int, float]]:
         """Terms of what copies take that bring w what u makes: `times` by devices, one element;
         `more`, every further one."""
         makers = [d for d in range(len(times)) if (u, d) in self.place]
@@ -129,7 +132,7 @@ class TransferShares:
         return copies + self._add_sizes(u, z, more)
 
     def _add_sizes(
-        self, u: int, z: dict[tuple[int, int], int], more: Array
+        self, u: int, z: dict[tuple[int, int], int], more: FloatArray
     ) -> list[tuple[int, float]]:
         """What the copies of large executions take beyond those of one element."""
         found = []
@@ -149,7 +152,7 @@ class TransferShares:
         return found
 
     def _add_arrivals(
-        self, u: int, w: int, times: Array, makers: list[int], readers: list[int]
+        self, u: int, w: int, times: FloatArray, makers: list[int], readers: list[int]
     ) -> list[tuple[int, float]]:
         found = []
         for k in readers:
@@ -164,7 +167,7 @@ class TransferShares:
         return found
 
     def _add_pairs(
-        self, u: int, w: int, times: Array, makers: list[int], readers: list[int]
+        self, u: int, w: int, times: FloatArray, makers: list[int], readers: list[int]
     ) -> dict[tuple[int, int], int]:
         """z(j, k), see the head of this file."""
         z = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import Choices, undominated
 from tvm_hetero.bounds.memory.prices import Box, Walk, Way
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import AnyArray, FloatArray, IntArray
 
 # Sums of labels and placements that are made at once.
 _AT_ONCE = 200_000
@@ -20,23 +20,22 @@ _WAYS = 24
 class MemoryLabels:
     """At one cut: device, time and bytes of each; the label before, the row of the module."""
 
-    device: Array
-    seconds: Array
-    held: Array
-    back: Array
-    row: Array
+    device: IntArray
+    seconds: FloatArray
+    held: FloatArray
+    back: IntArray
+    row: IntArray
 
     def __len__(self) -> int:
         return len(self.device)
 
-    def take(self, rows: Array) -> MemoryLabels:
+    def take(self, rows: IntArray) -> MemoryLabels:
         """Some of them, in order."""
-        own = (self.device, self.seconds, self.held, self.back, self.row)
-        return MemoryLabels(*(column[rows] for column in own))
+        return MemoryLabels(*(column[rows] for column in _columns(self)))
 
 
 def ways_below(
-    box: Box, prices: Array, upper: float, most: int, width: int
+    box: Box, prices: FloatArray, upper: float, most: int, width: int
 ) -> tuple[float, list[Way], int]:
     """A bound of the chains of a box within its room, some of them, and the work that it took.
 
@@ -53,7 +52,7 @@ def ways_below(
 
 
 def _along(
-    walk: Walk, prices: Array, upper: float, most: int, width: int, *, merge: bool = True
+    walk: Walk, prices: FloatArray, upper: float, most: int, width: int, *, merge: bool = True
 ) -> tuple[float, list[Way], int]:
     """From the first module to the last."""
     box, none = walk.box, np.zeros(1, dtype=np.int64)
@@ -98,7 +97,7 @@ def _rows(past: list[MemoryLabels], at: int) -> list[int]:
 
 
 def _extended(
-    walk: Walk, m: int, labels: MemoryLabels, prices: Array, upper: float
+    walk: Walk, m: int, labels: MemoryLabels, prices: FloatArray, upper: float
 ) -> MemoryLabels:
     """The labels after module m."""
     table, room = walk.box.tables[m], walk.box.room
@@ -122,11 +121,11 @@ def _extended(
     return MemoryLabels(*both)
 
 
-def _columns(labels: MemoryLabels) -> tuple[Array, ...]:
+def _columns(labels: MemoryLabels) -> tuple[AnyArray, ...]:
     return (labels.device, labels.seconds, labels.held, labels.back, labels.row)
 
 
-def _thinned(labels: MemoryLabels, room: Array, width: int, *, merge: bool) -> MemoryLabels:
+def _thinned(labels: MemoryLabels, room: FloatArray, width: int, *, merge: bool) -> MemoryLabels:
     """Without those that are nowhere better than another; merged where they are too many."""
     if not len(labels):
         return labels
@@ -149,7 +148,7 @@ def _pareto(labels: MemoryLabels) -> MemoryLabels:
     return labels.take(undominated(labels.seconds, labels.held))
 
 
-def _merged(labels: MemoryLabels, room: Array, levels: int, *, merge: bool) -> MemoryLabels:
+def _merged(labels: MemoryLabels, room: FloatArray, levels: int, *, merge: bool) -> MemoryLabels:
     """One label for all in a cell of the bytes: the quickest, if `merge` with the least bytes."""
     side = max(1, round(levels ** (1 / len(room))))
     cell = np.floor(labels.held / np.maximum(room, 1.0) * side).astype(np.int64)
@@ -158,7 +157,7 @@ def _merged(labels: MemoryLabels, room: Array, levels: int, *, merge: bool) -> M
         key = key * (side + 2) + column
     order = np.lexsort((labels.seconds, key))
     labels, key = labels.take(order), key[order]
-    begins: Array = np.flatnonzero(np.append([True], np.diff(key) > 0))
+    begins: IntArray = np.flatnonzero(np.append([True], np.diff(key) > 0))
     best = labels.take(begins)
     held = np.minimum.reduceat(labels.held, begins, axis=0) if merge else best.held
     return MemoryLabels(best.device, best.seconds, held, best.back, best.row)

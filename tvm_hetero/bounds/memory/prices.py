@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import Choices
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import BoolArray, FloatArray
 
 # Steps of the cutting planes, and how near to their value a bound is good enough: in parts of
 # itself, and of what lacks to the value known.
@@ -29,7 +29,7 @@ class Way:
     """
 
     seconds: float
-    taken: Array
+    taken: FloatArray
     places: tuple[tuple[int, ...], ...]
 
 
@@ -41,16 +41,16 @@ class Box:
     """
 
     tables: list[Choices]
-    low: Array
-    high: Array
-    capacity: Array
-    prices: Array
+    low: FloatArray
+    high: FloatArray
+    capacity: FloatArray
+    prices: FloatArray
     labelled: int = 0
 
     @property
-    def room(self) -> Array:
+    def room(self) -> FloatArray:
         """What is left for bytes that stay."""
-        room: Array = self.capacity - self.low
+        room: FloatArray = self.capacity - self.low
         return room
 
     @property
@@ -63,7 +63,7 @@ class Box:
         known: dict[int, Choices] = {}
         for table in self.tables:
             if id(table) not in known:
-                fits: Array = np.asarray((table.busy <= self.high).all(axis=1))
+                fits: BoolArray = np.asarray((table.busy <= self.high).all(axis=1))
                 fits &= (table.held <= self.room).all(axis=1)
                 known[id(table)] = table if fits.all() else table.take(fits)
         tables = [known[id(table)] for table in self.tables]
@@ -83,7 +83,7 @@ class Box:
 class Priced:
     """The best prices (s per byte), their bound (s), ways that came by, and the work."""
 
-    prices: Array
+    prices: FloatArray
     bound: float
     ways: list[Way]
     work: int
@@ -99,10 +99,10 @@ class Walk:
         and from after module m to the end, by device of its last.
     """
 
-    def __init__(self, box: Box, prices: Array) -> None:
+    def __init__(self, box: Box, prices: FloatArray) -> None:
         self.box = box
         self.devices = box.tables[0].devices
-        known: dict[int, tuple[Array, Array]] = {}
+        known: dict[int, tuple[FloatArray, FloatArray]] = {}
         for table in box.tables:
             if id(table) not in known:
                 cost = table.seconds + table.held @ prices
@@ -120,7 +120,7 @@ class Walk:
             self.behind.append((least + self.behind[-1]).min(axis=1))
         self.behind.reverse()
 
-    def _least(self, table: Choices, cost: Array) -> Array:
+    def _least(self, table: Choices, cost: FloatArray) -> FloatArray:
         k = self.devices
         least = np.full((k, k), math.inf)
         codes, begins = np.unique(table.code, return_index=True)
@@ -146,11 +146,11 @@ class Walk:
             j = i
         return found[::-1]
 
-    def through(self, m: int) -> Array:
+    def through(self, m: int) -> FloatArray:
         """The bound of the chains through every row of table m, s."""
         table = self.box.tables[m]
         first, last = table.code // table.devices, table.code % table.devices
-        total: Array = self.ahead[m][first] + self.costs[m] + self.behind[m + 1][last]
+        total: FloatArray = self.ahead[m][first] + self.costs[m] + self.behind[m + 1][last]
         return total - self.offset
 
 
@@ -164,7 +164,7 @@ def best_prices(box: Box, upper: float) -> Priced:
     most = 64.0
     prices = box.prices
     best, best_at = -math.inf, prices
-    planes: list[Array] = []
+    planes: list[FloatArray] = []
     heights: list[float] = []
     ways: list[Way] = []
     rows_of_all = sum(len(table) for table in {id(t): t for t in box.tables}.values())
@@ -196,7 +196,7 @@ def best_prices(box: Box, upper: float) -> Priced:
     return Priced(best_at, best, ways, work)
 
 
-def narrowed(box: Box, prices: Array, upper: float) -> Box:
+def narrowed(box: Box, prices: FloatArray, upper: float) -> Box:
     """Without placements through which every chain costs `upper` or more."""
     walk = Walk(box, prices)
     tables = []

@@ -46,7 +46,7 @@ from tvm_hetero.bounds.core.module_choices import Choices, choices_of, key_of, s
 from tvm_hetero.bounds.memory.labels import ways_below
 from tvm_hetero.bounds.memory.prices import Box, Way, best_prices, narrowed
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import modules_of
 
@@ -81,7 +81,7 @@ class MemoryChain:
     instance: Instance
     parts: list[tuple[int, ...]]
     tables: list[Choices]
-    capacity: Array
+    capacity: FloatArray
 
     def placement(self, way: Way) -> list[int]:
         """The device of every part."""

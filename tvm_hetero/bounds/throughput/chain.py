@@ -29,13 +29,12 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tvm_hetero.bounds.throughput.share_program import rates
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.ideals import Kind, contract, kinds_of, least_hops
 from tvm_hetero.views.instance import Instance
 
-Floats = NDArray[np.float64]
 _ROUNDING = 1 - 1e-11
 # Rounds of the subgradient method; the gain of later ones was below 0.01 %.
 _ROUNDS = 40
@@ -47,13 +46,13 @@ class _DeviceChain:
     """Kinds of devices, work of all groups up to each (groups + 1, kinds), and what a cut costs."""
 
     kinds: tuple[Kind, ...]
-    work: Floats
-    arrive: Floats
-    leave: Floats
+    work: FloatArray
+    arrive: FloatArray
+    leave: FloatArray
     limit: float
 
 
-def chain_bound(instance: Instance, value: float, weights: Floats) -> float:
+def chain_bound(instance: Instance, value: float, weights: FloatArray) -> float:
     """The bound at the head of this file, s; 0 where the graph is no chain.
 
     Parameters
@@ -109,7 +108,7 @@ def _chain(instance: Instance, limit: float) -> _DeviceChain | None:
     return _DeviceChain(kinds, np.cumsum(work, axis=0), enters, leaves, limit)
 
 
-def _cheapest(chain: _DeviceChain, weight: Floats) -> tuple[float, Floats]:
+def _cheapest(chain: _DeviceChain, weight: FloatArray) -> tuple[float, FloatArray]:
     """The cost of the cheapest way along the chain, and its loads by kind (s)."""
     n, kinds = len(chain.work) - 1, range(len(chain.kinds))
     work = chain.work.T.tolist()
@@ -145,7 +144,7 @@ def _cheapest(chain: _DeviceChain, weight: Floats) -> tuple[float, Floats]:
 
 def _loads(
     chain: _DeviceChain, last: int, before: list[list[int]], since: list[list[int]]
-) -> Floats:
+) -> FloatArray:
     """The loads of the way that ends with a run of kind `last`."""
     loads = np.zeros(len(chain.kinds))
     c, j = last, len(chain.work) - 1

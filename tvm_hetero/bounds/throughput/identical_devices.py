@@ -33,7 +33,7 @@ import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import undominated
 from tvm_hetero.bounds.throughput.module_columns import loads_of, resources_of
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import AnyArray, BoolArray, FloatArray, Int16Array, IntArray
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, canonical, modules_of, signature
 from tvm_hetero.views.symmetry import find_symmetry
@@ -55,10 +55,10 @@ class DeviceKinds:
     """Devices that can change places: the members of each kind, the kind of each device."""
 
     members: tuple[tuple[int, ...], ...]
-    of: Array
+    of: IntArray
 
     @property
-    def counts(self) -> Array:
+    def counts(self) -> FloatArray:
         """How many devices each has."""
         return np.array([float(len(own)) for own in self.members])
 
@@ -75,20 +75,20 @@ class Runs:
     load : (n, kinds), what loads all devices of each kind, units.
     """
 
-    first: Array
-    last: Array
-    stays: Array
-    here: Array
-    there: Array
-    load: Array
+    first: IntArray
+    last: IntArray
+    stays: BoolArray
+    here: FloatArray
+    there: FloatArray
+    load: FloatArray
 
-    def take(self, rows: Array) -> Runs:
+    def take(self, rows: IntArray) -> Runs:
         """Some of the rows."""
-        own = (self.first, self.last, self.stays, self.here, self.there, self.load)
+        own: list[AnyArray] = [self.first, self.last, self.stays, self.here, self.there, self.load]
         return Runs(*(column[rows] for column in own))
 
 
-def run_bound(instance: Instance, value: float, weights: Array, most: int = MOST) -> float:
+def run_bound(instance: Instance, value: float, weights: FloatArray, most: int = MOST) -> float:
     """The bound at the head of this file, s; 0 where it has nothing to say.
 
     Parameters
@@ -142,7 +142,7 @@ def kinds_of(instance: Instance) -> DeviceKinds:
     return DeviceKinds(members, of)
 
 
-def placements_of_kinds(piece: Piece, kinds: DeviceKinds, most: int) -> Array | None:
+def placements_of_kinds(piece: Piece, kinds: DeviceKinds, most: int) -> Int16Array | None:
     """(n, parts): placements in which a kind's devices appear in order; None above `most`."""
     places = np.zeros((1, len(piece)), dtype=np.int16)
     used = np.zeros((1, len(kinds.members)), dtype=np.int16)
@@ -167,7 +167,7 @@ def placements_of_kinds(piece: Piece, kinds: DeviceKinds, most: int) -> Array | 
 def _runs(
     instance: Instance,
     piece: Piece,
-    places: Array,
+    places: Int16Array,
     ends: tuple[bool, bool],
     kinds: DeviceKinds,
     unit: float,
@@ -191,7 +191,7 @@ def _runs(
     )
 
 
-def _cheapest(tables: Sequence[Runs], weight: Array) -> tuple[float, Array | None]:
+def _cheapest(tables: Sequence[Runs], weight: FloatArray) -> tuple[float, FloatArray | None]:
     """The least cost in units, and the loads of that way by kind; inf if there is none.
 
     0 if there are too many labels.
@@ -199,7 +199,7 @@ def _cheapest(tables: Sequence[Runs], weight: Array) -> tuple[float, Array | Non
     useful = _useful(tables, weight)
     kinds = len(weight)
     device, run, cost = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
-    past: list[tuple[Array, Array, Runs]] = []
+    past: list[tuple[IntArray, IntArray, Runs]] = []
     for table, rest in useful:
         spent = table.load @ weight
         found = []
@@ -237,10 +237,10 @@ def _cheapest(tables: Sequence[Runs], weight: Array) -> tuple[float, Array | Non
     return least, loads
 
 
-def _useful(tables: Sequence[Runs], weight: Array) -> list[tuple[Runs, Array]]:
+def _useful(tables: Sequence[Runs], weight: FloatArray) -> list[tuple[Runs, FloatArray]]:
     """Of each module the placements on chains that may be better, and what comes after it."""
     kinds = len(weight)
-    best: dict[int, tuple[Runs, Array]] = {}
+    best: dict[int, tuple[Runs, FloatArray]] = {}
     for table in tables:
         if id(table) not in best:
             spent = table.load @ weight

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tvm_hetero.views.array_types import BoolArray
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Knapsack:
         """The largest value, and how many of each item."""
         filling = [0] * len(values)
         total = 0.0
-        bundles: list[tuple[int, int, NDArray[np.bool_]]] = []
+        bundles: list[tuple[int, int, BoolArray]] = []
         best = np.zeros(self.levels + 1)
         for i, (value, size, count) in enumerate(zip(values, self.sizes, self.counts, strict=True)):
             if value <= 0 or size > self.levels:

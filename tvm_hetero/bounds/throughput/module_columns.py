@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import placements_of, size_of, undominated
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import FloatArray, Int16Array, IntArray
 from tvm_hetero.views.instance import Flow, Hop, Instance
 from tvm_hetero.views.modularity import Module, Piece, canonical, modules_of, signature
 
@@ -43,15 +43,15 @@ class Columns:
     places : (n, parts), devices in canonical order.
     """
 
-    code: Array
-    load: Array
-    held: Array
-    places: Array
+    code: IntArray
+    load: FloatArray
+    held: FloatArray
+    places: Int16Array
 
     def __len__(self) -> int:
         return len(self.code)
 
-    def take(self, rows: Array) -> Columns:
+    def take(self, rows: IntArray) -> Columns:
         """Some of the rows, in order."""
         return Columns(self.code[rows], self.load[rows], self.held[rows], self.places[rows])
 
@@ -70,7 +70,7 @@ class ColumnChain:
     instance: Instance
     parts: list[tuple[int, ...]]
     tables: list[Columns]
-    capacity: Array
+    capacity: FloatArray
 
     @property
     def distinct(self) -> list[Columns]:
@@ -131,8 +131,8 @@ def columns_of(
 
 
 def loads_of(
-    instance: Instance, piece: Piece, places: Array, first: bool, resources: int
-) -> tuple[Array, Array]:
+    instance: Instance, piece: Piece, places: Int16Array, first: bool, resources: int
+) -> tuple[FloatArray, FloatArray]:
     """Loads of all resources, s (inf where no path leads), and bytes on all devices.
 
     The part that comes `first`, if there is one, has been counted in the module before.
@@ -168,7 +168,9 @@ def resources_of(instance: Instance) -> int:
     return count
 
 
-def _move(instance: Instance, flow: Flow, needed: int, home: int, load: Array, held: Array) -> None:
+def _move(
+    instance: Instance, flow: Flow, needed: int, home: int, load: FloatArray, held: FloatArray
+) -> None:
     """Add what a tensor takes that is made at home and needed on a set of devices (bits)."""
     held[home] += flow.nbytes
     hops: dict[Hop, None] = {}

@@ -24,12 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tvm_hetero.bounds.throughput.knapsack import Knapsack
+from tvm_hetero.views.array_types import FloatArray, IntArray
 
 Pattern = tuple[int, ...]
-Rows = NDArray[np.int64]
 # Patterns that are listed at most, and what is too large by less than this part of a limit fits.
 _MOST = 10_000
 _SLACK = 1 + 1e-12
@@ -41,7 +40,7 @@ _LEVELS = 20_000
 class MaximalPatterns:
     """What a device can hold: its largest patterns, or a knapsack for each of its two limits."""
 
-    rows: Rows | None
+    rows: IntArray | None
     sacks: tuple[Knapsack, ...] = ()
 
     @classmethod
@@ -74,7 +73,7 @@ def largest_patterns(
     counts: Sequence[int],
     limits: Sequence[float],
     most: int = _MOST,
-) -> Rows | None:
+) -> IntArray | None:
     """Rows that every pattern within the limits is at most one of; None if there are too many.
 
     Parameters
@@ -106,14 +105,14 @@ def largest_patterns(
     return rows
 
 
-def _largest_first(each: NDArray[np.float64], room: NDArray[np.float64]) -> list[int]:
+def _largest_first(each: FloatArray, room: FloatArray) -> list[int]:
     """The kinds, those first of which the least items fit; equal ones by number."""
     with np.errstate(invalid="ignore", over="ignore"):  # inf of inf: it fits nowhere
         part = np.where(np.isinf(each), np.inf, each / np.maximum(room, 1e-300))
     return [int(k) for k in np.argsort(-part.max(axis=0), kind="stable")]
 
 
-def _able(size: NDArray[np.float64], count: int, left: NDArray[np.float64]) -> NDArray[np.int64]:
+def _able(size: FloatArray, count: int, left: FloatArray) -> IntArray:
     """How many items of a kind fit into what each row has left."""
     fits = np.full(left.shape[1], float(count))
     for one, room in zip(size.tolist(), left, strict=True):
@@ -121,5 +120,5 @@ def _able(size: NDArray[np.float64], count: int, left: NDArray[np.float64]) -> N
             fits = np.zeros_like(fits)
         elif one > 0:
             fits = np.minimum(fits, np.floor(np.maximum(room, 0.0) / one * _SLACK))
-    whole: NDArray[np.int64] = fits.astype(np.int64)
+    whole: IntArray = fits.astype(np.int64)
     return whole

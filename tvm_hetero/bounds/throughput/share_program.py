@@ -35,12 +35,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.ideals import Kind, kinds_of, least_hops
 from tvm_hetero.views.instance import Instance
 
-Floats = NDArray[np.float64]
 _ROUNDING = 1 - 1e-12
 # Rows for copies that are solved within a second or two, and within ten.
 QUICK_ROWS = 10_000
@@ -92,12 +91,12 @@ class BatchShares:
     """
 
     value: float
-    weights: Floats
+    weights: FloatArray
     kinds: tuple[Kind, ...]
-    shares: Floats
+    shares: FloatArray
 
 
-def share_bound(instance: Instance, rows: int = QUICK_ROWS) -> tuple[float, Floats]:
+def share_bound(instance: Instance, rows: int = QUICK_ROWS) -> tuple[float, FloatArray]:
     """Value and weights of `share_program`."""
     found = share_program(instance, rows)
     return found.value, found.weights
@@ -210,7 +209,7 @@ def _split(kinds: Sequence[Kind], device: int) -> tuple[list[Kind], set[int]]:
     return found, made
 
 
-def rates(instance: Instance) -> Floats:
+def rates(instance: Instance) -> FloatArray:
     """Least seconds of all elements of every part on every device; inf where it cannot run."""
     problem = instance.problem
     if problem.batch == 1:
@@ -257,7 +256,7 @@ def _add_shares(
     program: _ShareProgram,
     instance: Instance,
     kinds: Sequence[Kind],
-    rate: Floats,
+    rate: FloatArray,
     loads: Sequence[int],
     room: Sequence[int],
 ) -> list[list[int]]:
@@ -325,7 +324,7 @@ def _add_moves(
             program.row([(made, 1.0), (outward, -1.0), *([(y, -1.0)] if y >= 0 else [])])
 
 
-def _solve(program: _ShareProgram) -> tuple[float, Floats, Floats]:
+def _solve(program: _ShareProgram) -> tuple[float, FloatArray, FloatArray]:
     """A value that the duals prove, the multipliers of the rows (at least 0), and the point."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -357,8 +356,8 @@ def _solve(program: _ShareProgram) -> tuple[float, Floats, Floats]:
 
 
 def _safe(
-    upper: Any, exact: Any, right: Floats, below: Floats, equal: Floats
-) -> tuple[float, Floats]:
+    upper: Any, exact: Any, right: FloatArray, below: FloatArray, equal: FloatArray
+) -> tuple[float, FloatArray]:
     """The bound that multipliers prove: scaled so that T, which has no limit, costs nothing."""
     below = np.maximum(0.0, below)
     held = -float((upper.T @ below)[0])

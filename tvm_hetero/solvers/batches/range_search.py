@@ -23,15 +23,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.solvers.native.library import LIBRARY
+from tvm_hetero.views.array_types import AnyArray, FloatArray, Int32Array
 from tvm_hetero.views.instance import Instance
 
-Ints = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 # Entries of the table of costs: beyond it the search takes too much memory.
 _MOST_COSTS = 20_000_000
 # Parts of a task that takes no time.
@@ -79,9 +77,9 @@ class Streams:
     value : by the search's own reckoning; inf if it was not reckoned.
     """
 
-    counts: Ints
-    device: Ints
-    sequence: Ints
+    counts: Int32Array
+    device: Int32Array
+    sequence: Int32Array
     value: float = math.inf
 
 
@@ -198,7 +196,7 @@ class StreamSearch:
             span, math.inf if limit is None else limit,
         )  # fmt: skip
 
-    def _flatten(self) -> dict[str, npt.NDArray[Any]]:
+    def _flatten(self) -> dict[str, AnyArray]:
         instance = self.instance
         place = {v: i for i, v in enumerate(instance.order)}
         into: list[list[tuple[int, float]]] = [[] for _ in instance.order]
@@ -229,11 +227,11 @@ class StreamSearch:
         }
 
 
-def _seconds(instance: Instance) -> Floats:
+def _seconds(instance: Instance) -> FloatArray:
     """(tasks, devices, batch + 1): of so many elements, s; inf where a device cannot run it."""
     batch = instance.problem.batch
     table = np.full((len(instance), len(instance.names), batch + 1), math.inf)
-    known: dict[Cost, Floats] = {}
+    known: dict[Cost, FloatArray] = {}
     for i, v in enumerate(instance.order):
         for d in instance.devices[v]:
             cost = instance.problem.costs[instance.tasks[v]][instance.names[d]]
@@ -243,7 +241,7 @@ def _seconds(instance: Instance) -> Floats:
     return table
 
 
-def _loose(instance: Instance, seconds: Floats) -> list[bool]:
+def _loose(instance: Instance, seconds: FloatArray) -> list[bool]:
     """Which tasks take no time at an end of the graph."""
     found = []
     for i, v in enumerate(instance.order):
@@ -255,7 +253,7 @@ def _loose(instance: Instance, seconds: Floats) -> list[bool]:
     return found
 
 
-def _copies(instance: Instance) -> tuple[Floats, Floats]:
+def _copies(instance: Instance) -> tuple[FloatArray, FloatArray]:
     """Latency (s) and seconds a byte between every two devices, as large tensors see them."""
     k = len(instance.names)
     large = max([1, *(flow.nbytes for flow in instance.tensors)])
@@ -268,7 +266,7 @@ def _copies(instance: Instance) -> tuple[Floats, Floats]:
     return latency, inverse
 
 
-def _prices(instance: Instance) -> tuple[Floats, Floats]:
+def _prices(instance: Instance) -> tuple[FloatArray, FloatArray]:
     """What a busy second and a second of makespan of each device in use add to the value."""
     devices = instance.problem.platform.devices
     kind = instance.problem.objective.kind

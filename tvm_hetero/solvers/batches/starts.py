@@ -22,7 +22,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.batches.range_search import Floats, Ints, Streams, StreamSearch
+from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch
+from tvm_hetero.views.array_types import FloatArray, Int32Array
 
 # (spare streams a device, rounds); more rounds where memory is short.
 _MENU = ((1, 1), (2, 1), (1, 2), (2, 2), (1, 3), (1, 4), (1, 8))
@@ -45,7 +46,7 @@ def menu(search: StreamSearch, whole: Schedule | None) -> list[Streams]:
     return found
 
 
-def shares(totals: Floats, elements: int) -> list[int]:
+def shares(totals: FloatArray, elements: int) -> list[int]:
     """How many of `elements` each device takes so that the slowest ends first.
 
     Parameters
@@ -105,7 +106,7 @@ def as_placed(search: StreamSearch, schedule: Schedule) -> Streams:
     return _finished(search, counts, home)
 
 
-def _finished(search: StreamSearch, counts: Ints, home: Ints) -> Streams:
+def _finished(search: StreamSearch, counts: Int32Array, home: Int32Array) -> Streams:
     """Devices that can run their streams, undivided tasks whole, and an order."""
     streams = counts.shape[1]
     able = np.isfinite(search.seconds[:, :, 1])
@@ -136,9 +137,9 @@ def _workers(search: StreamSearch) -> list[int]:
     return [d for _, d in sorted(zip(totals.tolist(), devices, strict=True))]
 
 
-def _totals(search: StreamSearch, devices: Sequence[int]) -> Floats:
+def _totals(search: StreamSearch, devices: Sequence[int]) -> FloatArray:
     """(devices, batch + 1): all that a device can run, for so many elements, at most, s."""
     rows = np.where(np.isfinite(search.seconds), search.seconds, 0.0).sum(axis=0)[list(devices)]
     # More elements never take less, so that shares can be found by halving.
-    totals: Floats = np.maximum.accumulate(rows, axis=1)
+    totals: FloatArray = np.maximum.accumulate(rows, axis=1)
     return totals

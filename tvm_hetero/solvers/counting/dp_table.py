@@ -28,8 +28,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.solvers.counting.machine_row import Array, Shelf, Used
-from tvm_hetero.views.machine_counts import NodeType, TaskLine, Vector
+from tvm_hetero.solvers.counting.machine_row import Shelf, Used
+from tvm_hetero.views.array_types import FloatArray
+from tvm_hetero.views.machine_counts import NodeType, TaskLine
 
 # Levels of spill memory, less where the table would become large.
 _LEVELS = 512
@@ -82,13 +83,13 @@ class CountTable:
         cells = sum(shelf.values.size for shelf in self.shelves)
         return len(self.line) * (5e-5 * states + 1e-10 * cells)
 
-    def _inter(self, a: int, j: int, b: int, k: int) -> Vector:
+    def _inter(self, a: int, j: int, b: int, k: int) -> FloatArray:
         one, other = self.shelves[a].machine, self.shelves[b].machine
         target = other.nodes[1 if a == b else 0][k][0]
         return self.line.crossings(one.like(j), target)
 
-    def _join(self, left: Array, right: Array | float) -> Array:
-        result: Array = np.maximum(left, right) if self.steady else left + right
+    def _join(self, left: FloatArray, right: FloatArray | float) -> FloatArray:
+        result: FloatArray = np.maximum(left, right) if self.steady else left + right
         return result
 
     def _wait(self, seconds: float) -> float:
@@ -115,7 +116,7 @@ class CountTable:
                     moved = begin[:, : shelf.levels + 1 - w] + shelf.own[p]
                     np.minimum(target, moved, out=target)
 
-    def _begin(self, p: int, number: int, used: Used, c: int) -> Array:
+    def _begin(self, p: int, number: int, used: Used, c: int) -> FloatArray:
         """The least values with which a device of class `c` can begin at `p`, [node, level]."""
         shelf = self.shelves[number]
         result = np.full(shelf.values.shape[2:], math.inf)
@@ -143,7 +144,7 @@ class CountTable:
             if (before, k) in shelf.number
         ]
 
-    def _entry(self, p: int, number: int, c: int) -> Array:
+    def _entry(self, p: int, number: int, c: int) -> FloatArray:
         """The least values with which each node of a type can be opened at `p` on class `c`."""
         shelf = self.shelves[number]
         result = np.full(len(shelf.machine.nodes), math.inf)

@@ -10,11 +10,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tvm_hetero.views.machine_counts import NodeType, TaskLine, Vector
+from tvm_hetero.views.array_types import FloatArray
+from tvm_hetero.views.machine_counts import NodeType, TaskLine
 
-Array = NDArray[np.float64]
 Used = tuple[int, ...]
 
 
@@ -63,7 +62,7 @@ class Shelf:
         return (*used[:c], used[c] - 1, *used[c + 1 :])
 
 
-def _spill(machine: NodeType, rows: Sequence[Vector]) -> int | None:
+def _spill(machine: NodeType, rows: Sequence[FloatArray]) -> int | None:
     """The class of the device that may be come back to: alone in its class, and slowest of all."""
     total = [float(row[np.isfinite(row)].sum()) for row in rows]
     alone = [c for c, n in enumerate(machine.counts) if n == 1]
@@ -73,7 +72,9 @@ def _spill(machine: NodeType, rows: Sequence[Vector]) -> int | None:
     return slowest if total[slowest] == max(total) else None
 
 
-def _segments(line: TaskLine, seconds: Vector, limit: int | None, ends: Vector) -> Array:
+def _segments(
+    line: TaskLine, seconds: FloatArray, limit: int | None, ends: FloatArray
+) -> FloatArray:
     """Cost of the atoms p .. q - 1 in one segment, [p, q]; inf where they do not run or fit."""
     count = len(line)
     cannot = np.concatenate([[0], np.cumsum(~np.isfinite(seconds))])

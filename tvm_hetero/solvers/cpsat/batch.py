@@ -18,7 +18,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tvm_hetero.bounds.latency.heads_tails import critical_path, heads_and_tails
+from tvm_hetero.bounds.latency.critical_path import critical_path
+from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
@@ -163,7 +164,7 @@ def resolution(instance: Instance, most: float, error: float) -> Ticks:
         lambda v, d: run[v][d],
         lambda t: instance.copies(instance.tensors[t].nbytes),
     )
-    path = critical_path(instance, head, tail)
+    path = critical_path(head, tail)
     return choose(durations, activities, path if path < math.inf else 0.0, most, error)
 
 

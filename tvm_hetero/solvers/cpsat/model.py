@@ -40,8 +40,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.heads_tails import Array, critical_path, heads_and_tails
+from tvm_hetero.bounds.latency.critical_path import critical_path
+from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
 from tvm_hetero.solvers.core.integer_scaling import Ticks
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Hop, Instance
 
 if TYPE_CHECKING:
@@ -69,9 +71,9 @@ class BatchModel:
         self.exact = instance.routes_form_trees
         counts_devices = instance.problem.objective.kind in ("energy", "cost")
         self._all_hops = counts_devices or any(instance.memory_binds)
-        self._copies: dict[int, Array] = {}
+        self._copies: dict[int, FloatArray] = {}
         self.head, self.tail = heads_and_tails(instance, self.run, self.copies)
-        least = math.floor(min(horizon, critical_path(instance, self.head, self.tail)))
+        least = math.floor(min(horizon, critical_path(self.head, self.tail)))
         self.makespan = self.model.new_int_var(least, horizon, "T")
         self.x: dict[tuple[int, int], cp_model.IntVar] = {}
         self.s: list[cp_model.IntVar] = []
@@ -104,7 +106,7 @@ class BatchModel:
         route = self.instance.route(j, k, self.instance.tensors[t].nbytes)
         return math.inf if route is None else sum(self.hop(t, hop) for hop in route)
 
-    def copies(self, t: int) -> Array:
+    def copies(self, t: int) -> FloatArray:
         """`copy` from every device to every device."""
         nbytes = self.instance.tensors[t].nbytes
         if nbytes not in self._copies:

@@ -7,7 +7,7 @@ Notation of the paper: rank_u and rank_d as in `ranks`, SET_CP the tasks of a cr
 
     priority(i) = rank_u(i) + rank_d(i)                                            -> `cpop`
     SET_CP = from the entry of highest priority on, always a successor through which
-             the longest way leads                                        -> `critical_path`
+             the longest way leads                                  -> `critical_path_tasks`
     p_CP = the device with the least sum of w(i, p) over SET_CP   -> `critical_path_device`
 
 Of the tasks that are ready, the one of highest priority is taken. Tasks of SET_CP go to p_CP, the
@@ -48,7 +48,7 @@ def cpop(instance: Instance, devices: Sequence[int]) -> Rule:
     copies = MeanCopies(instance)
     up, down = upward_ranks(instance, copies), downward_ranks(instance, copies)
     priority = [u + d for u, d in zip(up, down, strict=True)]
-    path = critical_path(instance, up, copies)
+    path = critical_path_tasks(instance, up, copies)
     home = critical_path_device(instance, path, devices)
     critical = frozenset(path)
 
@@ -58,7 +58,7 @@ def cpop(instance: Instance, devices: Sequence[int]) -> Rule:
     return Rule(ready_order(instance, priority), score, (home,))
 
 
-def critical_path(instance: Instance, up: Sequence[float], copies: MeanCopies) -> list[int]:
+def critical_path_tasks(instance: Instance, up: Sequence[float], copies: MeanCopies) -> list[int]:
     """SET_CP in order. For an entry, rank_d is 0, so the highest priority is the largest rank_u."""
     entries = [v for v in instance.order if not instance.inputs[v]]
     v = max(entries, key=lambda entry: up[entry])

@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tvm_hetero.bounds.latency.heads_tails import critical_path, heads_and_tails
+from tvm_hetero.bounds.latency.critical_path import critical_path
+from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.milp.candidates import Candidates, Mode
 from tvm_hetero.views.instance import Instance
@@ -50,7 +51,7 @@ def make_windows(instance: Instance, candidates: Candidates, start: Schedule | N
         [head[v][d] - least[v][d] if least[v][d] < math.inf else math.inf for d in devices]
         for v in range(len(instance))
     ]
-    path = critical_path(instance, head, tail)
+    path = critical_path(head, tail)
     return Windows(ready, tail, _horizon(instance, candidates, start) * ROUNDING, path)
 
 

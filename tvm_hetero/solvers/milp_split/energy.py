@@ -34,7 +34,7 @@ from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.milp_split.energy_columns import EnergyChain, Times
 from tvm_hetero.solvers.milp_split.labels import WORK_A_SECOND, LabelSearch, LabelStep
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import FloatArray, IntArray
 
 # Devices up to which all their sets are looked at.
 MOST_DEVICES = 5
@@ -85,7 +85,7 @@ class OnDevices:
             self.price, low = _price(self)
             self.low = max(0.0, low) * ROUNDING
 
-    def columns(self) -> dict[int, tuple[Array, Array, Array]]:
+    def columns(self) -> dict[int, tuple[IntArray, FloatArray, FloatArray]]:
         """Rows, energy (J) and seconds of each table's columns that no other beats in both."""
         found = {}
         for table, rows, spent in zip(self.tables, self.rows, self.spent, strict=True):
@@ -127,7 +127,7 @@ class OnDevices:
         problem = self.chain.instance.problem
         return [plan for plan in plans if within_limit(problem, plan.executions)], spent
 
-    def _search(self, target: float) -> tuple[LabelSearch, list[Array], float]:
+    def _search(self, target: float) -> tuple[LabelSearch, list[IntArray], float]:
         """Labels for chains below a target, the rows that its steps stand for, units a joule."""
         count, unit = len(self.chain.instance.names), _UNITS / target
         columns = self.columns()
@@ -172,11 +172,11 @@ def _price(own: OnDevices) -> tuple[float, float]:
 
 
 def _cheapest(
-    own: OnDevices, columns: dict[int, tuple[Array, Array, Array]], price: float
+    own: OnDevices, columns: dict[int, tuple[IntArray, FloatArray, FloatArray]], price: float
 ) -> tuple[float, float]:
     """Energy and seconds of the chain with the least energy + price x seconds (inf: seconds)."""
     count = len(own.chain.instance.names)
-    least: dict[int, tuple[Array, Array, Array]] = {}
+    least: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
     for table in own.tables:
         rows, energy, seconds = columns[id(table)]
         cost = seconds if price == math.inf else energy + price * seconds

@@ -34,7 +34,7 @@ from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
 from tvm_hetero.solvers.milp_split.join import join_modules
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.timing.timing import to_schedule
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, modules_of
 
@@ -55,7 +55,7 @@ class Times:
     piece: Piece
     first: bool
     choices: Choices
-    busy: Array
+    busy: FloatArray
     known: dict[int, Solution] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -35,7 +35,8 @@ from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat.batch import resolution
 from tvm_hetero.solvers.cpsat.model import BatchModel
 from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
-from tvm_hetero.views.arrays import Array, Figures, figures_of
+from tvm_hetero.views.array_types import FloatArray
+from tvm_hetero.views.arrays import Figures, figures_of
 from tvm_hetero.views.modularity import Piece
 
 # Devices up to which there is a program for each task and device.
@@ -106,7 +107,7 @@ def add_windows(model: BatchModel, figures: Figures, part: Subgraph, limit: floa
         model.model.add(model.makespan >= model.e[v] + rest).only_enforce_if(x)
 
 
-def _down(seconds: Array, ticks: Ticks) -> int:
+def _down(seconds: FloatArray, ticks: Ticks) -> int:
     return max(0, math.floor(float(seconds) * ticks.per_second) - 1)
 
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import undominated
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import AnyArray, FloatArray, IntArray
 
 # Numbers that are looked at in about a second of a slow core.
 WORK_A_SECOND = 50_000_000
@@ -54,9 +54,9 @@ _COMPARED = 4_000
 class LabelStep:
     """The rows of a step: devices at the ends (0 where there is none), amounts (n, components)."""
 
-    first: Array
-    last: Array
-    taken: Array
+    first: IntArray
+    last: IntArray
+    taken: FloatArray
 
     def __len__(self) -> int:
         return len(self.first)
@@ -75,7 +75,7 @@ class LabelAnswer:
     """
 
     least: float
-    lowest: Array
+    lowest: FloatArray
     ways: list[list[int]]
     work: int
 
@@ -87,20 +87,20 @@ class _SplitLabels:
     Where labels were merged, the cost is the least of theirs, which says more than the amounts.
     """
 
-    device: Array
-    taken: Array
-    cost: Array
-    back: Array
-    row: Array
+    device: IntArray
+    taken: FloatArray
+    cost: FloatArray
+    back: IntArray
+    row: IntArray
 
     def __len__(self) -> int:
         return len(self.device)
 
-    def take(self, rows: Array) -> _SplitLabels:
+    def take(self, rows: IntArray) -> _SplitLabels:
         return _SplitLabels(*(column[rows] for column in self.columns))
 
     @property
-    def columns(self) -> tuple[Array, ...]:
+    def columns(self) -> tuple[AnyArray, ...]:
         return (self.device, self.taken, self.cost, self.back, self.row)
 
 
@@ -119,8 +119,8 @@ class LabelSearch:
         self,
         steps: Sequence[LabelStep],
         devices: int,
-        room: Array,
-        price: Array,
+        room: FloatArray,
+        price: FloatArray,
         *,
         by_first: bool = False,
     ) -> None:
@@ -137,7 +137,7 @@ class LabelSearch:
         self.rest.reverse()
         ahead = np.full((len(self.prices), devices), np.inf)
         ahead[:, 0] = 0.0
-        self.useful: list[Array] = []
+        self.useful: list[IntArray] = []
         for m, step in enumerate(steps):
             total = ahead[:, step.first].T + self.costs[id(step)] + self.rest[m + 1][:, step.last].T
             self.useful.append(np.flatnonzero((total <= self.budget).all(axis=1)))
@@ -246,7 +246,7 @@ class LabelSearch:
         return _SplitLabels(best.device, taken, cost, best.back, best.row)
 
 
-def _fan(price: Array) -> Array:
+def _fan(price: FloatArray) -> FloatArray:
     """The price, each component alone, and the price with one component dearer."""
     rows = [price, *np.eye(len(price))]
     for factor in _DEARER:
@@ -257,14 +257,14 @@ def _fan(price: Array) -> Array:
     return np.array(rows)
 
 
-def _least(step: LabelStep, costs: Array, devices: int) -> Array:
+def _least(step: LabelStep, costs: FloatArray, devices: int) -> FloatArray:
     """(prices, first, last): the least cost of a step by its ends."""
     found = np.full((devices * devices, costs.shape[1]), np.inf)
     np.minimum.at(found, step.first * devices + step.last, costs)
     return found.T.reshape(-1, devices, devices)
 
 
-def _first_of_equals(labels: _SplitLabels) -> Array:
+def _first_of_equals(labels: _SplitLabels) -> IntArray:
     """Of labels with equal amounts the cheapest."""
     order = np.lexsort((labels.cost, *labels.taken.T))
     same = (np.diff(labels.taken[order], axis=0) == 0).all(axis=1)

@@ -38,7 +38,7 @@ from tvm_hetero.bounds.core.module_choices import Choices
 from tvm_hetero.bounds.memory.prices import Box, Walk
 from tvm_hetero.bounds.throughput.module_columns import ColumnChain
 from tvm_hetero.solvers.milp_split.labels import LabelSearch, LabelStep
-from tvm_hetero.views.arrays import Array
+from tvm_hetero.views.array_types import FloatArray
 
 # A load is a sum of some thousand floats, in whichever order; their rounding is less than this.
 ROUNDING = 1 - 1e-11
@@ -54,8 +54,8 @@ _MOST_PRICE = 64.0
 class Multipliers:
     """Prices of loads (sum 1) and of bytes (s per byte), their bound (s), and the work."""
 
-    loads: Array
-    bytes: Array
+    loads: FloatArray
+    bytes: FloatArray
     bound: float
     work: int
 

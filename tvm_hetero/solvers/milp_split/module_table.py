@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from tvm_hetero.bounds.latency.heads_tails import critical_path, heads_and_tails
+from tvm_hetero.bounds.latency.critical_path import critical_path
+from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
@@ -147,4 +148,4 @@ def entry_bound(piece: Piece) -> float:
         lambda v, d: piece.seconds[v][d],
         lambda t: piece.copies(sizes[t]),
     )
-    return critical_path(piece, head, tail) * _ROUNDING
+    return critical_path(head, tail) * _ROUNDING

@@ -9,12 +9,10 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tvm_hetero.errors import SolverError
+from tvm_hetero.views.array_types import AnyArray
 from tvm_hetero.views.instance import Instance
-
-Array = npt.NDArray[Any]
 
 _KINDS = {"latency": 0, "throughput": 1, "energy": 2, "cost": 3}
 _POINTERS = {
@@ -55,7 +53,7 @@ class ProblemArrays(ctypes.Structure):
     )
 
 
-def flatten(instance: Instance) -> tuple[ProblemArrays, list[Array]]:
+def flatten(instance: Instance) -> tuple[ProblemArrays, list[AnyArray]]:
     """The problem for the library, and the arrays that it points to (to be kept alive).
 
     Raises

@@ -21,12 +21,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tvm_hetero.errors import SolverError
 from tvm_hetero.libinfo import LIBRARIES
 from tvm_hetero.solvers.native.arrays import ProblemArrays, flatten
 from tvm_hetero.solvers.native.results import Decoded, NativeAnswer
+from tvm_hetero.views.array_types import Int32Array
 from tvm_hetero.views.instance import Hop, Instance
 
 __all__ = ["LIBRARY", "Decoded", "NativeAnswer", "NativeSearch", "available"]
@@ -36,7 +36,6 @@ LIBRARY = LIBRARIES / "libtvm_hetero_search.so"
 _OK, _BAD_ARGUMENT = 0, 1
 # No search of ours runs longer than a day; ctypes wants a number.
 _FOREVER = 86_400.0
-_Ints = npt.NDArray[np.int32]
 
 
 class _Settings(ctypes.Structure):
@@ -178,7 +177,7 @@ class NativeSearch:
             tuple(ends.tolist()), made,
         )  # fmt: skip
 
-    def _most_hops(self, places: _Ints) -> int:
+    def _most_hops(self, places: Int32Array) -> int:
         return 1 + sum(
             len({int(places[r]) for r in flow.readers} - {int(places[flow.maker])})
             for flow in self.instance.tensors
@@ -250,7 +249,9 @@ class NativeSearch:
         )  # fmt: skip
         return self._found(result, places, sequence[: len(self.instance)])
 
-    def _checked(self, placement: Sequence[int], order: Sequence[int]) -> tuple[_Ints, _Ints]:
+    def _checked(
+        self, placement: Sequence[int], order: Sequence[int]
+    ) -> tuple[Int32Array, Int32Array]:
         """Arrays of the right lengths; what is in them the library checks itself."""
         n = len(self.instance)
         if len(placement) != n or len(order) not in (n, self.items):
@@ -262,7 +263,7 @@ class NativeSearch:
         sequence[: len(order)] = np.asarray(order, np.int32)
         return np.array(placement, np.int32), sequence
 
-    def _found(self, result: _Result, places: _Ints, sequence: _Ints) -> NativeAnswer:
+    def _found(self, result: _Result, places: Int32Array, sequence: Int32Array) -> NativeAnswer:
         n = len(self.instance)
         items = tuple(sequence.tolist())
         return NativeAnswer(

@@ -11,12 +11,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.native.library import LIBRARY
+from tvm_hetero.views.array_types import UInt64Array
 
-Sets = NDArray[np.uint64]
 _FOREVER = 86_400.0
 
 
@@ -66,7 +65,14 @@ class NativeStages:
     """
 
     def __init__(
-        self, free: Sets, stride: Any, begin: Any, kind: Any, later: Any, load: Any, beyond: Any
+        self,
+        free: UInt64Array,
+        stride: Any,
+        begin: Any,
+        kind: Any,
+        later: Any,
+        load: Any,
+        beyond: Any,
     ) -> None:
         self._sets = (len(begin) - 1, free.shape[1])
         self._arrays = (
@@ -81,7 +87,7 @@ class NativeStages:
         pointers = [array.ctypes.data for array in self._arrays]
         self._stages = _StagesStruct(len(begin) - 1, len(free), free.shape[1], *pointers)
 
-    def reach(self, most: float, seconds: float) -> Sets:
+    def reach(self, most: float, seconds: float) -> UInt64Array:
         """(ideals, words): the ways that reach each ideal in stages of at most `most` s.
 
         Raises

@@ -20,9 +20,10 @@ import numpy as np
 
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.robust.samples import Array, Samples
+from tvm_hetero.solvers.robust.samples import Samples
 from tvm_hetero.solvers.timing.decomposed_schedule import Replay, replay
 from tvm_hetero.solvers.timing.timing import activity_order, memory_arcs
+from tvm_hetero.views.array_types import FloatArray
 
 # Numbers that are held at once.
 _ROOM = 20_000_000
@@ -77,7 +78,7 @@ class _Timer:
             self.order = activity_order(self.plan, again.keys)
             self.waits = _waits(again, self.order)
 
-    def values(self, samples: Samples, numbers: range) -> tuple[Array, int]:
+    def values(self, samples: Samples, numbers: range) -> tuple[FloatArray, int]:
         """Values of some samples, and how many of these break the latency limit."""
         seconds = self.seconds(samples, numbers)
         if self.throughput:
@@ -88,7 +89,7 @@ class _Timer:
         late = 0 if limit is None else int(np.sum(end > limit * (1 + _ROUNDING)))
         return self.price(end, seconds), late
 
-    def seconds(self, samples: Samples, numbers: range) -> Array:
+    def seconds(self, samples: Samples, numbers: range) -> FloatArray:
         """Duration of every activity (row) in every sample (column), s."""
         n = len(self.instance)
         result = np.repeat(self.nominal[:, None], len(numbers), axis=1)
@@ -97,19 +98,19 @@ class _Timer:
             result[:n, column] *= samples.factors(self.problem, number)[tasks, devices]
         return result
 
-    def makespans(self, seconds: Array) -> Array:
+    def makespans(self, seconds: FloatArray) -> FloatArray:
         """When the last execution ends, by sample, s."""
         ends = seconds.copy()
         for activity in self.order:
             waits = self.waits[activity]
             if waits:
                 ends[activity] += ends[waits].max(axis=0)
-        result: Array = ends[: len(self.instance)].max(axis=0)
+        result: FloatArray = ends[: len(self.instance)].max(axis=0)
         return result
 
-    def loads(self, seconds: Array) -> dict[int, Array]:
+    def loads(self, seconds: FloatArray) -> dict[int, FloatArray]:
         """Busy time of every resource that is occupied at all, by sample, s."""
-        found: dict[int, Array] = {}
+        found: dict[int, FloatArray] = {}
         for activity in range(len(self.plan)):
             for resource in self.plan.resources(activity):
                 if resource not in found:
@@ -117,7 +118,7 @@ class _Timer:
                 found[resource] += seconds[activity]
         return found
 
-    def price(self, end: Array, seconds: Array) -> Array:
+    def price(self, end: FloatArray, seconds: FloatArray) -> FloatArray:
         """The objective of a batch that ends at `end`, by sample (rule 7)."""
         kind = self.problem.objective.kind
         if kind == "latency":

@@ -17,13 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.model import Problem
-
-Array = npt.NDArray[np.float64]
+from tvm_hetero.views.array_types import FloatArray
 
 # What plans are fitted to, and what they are judged on.
 TRAINING, FRESH = 0, 1
@@ -57,11 +55,11 @@ class Samples:
         if not 1 <= self.count <= MOST:
             raise UsageError(f"robust: expected 1 to {MOST} samples, got {self.count}")
 
-    def factors(self, problem: Problem, number: int) -> Array:
+    def factors(self, problem: Problem, number: int) -> FloatArray:
         """1 + u of sample `number`, by position of the task and of the device."""
         shape = len(problem.graph.tasks), len(problem.platform.devices)
         state = np.random.RandomState([self.seed, self.stream, number])
-        drawn: Array = state.uniform(-1.0, 1.0, shape)
+        drawn: FloatArray = state.uniform(-1.0, 1.0, shape)
         return 1.0 + self.perturbation * drawn
 
     def perturbed(self, problem: Problem, number: int) -> Problem:

@@ -36,7 +36,8 @@ import numpy as np
 from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.native import stages
-from tvm_hetero.views.ideals import Floats, IdealFamily, Integers
+from tvm_hetero.views.array_types import FloatArray, IntArray
+from tvm_hetero.views.ideals import IdealFamily
 from tvm_hetero.views.task_classes import shares_of
 
 # Bits (ideals x ways) that sets may have: 256 MB. Pairs of ideals x kinds that may be kept: 400 MB.
@@ -59,11 +60,11 @@ class _DeviceSetStages:
     beyond : loads with one more block; inf where larger stages are not always better.
     """
 
-    begin: Integers
-    kind: Integers
-    later: Integers
-    loads: Floats
-    beyond: Floats
+    begin: IntArray
+    kind: IntArray
+    later: IntArray
+    loads: FloatArray
+    beyond: FloatArray
 
 
 class _DeviceSetSearch:
@@ -169,7 +170,7 @@ def _bits(flags: np.ndarray) -> int:
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
-def _numbers(bits: int) -> Integers:
+def _numbers(bits: int) -> IntArray:
     """The numbers of the bits that are set."""
     text = np.frombuffer(bits.to_bytes(bits.bit_length() // 8 + 1, "little"), dtype=np.uint8)
     return np.flatnonzero(np.unpackbits(text, bitorder="little"))
@@ -218,11 +219,11 @@ def least(family: IdealFamily, most: float, deadline: float = math.inf) -> tuple
     return value, search.chain(found, value)
 
 
-def _distinct(loads: Floats, total: float) -> Floats:
+def _distinct(loads: FloatArray, total: float) -> FloatArray:
     """Loads in order, and of those that only rounding sets apart the largest."""
     rising = np.unique(loads)
     step = np.floor(rising / (total * SAME or 1.0))
-    kept: Floats = rising[np.append(step[1:] > step[:-1], True)]
+    kept: FloatArray = rising[np.append(step[1:] > step[:-1], True)]
     return kept
 
 

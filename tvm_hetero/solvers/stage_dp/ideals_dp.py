@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
 from tvm_hetero.problem.model import Problem
@@ -21,6 +20,7 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.stage_dp.stage_dp import StageChain, best_plan
 from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.views.array_types import BoolArray
 from tvm_hetero.views.ideals import Blocks, IdealFamily, contract
 from tvm_hetero.views.instance import Instance, instance_of
 
@@ -105,7 +105,7 @@ def all_ideals(instance: Instance, most: int = MOST_IDEALS) -> IdealFamily:
     return IdealFamily(instance, blocks, _enumerate(blocks, most), nested=False)
 
 
-def _enumerate(blocks: Blocks, most: int) -> NDArray[np.bool_]:
+def _enumerate(blocks: Blocks, most: int) -> BoolArray:
     """All ideals by rising size, each found once: by adding a block to one that is smaller."""
     needs = [sum(1 << a for a in row) for row in blocks.before]
     after: list[list[int]] = [[] for _ in blocks.members]

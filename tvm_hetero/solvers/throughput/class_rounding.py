@@ -18,12 +18,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.task_classes import ClassShares
 
-Floats = NDArray[np.float64]
 # What rounding may lack of a whole group.
 _NOISE = 1e-6
 
@@ -66,7 +65,11 @@ def _deal(found: ClassShares) -> tuple[list[list[int]], list[int]]:
 
 
 def _spread(
-    groups: Sequence[int], work: Floats, devices: Sequence[int], home: list[int], loads: Floats
+    groups: Sequence[int],
+    work: FloatArray,
+    devices: Sequence[int],
+    home: list[int],
+    loads: FloatArray,
 ) -> None:
     """The longest first, each on the least loaded device of a kind."""
     heap = [(float(loads[d]), d) for d in devices]
@@ -79,7 +82,7 @@ def _spread(
 
 
 def _place_divided(
-    found: ClassShares, divided: Sequence[int], home: list[int], loads: Floats
+    found: ClassShares, divided: Sequence[int], home: list[int], loads: FloatArray
 ) -> None:
     """The longest first, each where it ends earliest."""
     devices = [d for kind in found.kinds for d in kind]

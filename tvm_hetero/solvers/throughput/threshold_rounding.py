@@ -23,13 +23,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tvm_hetero.bounds.throughput.share_program import BatchShares
 from tvm_hetero.solvers.timing.device_loads import exact_value
+from tvm_hetero.views.array_types import BoolArray
 from tvm_hetero.views.instance import Instance
 
-Floats = NDArray[np.float64]
 _THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Kinds up to which all orders are tried; of more only rotations.
 _MOST_KINDS = 3
@@ -61,7 +60,7 @@ def _orders(count: int) -> Iterable[list[int]]:
 
 
 def _cut(
-    instance: Instance, found: BatchShares, order: Sequence[int], beyond: NDArray[np.bool_]
+    instance: Instance, found: BatchShares, order: Sequence[int], beyond: BoolArray
 ) -> list[int]:
     """Every group on the first kind of the order that is `beyond` the threshold, if it may be."""
     likely = found.shares.argmax(axis=1)
