@@ -45,8 +45,19 @@ EXTRAS = {
     "torch": ["torch>=2.6"],  # programs of torch.export
     "text": ["tokenizers"],  # prompts as text, where a model's folder has tokenizer.json
     "test": [
-        "cloudpickle", "hypothesis", "mypy", "onnxruntime", "psutil", "pytest", "pytest-xdist",
-        "ray>=2.50", "ruff", "torch==2.13.0", "tornado", "transformers>=5", "types-PyYAML",
+        "cloudpickle",
+        "hypothesis",
+        "mypy",
+        "onnxruntime",
+        "psutil",
+        "pytest",
+        "pytest-xdist",
+        "ray>=2.50",
+        "ruff",
+        "torch==2.13.0",
+        "tornado",
+        "transformers>=5",
+        "types-PyYAML",
     ],
     "build": ["cmake>=3.18", "ninja", "setuptools>=77", "setuptools-scm>=8", "wheel", TVM_FFI],
 }
@@ -177,14 +188,21 @@ setup(
     license_files=["LICENSE"],
     classifiers=CLASSIFIERS,
     keywords=[
-        "scheduling", "model partitioning", "heterogeneous computing", "TVM", "inference", "MILP",
+        "scheduling",
+        "model partitioning",
+        "heterogeneous computing",
+        "TVM",
+        "inference",
+        "MILP",
     ],
     python_requires=">=3.11",
     # tvm_hetero/passes, cost_models, platforms and include are links to the folders beside it.
     packages=find_packages(include=["tvm_hetero", "tvm_hetero.*"]),
     package_data={
         "tvm_hetero": [
-            "py.typed", "platforms/*.yaml", "zoo/data/*.json",
+            "py.typed",
+            "platforms/*.yaml",
+            "zoo/data/*.json",
             "include/tvm_hetero/*.h",
         ]
     },

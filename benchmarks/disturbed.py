@@ -72,9 +72,7 @@ class Row:
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and write; the rows."""
-    asked = chosen(
-        __doc__, arguments, "disturbed.json", models=_MODELS, limit=30.0, rounds=_ROUNDS
-    )
+    asked = chosen(__doc__, arguments, "disturbed.json", models=_MODELS, limit=30.0, rounds=_ROUNDS)
     if asked is None:
         return []
     seconds = 0.05 if asked.small else _SECONDS

@@ -32,9 +32,7 @@ BATCHES = (1, 8)
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and write; the rows."""
-    asked = chosen(
-        __doc__, arguments, "latency.json", models=MODELS, batches=BATCHES, limit=60.0
-    )
+    asked = chosen(__doc__, arguments, "latency.json", models=MODELS, batches=BATCHES, limit=60.0)
     if asked is None:
         return []
     platform = two_devices()

@@ -30,7 +30,7 @@ from tvm_hetero import zoo
 from tvm_hetero.errors import SolverError
 from tvm_hetero.problem import Kind, Objective, Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import SYMMETRIES, Options
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.cpsat.batch import solve_whole
@@ -133,7 +133,7 @@ def orderings(layers: int, seeds: int, kinds: Sequence[Kind] = BOTH) -> list[Row
 def _ordering(problem: Problem, kind: Kind, mode: str, seeds: int) -> Row:
     works, values, closed = [], [], 0
     for seed in range(seeds):
-        budget = Budget(WORK, time.monotonic() + 20 * WORK)
+        budget = CpsatBudget(WORK, time.monotonic() + 20 * WORK)
         found = _whole(problem, Options(time_limit=20 * WORK, seed=seed, symmetry=mode), budget)
         works.append(WORK - budget.work)
         values.append(math.inf if found is None else found.value)
@@ -148,7 +148,7 @@ def _ordering(problem: Problem, kind: Kind, mode: str, seeds: int) -> Row:
     }
 
 
-def _whole(problem: Problem, options: Options, budget: Budget) -> Schedule | None:
+def _whole(problem: Problem, options: Options, budget: CpsatBudget) -> Schedule | None:
     try:
         if problem.objective.kind == "throughput":
             return cpsat_throughput.solve(problem, options, None, budget)

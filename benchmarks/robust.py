@@ -72,16 +72,16 @@ def _row(
     name: str, problem: Problem, plain: Schedule, share: float, limit: float, solved: int
 ) -> Row:
     row: Row = {"case": name, "tasks": len(problem.tasks), "share": share, "value": plain.value}
-    request = robust.Request(share, samples=SAMPLES)
+    request = robust.RobustRequest(share, samples=SAMPLES)
     row["plain"] = _figures(problem, plain, request, plain.value)
     for goal in GOALS:
-        fitting = robust.Request(share, goal, SAMPLES)
+        fitting = robust.RobustRequest(share, goal, SAMPLES)
         plan = robust.fit(problem, plain, fitting, Options(time_limit=limit))
         row[goal] = _figures(problem, plan, request, plain.value)
     return row | _regret(problem, plain, request, solved)
 
 
-def _figures(problem: Problem, plan: Schedule, request: robust.Request, unit: float) -> Row:
+def _figures(problem: Problem, plan: Schedule, request: robust.RobustRequest, unit: float) -> Row:
     found = robust.assess(problem, plan, request.fresh(0)).robust
     assert isinstance(found, Robustness)
     return {
@@ -91,7 +91,7 @@ def _figures(problem: Problem, plan: Schedule, request: robust.Request, unit: fl
     }
 
 
-def _regret(problem: Problem, plain: Schedule, request: robust.Request, solved: int) -> Row:
+def _regret(problem: Problem, plain: Schedule, request: robust.RobustRequest, solved: int) -> Row:
     """Mean loss of the plain plan against solving each sample anew, and against its bound."""
     anew, bounds = [], []
     for sample in islice(request.fresh(0).problems(problem), solved):

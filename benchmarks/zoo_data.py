@@ -20,7 +20,7 @@ from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.lowered_main import LoweredMain, tensor_bytes
 from tvm_hetero.problem.graph import Task, TaskGraph
 from tvm_hetero.zoo.files import FOLDER, store
-from tvm_hetero.zoo.work_graph import Kind, Work, WorkGraph
+from tvm_hetero.zoo.work_graph import Kind, LayerWork, WorkGraph
 
 
 def main(argv: Sequence[str] | None = None) -> list[WorkGraph]:
@@ -75,8 +75,8 @@ def _depthwise_tasks(main: LoweredMain) -> set[str]:
     return found
 
 
-def _work(task: Task, depthwise: bool) -> Work:
-    return Work(
+def _work(task: Task, depthwise: bool) -> LayerWork:
+    return LayerWork(
         id=task.id,
         op=task.op,
         kind=_kind(task.op, depthwise),

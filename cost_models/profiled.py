@@ -33,25 +33,33 @@ and little ones, or one whose sibling is busy.
 
 Devices of other nodes of the platform are measured here, as if this machine were they; for nodes
 that are unlike, use a table. A board that is reached by RPC is measured where it is
-(`tvm_hetero.cost_models.rpc_devices`).
+(`tvm_hetero.cost_models.links.rpc_devices`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tvm_hetero.compiler.linking import linker_of
+from tvm_hetero.cost_models.in_network.costs import measure_in_place
 from tvm_hetero.cost_models.kernels_alone.candidates import Schedule
-from tvm_hetero.cost_models.kernels_alone.profile_run import TargetRun
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
-from tvm_hetero.cost_models.profile import Profile
+from tvm_hetero.cost_models.kernels_alone.profile import Profile
+from tvm_hetero.cost_models.kernels_alone.profile_run import Setup, TargetRun
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
+from tvm_hetero.cost_models.links.measure import measure_links
+from tvm_hetero.cost_models.links.rpc_devices import measure_board
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
-from tvm_hetero.cost_models.rpc_devices import measure_board
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.devices.target import device_target, require_present
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.implementation_choice import Choice
+from tvm_hetero.problem.model import Problem
+
+if TYPE_CHECKING:
+    from tvm import IRModule
 
 
 class ProfiledCosts:
@@ -60,7 +68,7 @@ class ProfiledCosts:
     def __init__(
         self,
         store: CostStore | None = None,
-        effort: Effort = Effort(),
+        effort: SamplingPolicy = SamplingPolicy(),
         schedule: Schedule | None = None,
         in_place: bool = True,
         again: bool = False,
@@ -68,16 +76,15 @@ class ProfiledCosts:
         """Measure into `store` (by default the user's), scheduling kernels with `schedule`
         (by default `tvm_hetero.kernels.schedule_kernel`).
 
-        With `in_place`, who asks for the costs of a whole module goes on to measure them there
-        (`tvm_hetero.cost_models.in_network.costs`), `again` though the store has them; `costs` are
-        those of kernels alone.
+        With `in_place`, `refine` measures in the whole network, `again` though the store has it;
+        `costs` are those of kernels alone.
         """
         self.store = store if store is not None else CostStore()
         self.effort = effort
         self.in_place = in_place
         self.again = again
         self._schedule = schedule
-        self.runs = 0  # measurements that were really made, for those who want to know
+        self._runs_before = 0
         self.profile = Profile()  # of the last `costs`
 
     @property
@@ -107,17 +114,45 @@ class ProfiledCosts:
         devices = [device for device in platform.devices if device.target is not None]
         for device in devices:
             require_present(platform, device)
-        self.profile = Profile()
+        self._runs_before, self.profile = self.runs, Profile()
         for device in devices:
             if device.rpc is not None:
                 linker_of(device_target(device))  # before anything is compiled in vain
                 self.profile.call_seconds[device.name] = measure_board(device, self.store).call
+        setup = Setup(self.store, self.effort, self.schedule)
         for group in _by_target(devices):
-            run = TargetRun(self, kernels, platform, group, progress)
-            run.measure()
+            TargetRun(setup, self.profile, kernels, platform, group, progress).measure()
         result = self.profile.costs(kernels, devices)
         require_a_device(result, self.profile.reasons)
         return result
+
+    def with_links(self, platform: Platform) -> Platform:
+        """The platform, links between devices of one node measured where it has none."""
+        return measure_links(platform)
+
+    def choices(self) -> tuple[Choice, ...]:
+        """How each kernel of the last `costs` is computed on each device."""
+        return tuple(self.profile.choices.values())
+
+    def traces(self) -> Mapping[str, Mapping[str, str]]:
+        """Of tuned schedules among the choices: kernel -> device -> trace."""
+        return self.profile.traces
+
+    def refine(
+        self, module: IRModule, problem: Problem, progress: Progress | None = None
+    ) -> Problem:
+        """A problem with costs as they are in the whole network, where that is asked for
+        (`tvm_hetero.cost_models.in_network.costs`).
+        """
+        if not self.in_place:
+            return problem
+        found = measure_in_place(module, problem, self.store, progress, again=self.again)
+        return found.applied_to(problem)
+
+    @property
+    def runs(self) -> int:
+        """Measurements that were really made, for those who want to know."""
+        return self._runs_before + self.profile.runs
 
     @property
     def schedule(self) -> Schedule:

@@ -7,6 +7,13 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.util.documents import nearest
 
 NAMES = ("analytical", "profiled", "profiled-alone", "table:PATH")
+# Those that are a `MeasuringCostModel`.
+MEASURING = ("profiled", "profiled-alone")
+
+
+def measures(name: str) -> bool:
+    """Whether the cost model of that name runs kernels on the devices; it is not made for that."""
+    return name in MEASURING
 
 
 def by_name(name: str) -> CostModel:
@@ -30,7 +37,7 @@ def by_name(name: str) -> CostModel:
         from tvm_hetero.cost_models.table import TableCosts
 
         return TableCosts(argument)
-    if name in ("profiled", "profiled-alone"):
+    if name in MEASURING:
         from tvm_hetero.cost_models.profiled import ProfiledCosts
 
         return ProfiledCosts(in_place=name == "profiled")

@@ -107,9 +107,7 @@ def load_costs(path: str | os.PathLike[str]) -> Costs:
     return result
 
 
-def dump_costs(
-    costs: Mapping[str, Mapping[str, Cost]], path: str | os.PathLike[str]
-) -> None:
+def dump_costs(costs: Mapping[str, Mapping[str, Cost]], path: str | os.PathLike[str]) -> None:
     """Write costs as JSON, one kernel a line, whole or not at all.
 
     Raises

@@ -7,13 +7,14 @@ The result is an ordinary Relax module that can be printed, saved and run by TVM
   implementation that the task's cost is that of (`tvm_hetero.passes.kernel_choices`);
 - calls and copies stand in the order of their start times, so that the order on each device is
   the schedule's;
-- the module's attributes hold the problem and the schedule (JSON), ``main`` the ids of its tasks.
+- the module's attributes hold the problem and the schedule (JSON), ``main`` the ids of its tasks
+  (`place_tasks` leaves them objects, beside the module: `tvm_hetero.passes.placed_model`).
 
 For a batch of B > 1 elements (an element is one set of the model's inputs) ``main`` becomes the
 program of the whole batch: every parameter, kernel call and result is there B times, each call on
 the device of the execution that holds its element, so that elements of a task may run on several
 devices. Parameters and results are in the order of the elements; names are those of
-`tvm_hetero.passes.elements`. Weights and kernels are there once.
+`tvm_hetero.plan.element_names`. Weights and kernels are there once.
 
 `strip_devices` undoes it, so that a module can be placed again.
 
@@ -28,15 +29,15 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_hetero.errors import PlatformError, UsageError
+from tvm_hetero.errors import PlatformError
 from tvm_hetero.passes.attributes import PROBLEM, SCHEDULE
 from tvm_hetero.passes.emit_placed_program import MainWriter
 from tvm_hetero.passes.lowered_main import read_main
+from tvm_hetero.passes.placed_model import PlacedModel, is_annotated, problem_and_schedule
 from tvm_hetero.passes.placed_program import original_layout, plan_layout
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.util.documents import canonical_json, parse_document
 
 
 def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> tvm.IRModule:
@@ -47,35 +48,18 @@ def annotate_devices(mod: tvm.IRModule, problem: Problem, schedule: Schedule) ->
     UsageError
         If problem and schedule are not this module's.
     """
+    return place_tasks(mod, problem, schedule).to_module()
+
+
+def place_tasks(mod: tvm.IRModule, problem: Problem, schedule: Schedule) -> PlacedModel:
+    """As `annotate_devices`; problem and schedule stay objects beside the module."""
     mod = strip_devices(mod) if is_annotated(mod) else mod
     main = read_main(mod)
     layout = plan_layout(main, problem, schedule)
     vdevices = make_vdevices(problem.platform)
     result = MainWriter(mod, main, layout, vdevices, problem).write()
-    document = canonical_json(problem.to_dict())
-    own = {PROBLEM: document, SCHEDULE: schedule.dumps()}
-    return result.with_attrs({**(dict(mod.attrs) if mod.attrs else {}), **own})
-
-
-def is_annotated(mod: tvm.IRModule) -> bool:
-    """Whether a module came out of `annotate_devices`."""
-    return mod.attrs is not None and SCHEDULE in mod.attrs
-
-
-def problem_and_schedule(mod: tvm.IRModule) -> tuple[Problem, Schedule]:
-    """The problem and the schedule that an annotated module carries.
-
-    Raises
-    ------
-    UsageError
-        If the module is not annotated.
-    """
-    if not is_annotated(mod):
-        raise UsageError(
-            "the module has no placement; expected the result of HeteroPartition()(module)"
-        )
-    problem = Problem.from_dict(parse_document(str(mod.attrs[PROBLEM]), "the module's problem"))
-    return problem, Schedule.loads(str(mod.attrs[SCHEDULE]), "the module's schedule")
+    kept = dict(mod.attrs) if mod.attrs else {}
+    return PlacedModel(result.with_attrs(kept) if kept else result, problem, schedule)
 
 
 def strip_devices(mod: tvm.IRModule) -> tvm.IRModule:
@@ -107,7 +91,7 @@ def make_vdevices(platform: Platform) -> list[Any]:
 
 def lift_constants(mod: tvm.IRModule) -> tuple[tvm.IRModule, list[tuple[Any, int]]]:
     """Make parameters of the constants that an annotated module reads on other devices than the
-    first: TVM's VM puts every constant on the first (limit 3 of `tvm_hetero.runtime.reference`).
+    first: TVM puts every constant on the first (limit 3 of `tvm_hetero.compiler.reference_vm`).
 
     Returns
     -------

@@ -75,7 +75,7 @@ def stretches(
     steady : only places count, not times (throughput).
     most_weights : bytes of weights in a stretch.
     """
-    limits = _Limits(main, portions, copies or {}, most_weights)
+    limits = _OrderLimits(main, portions, copies or {}, most_weights)
     on: dict[int, list[Portion]] = {}
     for portion in portions:
         on.setdefault(portion.device, []).append(portion)
@@ -87,7 +87,7 @@ def stretches(
     return found
 
 
-def _cut(own: Sequence[Portion], limits: _Limits, steady: bool) -> Iterator[list[Portion]]:
+def _cut(own: Sequence[Portion], limits: _OrderLimits, steady: bool) -> Iterator[list[Portion]]:
     stretch: list[Portion] = []
     weights = 0
     for portion in own:
@@ -108,7 +108,7 @@ def _cut(own: Sequence[Portion], limits: _Limits, steady: bool) -> Iterator[list
         yield stretch
 
 
-class _Limits:
+class _OrderLimits:
     """What the cutting must know of a function and its places."""
 
     def __init__(

@@ -25,17 +25,17 @@ from tvm_hetero.passes.attributes import (
     STATES,
     TASK_IDS,
 )
-from tvm_hetero.passes.emit_views import Emitter, Place, with_vdevice
+from tvm_hetero.passes.emit_views import Place, ViewEmitter, with_vdevice
 from tvm_hetero.passes.kernel_choices import implemented
 from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, Root, names_of
-from tvm_hetero.passes.placed_program import Layout, Move, Run
+from tvm_hetero.passes.placed_program import PlacedRun, ProgramLayout, TensorMove
 from tvm_hetero.passes.states import states_of
 from tvm_hetero.plan.element_names import MARK, batch_of, element_names, task_name
 from tvm_hetero.problem.model import Problem
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class _EmittedKernel:
     """A copy of a kernel: its name before, for which device, and how it is computed.
 
     `shared` are its constants where it computes several elements at once.
@@ -71,7 +71,7 @@ class MainWriter:
 
     mod: tvm.IRModule
     main: LoweredMain
-    layout: Layout
+    layout: ProgramLayout
     vdevices: Sequence[Any] | None = None
     problem: Problem | None = None
     lift: bool = False
@@ -79,16 +79,16 @@ class MainWriter:
     _builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
     _env: dict[tuple[Root, Place], Any] = field(default_factory=dict)
     _made: dict[tuple[int, int], _Made] = field(default_factory=dict)
-    _kernels: dict[_Kernel, tvm.ir.GlobalVar] = field(default_factory=dict)
+    _kernels: dict[_EmittedKernel, tvm.ir.GlobalVar] = field(default_factory=dict)
 
     def write(self) -> tvm.IRModule:
         """The module with the new ``main`` and the kernels that it calls."""
         params = self._params()
-        emitter = Emitter(self._builder, self.main, self._tensor, self._constant)
+        emitter = ViewEmitter(self._builder, self.main, self._tensor, self._constant)
         with self._builder.function("main", params, attrs=self._attributes()):
             with self._builder.dataflow():
                 for item in self.layout.items:
-                    if isinstance(item, Run):
+                    if isinstance(item, PlacedRun):
                         self._call(emitter, item)
                     else:
                         self._tensor(item.root, (item.device, item.element))
@@ -144,13 +144,13 @@ class MainWriter:
                 number = root.index // len(self.main.calls[root.call].elements)
                 expr = relax.TupleGetItem(made.var, made.output(number))
             else:
-                near = self.layout.source.get(Move(root, device, element), home)
+                near = self.layout.source.get(TensorMove(root, device, element), home)
                 tensor = self._tensor(root, (near, element))
                 expr = relax.op.to_vdevice(tensor, self._vdevice(device))
             self._env[root, place] = self._builder.emit(expr)
         return self._env[root, place]
 
-    def _call(self, emitter: Emitter, run: Run) -> None:
+    def _call(self, emitter: ViewEmitter, run: PlacedRun) -> None:
         call, elements = self.main.calls[run.call], run.elements
         device = self.layout.device_of[run.call, elements[0]]
         # Of a call for several elements, those of the first one stand at every so many outputs.
@@ -171,7 +171,7 @@ class MainWriter:
         """The copy of a call's kernel that is for `device`."""
         shared = self.main.shared(call) if len(elements) > 1 else ()
         how = self._implementation(call, device) if len(elements) == 1 else RULE
-        key = _Kernel(self._kernel_name(call), device, how, len(elements), shared)
+        key = _EmittedKernel(self._kernel_name(call), device, how, len(elements), shared)
         if key not in self._kernels:
             self._kernels[key] = self._add_kernel(call, key)
         return self._kernels[key]
@@ -181,7 +181,7 @@ class MainWriter:
         func = self.mod[call.kernel]
         return str((func.attrs and func.attrs.get(KERNEL)) or call.kernel.name_hint)
 
-    def _add_kernel(self, call: KernelCall, key: _Kernel) -> tvm.ir.GlobalVar:
+    def _add_kernel(self, call: KernelCall, key: _EmittedKernel) -> tvm.ir.GlobalVar:
         func = self.mod[call.kernel]
         for attribute in (KERNEL, DEVICE, "target"):
             func = func.without_attr(attribute)
@@ -204,7 +204,7 @@ class MainWriter:
         task = self.main.task_ids[call.position]
         return self.problem.costs[task][self.problem.platform.names[device]].implementation
 
-    def _results(self, emitter: Emitter) -> list[Any]:
+    def _results(self, emitter: ViewEmitter) -> list[Any]:
         results = self.main.results()
         written = []
         for element, homes in enumerate(self.layout.output_home):
@@ -222,7 +222,7 @@ class MainWriter:
         old_batch = batch_of(attrs.pop(TASK_IDS, ()))
         attrs.pop(ONE_RESULT, None)
         if self.vdevices is not None:
-            runs = [item for item in self.layout.items if isinstance(item, Run)]
+            runs = [item for item in self.layout.items if isinstance(item, PlacedRun)]
             ids = self.main.task_ids
             attrs[TASK_IDS] = [task_name(ids[run.call], run.elements, batch) for run in runs]
         if self.lift:

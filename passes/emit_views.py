@@ -20,7 +20,7 @@ from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, Root, is_cop
 Place = tuple[int, int]
 
 
-class Emitter:
+class ViewEmitter:
     """Writes arguments and views of `main` with `builder`.
 
     `tensor(root, place)` must give the variable that holds `root` on `place`;

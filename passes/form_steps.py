@@ -41,7 +41,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Item:
+class StepItem:
     """A call or a copy.
 
     Attributes
@@ -56,7 +56,7 @@ class Item:
     alone: bool = False
 
 
-def cut(items: Sequence[Item]) -> list[list[int]]:
+def cut(items: Sequence[StepItem]) -> list[list[int]]:
     """The steps, each a list of numbers of items, in the order of their first items."""
     known = known_before(items)
     ends = _ends(items, known)
@@ -76,7 +76,7 @@ def cut(items: Sequence[Item]) -> list[list[int]]:
     return steps
 
 
-def known_before(items: Sequence[Item]) -> list[int]:
+def known_before(items: Sequence[StepItem]) -> list[int]:
     """known(i) of the file's text for every item, as sets of bits."""
     known: list[int] = []
     aware: dict[Hashable, int] = {}
@@ -89,7 +89,7 @@ def known_before(items: Sequence[Item]) -> list[int]:
     return known
 
 
-def _ends(items: Sequence[Item], known: Sequence[int]) -> set[int]:
+def _ends(items: Sequence[StepItem], known: Sequence[int]) -> set[int]:
     """The items after which a step ends (rule 2)."""
     of_worker: dict[Hashable, int] = {}
     for i, item in enumerate(items):

@@ -78,9 +78,7 @@ def add_io_tasks(
     """
     given = [(i, *row) for i, row in enumerate(inputs) if row is not None]
     tasks = [Task(input_task(i), INPUT_OP, output_bytes=size) for i, size, _ in given]
-    edges = [
-        Edge(input_task(i), reader, size) for i, size, readers in given for reader in readers
-    ]
+    edges = [Edge(input_task(i), reader, size) for i, size, readers in given for reader in readers]
     ends = []
     for i, output in enumerate(outputs):
         if output is not None:

@@ -99,4 +99,3 @@ def traces_of(mod: tvm.IRModule) -> dict[str, Any]:
     """The traces of tuned schedules that a module carries: kernel -> device -> trace."""
     text = mod.attrs.get(TRACES) if mod.attrs is not None else None
     return {} if text is None else dict(json.loads(str(text)))
-

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.tir.batched import batch_of_kernel, shared_of
 from tvm_hetero.kernels.tir.implementation_attr import RULE, implementation_of
-from tvm_hetero.passes.annotate_devices import is_annotated, strip_devices
+from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.attributes import DEVICE, KERNEL
 from tvm_hetero.passes.kernel_choices import implemented
 from tvm_hetero.passes.lowered_main import LoweredMain, read_main
+from tvm_hetero.passes.placed_model import is_annotated
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.cost import Cost
 

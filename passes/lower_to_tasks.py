@@ -130,9 +130,7 @@ def _after() -> tvm.transform.Pass:
 class _Prepare(PyExprMutator):  # type: ignore[misc]
     """Fold constants and choose kernels for what has constant weights, in one walk over main."""
 
-    def __init__(
-        self, mod: tvm.IRModule, units: Sequence[VectorUnit], plain_sums: bool
-    ) -> None:
+    def __init__(self, mod: tvm.IRModule, units: Sequence[VectorUnit], plain_sums: bool) -> None:
         super().__init__(mod)
         self.units = units
         self.plain_sums = plain_sums

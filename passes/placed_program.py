@@ -25,7 +25,7 @@ from tvm_hetero.problem.schedule import Execution, Schedule
 
 
 @dataclass(frozen=True)
-class Run:
+class PlacedRun:
     """The call at position `call` of ``main``, for one element or several at once."""
 
     call: int
@@ -33,7 +33,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Move:
+class TensorMove:
     """One element of a root is copied to a device (its position in the platform)."""
 
     root: Root
@@ -41,13 +41,13 @@ class Move:
     element: int
 
 
-Item = Run | Move
+Item = PlacedRun | TensorMove
 # Time; copies after calls; call; element; place within a stretch.
 Key = tuple[float, int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ProgramLayout:
     """Where everything goes, with devices as positions in the platform.
 
     Attributes
@@ -65,7 +65,7 @@ class Layout:
     device_of: Mapping[tuple[int, int], int]
     input_home: tuple[tuple[int, ...], ...]
     output_home: tuple[tuple[int | None, ...], ...]
-    source: Mapping[Move, int]
+    source: Mapping[TensorMove, int]
 
     def home(self, root: Root, element: int) -> int:
         """The device where a root is made, or arrives."""
@@ -74,7 +74,7 @@ class Layout:
         return self.device_of[root.call, element]
 
 
-def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> Layout:
+def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> ProgramLayout:
     """Read places, order and copies out of a schedule (analysis; nothing is written).
 
     Raises
@@ -94,7 +94,7 @@ def plan_layout(main: LoweredMain, problem: Problem, schedule: Schedule) -> Layo
     keepers = state_readers(main)
     host = (index[host_device(problem.platform)], 0.0)
     inputs, results = range(len(main.params)), range(len(main.results()))
-    layout = Layout(
+    layout = ProgramLayout(
         batch=problem.batch,
         items=(),
         device_of={
@@ -139,7 +139,7 @@ def _places(problem: Problem, schedule: Schedule) -> dict[tuple[str, int], tuple
 
 def _moves(
     main: LoweredMain, problem: Problem, schedule: Schedule
-) -> dict[Move, tuple[int, float]]:
+) -> dict[TensorMove, tuple[int, float]]:
     """Every copy, element by element: where it comes from, and its start."""
     index = problem.platform.index
     names = {
@@ -149,19 +149,19 @@ def _moves(
     }
     names |= {input_task(i): Root(None, i) for i in range(len(main.params))}
     return {
-        Move(names[copy.tensor], index[copy.dst], element): (index[copy.src], copy.start)
+        TensorMove(names[copy.tensor], index[copy.dst], element): (index[copy.src], copy.start)
         for copy in schedule.copies
         for element in copy.elements
     }
 
 
-def _used(main: LoweredMain, layout: Layout) -> set[Move]:
+def _used(main: LoweredMain, layout: ProgramLayout) -> set[TensorMove]:
     """The copies that somebody needs: a schedule copies all elements of an execution at once,
     though some of them may not be wanted where the others are.
     """
     reads = [main.reads(call) for call in main.calls]
     wanted = [
-        Move(root, device, element)
+        TensorMove(root, device, element)
         for (call, element), device in layout.device_of.items()
         for root in reads[call]
     ]
@@ -170,8 +170,8 @@ def _used(main: LoweredMain, layout: Layout) -> set[Move]:
         for element, homes in enumerate(layout.output_home):
             home = homes[number]
             if root is not None and home is not None:
-                wanted.append(Move(root, home, element))
-    used: set[Move] = set()
+                wanted.append(TensorMove(root, home, element))
+    used: set[TensorMove] = set()
     while wanted:
         move = wanted.pop()
         if move in layout.source and move not in used:
@@ -180,7 +180,7 @@ def _used(main: LoweredMain, layout: Layout) -> set[Move]:
     return used
 
 
-def _turns(main: LoweredMain, problem: Problem, schedule: Schedule) -> dict[Run, Key]:
+def _turns(main: LoweredMain, problem: Problem, schedule: Schedule) -> dict[PlacedRun, Key]:
     """By what calls are put in order: those of a stretch begin with it, element by element."""
     call_of = {task: call for call, task in enumerate(main.task_ids)}
     index = problem.platform.index
@@ -195,14 +195,14 @@ def _turns(main: LoweredMain, problem: Problem, schedule: Schedule) -> dict[Run,
             if not problem.platform.device(end).overlap:
                 busy.setdefault(index[end], []).append(copy.start)
     steady = schedule.kind == "throughput"
-    turns: dict[Run, Key] = {}
+    turns: dict[PlacedRun, Key] = {}
     for stretch in stretches(main, portions, busy, steady=steady):
         first = stretch[0]
         begin = float(first.call) if steady else first.start
         for number, portion in enumerate(stretch):
             for elements in portion.together:
                 key = (begin, 0, first.call, elements[0], number)
-                turns[Run(portion.call, elements)] = key
+                turns[PlacedRun(portion.call, elements)] = key
     return turns
 
 
@@ -214,8 +214,8 @@ def _calls(problem: Problem, execution: Execution) -> tuple[int, ...]:
 
 def _in_order(
     main: LoweredMain,
-    turns: Mapping[Run, Key],
-    moves: Mapping[Move, tuple[int, float]],
+    turns: Mapping[PlacedRun, Key],
+    moves: Mapping[TensorMove, tuple[int, float]],
 ) -> tuple[Item, ...]:
     """Calls and copies by start time, each after what it needs (times alone may tie, and those
     of a throughput schedule lie in one period whatever the precedence).
@@ -223,7 +223,7 @@ def _in_order(
     needs = _needs(main, turns, moves)
 
     def key(item: Item) -> Key:
-        if isinstance(item, Run):
+        if isinstance(item, PlacedRun):
             return turns[item]
         call = -1 if item.root.call is None else item.root.call
         return (moves[item][1], 1, call, item.element, 0)
@@ -250,7 +250,9 @@ def _in_order(
 
 
 def _needs(
-    main: LoweredMain, runs: Mapping[Run, object], moves: Mapping[Move, tuple[int, float]]
+    main: LoweredMain,
+    runs: Mapping[PlacedRun, object],
+    moves: Mapping[TensorMove, tuple[int, float]],
 ) -> dict[Item, list[Item]]:
     """What must stand before each call and each copy."""
     makers = [[r.call for r in main.reads(call) if r.call is not None] for call in main.calls]
@@ -260,7 +262,7 @@ def _needs(
         before_it = (run_of[maker, e] for maker in makers[run.call] for e in run.elements)
         needs[run] = list(dict.fromkeys(before_it))
     for move, (near, _) in moves.items():
-        before = Move(move.root, near, move.element)
+        before = TensorMove(move.root, near, move.element)
         if before in moves:
             needs[move] = [before]
         else:
@@ -269,12 +271,12 @@ def _needs(
     return needs
 
 
-def original_layout(main: LoweredMain) -> Layout:
+def original_layout(main: LoweredMain) -> ProgramLayout:
     """One element, everything on one device, in the model's own order."""
-    first = [Run(call.position, (0,)) for call in main.calls if 0 in call.elements]
+    first = [PlacedRun(call.position, (0,)) for call in main.calls if 0 in call.elements]
     order = sorted(first, key=lambda run: original_position(main.task_ids[run.call]))
     count = 1 + max((max(call.elements) for call in main.calls), default=0)
-    return Layout(
+    return ProgramLayout(
         batch=1,
         items=tuple(order),
         device_of={(run.call, 0): 0 for run in order},

@@ -21,10 +21,9 @@ from typing import Any
 import tvm
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.passes.annotate_devices import problem_and_schedule
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.passes.emit_views import device_position
-from tvm_hetero.passes.form_steps import Item, cut
+from tvm_hetero.passes.form_steps import StepItem, cut
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.kernel_symbols import kernel_symbol, plain_kernel
 from tvm_hetero.passes.lowered_main import (
@@ -37,6 +36,8 @@ from tvm_hetero.passes.lowered_main import (
     read_main,
     static_shape,
 )
+from tvm_hetero.passes.placed_model import PlacedModel
+from tvm_hetero.passes.verify import verify_placed
 from tvm_hetero.plan.element_names import plain_task
 from tvm_hetero.platform.model import Platform
 
@@ -62,7 +63,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Copy:
+class SegmentCopy:
     """A tensor goes from device `near` to device `far`.
 
     `worker` is the device whose compute worker does it; None: a worker of the link's own.
@@ -91,7 +92,7 @@ class Split:
 
     main: LoweredMain
     batch: int
-    steps: tuple[Segment | Copy, ...]
+    steps: tuple[Segment | SegmentCopy, ...]
     symbols: tuple[str, ...]
     constants: Mapping[str, Any]
     inputs: tuple[str, ...]
@@ -106,13 +107,13 @@ class Split:
         return tuple(step for step in self.steps if isinstance(step, Segment))
 
     @property
-    def copies(self) -> tuple[Copy, ...]:
+    def copies(self) -> tuple[SegmentCopy, ...]:
         """The steps that copy."""
-        return tuple(step for step in self.steps if isinstance(step, Copy))
+        return tuple(step for step in self.steps if isinstance(step, SegmentCopy))
 
 
-def split_segments(mod: tvm.IRModule) -> Split:
-    """Cut an annotated module into segments and copies.
+def split_segments(model: tvm.IRModule | PlacedModel) -> Split:
+    """Cut a placed model, or an annotated module, into segments and copies.
 
     Raises
     ------
@@ -120,9 +121,13 @@ def split_segments(mod: tvm.IRModule) -> Split:
         If the module is not annotated.
     ModelError
         If an output of the model is a constant, or two kernels would have one symbol.
+    PassFault
+        If the module does not say what its schedule says.
     """
-    problem, _ = problem_and_schedule(mod)
+    model = PlacedModel.of(model)
+    mod, problem = model.placed, model.problem
     main = read_main(mod)
+    verify_placed(model, main)
     vdevices = list(mod.global_infos["vdevice"])
     device_of = [device_position(call.outputs[0], vdevices) for call in main.calls]
     input_home = tuple(device_position(param.ty, vdevices) for param in main.params)
@@ -154,7 +159,7 @@ def _in_order(
     device_of: Sequence[int],
     input_home: Sequence[int],
     vdevices: Sequence[Any],
-) -> list[int | Copy]:
+) -> list[int | SegmentCopy]:
     """Calls (by position) and the copies that are needed, in the order of `main`."""
     computing = set(device_of)
     there = {(Root(None, i), memory_of(platform, home)) for i, home in enumerate(input_home)}
@@ -163,7 +168,7 @@ def _in_order(
         for call in main.calls
         for k in range(len(call.outputs))
     }
-    order: list[int | Copy] = []
+    order: list[int | SegmentCopy] = []
     for item in _calls_and_copies(main, vdevices):
         if isinstance(item, int):
             order.append(item)
@@ -177,7 +182,7 @@ def _in_order(
                 for device in (far, near)
                 if device in computing and not platform.devices[device].overlap
             ]
-            order.append(Copy(root, near, far, busy[0] if busy else None))
+            order.append(SegmentCopy(root, near, far, busy[0] if busy else None))
     return order
 
 
@@ -202,22 +207,22 @@ def _calls_and_copies(
 def _steps(
     main: LoweredMain,
     platform: Platform,
-    order: Sequence[int | Copy],
+    order: Sequence[int | SegmentCopy],
     device_of: Sequence[int],
     results: Sequence[tuple[Root, int, tuple[int, ...]]],
-) -> tuple[Segment | Copy, ...]:
+) -> tuple[Segment | SegmentCopy, ...]:
     """The order, cut into steps."""
     wanted = {root for root, _, _ in results}
-    wanted |= {item.root for item in order if isinstance(item, Copy)}
+    wanted |= {item.root for item in order if isinstance(item, SegmentCopy)}
     # Who else reads a root: by call, so that each segment need not look through all others.
     readers: dict[Root, list[int]] = {}
     for call in main.calls:
         for root in main.reads(call):
             readers.setdefault(root, []).append(call.position)
-    steps: list[Segment | Copy] = []
+    steps: list[Segment | SegmentCopy] = []
     for run in cut(_items(main, platform, order, device_of)):
         first = order[run[0]]
-        if isinstance(first, Copy):
+        if isinstance(first, SegmentCopy):
             steps.append(first)
         else:
             number = sum(isinstance(step, Segment) for step in steps)
@@ -229,25 +234,25 @@ def _steps(
 def _items(
     main: LoweredMain,
     platform: Platform,
-    order: Sequence[int | Copy],
+    order: Sequence[int | SegmentCopy],
     device_of: Sequence[int],
-) -> list[Item]:
+) -> list[StepItem]:
     """The order as `cutting` takes it."""
     # Which item puts a root into a memory; none does for inputs in the memory where they arrive.
     maker: dict[tuple[Root, int], int] = {}
     items = []
     for number, item in enumerate(order):
-        if isinstance(item, Copy):
+        if isinstance(item, SegmentCopy):
             source = maker.get((item.root, memory_of(platform, item.near)))
             worker = (item.near, item.far) if item.worker is None else item.worker
-            items.append(Item(worker, () if source is None else (source,), alone=True))
+            items.append(StepItem(worker, () if source is None else (source,), alone=True))
             maker[item.root, memory_of(platform, item.far)] = number
             continue
         device = device_of[item]
         memory = memory_of(platform, device)
         reads = main.reads(main.calls[item])
         sources = {maker[root, memory] for root in reads if (root, memory) in maker}
-        items.append(Item(device, tuple(sorted(sources))))
+        items.append(StepItem(device, tuple(sorted(sources))))
         for k in range(len(main.calls[item].outputs)):
             maker[Root(item, k), memory] = number
     return items

@@ -199,9 +199,7 @@ def _costs(draw: st.DrawFn, elements: int, exact: bool) -> Cost:
 
 
 @st.composite
-def _free_ends(
-    draw: st.DrawFn, graph: TaskGraph, workers: list[str]
-) -> dict[str, dict[str, Cost]]:
+def _free_ends(draw: st.DrawFn, graph: TaskGraph, workers: list[str]) -> dict[str, dict[str, Cost]]:
     """Inputs and outputs that take no time: on the host d0 alone, on two hosts, or anywhere."""
     names = [task.id for task in graph.tasks]
     ends = [name for name in names if not (graph.inputs[name] and graph.outputs[name])]

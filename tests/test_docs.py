@@ -80,8 +80,10 @@ def test_the_readmes_commands_have_their_options(words: list[str]) -> None:
 def test_the_readmes_python_names_what_there_is() -> None:
     (text,) = blocks(README, "python")
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    spaces = {name: importlib.import_module(f"tvm_hetero{dot}") for name, dot in
-              (("th", ""), ("relay", ".relay"), ("relax", ".relax"))}
+    spaces = {
+        name: importlib.import_module(f"tvm_hetero{dot}")
+        for name, dot in (("th", ""), ("relay", ".relay"), ("relax", ".relax"))
+    }
     found = 0
     for call in calls:
         first, *rest = ast.unparse(call.func).split("(")[0].split(".")

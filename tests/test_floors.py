@@ -53,7 +53,9 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "bounds": (("core",), ("latency", "memory", "throughput"), ("",)),
     "cli": (("shared",), ("verbs",), ("",)),
     "cluster": (("parts",), ("transport",), ("",)),
-    "cost_models": (("",), ("links", "kernels_alone"), ("in_network", "tuning")),
+    "cost_models": (
+        ("protocol", "store"), ("links", "kernels_alone"), ("in_network", "tuning"), ("",),
+    ),
     "frontends.relay": (("core",), ("json_reader", "operators"), ("text_reader",), ("",)),
     "kernels": (
         ("tir",), ("indexing",), ("cpu",),

@@ -87,6 +87,10 @@ class SolverFault(SolverError):
     """A solver crashed, or its answer is not what it says: report it, and use another one."""
 
 
+class PassFault(HeteroError):
+    """A pass broke what the next one relies on: report it, with the model."""
+
+
 class SolverWarning(UserWarning):
     """A solver failed and another one's answer was given; the text names both."""
 

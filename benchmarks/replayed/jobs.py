@@ -48,7 +48,9 @@ _DECODERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "llama-int4": ("llama", {}, {"weights": "int4"}),
     "llama-int8-prefill": ("llama", {}, {"weights": "int8", "tokens": 8}),
     "llama-bfloat16": (
-        "llama", {"dtype": "bfloat16"}, {"weights": "bfloat16", "cache": "bfloat16"}
+        "llama",
+        {"dtype": "bfloat16"},
+        {"weights": "bfloat16", "cache": "bfloat16"},
     ),
     "llama-shards": ("llama", {}, {"shards": 2, "cache": "float16"}),
     "mixtral-step": ("mixtral", {}, {}),

@@ -64,9 +64,7 @@ def relay_json() -> tvm.IRModule:
 
 def relay_text() -> tvm.IRModule:
     """A small convolutional network in Relay's text."""
-    params = {
-        name: models.value(name, shape, "float32") for name, shape in _TEXT_SHAPES.items()
-    }
+    params = {name: models.value(name, shape, "float32") for name, shape in _TEXT_SHAPES.items()}
     return _placeless(relay.frontend.from_text(RELAY_TEXT, params))
 
 

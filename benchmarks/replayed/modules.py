@@ -18,12 +18,12 @@ from tvm.target import Target
 from benchmarks.replayed.places import NamedCosts, Placement
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.make_plan import make_plan
-from tvm_hetero.cost_models.protocol import Kernel
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.tir.batched import batched
 from tvm_hetero.kernels.tir.implementation_attr import DIRECT, with_implementation
 from tvm_hetero.passes.annotate_devices import SCHEDULE
 from tvm_hetero.passes.extract_tasks import extract_tasks
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.split_segments import constant_names, split_segments

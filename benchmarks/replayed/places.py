@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tvm_hetero.cost_models.protocol import Costs, Kernel, Progress
+from tvm_hetero.cost_models.protocol import Costs, Progress
 from tvm_hetero.cost_models.table import TableCosts, dump_costs
+from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective
 

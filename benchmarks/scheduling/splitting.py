@@ -41,8 +41,6 @@ def _compare(problem: Problem, label: str, whole: str, time_limit: float) -> lis
         for start in (annealed, None):
             row, _ = run(problem, solver, time_limit, start=start, backend=backend)
             found.append(
-                describe(problem, label)
-                | row
-                | {"against": whole, "started": start is not None}
+                describe(problem, label) | row | {"against": whole, "started": start is not None}
             )
     return found

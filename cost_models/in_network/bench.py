@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 
-from tvm_hetero.cost_models.identity import place_of
 from tvm_hetero.cost_models.in_network.batched_kernels import (
     SIZES,
     Together,
@@ -41,7 +40,7 @@ from tvm_hetero.cost_models.in_network.batched_kernels import (
 )
 from tvm_hetero.cost_models.in_network.run import (
     Load,
-    Network,
+    MeasuredNetwork,
     Refused,
     Rounds,
     networks,
@@ -49,6 +48,7 @@ from tvm_hetero.cost_models.in_network.run import (
 )
 from tvm_hetero.cost_models.protocol import Progress, not_at_once, not_in_place
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.cost_models.store.identity import place_of
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
@@ -68,7 +68,7 @@ _LONGER, _TURNS = 2.5, 3
 
 
 @dataclass(frozen=True)
-class Bench:
+class NetworkBench:
     """A network to measure, and how (see
     `tvm_hetero.cost_models.in_network.costs.measure_in_place`)."""
 
@@ -166,7 +166,7 @@ class Bench:
 
     def _networks(
         self, loads: Sequence[Load], refused: Refused
-    ) -> AbstractContextManager[list[Network]]:
+    ) -> AbstractContextManager[list[MeasuredNetwork]]:
         return networks(self.mod, self.problem, loads, refused, self.progress)
 
     def _find(self, *what: Any) -> dict[str, Any] | None:
@@ -230,7 +230,7 @@ def _lower_quartile(times: Sequence[float]) -> float:
     return sorted(times)[(len(times) - 1) // 4]
 
 
-def _add(seconds: Seconds, network: Network, rounds: Sequence[Sequence[float]]) -> None:
+def _add(seconds: Seconds, network: MeasuredNetwork, rounds: Sequence[Sequence[float]]) -> None:
     """Write down what the rounds of a network say, if there were any."""
     for task, value in zip(network.tasks, typical(rounds) if rounds else (), strict=bool(rounds)):
         row = seconds.setdefault(task, {})
@@ -250,7 +250,7 @@ def _by_node(platform: Platform) -> list[list[str]]:
     """Devices that can be busy at once *here*: another node's are measured as if on this one.
 
     Boards that are reached by RPC do not time their kernels one by one: theirs cost what they take
-    alone (`tvm_hetero.cost_models.rpc_devices`).
+    alone (`tvm_hetero.cost_models.links.rpc_devices`).
     """
     nodes: dict[str, list[str]] = {}
     for device in platform.devices:

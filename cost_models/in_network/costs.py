@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.in_network.batched_kernels import Together, with_sizes
-from tvm_hetero.cost_models.in_network.bench import Bench
+from tvm_hetero.cost_models.in_network.bench import NetworkBench
 from tvm_hetero.cost_models.in_network.run import Rounds
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.store import CostStore
@@ -133,7 +133,7 @@ def measure_in_place(
     What cannot be run on some device (it lacks the memory, or a link) is left out of the result
     with a `ProfileWarning`. An interruption ends the executors.
     """
-    bench = Bench(mod, problem, store, progress, rounds, again)
+    bench = NetworkBench(mod, problem, store, progress, rounds, again)
     alone, loaded = bench.one_element()
     single = {task: row | loaded.get(task, {}) for task, row in alone.items()}
     return InPlace(alone, loaded, bench.batches(single))

@@ -18,7 +18,7 @@ import numpy as np
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.errors import HeteroError, RunError
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.annotate_devices import place_tasks
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
@@ -81,7 +81,7 @@ class Load:
 
 
 @dataclass
-class Network:
+class MeasuredNetwork:
     """A network that is built for one device, and what its calls took there, round by round.
 
     `tasks` names the task of each call: in a batch a task may have several.
@@ -123,7 +123,7 @@ def networks(
     loads: Sequence[Load],
     refused: Refused,
     progress: Progress | None,
-) -> Iterator[list[Network]]:
+) -> Iterator[list[MeasuredNetwork]]:
     """The network as each load has it; the executors are closed at the end.
 
     One that cannot be run is left out, and `refused` is told its device and why.
@@ -135,7 +135,7 @@ def networks(
                 progress("build for measuring in place", done, len(loads))
             try:
                 executor = stack.enter_context(_executor(mod, problem, load))
-                built.append(Network(load.device, executor))
+                built.append(MeasuredNetwork(load.device, executor))
             except HeteroError as error:
                 refused(load.device, str(error))
         yield built
@@ -153,7 +153,7 @@ def _executor(mod: tvm.IRModule, problem: Problem, load: Load) -> Executor:
         platform=replace(problem.platform, devices=devices),
         objective=Objective(batch=load.elements),
     )
-    placed = annotate_devices(mod, problem, _all_on(problem, load.device))
+    placed = place_tasks(mod, problem, _all_on(problem, load.device))
     return Executor(build(placed, single=False))
 
 
@@ -179,7 +179,7 @@ def _all_on(problem: Problem, device: str) -> Schedule:
 
 
 def run_in_turns(
-    crews: Sequence[Sequence[Network]], limits: Rounds, progress: Progress | None
+    crews: Sequence[Sequence[MeasuredNetwork]], limits: Rounds, progress: Progress | None
 ) -> bool:
     """Run crews of networks in turns, those of a crew at once; whether their times have settled."""
     for turn in range(max(limits.turns, limits.most_turns)):
@@ -195,7 +195,7 @@ def run_in_turns(
     return False
 
 
-def _run_alone(network: Network, limits: Rounds) -> None:
+def _run_alone(network: MeasuredNetwork, limits: Rounds) -> None:
     """Some rounds of one network, while the others sleep."""
     count, start = 0, time.monotonic()
     while not limits.enough(count, time.monotonic() - start):
@@ -203,7 +203,7 @@ def _run_alone(network: Network, limits: Rounds) -> None:
         count += 1
 
 
-def _run_together(built: Sequence[Network], limits: Rounds) -> None:
+def _run_together(built: Sequence[MeasuredNetwork], limits: Rounds) -> None:
     """Some rounds of all networks at once, until the slowest has enough."""
     crew = _Crew(built, limits)
     threads = [threading.Thread(target=crew.work, args=(each,), daemon=True) for each in built]
@@ -222,7 +222,7 @@ def _run_together(built: Sequence[Network], limits: Rounds) -> None:
 class _Crew:
     """Threads, each of which runs one network until all have had enough."""
 
-    def __init__(self, built: Sequence[Network], limits: Rounds) -> None:
+    def __init__(self, built: Sequence[MeasuredNetwork], limits: Rounds) -> None:
         self.limits = limits
         self.over = threading.Event()
         self.errors: list[Exception] = []
@@ -234,7 +234,7 @@ class _Crew:
         self.over.set()
         self._line.abort()
 
-    def work(self, network: Network) -> None:
+    def work(self, network: MeasuredNetwork) -> None:
         """One thread's part. A round that ends after the others have stopped does not count."""
         try:
             self._line.wait()

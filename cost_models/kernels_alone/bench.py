@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort, spread
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy, spread
 from tvm_hetero.cost_models.store import KernelKey
+from tvm_hetero.cost_models.store.identity import worker_cores
 from tvm_hetero.devices.target import board_device, dl_device
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.kernels.tir.index_values import values_of
@@ -42,7 +42,7 @@ class NotMeasured(Exception):
     """One kernel has no time on one device; the text says why."""
 
 
-class Bench:
+class KernelBench:
     """A device with compiled kernels, ready to run them; starts a new child when one is lost.
 
     `worker` is a child that was started already, and is the bench's to end from now on.
@@ -53,7 +53,7 @@ class Bench:
         platform: Platform,
         device: Device,
         compiled: Compiled,
-        effort: Effort,
+        effort: SamplingPolicy,
         worker: Worker | None = None,
     ) -> None:
         self._device = device

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.store import CostStore, KernelKey
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     DIRECT,
@@ -37,7 +37,7 @@ Schedule = Callable[["PrimFunc", "Target"], "PrimFunc"]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class KernelCandidate:
     """A kernel, scheduled in one of the ways. `trace` is there if it is tuned."""
 
     implementation: str
@@ -47,7 +47,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Job:
+class KernelJob:
     """One kernel to be measured for one target, for all `names` that are this very kernel.
 
     Attributes
@@ -62,9 +62,9 @@ class Job:
     names: tuple[str, ...]
     rule: str
     cold: tuple[int, ...]
-    by_rule: Candidate
-    others: tuple[Candidate, ...]
-    plain: Candidate | None
+    by_rule: KernelCandidate
+    others: tuple[KernelCandidate, ...]
+    plain: KernelCandidate | None
 
     @property
     def key(self) -> KernelKey:
@@ -78,9 +78,9 @@ def make_jobs(
     schedule: Schedule,
     store: CostStore,
     tell: Progress,
-) -> list[Job]:
+) -> list[KernelJob]:
     """Schedule every kernel in all its ways; kernels that turn out equal are one job."""
-    jobs: dict[KernelKey, Job] = {}
+    jobs: dict[KernelKey, KernelJob] = {}
     for done, kernel in enumerate(kernels, start=1):
         by_rule = _candidate(kernel, RULE, target, schedule)
         known = jobs.get(by_rule.key)
@@ -98,8 +98,8 @@ def target_name(target: Target) -> str:
 
 
 def _job(
-    kernel: Kernel, by_rule: Candidate, target: Target, schedule: Schedule, store: CostStore
-) -> Job:
+    kernel: Kernel, by_rule: KernelCandidate, target: Target, schedule: Schedule, store: CostStore
+) -> KernelJob:
     from tvm_hetero.kernels.convolution.winograd.kernel import CLEAR, WINOGRAD, share_of_plain
     from tvm_hetero.kernels.cpu.vector_unit import vector_unit
     from tvm_hetero.kernels.select import rule_of
@@ -116,14 +116,14 @@ def _job(
     if rule == WINOGRAD and share_of_plain(kernel.func, vector_unit(target)) > CLEAR:
         others.append(_candidate(kernel, DIRECT, target, schedule))
     distinct = {other.key: other for other in others if other.key != by_rule.key}
-    return Job((kernel.name,), rule, _cold(kernel), by_rule, tuple(distinct.values()), plain)
+    return KernelJob((kernel.name,), rule, _cold(kernel), by_rule, tuple(distinct.values()), plain)
 
 
 def _candidate(
     kernel: Kernel, how: str, target: Target, schedule: Schedule, trace: str | None = None
-) -> Candidate:
+) -> KernelCandidate:
     func = schedule(with_implementation(kernel.func, how, trace), target)
-    return Candidate(how, func, kernel_key(func, _cold(kernel)), trace)
+    return KernelCandidate(how, func, kernel_key(func, _cold(kernel)), trace)
 
 
 def _cold(kernel: Kernel) -> tuple[int, ...]:

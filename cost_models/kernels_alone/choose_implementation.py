@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tvm_hetero.cost_models.kernels_alone.bench import Bench, NotMeasured
-from tvm_hetero.cost_models.kernels_alone.candidates import Candidate, Job
+from tvm_hetero.cost_models.kernels_alone.bench import KernelBench, NotMeasured
+from tvm_hetero.cost_models.kernels_alone.candidates import KernelCandidate, KernelJob
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE
 from tvm_hetero.problem.implementation_choice import Timing
 
 
 @dataclass
-class Verdict:
+class ImplementationVerdict:
     """What came out for one kernel on one device: times of what is right, reasons for the rest."""
 
     times: dict[str, Timing] = field(default_factory=dict)
@@ -41,9 +41,11 @@ class Verdict:
         self.refused[implementation] = reason
 
 
-def contest(job: Job, known: Mapping[str, Timing], bench: Bench) -> Verdict:
+def contest(
+    job: KernelJob, known: Mapping[str, Timing], bench: KernelBench
+) -> ImplementationVerdict:
     """Measure all candidates of a job against its rule, whose time is `known`."""
-    verdict = Verdict(dict(known))
+    verdict = ImplementationVerdict(dict(known))
     for candidate in job.others:
         if RULE in verdict.refused:
             break  # wrong, so there is nothing to compare with; the plain nest has its time
@@ -62,7 +64,13 @@ def contest(job: Job, known: Mapping[str, Timing], bench: Bench) -> Verdict:
     return verdict
 
 
-def _decide(job: Job, candidate: Candidate, reason: str, verdict: Verdict, bench: Bench) -> None:
+def _decide(
+    job: KernelJob,
+    candidate: KernelCandidate,
+    reason: str,
+    verdict: ImplementationVerdict,
+    bench: KernelBench,
+) -> None:
     """The outputs of rule and candidate differ (`reason`): find out which of them is wrong."""
     suspects = [job.by_rule] + [candidate] * (candidate.implementation != DEFAULT)
     for name, answer in _against_plain(job, suspects, bench):
@@ -75,7 +83,7 @@ def _decide(job: Job, candidate: Candidate, reason: str, verdict: Verdict, bench
 
 
 def _against_plain(
-    job: Job, suspects: Sequence[Candidate], bench: Bench
+    job: KernelJob, suspects: Sequence[KernelCandidate], bench: KernelBench
 ) -> list[tuple[str, Timing | str]]:
     """What the plain nest takes, and each suspect or what is wrong with it; nothing on a GPU."""
     if job.plain is None:

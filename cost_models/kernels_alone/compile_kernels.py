@@ -75,7 +75,7 @@ def compile_kernels(
     helpers : children that take a part of the work; the work of one that is lost is done here.
     tell : called now and then, in this thread, with the number of functions that are done.
     """
-    job = _Job(funcs, folder, max(_SHARE, len(funcs) // (_SHARES_EACH * (1 + len(helpers)))))
+    job = _CompileJob(funcs, folder, max(_SHARE, len(funcs) // (_SHARES_EACH * (1 + len(helpers)))))
     # Daemons: who interrupts us ends the children and does not wait for these.
     threads = [
         Thread(target=job.work, args=(_in_child(helper, target),), daemon=True)
@@ -96,7 +96,7 @@ def compile_kernels(
     return job.result
 
 
-class _Job:
+class _CompileJob:
     """Shares that wait to be built, and what has become of the others."""
 
     def __init__(self, funcs: Mapping[KernelKey, PrimFunc], folder: Path, share: int) -> None:

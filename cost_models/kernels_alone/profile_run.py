@@ -16,17 +16,28 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tvm_hetero.cost_models.identity import place_of
-from tvm_hetero.cost_models.kernels_alone.bench import WORKER, Bench, NotMeasured
-from tvm_hetero.cost_models.kernels_alone.candidates import Candidate, Job, make_jobs, target_name
-from tvm_hetero.cost_models.kernels_alone.choose_implementation import Verdict, contest
+from tvm_hetero.cost_models.kernels_alone.bench import WORKER, KernelBench, NotMeasured
+from tvm_hetero.cost_models.kernels_alone.candidates import (
+    KernelCandidate,
+    KernelJob,
+    Schedule,
+    make_jobs,
+    target_name,
+)
+from tvm_hetero.cost_models.kernels_alone.choose_implementation import (
+    ImplementationVerdict,
+    contest,
+)
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled, compile_kernels
-from tvm_hetero.cost_models.kernels_alone.sampling import settled
+from tvm_hetero.cost_models.kernels_alone.profile import Profile
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy, settled
 from tvm_hetero.cost_models.protocol import Progress, left_out, refused
-from tvm_hetero.cost_models.store import KernelKey, Place
+from tvm_hetero.cost_models.store import CostStore, KernelKey, MeasuringPlace
+from tvm_hetero.cost_models.store.identity import place_of
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE, TUNED
 from tvm_hetero.passes.kernel import Kernel
@@ -39,32 +50,40 @@ from tvm_hetero.processes.child_process import Worker
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-    from tvm_hetero.cost_models.profiled import ProfiledCosts
-
 # Children that help to compile; each takes half a second to start, and 200 MB.
 _MOST_HELPERS = 4
 _SAVE_SECONDS = 0.5
 
 
+@dataclass(frozen=True)
+class Setup:
+    """How kernels are scheduled and measured, and where times are kept."""
+
+    store: CostStore
+    effort: SamplingPolicy
+    schedule: Schedule
+
+
 class TargetRun:
-    """The measurements for all devices of one target. Fills the model's profile."""
+    """The measurements for all devices of one target. Fills a profile."""
 
     def __init__(
         self,
-        model: ProfiledCosts,
+        setup: Setup,
+        profile: Profile,
         kernels: Sequence[Kernel],
         platform: Platform,
         devices: Sequence[Device],
         progress: Progress | None,
     ) -> None:
-        self.model = model
-        self.profile = model.profile
+        self.setup = setup
+        self.profile = profile
         self.platform = platform
         self.devices = devices
         self.progress = progress
         self.target = device_target(devices[0])
         with self.profile.timed("schedule"):
-            self.jobs = make_jobs(kernels, self.target, model.schedule, model.store, self.tell)
+            self.jobs = make_jobs(kernels, self.target, setup.schedule, setup.store, self.tell)
 
     def measure(self) -> None:
         """Find what is known, compile the rest in one go, run it device by device."""
@@ -111,17 +130,17 @@ class _DeviceRun:
     def __init__(self, run: TargetRun, device: Device) -> None:
         self.run = run
         self.device = device
-        self.store = run.model.store
-        self.effort = run.model.effort
+        self.store = run.setup.store
+        self.effort = run.setup.effort
         self.place = place_of(run.platform, device)
-        self.verdicts: dict[KernelKey, Verdict] = {}
+        self.verdicts: dict[KernelKey, ImplementationVerdict] = {}
         self.given_up: dict[KernelKey, str] = {}
-        self._unsaved: list[tuple[KernelKey, Place, Timing]] = []
+        self._unsaved: list[tuple[KernelKey, MeasuringPlace, Timing]] = []
         self._saved = time.monotonic()
         for job in run.jobs:
             known = ((c.implementation, self._known(c)) for c in (job.by_rule, *job.others))
             times = {name: timing for name, timing in known if timing is not None}
-            self.verdicts[job.key] = Verdict(times)
+            self.verdicts[job.key] = ImplementationVerdict(times)
         self.new = [job for job in run.jobs if RULE not in self._times(job)]
         # A rule that is measured anew meets the others anew: times of one turn are to be compared.
         self.contests = [
@@ -131,7 +150,7 @@ class _DeviceRun:
             and (RULE not in self._times(job) or len(self._times(job)) <= len(job.others))
         ]
 
-    def wanted(self) -> Iterator[Candidate]:
+    def wanted(self) -> Iterator[KernelCandidate]:
         """What has to be compiled for the rules and the contests."""
         yield from (job.by_rule for job in self.new)
         for job in self.contests:
@@ -141,7 +160,7 @@ class _DeviceRun:
 
     def measure(self, compiled: Compiled, worker: Worker | None) -> None:
         """Measure the rules, then the contests. The worker is ended, used or not."""
-        with Bench(self.run.platform, self.device, compiled, self.effort, worker) as bench:
+        with KernelBench(self.run.platform, self.device, compiled, self.effort, worker) as bench:
             try:
                 with self.run.profile.timed("measure"):
                     self._measure_rules(bench)
@@ -157,14 +176,14 @@ class _DeviceRun:
         known = {plain.key: self._known(plain) for plain in plains}
         missing = {plain.key: plain.func for plain in plains if known[plain.key] is None}
         compiled = self.run.compile(missing, folder)
-        with Bench(self.run.platform, self.device, compiled, self.effort) as bench:
+        with KernelBench(self.run.platform, self.device, compiled, self.effort) as bench:
             for job, plain in zip(lost, plains, strict=True):
                 try:
                     timing = known[plain.key] or bench.measure(plain.key, plain.func, job.cold)
                 except NotMeasured:
                     continue  # what is said about it is why its rule failed
                 self.store.add(plain.key, self.place, timing.seconds, timing.spread)
-                self.verdicts[job.key] = Verdict({DEFAULT: timing})
+                self.verdicts[job.key] = ImplementationVerdict({DEFAULT: timing})
                 self.verdicts[job.key].refuse(RULE, self.given_up[job.key])
 
     def choose(self) -> None:
@@ -186,7 +205,7 @@ class _DeviceRun:
                 if best == TUNED and trace is not None:
                     profile.traces.setdefault(name, {})[device] = trace
 
-    def _measure_rules(self, bench: Bench) -> None:
+    def _measure_rules(self, bench: KernelBench) -> None:
         """Measure in rounds, until every kernel has had enough of them."""
         waiting, done = self.new, 0
         for number in range(1, max(self.effort.rounds, self.effort.most_rounds) + 1):
@@ -199,7 +218,7 @@ class _DeviceRun:
                 self.run.tell(f"measure on {self.device.name}", done, done + left)
             waiting = [job for job in again if job.key not in self.given_up]
 
-    def _measure(self, job: Job, bench: Bench) -> bool:
+    def _measure(self, job: KernelJob, bench: KernelBench) -> bool:
         """Give a job its turn; whether its smallest time is still falling."""
         before = self._times(job).get(RULE)
         try:
@@ -208,11 +227,11 @@ class _DeviceRun:
             if before is None:  # else an earlier round has its time
                 self.given_up[job.key] = str(reason)
             return False
-        self.run.model.runs += 1
+        self.run.profile.runs += 1
         self._keep(job, RULE, timing)
         return not settled(None if before is None else before.seconds, timing.seconds)
 
-    def _hold_contests(self, bench: Bench) -> None:
+    def _hold_contests(self, bench: KernelBench) -> None:
         held = [job for job in self.contests if job.key not in self.given_up]
         for done, job in enumerate(held, start=1):
             verdict = contest(job, self._times(job), bench)
@@ -226,7 +245,7 @@ class _DeviceRun:
                 self.store.forget(candidate.key, self.place)
             self.run.tell(f"compare on {self.device.name}", done, len(held))
 
-    def _keep(self, job: Job, implementation: str, timing: Timing) -> None:
+    def _keep(self, job: KernelJob, implementation: str, timing: Timing) -> None:
         self.verdicts[job.key].add(implementation, timing)
         key = next(c.key for c in _candidates(job) if c.implementation == implementation)
         self._unsaved.append((key, self.place, timing))
@@ -239,20 +258,20 @@ class _DeviceRun:
             self.store.add_all(self._unsaved)
         self._unsaved, self._saved = [], time.monotonic()
 
-    def _known(self, candidate: Candidate) -> Timing | None:
+    def _known(self, candidate: KernelCandidate) -> Timing | None:
         return self.store.timing(candidate.key, self.place)
 
-    def _times(self, job: Job) -> dict[str, Timing]:
+    def _times(self, job: KernelJob) -> dict[str, Timing]:
         return self.verdicts[job.key].times
 
 
-def _candidates(job: Job) -> list[Candidate]:
+def _candidates(job: KernelJob) -> list[KernelCandidate]:
     """Everything that a job's kernel may have been measured as."""
     plain = [job.plain] if job.plain is not None else []
     return [job.by_rule, *job.others, *plain]
 
 
-def _has_plain(job: Job) -> bool:
+def _has_plain(job: KernelJob) -> bool:
     return job.plain is not None and job.plain.key != job.key
 
 

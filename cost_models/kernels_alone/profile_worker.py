@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort, next_repeats, still_in
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy, next_repeats, still_in
 from tvm_hetero.processes.child_server import serve
 from tvm_hetero.rpc_devices.session import BoardSession
 
@@ -46,18 +46,18 @@ Draw = Callable[[int, Sequence[int], str], "np.ndarray[Any, Any]"]
 
 
 @dataclass(frozen=True)
-class Run:
+class KernelRun:
     """One compiled function and how it is to be run (see
     `tvm_hetero.cost_models.kernels_alone.bench`)."""
 
     function: str
     parameters: Sequence[dict[str, Any]]
     cold: Sequence[int]
-    effort: Effort
+    effort: SamplingPolicy
 
 
 @dataclass(frozen=True)
-class Call:
+class WorkerCall:
     """What a function left in its arguments, and what that took (s)."""
 
     outputs: list[np.ndarray[Any, Any]]
@@ -109,7 +109,7 @@ def _numpy_name(dtype: str) -> Any:
 
 
 @dataclass
-class Session:
+class ProfileSession:
     """What ``open`` has set up."""
 
     board: BoardSession | None = None
@@ -165,7 +165,7 @@ class Session:
         self.device = self.board.device
         self.modules = [self.board.load(path) for path in question["libraries"]]
 
-    def measure(self, run: Run) -> list[float]:
+    def measure(self, run: KernelRun) -> list[float]:
         """Run one kernel on random data; seconds of each repeat."""
         args = self._arguments(run)
         times: list[float] = []
@@ -173,7 +173,7 @@ class Session:
             times += self._repeats(run, args, repeat)
         return times
 
-    def compare(self, runs: Sequence[Run]) -> dict[str, Any]:
+    def compare(self, runs: Sequence[KernelRun]) -> dict[str, Any]:
         """Run implementations of one kernel in turns, those that compute what the first does.
 
         Returns
@@ -193,10 +193,10 @@ class Session:
                 times[i] += self._repeats(runs[i], args, 1)
         return {"times": times, "wrong": wrong}
 
-    def _function(self, run: Run) -> Any:
+    def _function(self, run: KernelRun) -> Any:
         return next(m for m in self.modules if m.implements_function(run.function))
 
-    def _arguments(self, run: Run, draw: Draw = sample) -> list[Any]:
+    def _arguments(self, run: KernelRun, draw: Draw = sample) -> list[Any]:
         import tvm
 
         arrays = [draw(i, p["shape"], p["dtype"]) for i, p in enumerate(run.parameters)]
@@ -205,7 +205,7 @@ class Session:
                 array.fill(parameter["value"])
         return [tvm.runtime.tensor(array, self.device) for array in arrays]
 
-    def _first_call(self, run: Run) -> Call:
+    def _first_call(self, run: KernelRun) -> WorkerCall:
         """Call a function once; all arguments afterwards: which are outputs need not be known."""
         args = self._arguments(run, signed_sample)
         function = self._function(run)[run.function]
@@ -213,9 +213,9 @@ class Session:
         function(*args)
         self.device.sync()
         seconds = time.perf_counter() - start
-        return Call([arg.numpy() for arg in args], seconds)
+        return WorkerCall([arg.numpy() for arg in args], seconds)
 
-    def _repeats(self, run: Run, args: Sequence[Any], repeat: int) -> list[float]:
+    def _repeats(self, run: KernelRun, args: Sequence[Any], repeat: int) -> list[float]:
         self.cold = list(run.cold) if self.device.dlpack_device_type() == CPU else []
         evaluate = self._function(run).time_evaluator(
             run.function,
@@ -262,17 +262,19 @@ def difference(
     return None
 
 
-def _turn(times: Sequence[Sequence[float]], sound: Sequence[int], effort: Effort) -> list[int]:
+def _turn(
+    times: Sequence[Sequence[float]], sound: Sequence[int], effort: SamplingPolicy
+) -> list[int]:
     """Whose turn it is: those that are right, not lost, and not repeated enough."""
     alive = {sound[i] for i in still_in([times[i] for i in sound])}
     wanted = any(next_repeats(times[i], effort) for i in alive)
     return [i for i in sound if i in alive] if wanted else []
 
 
-def _run(question: dict[str, Any], function: str) -> Run:
+def _run(question: dict[str, Any], function: str) -> KernelRun:
     parameters, cold = question["parameters"], question["cold"]
-    return Run(function, parameters, cold, Effort(**question["effort"]))
+    return KernelRun(function, parameters, cold, SamplingPolicy(**question["effort"]))
 
 
 if __name__ == "__main__":
-    serve(Session().answer)
+    serve(ProfileSession().answer)

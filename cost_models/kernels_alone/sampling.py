@@ -34,7 +34,7 @@ LOST = 1.5
 
 
 @dataclass(frozen=True)
-class Effort:
+class SamplingPolicy:
     """How long a kernel is measured.
 
     Attributes
@@ -54,7 +54,7 @@ class Effort:
     time_limit: float = 60.0
 
 
-def next_repeats(times: Sequence[float], effort: Effort) -> int:
+def next_repeats(times: Sequence[float], effort: SamplingPolicy) -> int:
     """How many more repeats to make now, having made those that took `times`; 0 to stop."""
     if len(times) < effort.least:
         return effort.least - len(times)

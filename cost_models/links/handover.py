@@ -73,14 +73,14 @@ _RUNS = 3
 
 
 @dataclass(frozen=True)
-class Place:
+class CorePlace:
     """A core, and the memory that is worked in from there, as DLPack numbers it."""
 
     core: int
     memory: tuple[int, int] = (1, 0)
 
 
-def measure_handover(src: Place, dst: Place) -> tuple[float, float]:
+def measure_handover(src: CorePlace, dst: CorePlace) -> tuple[float, float]:
     """Seconds of a hand-over between two places, and how many more each byte takes.
 
     There and back are measured in turns, so both are means of the two ways.
@@ -101,7 +101,7 @@ def measure_handover(src: Place, dst: Place) -> tuple[float, float]:
     return latency, statistics.median((change(size) - latency) / size for size in SIZES)
 
 
-def measure_cold(src: Place, dst: Place) -> float:
+def measure_cold(src: CorePlace, dst: CorePlace) -> float:
     """Seconds that each byte takes more where what is handed over has left the caches.
 
     The two places have one memory. What a hand-over takes itself is not in it.
@@ -120,7 +120,7 @@ def measure_cold(src: Place, dst: Place) -> float:
     return per_byte(waiting, COLD_SIZE) - per_byte(together, warm_size)
 
 
-def together_plan(place: Place, size: int) -> Plan:
+def together_plan(place: CorePlace, size: int) -> Plan:
     """The chain as one step; what is passed on stands in two places of the arena, in turns."""
     between = [(ArgKind.SCRATCH, size * (i % 2)) for i in range(CHAIN - 1)]
     tensors = [(ArgKind.IN, 0), *between, (ArgKind.OUT, 0)]
@@ -129,7 +129,7 @@ def together_plan(place: Place, size: int) -> Plan:
     return _plan([place.memory], [_worker(place, 0)], [0, 0], [step], size)
 
 
-def apart_plan(src: Place, dst: Place, size: int, wait: int = 1) -> Plan:
+def apart_plan(src: CorePlace, dst: CorePlace, size: int, wait: int = 1) -> Plan:
     """The chain with a step for each kernel, in turns here and there; one core is one worker.
 
     Places of one memory may let tensors `wait`: each step reads what was filled so many steps ago.
@@ -159,7 +159,7 @@ def _through(slots: list[int], device: int, wait: int) -> tuple[tuple[int, ...],
     return (max(len(slots) - 1 - wait, 0),), (len(slots) - 1,)
 
 
-def _worker(place: Place, device: int) -> WorkerPlan:
+def _worker(place: CorePlace, device: int) -> WorkerPlan:
     name = f"core {place.core} of memory {device}"
     return WorkerPlan(name, device, (place.core,), Role.COMPUTE)
 
@@ -199,9 +199,7 @@ def _plan(
     )
 
 
-def _traces(
-    plan: Plan, library: Any, size: int, samples: int
-) -> list[list[tuple[float, float]]]:
+def _traces(plan: Plan, library: Any, size: int, samples: int) -> list[list[tuple[float, float]]]:
     """When each step of a plan started and ended, s, in several runs."""
     import tvm
 

@@ -27,9 +27,9 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     if src["core"] is None or dst["core"] is None:
         return {"copies": _copies(src, dst)}
     # Loading TVM takes a second, and needs no cores of its own: not before it is asked for.
-    from tvm_hetero.cost_models.links.handover import Place, measure_cold, measure_handover
+    from tvm_hetero.cost_models.links.handover import CorePlace, measure_cold, measure_handover
 
-    here, there = (Place(place["core"], tuple(place["memory"])) for place in (src, dst))
+    here, there = (CorePlace(place["core"], tuple(place["memory"])) for place in (src, dst))
     latency, per_byte = measure_handover(here, there)
     found = {"latency": latency, "per_byte": per_byte}
     return found if here.memory != there.memory else {**found, "cold": measure_cold(here, there)}

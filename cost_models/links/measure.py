@@ -27,7 +27,7 @@ bandwidth follows from what a large copy takes beyond it, from and to pageable m
 executor copies.
 
 To and from a board that is reached by RPC the figures are the board's own, whichever CPU is at the
-other end (`tvm_hetero.cost_models.rpc_devices`).
+other end (`tvm_hetero.cost_models.links.rpc_devices`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
-from tvm_hetero.cost_models.rpc_devices import BoardFigures, measure_board
+from tvm_hetero.cost_models.links.rpc_devices import BoardFigures, measure_board
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.devices.target import HOST_KINDS, dl_device
 from tvm_hetero.errors import ProfileError

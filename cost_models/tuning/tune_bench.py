@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from tvm_hetero.cost_models.identity import worker_cores
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured, parameters, timing_of
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
+from tvm_hetero.cost_models.store.identity import worker_cores
 from tvm_hetero.devices.target import device_target, dl_device
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
@@ -51,7 +51,7 @@ class TuneBench:
     def __exit__(self, *_: object) -> None:
         self._drop()
 
-    def compare(self, traces: Sequence[str], effort: Effort) -> list[Timing | str]:
+    def compare(self, traces: Sequence[str], effort: SamplingPolicy) -> list[Timing | str]:
         """Run the rule's schedule and each trace's in turns.
 
         Returns

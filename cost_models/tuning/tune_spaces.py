@@ -37,7 +37,7 @@ _MANY = 1 << 30
 _FAILED_SECONDS = 1e10
 
 
-class Space(Protocol):
+class TuningSpace(Protocol):
     """Something that proposes schedules."""
 
     def propose(self, known: Known) -> Iterator[str]:
@@ -77,7 +77,7 @@ class GeneralSpace:
         from tvm_hetero.kernels.tuning.trace import trace_text
 
         try:
-            search = _Search(self._func, self._target, self._seed + len(known), known)
+            search = _TuningSearch(self._func, self._target, self._seed + len(known), known)
         except (RuntimeError, ValueError, TypeError):
             return  # a kernel of which MetaSchedule can make nothing
         fruitless = 0
@@ -92,7 +92,7 @@ class GeneralSpace:
             search.learn(candidates, [known[text] for text in texts])
 
 
-class _Search:
+class _TuningSearch:
     """One run of MetaSchedule's evolutionary strategy, with a database in memory."""
 
     def __init__(self, func: PrimFunc, target: Target, seed: int, known: Known) -> None:

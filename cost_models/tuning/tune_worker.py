@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_hetero.cost_models.kernels_alone import profile_worker
-from tvm_hetero.cost_models.kernels_alone.profile_worker import Run
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
+from tvm_hetero.cost_models.kernels_alone.profile_worker import KernelRun
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.processes.child_server import serve
 
 _RULE = "rule"
 
 
 @dataclass
-class Session(profile_worker.Session):
+class TuningSession(profile_worker.ProfileSession):
     """What ``open`` and ``kernel`` have set up."""
 
     func: Any = None
@@ -57,10 +57,10 @@ class Session(profile_worker.Session):
             for i, trace in enumerate(question["traces"])
         }
         self.modules = [self.rule, _build(scheduled, self.target)]
-        effort = Effort(**question["effort"])
+        effort = SamplingPolicy(**question["effort"])
         return self.compare(
             [
-                Run(name, question["parameters"], question["cold"], effort)
+                KernelRun(name, question["parameters"], question["cold"], effort)
                 for name in (_RULE, *scheduled)
             ]
         )
@@ -76,4 +76,4 @@ def _build(funcs: Mapping[str, Any], target: Any) -> Any:
 
 
 if __name__ == "__main__":
-    serve(Session().answer)
+    serve(TuningSession().answer)

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
-from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured
-from tvm_hetero.cost_models.kernels_alone.sampling import TOLERANCE, Effort
+from tvm_hetero.cost_models.kernels_alone.sampling import TOLERANCE, SamplingPolicy
 from tvm_hetero.cost_models.store import CostStore, KernelKey, Tuning
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.cost_models.tuning.tune_bench import TuneBench
-from tvm_hetero.cost_models.tuning.tune_spaces import GeneralSpace, RuleSpace, Space
+from tvm_hetero.cost_models.tuning.tune_spaces import GeneralSpace, RuleSpace, TuningSpace
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
@@ -39,8 +39,8 @@ from tvm_hetero.problem.implementation_choice import Timing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TRIAL = Effort(budget=0.01, least=3, most=30)
-_FINAL = Effort(budget=0.2, least=9, most=500)
+_TRIAL = SamplingPolicy(budget=0.01, least=3, most=30)
+_FINAL = SamplingPolicy(budget=0.2, least=9, most=500)
 _FINALISTS = 3
 # Measured (docs/kernels.md): where our space has any schedules, its best is far ahead of what
 # MetaSchedule's finds in 64 trials; where it has none, MetaSchedule has all trials anyway.
@@ -53,7 +53,7 @@ Watch = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
-class Limits:
+class TuningLimits:
     """How long a search goes on.
 
     Attributes
@@ -73,7 +73,7 @@ class Bench(Protocol):
 
     def __exit__(self, *error: object) -> None: ...
 
-    def compare(self, traces: Sequence[str], effort: Effort) -> Sequence[Timing | str]:
+    def compare(self, traces: Sequence[str], effort: SamplingPolicy) -> Sequence[Timing | str]:
         """Times of the rule's schedule and of each trace, in turns; or why there is none."""
         ...
 
@@ -105,7 +105,7 @@ class KernelTuner:
     def _target(self) -> str:
         return str(self.target)
 
-    def spaces(self, trials: int) -> list[Space]:
+    def spaces(self, trials: int) -> list[TuningSpace]:
         """Where candidates come from, in order, for so many trials."""
         return [
             RuleSpace(self.kernel.func, self.target, math.ceil(_OUR_SHARE * trials)),
@@ -113,7 +113,10 @@ class KernelTuner:
         ]
 
     def tune(
-        self, limits: Limits, watch: Watch | None = None, spaces: Sequence[Space] | None = None
+        self,
+        limits: TuningLimits,
+        watch: Watch | None = None,
+        spaces: Sequence[TuningSpace] | None = None,
     ) -> Tuning:
         """Search until a limit is reached, then decide; what is known already is not tried again.
 
@@ -142,7 +145,9 @@ class KernelTuner:
                 self.store.set_tuning(self.key, self._target, tuning)
         return tuning
 
-    def _search(self, limits: Limits, spaces: Sequence[Space], watch: Watch | None) -> None:
+    def _search(
+        self, limits: TuningLimits, spaces: Sequence[TuningSpace], watch: Watch | None
+    ) -> None:
         proposals: Iterator[str] = chain.from_iterable(s.propose(self.known) for s in spaces)
         while len(self.known) < limits.trials and time.monotonic() < limits.deadline:
             trace = next(proposals, None)

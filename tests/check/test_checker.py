@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.brute_force import brute_force, optimal_schedule
 from tests.strategies import orders, problems
 from tvm_hetero.check import check_schedule, verified
-from tvm_hetero.check.checker import objective_value
 from tvm_hetero.check.parsed_schedule import MAX_LISTED
+from tvm_hetero.check.value import objective_value
 from tvm_hetero.errors import SolverError
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import KINDS, Cost, Objective, Problem

@@ -14,7 +14,7 @@ import tvm
 
 from tests.models import NATIVE, PLAIN, lowered, random_schedule, unit_problem, with_sizes
 from tvm_hetero.cluster.node import Node
-from tvm_hetero.cluster.parts.parts import Lane, Parts, Source
+from tvm_hetero.cluster.parts.parts import Lane, Parts, PartSource
 from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.cluster.transport.message import DRIVER, GIVEN, Message
 from tvm_hetero.cluster.transport.routes import LaneRoutes, route_lane
@@ -110,10 +110,10 @@ def _run_lane(
     for node, indices in ways.given.items():
         arrays = [given[index] for index in indices]
         send(node, Message(model, number, GIVEN, request, 0, None, indices, arrays))
-    values = {Source(None, index): array for index, array in enumerate(given)}
+    values = {PartSource(None, index): array for index, array in enumerate(given)}
     while any(source not in values for source in lane.results):
         message = came.get(timeout=60)
         assert message.error is None
         for index, array in zip(message.indices, message.arrays, strict=True):
-            values[Source(message.part, index)] = array
+            values[PartSource(message.part, index)] = array
     return [values[source] for source in lane.results]

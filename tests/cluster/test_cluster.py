@@ -42,9 +42,10 @@ from tvm_hetero.cluster.executor import ClusterExecutor
 from tvm_hetero.cluster.kernel_text import kernels_from_text, kernels_to_text
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.replan import Placed
-from tvm_hetero.cluster.transport.inbox import Work
+from tvm_hetero.cluster.transport.inbox import PartWork
 from tvm_hetero.cluster.transport.message import DRIVER, ECHO, Message
 from tvm_hetero.compiler.build import build
+from tvm_hetero.cost_models.protocol import MeasuringCostModel
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.decoders.folder import DecoderFacts
 from tvm_hetero.errors import InfeasibleError, NodeLost, RunError, UsageError
@@ -115,7 +116,7 @@ def fails_once(node: Node) -> None:
     """The next part that it computes fails."""
     right = node.compute
 
-    def once(work: Work) -> list[Any]:
+    def once(work: PartWork) -> list[Any]:
         node.compute = right  # type: ignore[method-assign]
         raise ValueError("not today\nnor tomorrow")
 
@@ -125,7 +126,7 @@ def fails_once(node: Node) -> None:
 def never_ends(node: Node, begun: Path | None = None) -> None:
     """No part that it computes from now on ends; that one has begun is told by a file."""
 
-    def stuck(work: Work) -> list[Any]:
+    def stuck(work: PartWork) -> list[Any]:
         if begun is not None:
             begun.touch()
         time.sleep(1e6)
@@ -239,7 +240,8 @@ def test_nodes_measure_their_own_devices(cluster: Cluster):
     costs = model.costs([kernel], place)
     assert list(costs) == [kernel.name] and set(costs[kernel.name]) == set(place.names)
     assert all(0 < cost.seconds(1) < 1 for cost in costs[kernel.name].values())
-    assert {c.device for c in model.profile.choices.values()} == set(place.names)
+    assert isinstance(model, MeasuringCostModel) and not model.in_place
+    assert {choice.device for choice in model.choices()} == set(place.names)
     (again,) = kernels_from_text(kernels_to_text([kernel]))
     assert tvm_ffi.structural_equal(again.func, kernel.func)
     assert (again.flops, again.constants) == (kernel.flops, kernel.constants)
@@ -354,9 +356,7 @@ def test_a_larger_channel_takes_the_place_of_a_small_one(cluster: Cluster):
         cluster.wiring.send("nobody", echo)
 
 
-def test_a_closed_cluster_ends_what_is_in_flight_and_every_thread(
-    cluster: Cluster, tmp_path: Path
-):
+def test_a_closed_cluster_ends_what_is_in_flight_and_every_thread(cluster: Cluster, tmp_path: Path):
     before = sorted(thread.name for thread in threading.enumerate())
     ours = Cluster(Description("auto", NODES[:2]), silence=3.0, beat=0.1)
     module, problem, schedule = planned(branchy(), nodes(1, 1), 3)

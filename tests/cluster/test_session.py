@@ -10,7 +10,7 @@ import pytest
 from tvm_hetero.cluster.description import Description, NodeRow
 from tvm_hetero.cluster.driver import first_line
 from tvm_hetero.cluster.node import Node
-from tvm_hetero.cluster.session import Session
+from tvm_hetero.cluster.session import ClusterSession
 from tvm_hetero.errors import UsageError
 
 
@@ -20,13 +20,13 @@ def test_an_address_where_nobody_is_is_refused_at_once() -> None:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     began = time.monotonic()
     with pytest.raises(UsageError, match=f"there is no Ray at address '{address}' .*refused"):
-        Session(Description(address, (NodeRow("a"),)))
+        ClusterSession(Description(address, (NodeRow("a"),)))
     assert time.monotonic() - began < 20  # loading Ray is most of it
 
 
 def test_a_driver_from_outside_is_refused() -> None:
     with pytest.raises(UsageError, match=r"'ray://10\.0\.0\.1:10001' joins a Ray from outside"):
-        Session(Description("ray://10.0.0.1:10001", (NodeRow("a"),)))
+        ClusterSession(Description("ray://10.0.0.1:10001", (NodeRow("a"),)))
 
 
 def test_of_a_node_that_was_not_made_the_reason_is_told() -> None:

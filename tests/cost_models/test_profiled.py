@@ -25,7 +25,7 @@ from tests.cost_models.kernel_samples import (
     unbuildable,
 )
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured, parameters, timing_of
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore
@@ -35,11 +35,11 @@ from tvm_hetero.platform import Device, Platform
 from tvm_hetero.platform.host import available_cores
 from tvm_hetero.problem.implementation_choice import Timing
 
-QUICK = Effort(budget=0.001, rounds=1)
-HASTY = Effort(budget=0.001, rounds=2, time_limit=1.5)
+QUICK = SamplingPolicy(budget=0.001, rounds=1)
+HASTY = SamplingPolicy(budget=0.001, rounds=2, time_limit=1.5)
 
 
-def model(folder: Path, effort: Effort = QUICK, plain: bool = False) -> ProfiledCosts:
+def model(folder: Path, effort: SamplingPolicy = QUICK, plain: bool = False) -> ProfiledCosts:
     store = CostStore(folder / "costs.sqlite")
     return ProfiledCosts(store, effort, as_it_is if plain else None)
 
@@ -148,9 +148,7 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
             print("interrupted", flush=True)
     """
     command = [sys.executable, "-c", code]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=python_path()
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=python_path()) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("measure on cpu0 2 3"):

@@ -160,8 +160,16 @@ BROKEN: dict[str, tuple[Change, list[str]]] = {
         lambda p: [
             [row.update(alike=0) for row in p["workers"]],
             p["slots"].append({"name": "copied", "device": 0}),
-            p["steps"].append({"kind": "copy", "name": "copy", "worker": 1, "ins": [4],
-                               "outs": [5], "to_device": 0}),
+            p["steps"].append(
+                {
+                    "kind": "copy",
+                    "name": "copy",
+                    "worker": 1,
+                    "ins": [4],
+                    "outs": [5],
+                    "to_device": 0,
+                }
+            ),
         ],
         ["steps[4] 'copy' copies", "no other alike"],
     ),

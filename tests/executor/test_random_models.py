@@ -25,11 +25,8 @@ from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.errors import ModelError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import from_onnx
-from tvm_hetero.passes.annotate_devices import (
-    annotate_devices,
-    problem_and_schedule,
-    strip_devices,
-)
+from tvm_hetero.passes.annotate_devices import annotate_devices, strip_devices
+from tvm_hetero.passes.placed_model import problem_and_schedule
 from tvm_hetero.passes.split_segments import split_segments
 
 PLATFORM = two_cpus()

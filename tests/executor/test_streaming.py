@@ -9,7 +9,7 @@ import pytest
 
 from tests.executor.native_plans import PlanBuilder, chain, tensor
 from tvm_hetero.errors import UsageError
-from tvm_hetero.executor.inputs import Request
+from tvm_hetero.executor.inputs import RequestTensors
 from tvm_hetero.executor.streaming import steady_seconds, stream
 
 
@@ -33,12 +33,12 @@ def test_a_stream_has_no_more_in_hand_than_frames(workers: int) -> None:
     executor = chain(6, workers).create()
     pulled = taken = 0
 
-    def requests() -> Iterator[Request]:
+    def requests() -> Iterator[RequestTensors]:
         nonlocal pulled
         for i in range(40):
             assert pulled - taken <= executor.frames
             pulled += 1
-            yield Request([tensor(i, i)], merged=True)
+            yield RequestTensors([tensor(i, i)], merged=True)
 
     for request, [output] in stream(executor, requests()):
         taken += 1

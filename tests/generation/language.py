@@ -15,7 +15,7 @@ import numpy as np
 
 from tvm_hetero.errors import NodeLost, RunError
 from tvm_hetero.generation.sampling import GREEDY, Sampling, choose_token
-from tvm_hetero.generation.sequences import Request
+from tvm_hetero.generation.sequences import GenerationRequest
 
 VOCABULARY = 23
 _PADDING = -1
@@ -28,7 +28,7 @@ def logits_of(tokens: Sequence[int]) -> np.ndarray:
     return np.random.default_rng(list(tokens)).standard_normal(VOCABULARY).astype(np.float32)
 
 
-def expected(request: Request, sequence: int, length: int) -> list[int]:
+def expected(request: GenerationRequest, sequence: int, length: int) -> list[int]:
     """What follows a prompt, worked out without slots, chunks and caches."""
     tokens = list(request.prompt)
     while len(tokens) < len(request.prompt) + request.max_new_tokens and len(tokens) <= length:

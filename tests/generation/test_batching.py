@@ -13,7 +13,7 @@ from tests.generation.language import VOCABULARY, Language, expected
 from tvm_hetero.errors import NodeLost, RunError, UsageError
 from tvm_hetero.generation.batching import Batching
 from tvm_hetero.generation.sampling import Sampling
-from tvm_hetero.generation.sequences import Request
+from tvm_hetero.generation.sequences import GenerationRequest
 
 tokens = st.integers(0, VOCABULARY - 1)
 samplings = st.one_of(
@@ -21,7 +21,7 @@ samplings = st.one_of(
     st.builds(Sampling, st.just(0.8), st.integers(0, 5), st.just(0.9), st.integers(0, 3)),
 )
 requests = st.builds(
-    Request,
+    GenerationRequest,
     st.lists(tokens, min_size=1, max_size=12).map(tuple),
     st.integers(1, 9),
     samplings,
@@ -108,7 +108,7 @@ def test_who_fails_fails_alone(options, asked):
 
 
 def test_groups_are_in_flight_together_and_slots_are_used_again():
-    asked = [Request((n + 1,), 5) for n in range(12)]
+    asked = [GenerationRequest((n + 1,), 5) for n in range(12)]
     with speaking(groups=2, batch=3, length=16, together=2) as language:
         made, _ = texts(Batching(language), asked)
     assert made == [expected(r, n, 16) for n, r in enumerate(asked)]
@@ -118,7 +118,12 @@ def test_groups_are_in_flight_together_and_slots_are_used_again():
 
 
 def test_a_new_sequence_enters_as_soon_as_a_slot_is_free():
-    asked = [Request((1,), 9), Request((2,), 3), Request((3,), 3), Request((4,), 3)]
+    asked = [
+        GenerationRequest((1,), 9),
+        GenerationRequest((2,), 3),
+        GenerationRequest((3,), 3),
+        GenerationRequest((4,), 3),
+    ]
     with speaking(groups=1, batch=2, length=16) as language:
         texts(Batching(language), asked)
     assert language.steps == 9
@@ -126,14 +131,14 @@ def test_a_new_sequence_enters_as_soon_as_a_slot_is_free():
 
 def test_prompts_go_by_chunks_and_a_small_rest_by_steps():
     with speaking(batch=1, length=40, chunk=16) as language:
-        texts(Batching(language), [Request(tuple(range(20)), 1)])
+        texts(Batching(language), [GenerationRequest(tuple(range(20)), 1)])
         assert (language.chunks, language.steps) == (2, 0)
-        texts(Batching(language), [Request(tuple(range(18)), 1)])
+        texts(Batching(language), [GenerationRequest(tuple(range(18)), 1)])
         assert (language.chunks, language.steps) == (3, 2)
 
 
 def test_a_long_prompt_does_not_hold_up_its_neighbours_for_long():
-    long, short = Request(tuple([5] * 40), 1), Request((1,), 30)
+    long, short = GenerationRequest(tuple([5] * 40), 1), GenerationRequest((1,), 30)
     with speaking(batch=2, length=64, chunk=4) as language:
         batching = Batching(language)
         first, second = batching.add(short), batching.add(long)
@@ -146,25 +151,28 @@ def test_a_long_prompt_does_not_hold_up_its_neighbours_for_long():
 def test_sequences_may_come_and_be_cancelled_while_others_run():
     with speaking(batch=1, length=32) as language:
         batching = Batching(language)
-        first, made = batching.add(Request((1,), 20)), {}
+        first, made = batching.add(GenerationRequest((1,), 20)), {}
         late = None
         for event in batching.events():
             made.setdefault(event.sequence, []).append(event)
             if late is None:
-                late, never = batching.add(Request((2,), 4)), batching.add(Request((3,), 4))
+                late, never = (
+                    batching.add(GenerationRequest((2,), 4)),
+                    batching.add(GenerationRequest((3,), 4)),
+                )
                 batching.cancel(never)
             if len(made[first]) == 5:
                 batching.cancel(first)
     assert made[first][-1].reason == "cancelled"
-    assert [e.token for e in made[first][:-1]] == expected(Request((1,), 20), first, 32)[
+    assert [e.token for e in made[first][:-1]] == expected(GenerationRequest((1,), 20), first, 32)[
         : len(made[first]) - 1
     ]
-    assert [e.token for e in made[late]] == expected(Request((2,), 4), late, 32)
+    assert [e.token for e in made[late]] == expected(GenerationRequest((2,), 4), late, 32)
     assert [e.reason for e in made[never]] == ["cancelled"]
 
 
 def test_given_up_early_nothing_is_in_flight_and_the_stepper_can_be_used_again():
-    asked = [Request((n + 1,), 6) for n in range(5)]
+    asked = [GenerationRequest((n + 1,), 6) for n in range(5)]
     with speaking(groups=2, batch=2) as language:
         batching = Batching(language)
         for request in asked:
@@ -183,7 +191,7 @@ def test_what_cannot_be_recovered_ends_everything():
             raise RunError("no machine is left")
 
     language = Gone(lose_at=[3])
-    _, ends = texts(Batching(language), [Request((1, 2), 6), Request((3,), 6)])
+    _, ends = texts(Batching(language), [GenerationRequest((1, 2), 6), GenerationRequest((3,), 6)])
     language.close()
     assert [end.reason for end in ends] == ["failed", "failed"]
     assert "no machine is left" in str(ends[0].error)
@@ -200,9 +208,9 @@ def test_a_machine_lost_while_recovering():
             super().recover()
 
     language = Shaky(lose_at=[3])
-    made, _ = texts(Batching(language), [Request((1, 2), 6)])
+    made, _ = texts(Batching(language), [GenerationRequest((1, 2), 6)])
     language.close()
-    assert made == [expected(Request((1, 2), 6), 0, 16)]
+    assert made == [expected(GenerationRequest((1, 2), 6), 0, 16)]
     assert language.tries == 2
 
 
@@ -213,7 +221,7 @@ def test_logits_that_are_not_finite_end_their_sequence_alone():
             return np.full_like(logits, np.inf) if rows[0] == 3 else logits
 
     language = Overflowing()
-    asked = [Request((1,), 4), Request((3,), 4)]
+    asked = [GenerationRequest((1,), 4), GenerationRequest((3,), 4)]
     made, ends = texts(Batching(language), asked)
     language.close()
     assert made == [expected(asked[0], 0, 16), []]
@@ -224,12 +232,12 @@ def test_logits_that_are_not_finite_end_their_sequence_alone():
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (Request((), 1), "is empty"),
-        (Request(tuple([1] * 17), 1), "has 17 tokens, but the caches hold 16"),
-        (Request((1, VOCABULARY), 1), f"there is no token {VOCABULARY}; expected 0 to"),
-        (Request((-1,), 1), "there is no token -1"),
-        (Request((1,), 1, stop=frozenset([99])), "there is no token 99"),
-        (Request((1,), 0), "max_new_tokens 0: expected 1 or more"),
+        (GenerationRequest((), 1), "is empty"),
+        (GenerationRequest(tuple([1] * 17), 1), "has 17 tokens, but the caches hold 16"),
+        (GenerationRequest((1, VOCABULARY), 1), f"there is no token {VOCABULARY}; expected 0 to"),
+        (GenerationRequest((-1,), 1), "there is no token -1"),
+        (GenerationRequest((1,), 1, stop=frozenset([99])), "there is no token 99"),
+        (GenerationRequest((1,), 0), "max_new_tokens 0: expected 1 or more"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_others_go_on(request_, message):
@@ -237,5 +245,5 @@ def test_what_cannot_be_done_is_refused_and_others_go_on(request_, message):
         batching = Batching(language)
         with pytest.raises(UsageError, match=message):
             batching.add(request_)
-        made, _ = texts(batching, [Request((1,), 3)])
-    assert made == [expected(Request((1,), 3), 0, 16)]
+        made, _ = texts(batching, [GenerationRequest((1,), 3)])
+    assert made == [expected(GenerationRequest((1,), 3), 0, 16)]

@@ -9,7 +9,7 @@ from tests.generation.language import VOCABULARY, Language, expected
 from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.generation.generate import Generates
 from tvm_hetero.generation.sampling import Sampling
-from tvm_hetero.generation.sequences import Request
+from tvm_hetero.generation.sequences import GenerationRequest
 
 
 class Speaker(Generates, Language):
@@ -24,7 +24,9 @@ def speaker():
 
 
 def wanted(prompts, new, sampling=Sampling(), stop=(0,)):
-    requests = [Request(tuple(prompt), new, sampling, frozenset(stop)) for prompt in prompts]
+    requests = [
+        GenerationRequest(tuple(prompt), new, sampling, frozenset(stop)) for prompt in prompts
+    ]
     return [expected(request, n, 16) for n, request in enumerate(requests)]
 
 

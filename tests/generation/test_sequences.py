@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tvm_hetero.errors import NumericsError
-from tvm_hetero.generation.sequences import FULL, LIMIT, STOP, Request, Sequence
+from tvm_hetero.generation.sequences import FULL, LIMIT, STOP, GenerationRequest, Sequence
 
 LENGTH = 6
 
@@ -17,7 +17,7 @@ def likes(token: int) -> np.ndarray:
 
 
 def test_the_next_token_is_chosen_when_all_are_in_the_caches():
-    sequence = Sequence(0, Request((1, 2, 3), 5))
+    sequence = Sequence(0, GenerationRequest((1, 2, 3), 5))
     assert sequence.missing == 3
     assert sequence.advance(2, likes(9), LENGTH) is None
     assert (sequence.missing, list(sequence.new_tokens)) == (1, [])
@@ -27,7 +27,7 @@ def test_the_next_token_is_chosen_when_all_are_in_the_caches():
 
 
 def test_lost_caches_are_rows_that_are_missing_again():
-    sequence = Sequence(0, Request((1, 2, 3), 5))
+    sequence = Sequence(0, GenerationRequest((1, 2, 3), 5))
     sequence.advance(3, likes(4), LENGTH)
     sequence.rows = 0
     assert sequence.missing == 4
@@ -38,12 +38,12 @@ def test_lost_caches_are_rows_that_are_missing_again():
 @pytest.mark.parametrize(
     ("request_", "made", "reason"),
     [
-        (Request((1,), 2), [4, 4], LIMIT),
-        (Request((1,), 9, stop=frozenset([5])), [4, 5], STOP),
-        (Request((1,), 2, stop=frozenset([4])), [4], STOP),
-        (Request((1, 1, 1, 1), 9), [4, 4, 4], FULL),
-        (Request((1,) * LENGTH, 9), [4], FULL),
-        (Request((1,) * LENGTH, 1), [4], LIMIT),
+        (GenerationRequest((1,), 2), [4, 4], LIMIT),
+        (GenerationRequest((1,), 9, stop=frozenset([5])), [4, 5], STOP),
+        (GenerationRequest((1,), 2, stop=frozenset([4])), [4], STOP),
+        (GenerationRequest((1, 1, 1, 1), 9), [4, 4, 4], FULL),
+        (GenerationRequest((1,) * LENGTH, 9), [4], FULL),
+        (GenerationRequest((1,) * LENGTH, 1), [4], LIMIT),
     ],
 )
 def test_why_a_sequence_ends(request_, made, reason):
@@ -55,7 +55,7 @@ def test_why_a_sequence_ends(request_, made, reason):
 
 
 def test_logits_that_are_not_finite_choose_nothing():
-    sequence = Sequence(0, Request((1,), 2))
+    sequence = Sequence(0, GenerationRequest((1,), 2))
     with pytest.raises(NumericsError):
         sequence.advance(1, np.full(10, np.nan, np.float32), LENGTH)
     assert list(sequence.new_tokens) == []

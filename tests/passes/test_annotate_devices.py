@@ -16,14 +16,10 @@ from tvm.script import tirx as T
 
 from tests.models import as_schedule, branchy, lowered, random_schedule, two_cpus, unit_problem
 from tvm_hetero.errors import PlatformError, UsageError
-from tvm_hetero.passes.annotate_devices import (
-    annotate_devices,
-    make_vdevices,
-    problem_and_schedule,
-    strip_devices,
-)
+from tvm_hetero.passes.annotate_devices import annotate_devices, make_vdevices, strip_devices
 from tvm_hetero.passes.attributes import TASK_IDS
 from tvm_hetero.passes.lowered_main import bindings, is_kernel_call, read_main
+from tvm_hetero.passes.placed_model import problem_and_schedule
 from tvm_hetero.relax.transform import AnnotateDevices
 
 PLATFORM = two_cpus()

@@ -190,9 +190,7 @@ def test_a_kernel_that_cannot_be_had_for_several_elements_is_named():
 def test_kernels_for_more_elements_than_a_batch_has_are_not_built():
     executable = build(annotate_devices(Chain, *with_twos(Chain, 2, 1_000_000)))
     kernels = {
-        call["kernel"]
-        for step in executable.variants["partition"].plan["steps"]
-        for call in step["calls"]
+        call.kernel for step in executable.variants["partition"].plan.steps for call in step.calls
     }
     assert kernels == {"twice__x2", "negative"}
 

@@ -8,21 +8,21 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tvm_hetero.passes.form_steps import Item, cut, known_before
+from tvm_hetero.passes.form_steps import StepItem, cut, known_before
 
 
 @st.composite
-def orders(draw: st.DrawFn) -> list[Item]:
+def orders(draw: st.DrawFn) -> list[StepItem]:
     """Items on up to three workers that read some of those before them."""
     rng = random.Random(draw(st.integers(0, 10**6)))
-    items: list[Item] = []
+    items: list[StepItem] = []
     for i in range(rng.randint(1, 12)):
         sources = rng.sample(range(i), min(i, rng.randint(0, 2)))
-        items.append(Item(rng.randrange(3), tuple(sorted(sources)), alone=rng.random() < 0.15))
+        items.append(StepItem(rng.randrange(3), tuple(sorted(sources)), alone=rng.random() < 0.15))
     return items
 
 
-def starts(items: list[Item], steps: list[list[int]], seconds: list[float]) -> list[float]:
+def starts(items: list[StepItem], steps: list[list[int]], seconds: list[float]) -> list[float]:
     """When each item begins: a step begins when all that it reads of other steps is told, and what
     it made is told at its end.
     """
@@ -89,12 +89,14 @@ def test_no_two_steps_can_be_joined(items):
 
 
 def test_one_worker_is_one_step():
-    assert cut([Item("a", ()), Item("a", (0,)), Item("a", (0, 1))]) == [[0, 1, 2]]
+    assert cut([StepItem("a", ()), StepItem("a", (0,)), StepItem("a", (0, 1))]) == [[0, 1, 2]]
 
 
 def test_what_is_read_elsewhere_is_told_at_once():
     # 0 and 1 on a; b reads 0, and a reads what b made.
-    assert cut([Item("a", ()), Item("a", ()), Item("b", (0,)), Item("a", (2,))]) == [
+    assert cut(
+        [StepItem("a", ()), StepItem("a", ()), StepItem("b", (0,)), StepItem("a", (2,))]
+    ) == [
         [0],
         [1],
         [2],
@@ -104,18 +106,18 @@ def test_what_is_read_elsewhere_is_told_at_once():
 
 def test_who_waits_for_a_later_item_anyway_is_no_reason_to_cut():
     # b reads 0 and 1 of a: it is enough to tell it after 1.
-    assert cut([Item("a", ()), Item("a", ()), Item("b", (0, 1))]) == [[0, 1], [2]]
+    assert cut([StepItem("a", ()), StepItem("a", ()), StepItem("b", (0, 1))]) == [[0, 1], [2]]
 
 
 def test_what_has_certainly_arrived_is_no_reason_to_cut():
     # b has waited for 1, so 0 is there too when it reads it.
-    items = [Item("a", ()), Item("a", ()), Item("b", (1,)), Item("b", (0,))]
+    items = [StepItem("a", ()), StepItem("a", ()), StepItem("b", (1,)), StepItem("b", (0,))]
     assert cut(items) == [[0, 1], [2, 3]]
     # c has waited for b, which had waited for a.
-    items = [Item("a", ()), Item("b", (0,)), Item("c", (1,)), Item("c", (0,))]
+    items = [StepItem("a", ()), StepItem("b", (0,)), StepItem("c", (1,)), StepItem("c", (0,))]
     assert cut(items) == [[0], [1], [2, 3]]
 
 
 def test_a_copy_is_a_step_of_its_own():
-    items = [Item("a", ()), Item("a", (), alone=True), Item("a", ())]
+    items = [StepItem("a", ()), StepItem("a", (), alone=True), StepItem("a", ())]
     assert cut(items) == [[0], [1], [2]]

@@ -12,9 +12,9 @@ from tvm import s_tir
 
 from tests.models import branchy, branchy_inputs, lowered, random_schedule, two_cpus, unit_problem
 from tvm_hetero.compiler.build import build
-from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.store import CostStore, Tuning
-from tvm_hetero.cost_models.stored_traces import with_stored_traces
+from tvm_hetero.cost_models.store.identity import kernel_key
+from tvm_hetero.cost_models.store.traces import with_stored_traces
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels.tir.implementation_attr import (

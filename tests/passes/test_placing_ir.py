@@ -97,9 +97,7 @@ class Placed:
         R.func_attr({"hetero_tasks": ["0.twice", "1.negative"]})
         cls = Placed
         with R.dataflow():
-            lv = R.call_tir(
-                cls.d0_twice, (x,), out_ty=R.Tensor((2, 2), "float32", "llvm:0:global")
-            )
+            lv = R.call_tir(cls.d0_twice, (x,), out_ty=R.Tensor((2, 2), "float32", "llvm:0:global"))
             lv1: R.Tensor((2, 2), "float32", "llvm:1:global") = R.to_vdevice(
                 lv, dst_vdevice="llvm:1:global"
             )
@@ -162,16 +160,12 @@ class Batch:
                 cls.d0_twice, (x_0,), out_ty=R.Tensor((2, 2), "float32", "llvm:0:global")
             )
             b: R.Tensor((4,), "float32", "llvm:0:global") = R.reshape(a, R.shape([4]))
-            c = R.call_tir(
-                cls.d0_negative, (b,), out_ty=R.Tensor((4,), "float32", "llvm:0:global")
-            )
+            c = R.call_tir(cls.d0_negative, (b,), out_ty=R.Tensor((4,), "float32", "llvm:0:global"))
             d = R.call_tir(
                 cls.d0_twice, (x_1,), out_ty=R.Tensor((2, 2), "float32", "llvm:0:global")
             )
             e: R.Tensor((4,), "float32", "llvm:0:global") = R.reshape(d, R.shape([4]))
-            f = R.call_tir(
-                cls.d0_negative, (e,), out_ty=R.Tensor((4,), "float32", "llvm:0:global")
-            )
+            f = R.call_tir(cls.d0_negative, (e,), out_ty=R.Tensor((4,), "float32", "llvm:0:global"))
             gv = c, f
             R.output(gv)
         return gv

@@ -85,8 +85,8 @@ def test_segments_are_the_schedule(seed):
         readers = {r: c.position for c in main.calls for r in main.reads(c)}
         for root in segment.outs:
             others = readers.get(root, root.call) not in segment.calls
-            assert others or root in results or any(
-                root in other.ins for other in split.segments
+            assert (
+                others or root in results or any(root in other.ins for other in split.segments)
             ), "nothing leaves a segment that nobody wants"
 
 
@@ -94,9 +94,7 @@ def test_a_module_holds_the_kernels_of_its_device_alone():
     split = split_with(1, 4)
     assert sorted(split.modules) == [0, 1]
     for device, module in split.modules.items():
-        called = {
-            split.symbols[i] for s in split.segments if s.device == device for i in s.calls
-        }
+        called = {split.symbols[i] for s in split.segments if s.device == device for i in s.calls}
         assert {g.name_hint for g in module.get_global_vars()} == called
         for func in module.functions.values():
             assert isinstance(func, tirx.PrimFunc)

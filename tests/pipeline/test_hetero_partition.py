@@ -21,7 +21,7 @@ from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.errors import InfeasibleError, PlatformError, ProfileError, UsageError
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule
+from tvm_hetero.passes.placed_model import is_annotated, problem_and_schedule
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.problem import Objective

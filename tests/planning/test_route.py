@@ -79,8 +79,15 @@ def test_missing_elements_cost_what_the_tables_say():
     device = schedule.best_single_device
     assert device is not None
     for count in (0, 1, 3, 8):
-        work = sum(problem.seconds(e.task, e.device, count) for e in schedule.executions
-                   if problem.graph.task(e.task).op not in ("input", "output")) if count else 0
+        work = (
+            sum(
+                problem.seconds(e.task, e.device, count)
+                for e in schedule.executions
+                if problem.graph.task(e.task).op not in ("input", "output")
+            )
+            if count
+            else 0
+        )
         copies = sum(
             problem.platform.link(c.src, c.dst).seconds(  # type: ignore[union-attr]
                 problem.graph.tensors[c.tensor].bytes * count

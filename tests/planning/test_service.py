@@ -13,7 +13,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.planning import DecoderPlan, Wish, plan_decoder
 from tvm_hetero.planning.requests import Request, parse_lengths, poisson
 from tvm_hetero.planning.route import Route, in_order, make_route
-from tvm_hetero.planning.service import Outcome, Service, play, steady_rate
+from tvm_hetero.planning.service import Service, ServiceOutcome, play, steady_rate
 from tvm_hetero.planning.services import service_of
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
@@ -39,7 +39,7 @@ def flat(seconds: float, batch: int = 1) -> Cost:
     return Cost(((1, seconds),)) if batch == 1 else Cost(((1, seconds), (batch, seconds)))
 
 
-def times(outcome: Outcome) -> list[tuple[float, float, float]]:
+def times(outcome: ServiceOutcome) -> list[tuple[float, float, float]]:
     return [(s.admitted, s.first, s.last) for s in outcome.served]
 
 

@@ -116,9 +116,7 @@ def test_several_cores_become_two_devices(tmp_path: Path) -> None:
 
 
 def test_one_core_becomes_one_device(tmp_path: Path) -> None:
-    platform = Platform.detect(
-        root=fake_machine(tmp_path, ["0"]), cores=[0], nvidia_smi=NO_GPU
-    )
+    platform = Platform.detect(root=fake_machine(tmp_path, ["0"]), cores=[0], nvidia_smi=NO_GPU)
     assert platform.names == ("cpu0",)
 
 
@@ -166,9 +164,7 @@ def test_a_driver_that_fails_means_no_gpus(tmp_path: Path) -> None:
 
 def test_mcpus_are_given_device_by_device(tmp_path: Path) -> None:
     root = fake_machine(tmp_path, ["0-1"] * 2, flags=frozenset(_V4))
-    platform = Platform.detect(
-        2, [None, "x86-64-v3"], root=root, cores=[0, 1], nvidia_smi=NO_GPU
-    )
+    platform = Platform.detect(2, [None, "x86-64-v3"], root=root, cores=[0, 1], nvidia_smi=NO_GPU)
     assert [dict(d.target or {})["mcpu"] for d in platform.devices] == ["x86-64-v4", "x86-64-v3"]
     with pytest.raises(UsageError, match="3 values of mcpu for 2"):
         Platform.detect(2, [None, "a", "b"], root=root, cores=[0, 1], nvidia_smi=NO_GPU)

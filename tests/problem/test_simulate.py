@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.brute_force import brute_force
 from tests.strategies import Step, orders, problems
 from tvm_hetero.check import check_schedule
-from tvm_hetero.check.checker import objective_value
+from tvm_hetero.check.value import objective_value
 from tvm_hetero.errors import PlatformError, UsageError
 from tvm_hetero.platform import Device, Fabric, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem

@@ -133,5 +133,3 @@ def test_indices_are_in_range_and_truth_varies() -> None:
     assert sample(0, [10], "uint8").dtype == np.uint8
     truth = sample(0, [100], "bool")
     assert truth.dtype == bool and truth.any() and not truth.all()
-
-

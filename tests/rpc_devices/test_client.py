@@ -25,23 +25,23 @@ from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.kernel_cache import kernel_library
 from tvm_hetero.compiler.reference_vm import ReferenceVM
-from tvm_hetero.cost_models.identity import kernel_key, place_of
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.links.measure import measure_links
+from tvm_hetero.cost_models.links.rpc_devices import measure_board
 from tvm_hetero.cost_models.profiled import ProfiledCosts
-from tvm_hetero.cost_models.rpc_devices import measure_board
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.cost_models.store.identity import kernel_key, place_of
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError, RunError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.platform.rpc_endpoint import Remote
-from tvm_hetero.rpc_devices.client import Kept, Program, board_of, laid_out
+from tvm_hetero.rpc_devices.client import Kept, RpcProgram, board_of, laid_out
 from tvm_hetero.rpc_devices.endpoint_text import board_question
 from tvm_hetero.rpc_devices.session import BoardSession, last_words
 
-QUICK = Effort(budget=0.001, rounds=1)
+QUICK = SamplingPolicy(budget=0.001, rounds=1)
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +220,7 @@ def test_what_a_board_has_kept_does_not_go_there_again_unless_it_was_lost(
     call = {"kernel": "twice", "args": [{"in": 0, **tensor}] * 2 + [{"out": 0, **tensor}]}
     step = {"ins": laid_out([64]), "outs": laid_out([64], 64), "calls": [call]}
     board = board_of(pi)
-    number = board.add(Program(library, {}, [step, step]))
+    number = board.add(RpcProgram(library, {}, [step, step]))
 
     def twice(step: int, values: Any, had: Kept | None, keep: bool) -> tuple[list[float], int]:
         out = np.zeros(16, np.float32)

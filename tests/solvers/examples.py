@@ -32,8 +32,7 @@ def problem_of(
 ) -> Problem:
     """A problem from plain tables; `sizes` are columns of `Task` by task."""
     tasks = [
-        Task(name, **{column: row.get(name, 0) for column, row in sizes.items()})
-        for name in costs
+        Task(name, **{column: row.get(name, 0) for column, row in sizes.items()}) for name in costs
     ]
     graph = TaskGraph(tasks, [Edge(*edge) for edge in edges])
     table = {t: {d: Cost(((1, s),)) for d, s in row.items()} for t, row in costs.items()}

@@ -11,7 +11,7 @@ from tests.solvers.examples import fork_join
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, auto, solve
 from tvm_hetero.solvers.auto import Stage, line_up, options_for
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 
 
 @pytest.mark.parametrize("stage", line_up(fork_join(3)))
@@ -32,7 +32,7 @@ def test_a_stage_is_cut_only_where_it_takes_several_times_its_share() -> None:
 
 
 def test_the_clock_cuts_a_budget_and_does_not_count_it() -> None:
-    whole, cut = (Budget.of(Options(time_limit=10.0, deadline=c), 5.0) for c in (None, 2.0))
+    whole, cut = (CpsatBudget.of(Options(time_limit=10.0, deadline=c), 5.0) for c in (None, 2.0))
     assert whole.work == cut.work and (whole.deadline, cut.deadline) == (15.0, 7.0)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.solvers.examples import fork_join
 from tvm_hetero.solvers.core.integer_scaling import choose
-from tvm_hetero.solvers.timing.timeline import Life, Memory, Timeline, earliest
+from tvm_hetero.solvers.timing.timeline import Memory, MemoryLife, Timeline, earliest
 from tvm_hetero.solvers.timing.timing import make_plan, retime
 from tvm_hetero.views.instance import Instance
 
@@ -43,10 +43,10 @@ def test_earliest_is_free_on_all() -> None:
 
 def test_memory_peak_is_half_open() -> None:
     memory = Memory(limit=100, permanent=10, total=120)
-    memory.lives[0, False] = Life(0, 1, 60)
-    memory.lives[1, False] = Life(1, 2, 60)
+    memory.lives[0, False] = MemoryLife(0, 1, 60)
+    memory.lives[1, False] = MemoryLife(1, 2, 60)
     assert (memory.peak(), memory.overflow()) == (70, 0)
-    memory.lives[1, False] = Life(0.5, 2, 60)
+    memory.lives[1, False] = MemoryLife(0.5, 2, 60)
     assert memory.overflow() == 30
 
 

@@ -124,6 +124,22 @@ def test_a_bound_that_the_start_beats_is_not_believed(monkeypatch: pytest.Monkey
     assert answer.lower_bound <= start.value == answer.value
 
 
+def test_what_a_solver_calls_itself_spares_it_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only who was asked says whether the ladder has been climbed, not the answer's name."""
+    monkeypatch.setattr(registry_module, "_REGISTERED", {})
+
+    def mine(problem: Problem, options: Options) -> Schedule:
+        answer = solve(problem, "heft", options)
+        return replace(answer, solver="auto:heft", lower_bound=0.0, status="feasible")
+
+    register("mine", mine)
+    answer = solve(topcuoglu(), "mine", QUICK)
+    assert answer.solver == "auto:heft"
+    assert answer.lower_bound == solve(topcuoglu(), "heft", QUICK).lower_bound > 0
+    begun = replace(QUICK, start=replace(answer, lower_bound=0.0, status="feasible"))
+    assert solve(topcuoglu(), "greedy", begun).lower_bound > 0
+
+
 def test_a_failing_solver_with_no_other_answer_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry_module, "_REGISTERED", {"bad": _crashing})
     # No link: wherever b runs, it has to read or be read elsewhere; of one edge nothing shows.

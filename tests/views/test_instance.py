@@ -14,7 +14,7 @@ from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat.batch import solve_whole
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
@@ -120,7 +120,7 @@ def test_the_best_division_of_the_exact_model_is_the_optimum(problem):
         division = {task.id: ways[i >> p & 1] for p, task in enumerate(problem.tasks)}
         try:
             instance = Instance(problem, division)
-            answer = solve_whole(instance, OPTIONS, None, Budget.of(OPTIONS, 1e12))
+            answer = solve_whole(instance, OPTIONS, None, CpsatBudget.of(OPTIONS, 1e12))
         except HeteroError:
             continue
         assert check_schedule(problem, answer) == []
@@ -131,6 +131,6 @@ def test_the_best_division_of_the_exact_model_is_the_optimum(problem):
 def test_dividing_a_batch_lets_two_devices_share_it():
     problem = fork_join(1).with_objective(Objective("latency", 2))
     halves = {task.id: [(0,), (1,)] for task in problem.tasks}
-    whole = solve_whole(Instance(problem), OPTIONS, None, Budget.of(OPTIONS, 1e12))
-    parts = solve_whole(Instance(problem, halves), OPTIONS, None, Budget.of(OPTIONS, 1e12))
+    whole = solve_whole(Instance(problem), OPTIONS, None, CpsatBudget.of(OPTIONS, 1e12))
+    parts = solve_whole(Instance(problem, halves), OPTIONS, None, CpsatBudget.of(OPTIONS, 1e12))
     assert (whole.value, parts.value) == (6.0, 3.0)

@@ -26,8 +26,11 @@ def test_every_file_says_where_its_figures_come_from(path):
     text = path.read_text(encoding="utf-8")
     assert Platform.load(path).name == path.stem
     assert re.match(r"# \w", text)
-    assert "source" in text or "data sheet" in text or "made-up" in text.lower()[:400] or (
-        "round figures" in text
+    assert (
+        "source" in text
+        or "data sheet" in text
+        or "made-up" in text.lower()[:400]
+        or ("round figures" in text)
     )
 
 

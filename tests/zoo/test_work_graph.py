@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tvm_hetero.zoo.work_graph import HALF, Builder, Work
+from tvm_hetero.zoo.work_graph import HALF, Builder, LayerWork
 
 
 def test_a_task_counts_what_it_reads_and_writes_in_bytes():
@@ -45,9 +45,9 @@ def test_parts_of_a_tensor_are_tensors_of_one_maker():
 
 
 def test_weights_are_read_once_and_random_shares_as_often_as_expected():
-    whole = Work("w", "w", "gemm", traffic=10, weights=1000, cache=5)
+    whole = LayerWork("w", "w", "gemm", traffic=10, weights=1000, cache=5)
     assert [whole.memory_traffic(n) for n in (1, 4)] == [1015, 1060]
-    chosen = Work("w", "w", "gemm", weights=1000, share=0.25)
+    chosen = LayerWork("w", "w", "gemm", weights=1000, share=0.25)
     assert chosen.weights_read(1) == pytest.approx(250)
     assert chosen.weights_read(2) == pytest.approx(1000 * (1 - 0.75**2))
     assert chosen.weights_read(200) == pytest.approx(1000)

@@ -55,9 +55,7 @@ _RUNGS = 3.5
 _QUICKER = 0.1
 
 
-def lower_bound(
-    problem: Problem, upper: float = math.inf, seconds: float = _QUICK
-) -> float:
+def lower_bound(problem: Problem, upper: float = math.inf, seconds: float = _QUICK) -> float:
     """A proven lower bound of the objective, in about a second.
 
     Parameters
@@ -98,9 +96,7 @@ def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf
     return [Rung("spending", value, time.perf_counter() - began)]
 
 
-def _memory(
-    figures: Figures, rungs: list[Rung], seconds: float, upper: float
-) -> list[Rung]:
+def _memory(figures: Figures, rungs: list[Rung], seconds: float, upper: float) -> list[Rung]:
     """The rung for modules whose placements can be gone through (`memory`)."""
     best = max((rung.value for rung in rungs), default=0.0)
     if not any(figures.instance.memory_binds) or best >= upper * (1 - 1e-9):

@@ -29,8 +29,8 @@ from tvm_hetero.bounds.core.linear import ROUNDING
 from tvm_hetero.bounds.ladder import climb
 from tvm_hetero.bounds.latency.critical_path import limit_of
 from tvm_hetero.bounds.latency.loads import group_rates
-from tvm_hetero.bounds.latency.precedence import Model, work_of
-from tvm_hetero.bounds.latency.subgraph import Part
+from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
+from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.views.arrays import Array, Figures
 
 # Devices up to which all their sets are looked at.
@@ -96,13 +96,13 @@ def _sets(figures: Figures, used: Sequence[int]) -> Iterator[tuple[Figures, list
 def _program(figures: Figures, devices: Sequence[int], limit: float) -> float:
     """The precedence program with energy as its cost, J."""
     busy, idle = _rates(figures)
-    part = Part.whole(figures)
+    part = Subgraph.whole(figures)
     least = float((part.head + part.tail).min(axis=1).max())
     if not 0 < least < math.inf:
         return 0.0
     total = float(idle[list(devices)].sum())
     assumed = min(limit, limit_of(figures, least))
-    model = Model(part, assumed, least).build()
+    model = PrecedenceModel(part, assumed, least).build()
     if model.makespan < 0:
         return 0.0
     model.charge(total, busy)

@@ -41,10 +41,10 @@ from tvm_hetero.bounds.latency.critical_path import (
     path_of,
 )
 from tvm_hetero.bounds.latency.loads import group_rates, load_of, priced
-from tvm_hetero.bounds.latency.modules import Chain
+from tvm_hetero.bounds.latency.modules import ModuleChain
 from tvm_hetero.bounds.latency.nested import large_modules, nest
-from tvm_hetero.bounds.latency.precedence import Model, work_of
-from tvm_hetero.bounds.latency.subgraph import Part
+from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
+from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.bounds.throughput.chain import chain_bound
 from tvm_hetero.bounds.throughput.patterns import pattern_bound
 from tvm_hetero.bounds.throughput.share_program import rates, share_bound
@@ -86,7 +86,7 @@ def diviml(figures: Figures) -> float:
 
 def program_of(figures: Figures, limit: float) -> float:
     """The precedence program of the whole graph, for makespans up to `limit`, s."""
-    return Model(Part.whole(figures), limit, limit / 8).build().bound()
+    return PrecedenceModel(Subgraph.whole(figures), limit, limit / 8).build().bound()
 
 
 def climb(figures: Figures, work: int, upper: float = math.inf) -> Iterator[Rung]:
@@ -116,9 +116,7 @@ def _climb(rungs: Iterable[tuple[str, Callable[[], float]]], upper: float) -> It
         yield Rung(name, value, time.perf_counter() - began)
 
 
-def _rungs(
-    figures: Figures, work: int, upper: float
-) -> Iterator[tuple[str, Callable[[], float]]]:
+def _rungs(figures: Figures, work: int, upper: float) -> Iterator[tuple[str, Callable[[], float]]]:
     yield "diviml", lambda: diviml(figures)
     path = functools.cache(lambda: path_of(figures))
     yield "critical path", path
@@ -143,9 +141,7 @@ def _rungs(
     yield "branched programs", lambda: chain.branch(work)
 
 
-def _throughput_rungs(
-    figures: Figures, upper: float
-) -> Iterator[tuple[str, Callable[[], float]]]:
+def _throughput_rungs(figures: Figures, upper: float) -> Iterator[tuple[str, Callable[[], float]]]:
     instance = figures.instance
     classes = functools.cache(lambda: shares_of(instance, rates(instance)).value)
     yield "classes", classes
@@ -163,8 +159,8 @@ def _throughput_rungs(
         yield "chain", lambda: chain_bound(instance, upper, shares()[1])
 
 
-def chain_of(figures: Figures, limit: float) -> Chain | None:
+def chain_of(figures: Figures, limit: float) -> ModuleChain | None:
     """The modules, unless a divided batch joins them, or their tables would be too big."""
     if figures.batch > 1 or not fits(figures):
         return None
-    return Chain(figures, Cuts.of(figures, articulations(figures)), limit)
+    return ModuleChain(figures, Cuts.of(figures, articulations(figures)), limit)

@@ -1,26 +1,28 @@
 """The judge: is this a valid schedule of this problem, and is it worth what it says?
 
-Every answer of every solver goes through `verified` before anyone sees it. The judge shares no
-code with solvers or with `tvm_hetero.problem.simulate`. The rules are those of the schedule format:
+Every answer of every solver goes through `verified` before anyone sees it. The judge shares with
+solvers what a problem, a platform and a schedule say (`Problem.seconds`, `Platform.path`), and no
+code that times, counts memory or values a schedule; nor does it know `tvm_hetero.problem.simulate`.
+tests/check/test_independence.py sees to that. The rules are those of the schedule format:
 
 ====  ==========================================================  ===================
 rule  what is judged                                              by
 ====  ==========================================================  ===================
 0     the schedule's own words: problem, kind, bound, status      `_judge_statement`
-1     names, and every element of every task exactly once         `case.read_case`
-..    durations; tasks of one color on one device                 `rules.judge_...`
+1     names, and every element of every task exactly once         `read_case`
+..    durations; tasks of one color on one device                 `judge_...`
 2     a device runs one execution at a time                       `judge_resources`
 3     copies: durations, links, the path, its order               `judge_inputs`
 ..    exclusive links                                             `judge_resources`
 4     a hop occupies its ends that lack a copy engine             `judge_resources`
 5     inputs are there when an execution starts                   `judge_inputs`
-6     memory (`tvm_hetero.problem.memory`)                                `_judge_memory`
-7     the value (`tvm_hetero.problem.objective`), the latency limit       `_judge_value`
+6     memory (`memory.needs`)                                     `_judge_memory`
+7     the value (`value.objective_value`), the latency limit      `_judge_value`
 8     contiguous stages: the devices form a pipeline              `judge_pipeline`
 ====  ==========================================================  ===================
 
-Times count as equal within 1e-9 of the makespan (see `tvm_hetero.problem.objective`). How the rules
-are read where they could be read in two ways is said in `tvm_hetero.check.rules`.
+Times count as equal within 1e-9 of the makespan (`tolerances`). How the rules are read where they
+could be read in two ways is said in `rules`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from tvm_hetero.check.parsed_schedule import Case, Report, Violation, moment, name, read_case
+from tvm_hetero.check import tolerances
+from tvm_hetero.check.memory import all_bytes, needs
+from tvm_hetero.check.parsed_schedule import (
+    ParsedSchedule,
+    Report,
+    Violation,
+    moment,
+    name,
+    read_case,
+)
 from tvm_hetero.check.rules import (
     judge_colors,
     judge_durations,
@@ -36,21 +47,12 @@ from tvm_hetero.check.rules import (
     judge_pipeline,
     judge_resources,
 )
+from tvm_hetero.check.value import kept_busy, objective_value
 from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.memoize import kept
-from tvm_hetero.problem.memory import memory_peaks, most_bytes, timed_peaks
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective import (
-    RELATIVE_TOLERANCE,
-    makespan,
-    objective_value,
-    occupied,
-    value_tolerance,
-)
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Copy, Execution, Schedule
 from tvm_hetero.util.units import format_bytes
-
-__all__ = ["Violation", "check_schedule", "memory_peaks", "objective_value", "verified"]
 
 # Plans found valid that are kept with their problem, the latest last.
 _KEPT = 4
@@ -158,39 +160,39 @@ def _judge_words(problem: Problem, schedule: Schedule, value: float) -> list[Vio
     return report.violations()
 
 
-def _judge_memory(case: Case) -> None:
+def _judge_memory(case: ParsedSchedule) -> None:
     copies = [hop.copy for hop in case.hops]
     limits = {device.name: device.memory for device in case.problem.platform.devices}
-    most = most_bytes(case.problem, case.executions, copies)
+    most = all_bytes(case.problem, case.executions, copies)
     if all(limit is None or most[device] <= limit for device, limit in limits.items()):
         return
-    for device, peak in timed_peaks(case.problem, case.executions, copies).items():
+    for device, need in needs(case.problem, case.executions, copies).items():
         capacity = limits[device]
-        if capacity is not None and peak.bytes > capacity:
-            over = peak.bytes - capacity
+        if capacity is not None and need.bytes > capacity:
+            over = need.bytes - capacity
             text = (
-                f"device {device!r} needs {format_bytes(peak.bytes)} at {moment(peak.seconds)} "
+                f"device {device!r} needs {format_bytes(need.bytes)} at {moment(need.seconds)} "
                 f"and has {format_bytes(capacity)}: {format_bytes(over)} too little"
             )
             case.report.add(6, text, over)
 
 
-def _judge_limit(case: Case) -> None:
+def _judge_limit(case: ParsedSchedule) -> None:
     limit = case.problem.objective.latency_limit
-    end = makespan(case.executions)
+    end = tolerances.last_end(case.executions)
     if limit is not None and end > limit + case.tolerance:
         text = f"the last execution ends at {moment(end)}, the latency limit is {moment(limit)}"
         case.report.add(7, text, end - limit)
 
 
-def _judge_value(case: Case, schedule: Schedule) -> None:
+def _judge_value(case: ParsedSchedule, schedule: Schedule) -> None:
     """The stated value is the real one; in a steady state all work lies in one period."""
     problem = case.problem
     value = objective_value(problem, schedule.executions, schedule.copies)
     _judge_stated(case.report, problem, schedule, value)
     if case.steady:
         inside: list[Execution | Copy] = list(case.executions)
-        inside += [hop.copy for hop in case.hops if occupied(problem, hop.link)]
+        inside += [hop.copy for hop in case.hops if kept_busy(problem, hop.link)]
         for activity in inside:
             if activity.end > value + case.tolerance:
                 text = f"ends at {moment(activity.end)}, outside the period of {moment(value)}"
@@ -199,7 +201,7 @@ def _judge_value(case: Case, schedule: Schedule) -> None:
 
 def _judge_stated(report: Report, problem: Problem, schedule: Schedule, value: float) -> None:
     off = abs(schedule.value - value)
-    if not off <= value_tolerance(problem, schedule.executions, value):
+    if not off <= tolerances.of_value(problem, schedule.executions, value):
         stated = f"the {problem.objective.kind} is stated as {schedule.value!r}"
         report.add(7, f"{stated} but is {value!r}", off)
 
@@ -216,7 +218,7 @@ def _judge_statement(report: Report, problem: Problem, schedule: Schedule) -> No
         most = min(most, single.value)
         if single.device not in problem.platform.index:
             report.add(0, f"best single device: there is no device {single.device!r}")
-    if not 0 <= schedule.lower_bound <= most * (1 + RELATIVE_TOLERANCE):
+    if not 0 <= schedule.lower_bound <= most * (1 + tolerances.RELATIVE):
         text = f"expected a lower bound from 0 to {most!r}, got {schedule.lower_bound!r}"
         report.add(0, text, schedule.lower_bound - most)
     if schedule.status == "optimal" and not schedule.gap <= OPTIMAL_GAP:

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tvm_hetero.check import tolerances
 from tvm_hetero.platform.devices import Link
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective import tolerance
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.util.documents import nearest
 
@@ -67,7 +67,7 @@ class Hop(NamedTuple):
     made_by: int
 
 
-class Case(NamedTuple):
+class ParsedSchedule(NamedTuple):
     """What is judged.
 
     `maker` says which execution (a position) makes each (task, element); `tolerance` (s) by how
@@ -91,12 +91,12 @@ class Case(NamedTuple):
         return self.problem.graph.tensors[tensor].bytes * len(self.executions[made_by].elements)
 
 
-def read_case(problem: Problem, schedule: Schedule) -> Case:
+def read_case(problem: Problem, schedule: Schedule) -> ParsedSchedule:
     """Lay out a schedule for judging; what makes no sense is in the report already."""
     report = Report()
     executions = [e for e in schedule.executions if _makes_sense(problem, e, report)]
     maker = _makers(problem, executions, report)
-    case = Case(problem, executions, [], maker, tolerance(executions), report)
+    case = ParsedSchedule(problem, executions, [], maker, tolerances.of_times(executions), report)
     for copy in schedule.copies:
         hop = _read_copy(case, copy)
         if hop is not None:
@@ -149,7 +149,7 @@ def _makers(
     return maker
 
 
-def _read_copy(case: Case, copy: Copy) -> Hop | None:
+def _read_copy(case: ParsedSchedule, copy: Copy) -> Hop | None:
     """The link and the maker of a copy; None if names, elements or times make no sense (rule 3)."""
     problem = case.problem
     tensor = problem.graph.tensors.get(copy.tensor)

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tvm_hetero.check.parsed_schedule import Case, moment, name
+from tvm_hetero.check.parsed_schedule import ParsedSchedule, moment, name
+from tvm_hetero.check.value import Resource, kept_busy
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.problem.objective import Resource, occupied
 from tvm_hetero.problem.schedule import Copy, Execution
 from tvm_hetero.util.units import format_seconds
 
@@ -28,7 +28,7 @@ from tvm_hetero.util.units import format_seconds
 _Key = tuple[str, int, str, str]
 
 
-def judge_durations(case: Case) -> None:
+def judge_durations(case: ParsedSchedule) -> None:
     """Rules 1 and 3: an execution takes what its task costs there, a hop what its link says."""
     for e in case.executions:
         points = case.problem.costs[e.task][e.device].points
@@ -37,7 +37,9 @@ def judge_durations(case: Case) -> None:
         _judge_duration(case, 3, copy, link.seconds(case.nbytes(copy.tensor, made_by)))
 
 
-def _judge_duration(case: Case, rule: int, activity: Execution | Copy, expected: float) -> None:
+def _judge_duration(
+    case: ParsedSchedule, rule: int, activity: Execution | Copy, expected: float
+) -> None:
     taken = activity.end - activity.start
     if not abs(taken - expected) <= case.tolerance:
         text = f"takes {format_seconds(taken)} instead of {format_seconds(expected)}"
@@ -54,7 +56,7 @@ def _seconds(points: Sequence[tuple[int, float]], elements: int) -> float:
     return s1 * elements / n1 if s1 < s0 else s1 + (s1 - s0) * (elements - n1) / (n1 - n0)
 
 
-def judge_colors(case: Case) -> None:
+def judge_colors(case: ParsedSchedule) -> None:
     """Rule 1: all executions of the tasks of one color are on one device."""
     homes: dict[str, set[str]] = {}
     for e in case.executions:
@@ -67,19 +69,21 @@ def judge_colors(case: Case) -> None:
             case.report.add(1, f"color {color!r}: {text}", len(devices) - 1)
 
 
-def judge_resources(case: Case) -> None:
+def judge_resources(case: ParsedSchedule) -> None:
     """Rules 2, 3 and 4: devices (with the hops that occupy them) and exclusive links."""
     users: dict[Resource, list[Execution | Copy]] = {}
     for e in case.executions:
-        users.setdefault(e.device, []).append(e)
+        users.setdefault((e.device,), []).append(e)
     for hop in case.hops if not case.steady else []:
-        for resource in occupied(case.problem, hop.link):
+        for resource in kept_busy(case.problem, hop.link):
             users.setdefault(resource, []).append(hop.copy)
     for resource, activities in users.items():
         _judge_resource(case, resource, activities)
 
 
-def _judge_resource(case: Case, resource: Resource, users: list[Execution | Copy]) -> None:
+def _judge_resource(
+    case: ParsedSchedule, resource: Resource, users: list[Execution | Copy]
+) -> None:
     """Compare each activity, by start, with the one before it that ends last.
 
     Of two that touch, rounding may let the later one start a little before the other's end, or
@@ -93,9 +97,9 @@ def _judge_resource(case: Case, resource: Resource, users: list[Execution | Copy
         if not after and not before:
             overlap = min(last.end, activity.end) - activity.start
             pair = f"{_timed(last)} and {_timed(activity)}"
-            if isinstance(resource, str):
+            if len(resource) == 1:
                 rule = 2 if isinstance(last, Execution) and isinstance(activity, Execution) else 4
-                text = f"device {resource!r} does two things at once: {pair}"
+                text = f"device {resource[0]!r} does two things at once: {pair}"
             else:
                 rule = 3
                 text = f"exclusive link {resource[0]!r} -> {resource[1]!r} is shared: {pair}"
@@ -107,7 +111,7 @@ def _timed(activity: Execution | Copy) -> str:
     return f"{name(activity)} ({moment(activity.start)} to {moment(activity.end)})"
 
 
-def judge_inputs(case: Case) -> None:
+def judge_inputs(case: ParsedSchedule) -> None:
     """Rules 3 and 5: every tensor is copied where it is read, in time, and nowhere else."""
     routes = _Routes(case)
     for e in case.executions:
@@ -125,7 +129,7 @@ def judge_inputs(case: Case) -> None:
 class _Routes:
     """The hops of the schedule, followed from the makers of tensors to their readers."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: ParsedSchedule) -> None:
         self.case = case
         self.hops: dict[_Key, Copy] = {}
         self.judged: set[_Key] = set()
@@ -181,7 +185,7 @@ class _Routes:
                 self.case.report.add(3, f"{name(copy)}: no reader needs this hop", 1)
 
 
-def judge_pipeline(case: Case) -> None:
+def judge_pipeline(case: ParsedSchedule) -> None:
     """Rule 8: with contiguous stages, what devices read from each other leads in no circle."""
     if not case.problem.objective.contiguous:
         return
@@ -192,7 +196,7 @@ def judge_pipeline(case: Case) -> None:
         case.report.add(8, text, len(cycle))
 
 
-def _readers(case: Case) -> dict[str, set[str]]:
+def _readers(case: ParsedSchedule) -> dict[str, set[str]]:
     """For every device the other devices that read what it makes; inputs and outputs aside."""
     after: dict[str, set[str]] = {}
     ends = case.problem.terminals

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.kernel_text import kernels_to_text
 from tvm_hetero.cluster.parts.part_plan import nodes_of, sub_platform
-from tvm_hetero.cost_models.profile import Profile
+from tvm_hetero.cost_models.kernels_alone.profile import Profile
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
 from tvm_hetero.passes.kernel import Kernel

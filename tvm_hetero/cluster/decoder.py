@@ -23,7 +23,7 @@ from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import DEADLINE, check_nodes
 from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, homes, sharing, without
-from tvm_hetero.cluster.runner import Model, Runner
+from tvm_hetero.cluster.runner import Runner, RunningModel
 from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.decoders.folder import PREFILL, STEP, DecoderFacts, read_facts
 from tvm_hetero.errors import NodeLost, UsageError
@@ -71,7 +71,7 @@ class ClusterDecoder(Generates, Closes):
         self.vocabulary = logits.shape[-1]
         self.length = _length(step)
         self.chunk = 1 if prefill is None else _tokens(prefill)
-        self._models: list[Model] = []
+        self._models: list[RunningModel] = []
         self._runner = Runner(cluster, deadline)
         self.recover()
 
@@ -159,17 +159,19 @@ class ClusterDecoder(Generates, Closes):
         self.closed = True
         self._runner.close()
 
-    def _planned(self, step: Placed) -> list[Model]:
+    def _planned(self, step: Placed) -> list[RunningModel]:
         """The step, and for each of its lanes a prefill with the caches where the step has them."""
         parts = cut_by_node(step.module, step.problem, step.schedule)
-        models = [Model(STEP, parts, self._networks[0], self.groups)]
+        models = [RunningModel(STEP, parts, self._networks[0], self.groups)]
         if self._prefill is None:
             return models
         left = without(self._prefill, self.cluster.lost, self._patience)
         for number, lane in enumerate(parts.lanes):
             shared = sharing(left, homes(step, lane.elements[0]), self._patience)
             own = cut_by_node(shared.module, shared.problem, shared.schedule)
-            models.append(Model(f"prefill{number}", own, self._networks[1], slots=lane.elements))
+            models.append(
+                RunningModel(f"prefill{number}", own, self._networks[1], slots=lane.elements)
+            )
         return models
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from tvm_hetero.artifact.manifest import versions
 from tvm_hetero.cluster.description import LOCAL, Description, read_description
 from tvm_hetero.cluster.heartbeat import Watch, silence_of
-from tvm_hetero.cluster.session import WATCH, Session
+from tvm_hetero.cluster.session import WATCH, ClusterSession
 from tvm_hetero.cluster.wiring import Wiring
 from tvm_hetero.errors import HeteroError, NodeLost, UsageError
 from tvm_hetero.util.closeable import Closes
@@ -69,7 +69,7 @@ class Cluster(Closes):
         self._listeners: list[Callable[[str, str], None]] = []
         self._beats: list[Callable[[], None]] = []
         self._lock = threading.Lock()
-        self._session = Session(given)
+        self._session = ClusterSession(given)
         self.wiring = Wiring(self)
         # Whoever forgets to close: Ray, which ends with the interpreter, must find nobody reading.
         atexit.register(self.wiring.close)

@@ -19,12 +19,12 @@ import tvm
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
 from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, without
-from tvm_hetero.cluster.runner import Model, Runner
+from tvm_hetero.cluster.runner import Runner, RunningModel
 from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.devices.target import CPU
 from tvm_hetero.errors import DeadlineError, NodeLost, UsageError
 from tvm_hetero.executor.batches import join_outputs, make_stacks
-from tvm_hetero.executor.inputs import InputReader, Request, merge_inputs, random_values
+from tvm_hetero.executor.inputs import InputReader, RequestTensors, merge_inputs, random_values
 from tvm_hetero.executor.profiling import Inputs
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.plan.element_names import element_names
@@ -80,7 +80,7 @@ class ClusterExecutor(Closes):
         names = [output.name for output in parts.outputs]
         self._stacks = make_stacks(element_names(names, self.batch), self.batch)
         self.outputs = tuple(names)
-        self._model = Model("run", parts, self._network)
+        self._model = RunningModel("run", parts, self._network)
         self.recover()
 
     @property
@@ -112,7 +112,7 @@ class ClusterExecutor(Closes):
 
     def map(self, batches: Iterable[Inputs]) -> Iterator[list[Any]]:
         """Run the model on many inputs; every node works on another. Outputs come in order."""
-        waiting: deque[tuple[Request, Future[Any]]] = deque()
+        waiting: deque[tuple[RequestTensors, Future[Any]]] = deque()
         for inputs in batches:
             request = self._reader.read(inputs, copy=True)
             waiting.append((request, self._submit(request)))
@@ -143,7 +143,7 @@ class ClusterExecutor(Closes):
                 self.placed = without(self._whole, self.cluster.lost, self._patience)
                 placed = self.placed
                 parts = cut_by_node(placed.module, placed.problem, placed.schedule)
-                self._model = Model("run", parts, self._network)
+                self._model = RunningModel("run", parts, self._network)
                 try:
                     self._runner.deploy([self._model])
                 except NodeLost:
@@ -153,7 +153,7 @@ class ClusterExecutor(Closes):
         """Forget the model; the cluster stays."""
         self._runner.close()
 
-    def _submit(self, request: Request) -> Future[Any]:
+    def _submit(self, request: RequestTensors) -> Future[Any]:
         model, batch = self._model, self.batch
         stacked = _stacked(request, len(self.inputs), batch)
         inputs = [[take_elements(x, lane, batch) for x in stacked] for lane in model.parts.lanes]
@@ -172,7 +172,7 @@ class ClusterExecutor(Closes):
         return self._runner.submit(model, inputs, finish)
 
     def _result(
-        self, request: Request, answer: Future[Any], deadline: float | None = None
+        self, request: RequestTensors, answer: Future[Any], deadline: float | None = None
     ) -> list[Any]:
         while True:
             try:
@@ -222,7 +222,7 @@ def _input_plan(parts: Parts) -> Plan:
     )
 
 
-def _stacked(request: Request, inputs: int, batch: int) -> list[np.ndarray[Any, Any]]:
+def _stacked(request: RequestTensors, inputs: int, batch: int) -> list[np.ndarray[Any, Any]]:
     """The inputs of a request, those of all elements stacked."""
     arrays = [as_array(tensor) for tensor in request.tensors]
     if batch == 1:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import tvm
 
-from tvm_hetero.cost_models.protocol import Kernel
+from tvm_hetero.passes.kernel import Kernel
 
 
 def kernels_to_text(kernels: Sequence[Kernel]) -> str:

@@ -32,8 +32,15 @@ from tvm_hetero.processes.torch_import import without_torch
 
 with without_torch():  # a node's process begins with this module
     from tvm_hetero.artifact.manifest import versions
-    from tvm_hetero.cluster.transport.inbox import Inbox, Work
-    from tvm_hetero.cluster.transport.message import DRIVER, ECHO, GIVEN, Array, Message, Place
+    from tvm_hetero.cluster.transport.inbox import Inbox, PartWork
+    from tvm_hetero.cluster.transport.message import (
+        DRIVER,
+        ECHO,
+        GIVEN,
+        Array,
+        Message,
+        MessagePlace,
+    )
     from tvm_hetero.cluster.transport.routes import group_by_reader
     from tvm_hetero.errors import ArtifactError, HeteroError, ProfileError, RunError, UsageError
     from tvm_hetero.executor.executor import Executor, load
@@ -125,7 +132,12 @@ class Node:
             out.write(data.data)
 
     def start(
-        self, part: str, inputs: Sequence[str], slots: Sequence[int], groups: int, place: Place
+        self,
+        part: str,
+        inputs: Sequence[str],
+        slots: Sequence[int],
+        groups: int,
+        place: MessagePlace,
     ) -> None:
         """Load a part whose files have come.
 
@@ -197,7 +209,7 @@ class Node:
         while self._folders:
             shutil.rmtree(self._folders.popitem()[1], ignore_errors=True)
 
-    def _work(self, work: Work, send: Send) -> None:
+    def _work(self, work: PartWork, send: Send) -> None:
         """Compute a part and send what it makes to those that read it."""
         place = work.place
         head = Message(
@@ -217,7 +229,7 @@ class Node:
             self._inbox.forget(work.request)
             send(DRIVER, head._replace(error=_told(error)))
 
-    def compute(self, work: Work) -> list[Array]:
+    def compute(self, work: PartWork) -> list[Array]:
         """What a part makes of what has come; it may raise, and must end."""
         started = self._parts[work.part]
         with self._computing():

@@ -18,13 +18,14 @@ from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.cluster.parts.part_plan import without_node
 from tvm_hetero.compiler.build import Network
 from tvm_hetero.compiler.module_text import module_from_text
-from tvm_hetero.cost_models.stored_traces import with_stored_traces
+from tvm_hetero.cost_models.store.traces import with_stored_traces
 from tvm_hetero.errors import ArtifactError, InfeasibleError, PlatformError, UsageError
-from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule, strip_devices
+from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.lowered_main import read_main
+from tvm_hetero.passes.placed_model import is_annotated, problem_and_schedule
 from tvm_hetero.passes.states import state_readers
-from tvm_hetero.pipeline.partition import MEASURED_GAP
+from tvm_hetero.pipeline.options import MEASURED_GAP
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.cluster.driver import Cluster, first_line
-from tvm_hetero.cluster.parts.parts import Part, Parts, Source
-from tvm_hetero.cluster.transport.message import GIVEN, Array, Message, Place
+from tvm_hetero.cluster.parts.parts import Part, Parts, PartSource
+from tvm_hetero.cluster.transport.message import GIVEN, Array, Message, MessagePlace
 from tvm_hetero.cluster.transport.routes import LaneRoutes, message_bytes, route_lane
 from tvm_hetero.compiler.build import Network, build
 from tvm_hetero.errors import HeteroError, NodeLost, RunError
-from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.passes.annotate_devices import place_tasks
 
 # From what each lane made (its outputs) to the answer.
 Finish = Callable[[list[list[Array]]], Any]
@@ -45,7 +45,7 @@ _numbers, _deployments = itertools.count(1), itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Model:
+class RunningModel:
     """Parts as they stand on the nodes.
 
     Attributes
@@ -75,11 +75,11 @@ class Model:
 
 
 @dataclass
-class _Open:
+class _OpenRequest:
     """A request in flight: what has come of what each lane makes, and how much has not."""
 
     answer: Future[Any]
-    model: Model
+    model: RunningModel
     finish: Finish
     values: list[list[Any]]
     left: int
@@ -98,7 +98,7 @@ class Runner:
         self.cluster = cluster
         self._deadline = deadline
         self._lock = threading.Lock()
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, _OpenRequest] = {}
         self._loss: str | None = "nothing has been deployed"
         cluster.listen(self._lost, self._beat)
         cluster.wiring.listen(self._came)
@@ -108,7 +108,7 @@ class Runner:
         """Why nothing runs now; None: all is well."""
         return self._loss
 
-    def deploy(self, models: Sequence[Model]) -> None:
+    def deploy(self, models: Sequence[RunningModel]) -> None:
         """Build the parts of models and place them on their nodes, instead of what was there.
 
         Raises
@@ -135,7 +135,7 @@ class Runner:
 
     def submit(
         self,
-        model: Model,
+        model: RunningModel,
         inputs: Sequence[Sequence[Any]],
         finish: Finish,
         group: int = 0,
@@ -180,9 +180,11 @@ class Runner:
         self.cluster.wiring.unlisten(self._came)
         self._fail_all("the executor was closed", RunError)
 
-    def _place(self, model: Model, elements: Sequence[int], part: Part, place: Place) -> None:
+    def _place(
+        self, model: RunningModel, elements: Sequence[int], part: Part, place: MessagePlace
+    ) -> None:
         name, cluster = f"{model.id}.{part.name}", self.cluster
-        placed = annotate_devices(part.module, part.problem, part.schedule)
+        placed = place_tasks(part.module, part.problem, part.schedule)
         with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
             root = Path(folder) / "part"
             build(placed, single=False, network=model.network).save(root)
@@ -207,7 +209,7 @@ class Runner:
             if request is None:
                 return
             lane = request.model.parts.lanes[message.lane]
-            made = {Source(message.part, i): x for i, x in
+            made = {PartSource(message.part, i): x for i, x in
                     zip(message.indices, message.arrays, strict=True)}  # fmt: skip
             for k, source in enumerate(lane.results):
                 if source in made:
@@ -217,7 +219,7 @@ class Runner:
         if through:
             self._finish(number, request)
 
-    def _finish(self, number: int, request: _Open) -> None:
+    def _finish(self, number: int, request: _OpenRequest) -> None:
         try:
             self._settle(number, request.finish(request.values))
         except Exception as problem:
@@ -285,15 +287,15 @@ class Runner:
 
 
 def _opened(
-    answer: Future[Any], model: Model, finish: Finish, inputs: Sequence[Sequence[Any]]
-) -> _Open:
+    answer: Future[Any], model: RunningModel, finish: Finish, inputs: Sequence[Sequence[Any]]
+) -> _OpenRequest:
     """A request; outputs that are inputs are there already."""
     values = [
         [given[source.index] if source.part is None else None for source in lane.results]
         for lane, given in zip(model.parts.lanes, inputs, strict=True)
     ]
     left = sum(source.part is not None for lane in model.parts.lanes for source in lane.results)
-    return _Open(answer, model, finish, values, left)
+    return _OpenRequest(answer, model, finish, values, left)
 
 
 def _pieces(path: Path) -> list[Array]:

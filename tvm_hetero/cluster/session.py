@@ -52,7 +52,7 @@ class StandIn:
     """An actor for the driver, where no node is on its machine: channels lead to actors alone."""
 
 
-class Session:
+class ClusterSession:
     """A connection to Ray, and the actors of a cluster."""
 
     def __init__(self, description: Description) -> None:

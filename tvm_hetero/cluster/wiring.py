@@ -137,4 +137,3 @@ class Wiring:
 
     def _call(self, node: str, function: Callable[..., Any], *given: Any) -> Any:
         return self._cluster.call(node, "__ray_call__", function, *given)[0]
-

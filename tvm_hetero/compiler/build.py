@@ -19,21 +19,17 @@ from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.implementation_attr import implementation_of
-from tvm_hetero.passes.annotate_devices import (
-    annotate_devices,
-    problem_and_schedule,
-    strip_devices,
-)
+from tvm_hetero.passes.annotate_devices import place_tasks, strip_devices
 from tvm_hetero.passes.attributes import SOURCE
 from tvm_hetero.passes.kernel_choices import choices_of
 from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
+from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.passes.split_segments import Split, split_segments
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.equivalent_devices import alike_devices
 from tvm_hetero.problem.implementation_choice import Choice
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.lists.best_single import best_single
 
@@ -54,12 +50,12 @@ class Network:
 
 
 def build(
-    mod: tvm.IRModule,
+    mod: tvm.IRModule | PlacedModel,
     *,
     single: bool = True,
     network: Network | None = None,
 ) -> Executable:
-    """Compile an annotated module.
+    """Compile an annotated module, or a placed model.
 
     Parameters
     ----------
@@ -79,30 +75,32 @@ def build(
     ArtifactError
         If a device's kernels do not compile.
     """
-    problem, schedule = problem_and_schedule(mod)
-    splits = {PARTITION: split_segments(mod)}
-    other = _single_device_module(mod, problem, schedule) if single else None
+    model = PlacedModel.of(mod)
+    problem, platform = model.problem, model.problem.platform
+    splits = {PARTITION: split_segments(model)}
+    lowered = strip_devices(model.placed) if single or _several_nodes(platform) else None
+    other = _on_best_device(lowered, model) if single and lowered is not None else None
     if other is not None:
         splits[SINGLE] = split_segments(other)
     equal = alike_devices(problem)
-    plans = {name: make_plan(split, problem.platform, equal) for name, split in splits.items()}
+    plans = {name: make_plan(split, platform, equal) for name, split in splits.items()}
     if network is None and single:
-        network = Network(strip_devices(mod), problem)
-    kernels = _kernels(network, problem.platform, splits.values())
-    choices = {(choice.kernel, choice.device): choice for choice in choices_of(mod)}
+        network = Network(lowered, problem)
+    kernels = _kernels(network, platform, splits.values())
+    choices = {(choice.kernel, choice.device): choice for choice in choices_of(model.placed)}
     known = {} if network is None else network.scheduled
-    libraries = _libraries(kernels, problem.platform, choices, known)
+    libraries = _libraries(kernels, platform, choices, known)
     return Executable(
         problem=problem,
-        schedule=schedule,
+        schedule=model.schedule,
         variants={
             name: Variant(plans[name], {row: libraries[row] for row in _devices(split, problem)})
             for name, split in splits.items()
         },
         weights=dict(splits[PARTITION].constants),
-        source=_source(mod),
+        source=_source(model.placed),
         choices=tuple(choices.values()),
-        module=module_text(strip_devices(mod)) if _several_nodes(problem.platform) else None,
+        module=module_text(lowered) if _several_nodes(platform) else None,
     )
 
 
@@ -172,15 +170,13 @@ def _libraries(
     return libraries
 
 
-def _single_device_module(
-    mod: tvm.IRModule, problem: Problem, schedule: Schedule
-) -> tvm.IRModule | None:
-    """The module on the best single device; None if there is none or it is `mod` already."""
+def _on_best_device(lowered: tvm.IRModule, model: PlacedModel) -> PlacedModel | None:
+    """The model on the best single device; None if there is none or it is there already."""
     # Not `solve`, which proves a bound beside the answer: seconds that nobody asked for here.
-    alone = best_single(problem, Options())
-    if alone is None or alone.placement == schedule.placement:
+    alone = best_single(model.problem, Options())
+    if alone is None or alone.placement == model.schedule.placement:
         return None
-    return annotate_devices(mod, problem, alone)
+    return place_tasks(lowered, model.problem, alone)
 
 
 def _source(mod: tvm.IRModule) -> Mapping[str, Any]:

@@ -39,7 +39,7 @@ from tvm_hetero.errors import PlatformError
 from tvm_hetero.kernels.rowwise.concat import join_starts
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.lowered_main import KernelCall, Root, static_shape, tensor_bytes
-from tvm_hetero.passes.split_segments import Copy, Segment, Split, input_signature
+from tvm_hetero.passes.split_segments import Segment, SegmentCopy, Split, input_signature
 from tvm_hetero.passes.states import ranges_of, states_of
 from tvm_hetero.plan.element_names import MARK
 from tvm_hetero.plan.model import (
@@ -208,8 +208,8 @@ class _PlanMaker:
         row = self.platform.devices[device]
         return self._worker(row.name, device, row.cores, Role.COMPUTE)
 
-    def _step(self, step: Segment | Copy) -> StepPlan:
-        if isinstance(step, Copy):
+    def _step(self, step: Segment | SegmentCopy) -> StepPlan:
+        if isinstance(step, SegmentCopy):
             return self._copy(step)
         if self.platform.devices[step.device].rpc is not None:
             return self._remote(step)
@@ -293,7 +293,7 @@ class _PlanMaker:
             written=len(call.outputs),
         )
 
-    def _copy(self, copy: Copy) -> StepPlan:
+    def _copy(self, copy: SegmentCopy) -> StepPlan:
         near, far = (self.platform.devices[device] for device in (copy.near, copy.far))
         worker = self._copying(copy)
         return StepPlan(
@@ -305,7 +305,7 @@ class _PlanMaker:
             to_device=self._space[copy.far],
         )
 
-    def _copying(self, copy: Copy) -> int:
+    def _copying(self, copy: SegmentCopy) -> int:
         """The worker of a copy: an end's, or the link's own, on the device that has an engine."""
         if copy.worker is not None:
             return self._computing(copy.worker)

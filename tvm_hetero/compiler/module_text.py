@@ -17,7 +17,7 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.errors import FormatError
-from tvm_hetero.passes.emit_views import Emitter
+from tvm_hetero.passes.emit_views import ViewEmitter
 from tvm_hetero.passes.lowered_main import LoweredMain, Root, read_main
 from tvm_hetero.passes.split_segments import constant_names
 from tvm_hetero.util.documents import check_format, check_keys, parse_document
@@ -79,7 +79,7 @@ def _without_weights(mod: tvm.IRModule, main: LoweredMain) -> tuple[tvm.IRModule
             env[root] = builder.emit(relax.TupleGetItem(made[root.call], root.index))
         return env[root]
 
-    emitter = Emitter(builder, main, tensor, lambda const, _: weight[const.value])
+    emitter = ViewEmitter(builder, main, tensor, lambda const, _: weight[const.value])
     attrs = dict(main.function.attrs) if main.function.attrs else {}
     with builder.function("main", [*params, *weight.values()], attrs=attrs):
         with builder.dataflow():

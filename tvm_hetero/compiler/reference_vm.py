@@ -22,9 +22,10 @@ from tvm_hetero.compiler.parallel_compile import OPT_LEVEL
 from tvm_hetero.devices.target import device_target, dl_device
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import build
-from tvm_hetero.passes.annotate_devices import lift_constants, problem_and_schedule
+from tvm_hetero.passes.annotate_devices import lift_constants
 from tvm_hetero.passes.attributes import DEVICE
 from tvm_hetero.passes.emit_views import device_position
+from tvm_hetero.passes.placed_model import problem_and_schedule
 from tvm_hetero.platform.model import Platform
 
 

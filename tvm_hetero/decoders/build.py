@@ -107,11 +107,14 @@ def build_decoder(
     """
     from tvm_hetero.compiler.build import build
     from tvm_hetero.executor.choose_variant import decide
-    from tvm_hetero.pipeline.partition import partition
+    from tvm_hetero.pipeline.options import PartitionOptions
+    from tvm_hetero.pipeline.partition import partition_as
+
+    how = PartitionOptions(solver=solver, time_limit=time_limit, seed=seed, cost_model=cost_model)
 
     def make(_: str, module: tvm.IRModule, goal: Objective) -> Executable:
-        placed = partition(module, platform, goal, solver, time_limit, seed, cost_model)
-        executable = build(placed.module)
+        placed = partition_as(module, platform, replace(how, objective=goal))
+        executable = build(placed.placed)
         return decide(executable) if measure else executable
 
     return make_decoder(folder, path, options, objective, make, len(platform.devices))

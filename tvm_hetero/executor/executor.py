@@ -26,7 +26,7 @@ from tvm_hetero.errors import DeadlineError, FullError, UsageError
 from tvm_hetero.executor.async_api import Gates, map_in_order, run_in_turn
 from tvm_hetero.executor.batches import join_outputs, make_stacks
 from tvm_hetero.executor.futures import Completions, Pending
-from tvm_hetero.executor.inputs import Request, merge_inputs
+from tvm_hetero.executor.inputs import RequestTensors, merge_inputs
 from tvm_hetero.executor.inputs import TensorInfo as TensorInfo
 from tvm_hetero.executor.inputs import identifier as identifier
 from tvm_hetero.executor.loading import check_processor, set_constants, set_libraries
@@ -246,7 +246,7 @@ class Executor(Measured, Closes):
         )
 
     @waited_for
-    def _request(self, inputs: Any, state: State | None, copy: bool = False) -> Request:
+    def _request(self, inputs: Any, state: State | None, copy: bool = False) -> RequestTensors:
         request = self._reader.read(inputs, copy)
         self._state_rows.place(request.tensors, state)
         return request
@@ -258,7 +258,7 @@ class Executor(Measured, Closes):
         self._native.forget(ticket)
 
     def _submit(
-        self, request: Request, deadline: float | None, timeout: float | None, notify: bool
+        self, request: RequestTensors, deadline: float | None, timeout: float | None, notify: bool
     ) -> int:
         """The ticket of a request that has begun."""
         allowed = NO_DEADLINE if deadline is None else _checked(deadline)
@@ -277,7 +277,7 @@ class Executor(Measured, Closes):
 
     def _submit_pending(
         self,
-        request: Request,
+        request: RequestTensors,
         deadline: float | None,
         timeout: float | None,
         state: State | None,
@@ -298,7 +298,11 @@ class Executor(Measured, Closes):
         return pending
 
     def _try_submit(
-        self, request: Request, state: State | None, timeout: float | None, deadline: float | None
+        self,
+        request: RequestTensors,
+        state: State | None,
+        timeout: float | None,
+        deadline: float | None,
     ) -> Pending | None:
         """As `_submit_pending`; None if there is no room."""
         try:

@@ -36,7 +36,7 @@ class TensorInfo:
 
 
 @dataclass(frozen=True)
-class Request:
+class RequestTensors:
     """The input tensors of a request in the plan's order, and the form that they came in."""
 
     tensors: list[Any]
@@ -75,7 +75,7 @@ class InputReader:
         self._own = [row.slot in returned for row in rows]
         self._positions = _positions(self.infos)
 
-    def read(self, values: Mapping[str, Any] | Sequence[Any], copy: bool = False) -> Request:
+    def read(self, values: Mapping[str, Any] | Sequence[Any], copy: bool = False) -> RequestTensors:
         """The tensors of one request.
 
         Parameters
@@ -102,14 +102,14 @@ class InputReader:
             value = as_tensor(given[i])
             merged = self._check(i, value, whole=True) and merged
             self._place(tensors, i, self._elements(i, value), copy)
-        return Request(tensors, merged)
+        return RequestTensors(tensors, merged)
 
     @property
     def described(self) -> str:
         """The inputs in words."""
         return ", ".join(f"{i.name}: {i.dtype}{list(i.shape)}" for i in self.infos)
 
-    def _read_elements(self, values: Sequence[Any], copy: bool) -> Request:
+    def _read_elements(self, values: Sequence[Any], copy: bool) -> RequestTensors:
         """Inputs as a mapping for each element."""
         if len(values) != self.batch:
             raise RunError(
@@ -127,7 +127,7 @@ class InputReader:
                 self._check(i, value, whole=False)
                 parts.append(value)
             self._place(tensors, i, parts, copy)
-        return Request(tensors, merged=False)
+        return RequestTensors(tensors, merged=False)
 
     def _elements(self, i: int, value: Any) -> list[Any]:
         """A value's elements; a value that is one element whole stays the tensor that it is."""

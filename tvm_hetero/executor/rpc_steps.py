@@ -23,7 +23,7 @@ from tvm_hetero.executor.native import NativeExecutor
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.plan.model import ArgKind, ArgPlan, Plan, StepPlan, TensorPlan
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.rpc_devices.client import Board, Bytes, Kept, Program, board_of, laid_out
+from tvm_hetero.rpc_devices.client import Board, Bytes, Kept, RpcProgram, board_of, laid_out
 
 
 class BoardSteps:
@@ -77,7 +77,7 @@ class BoardSteps:
 
 def _program(
     plan: Plan, steps: Sequence[int], library: Path, weights: Mapping[str, Any]
-) -> Program:
+) -> RpcProgram:
     """What a board has to know of its steps."""
     rows = [_step(plan, plan.steps[i]) for i in steps]
     calls = [call for i in steps for call in plan.steps[i].remote]
@@ -87,7 +87,7 @@ def _program(
     if missing:
         raise ArtifactError(f"the plan needs a weight {missing[0]!r}, which is not there")
     own = {name: _array_bytes(as_array(weights[name])) for name in wanted}
-    return Program(library.resolve(), own, rows)
+    return RpcProgram(library.resolve(), own, rows)
 
 
 def _step(plan: Plan, step: StepPlan) -> dict[str, Any]:

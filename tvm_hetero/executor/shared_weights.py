@@ -24,7 +24,7 @@ Weights = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedWeights:
     """Executables whose equal weights are the same tensors.
 
     Attributes
@@ -39,7 +39,7 @@ class Shared:
     saved: int
 
 
-def share_weights(executables: Sequence[Executable]) -> Shared:
+def share_weights(executables: Sequence[Executable]) -> SharedWeights:
     """Put the weights of executables into main memory, equal ones once."""
     load_library()  # which allocates
     found: dict[tuple[str, tuple[int, ...], bytes], Any] = {}
@@ -57,7 +57,7 @@ def share_weights(executables: Sequence[Executable]) -> Shared:
                 total += array.nbytes
             weights[name] = found[key]
         shared.append(replace(executable, weights=weights))
-    return Shared(tuple(shared), total, saved)
+    return SharedWeights(tuple(shared), total, saved)
 
 
 def _digest(array: np.ndarray[Any, Any]) -> bytes:

@@ -98,7 +98,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _StateRow:
     """An input of the plan that is a state, of one element."""
 
     row: int
@@ -130,13 +130,13 @@ class StateRows:
 
     def __init__(self, plan: Plan) -> None:
         batch, inputs = plan.batch, plan.inputs
-        self._elements: list[dict[str, _Row]] = [{} for _ in range(batch)]
+        self._elements: list[dict[str, _StateRow]] = [{} for _ in range(batch)]
         for stack in make_stacks([row.name for row in inputs], batch):
             for element, number in enumerate(stack.rows):
                 row = inputs[number]
                 if row.is_state:
                     device = device_of_slot(plan, row.slot)
-                    found = _Row(number, row.type.shape, row.type.dtype, device)
+                    found = _StateRow(number, row.type.shape, row.type.dtype, device)
                     self._elements[element][stack.name] = found
         self.names = tuple(self._elements[0])
 

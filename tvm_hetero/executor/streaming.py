@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.executor.inputs import Request
+from tvm_hetero.executor.inputs import RequestTensors
 from tvm_hetero.executor.native import NativeExecutor
 
 FOR_EVER = -1.0
@@ -50,8 +50,8 @@ def steady_seconds(executor: NativeExecutor, batches: int) -> float:
 
 
 def stream(
-    executor: NativeExecutor, requests: Iterable[Request]
-) -> Iterator[tuple[Request, list[Any]]]:
+    executor: NativeExecutor, requests: Iterable[RequestTensors]
+) -> Iterator[tuple[RequestTensors, list[Any]]]:
     """Each request with the plan's outputs of it, in order.
 
     Requests are fetched while fewer than `executor.frames` are in flight or wait to be handed out,
@@ -59,7 +59,7 @@ def stream(
     room is needed, or no more requests come. If a request fails, or `requests` does, what stands
     before is handed out first, as by a loop of runs. Ending the iterator early cancels the rest.
     """
-    waiting: deque[tuple[int, Request]] = deque()
+    waiting: deque[tuple[int, RequestTensors]] = deque()
     source = iter(requests)
     failure: Exception | None = None
     try:
@@ -85,14 +85,14 @@ def stream(
             executor.forget(ticket)  # cancels it
 
 
-def _submit(executor: NativeExecutor, request: Request, wait: bool) -> int:
+def _submit(executor: NativeExecutor, request: RequestTensors, wait: bool) -> int:
     """Its ticket; 0 if there is no room. Who has nothing in flight himself waits for others."""
     return executor.submit(request.tensors, NO_DEADLINE, FOR_EVER if wait else 0.0, False)
 
 
 def _taken(
-    executor: NativeExecutor, waiting: deque[tuple[int, Request]]
-) -> tuple[Request, list[Any]]:
+    executor: NativeExecutor, waiting: deque[tuple[int, RequestTensors]]
+) -> tuple[RequestTensors, list[Any]]:
     """Wait for the oldest; it stays among those that wait until it is done."""
     ticket, request = waiting[0]
     executor.wait(ticket, FOR_EVER)

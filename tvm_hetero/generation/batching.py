@@ -33,8 +33,8 @@ from queue import SimpleQueue
 
 from tvm_hetero.errors import HeteroError, NodeLost
 from tvm_hetero.generation.sampling import Logits
-from tvm_hetero.generation.sequences import CANCELLED, FAILED, Event, Request, Sequence
-from tvm_hetero.generation.stepper import Answer, Stepper
+from tvm_hetero.generation.sequences import CANCELLED, FAILED, Event, GenerationRequest, Sequence
+from tvm_hetero.generation.stepper import PendingLogits, Stepper
 
 # A rest of up to this share of a chunk goes by steps: a chunk takes a few times as long as a step.
 _REST = 8
@@ -47,13 +47,13 @@ class _Flight:
     """A request in flight: for each sequence that takes part its slot and tokens that go in."""
 
     group: int
-    answer: Answer
+    answer: PendingLogits
     members: list[tuple[int, Sequence, int]]
     step: bool
 
 
 @dataclass(eq=False)
-class _Group:
+class _SlotGroup:
     number: int
     slots: list[Sequence | None]
     flight: _Flight | None = None
@@ -76,7 +76,7 @@ class Batching:
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
         self._rest = stepper.length if stepper.chunk == 1 else max(1, stepper.chunk // _REST)
-        self._groups = [_Group(g, [None] * stepper.batch) for g in range(stepper.groups)]
+        self._groups = [_SlotGroup(g, [None] * stepper.batch) for g in range(stepper.groups)]
         self._numbers = count()
         self._waiting: deque[Sequence] = deque()
         self._inbox: SimpleQueue[Sequence | int] = SimpleQueue()  # an int: to be cancelled
@@ -84,13 +84,13 @@ class Batching:
         self._events: list[Event] = []
         self._lost = False
 
-    def add(self, request: Request) -> int:
+    def add(self, request: GenerationRequest) -> int:
         """A sequence more; its number.
 
         Raises
         ------
         UsageError
-            If the stepper cannot do that (see `Request.check`).
+            If the stepper cannot do that (see `GenerationRequest.check`).
         """
         request.check(self._stepper.length, self._stepper.vocabulary)
         sequence = Sequence(next(self._numbers), request)
@@ -135,7 +135,7 @@ class Batching:
                 self._begin(group)
         return any(group.flight is not None for group in self._groups)
 
-    def _begin(self, group: _Group) -> None:
+    def _begin(self, group: _SlotGroup) -> None:
         """Begin a group's next chunk or step. What a stepper refuses at once fails as a flight."""
         chunks = [(s, each) for s, each in group.present if each.missing > self._rest]
         steps = [(s, each) for s, each in group.present if each.missing <= self._rest]
@@ -150,7 +150,7 @@ class Batching:
             only = group.alone.popleft() if group.alone else None
             self._step(group, [pair for pair in steps if only is None or pair[1] is only])
 
-    def _chunk(self, group: _Group, slot: int, sequence: Sequence) -> None:
+    def _chunk(self, group: _SlotGroup, slot: int, sequence: Sequence) -> None:
         start = sequence.rows
         tokens = sequence.tokens[start : start + self._stepper.chunk]
         members = [(slot, sequence, len(tokens))]
@@ -161,7 +161,7 @@ class Batching:
         else:
             self._fly(group, _Flight(group.number, answer, members, step=False))
 
-    def _step(self, group: _Group, takes_part: list[tuple[int, Sequence]]) -> None:
+    def _step(self, group: _SlotGroup, takes_part: list[tuple[int, Sequence]]) -> None:
         """A token for each of these; others get one whose row they will write next themselves."""
         tokens = [0] * len(group.slots)
         positions = [0 if each is None else each.rows for each in group.slots]
@@ -175,7 +175,7 @@ class Batching:
         else:
             self._fly(group, _Flight(group.number, answer, members, step=True))
 
-    def _fly(self, group: _Group, flight: _Flight) -> None:
+    def _fly(self, group: _SlotGroup, flight: _Flight) -> None:
         group.flight = flight
         flight.answer.add_done_callback(lambda _: self._news.put(flight))
 
@@ -207,7 +207,7 @@ class Batching:
 
     def _fail(
         self,
-        group: _Group,
+        group: _SlotGroup,
         members: list[tuple[int, Sequence, int]],
         error: HeteroError,
         step: bool,

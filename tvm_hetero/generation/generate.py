@@ -11,7 +11,7 @@ from typing import Any
 from tvm_hetero.errors import HeteroError, RunError, UsageError
 from tvm_hetero.generation.batching import Batching
 from tvm_hetero.generation.sampling import GREEDY, Sampling
-from tvm_hetero.generation.sequences import Event, Request
+from tvm_hetero.generation.sequences import Event, GenerationRequest
 from tvm_hetero.generation.stepper import Stepper
 
 # Told of each token as it comes: sequence, token.
@@ -42,7 +42,7 @@ def make_requests(
     *,
     sampling: Sampling = GREEDY,
     stop: Iterable[int] = (),
-) -> list[Request]:
+) -> list[GenerationRequest]:
     """Requests that the stepper can do.
 
     Raises
@@ -56,7 +56,7 @@ def make_requests(
             f"expected a list of prompts, such as [[1, 2, 3], [4]], got {prompts!r:.60}"
         )
     requests = [
-        Request(_tokens(prompt, f"prompt {i}"), max_new_tokens, sampling, ends)
+        GenerationRequest(_tokens(prompt, f"prompt {i}"), max_new_tokens, sampling, ends)
         for i, prompt in enumerate(prompts)
     ]
     for i, request in enumerate(requests):
@@ -81,7 +81,7 @@ def _tokens(given: Any, what: str) -> tuple[int, ...]:
     return tokens
 
 
-def stream_events(stepper: Stepper, requests: Sequence[Request]) -> Iterator[Event]:
+def stream_events(stepper: Stepper, requests: Sequence[GenerationRequest]) -> Iterator[Event]:
     """What happens to each request, by its position; see `Batching.events`."""
     batching = Batching(stepper)
     for request in requests:
@@ -196,13 +196,13 @@ class Generates:
         max_new_tokens: int,
         sampling: Sampling,
         stop: Iterable[int] | None,
-    ) -> list[Request]:
+    ) -> list[GenerationRequest]:
         self.require_open()
         ends = getattr(self, "stop", ()) if stop is None else stop
         return make_requests(self, prompts, max_new_tokens, sampling=sampling, stop=ends)
 
 
-def _stream(stepper: Any, requests: Sequence[Request]) -> Iterator[tuple[int, int]]:
+def _stream(stepper: Any, requests: Sequence[GenerationRequest]) -> Iterator[tuple[int, int]]:
     error = None
     with _alone(stepper):
         for event in stream_events(stepper, requests):

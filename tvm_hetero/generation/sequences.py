@@ -20,7 +20,7 @@ STOP, LIMIT, FULL, CANCELLED, FAILED = "stop", "limit", "full", "cancelled", "fa
 
 
 @dataclass(frozen=True)
-class Request:
+class GenerationRequest:
     """What is asked for.
 
     Attributes
@@ -80,7 +80,7 @@ class Sequence:
     """
 
     number: int
-    request: Request
+    request: GenerationRequest
     tokens: list[int] = field(default_factory=list)
     rows: int = 0
     reason: str | None = None

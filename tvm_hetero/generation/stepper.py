@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 
 
-class Answer(Protocol):
+class PendingLogits(Protocol):
     """What was asked of a stepper: a `concurrent.futures.Future` of logits is one."""
 
     def result(self, timeout: float | None = None) -> np.ndarray[Any, Any]:
@@ -65,11 +65,11 @@ class Stepper(Protocol):
     @property
     def chunk(self) -> int: ...
 
-    def prefill(self, group: int, slot: int, tokens: Sequence[int], position: int) -> Answer:
+    def prefill(self, group: int, slot: int, tokens: Sequence[int], position: int) -> PendingLogits:
         """Put up to `chunk` tokens into a slot; the logits [vocabulary] of the last of them."""
         ...
 
-    def step(self, group: int, tokens: Sequence[int], positions: Sequence[int]) -> Answer:
+    def step(self, group: int, tokens: Sequence[int], positions: Sequence[int]) -> PendingLogits:
         """Put a token into each slot of a group; the logits [batch, vocabulary]."""
         ...
 

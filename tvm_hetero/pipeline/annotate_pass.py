@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tvm
 
-from tvm_hetero.cost_models.stored_traces import with_stored_traces
+from tvm_hetero.cost_models.store.traces import with_stored_traces
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
@@ -22,9 +22,7 @@ class AnnotateDevices:
         self.problem = problem
         self.schedule = schedule
 
-    def transform_module(
-        self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
-    ) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Return `mod` annotated."""
         complete = with_stored_traces(mod, self.problem)
         return annotate_devices(complete, self.problem, self.schedule)

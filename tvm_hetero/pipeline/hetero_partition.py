@@ -5,6 +5,7 @@ from __future__ import annotations
 import tvm
 
 from tvm_hetero.cost_models.protocol import CostModel
+from tvm_hetero.pipeline.options import MEASURED_GAP, PartitionOptions
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.objective_kinds import Kind, Objective
 
@@ -23,16 +24,9 @@ class HeteroPartition:
     platform : the devices; default: this machine. With measured costs, links that the platform
         leaves open are measured too.
     objective : ``latency``, ``throughput``, ``energy`` or ``cost``, or a whole `Objective`.
-    solver : the name of a solver (``tvm_hetero.solvers.names()``).
-    batch : elements per batch.
-    time_limit : seconds for the solver.
-    gap : it may end where its plan is proven to be within this share of the best.
-    seed : of the solver.
-    cost_model : a cost model or the name of one.
-    respect_annotations : run operators that the model itself is annotated for a device (Relay's
-        ``on_device``) on that device; otherwise annotations say nothing.
-    plain_sums : sum convolutions up as they are written, never by Winograd's tiles: slower, with
-        errors about a tenth.
+    batch : elements per batch, where the objective does not say it.
+    solver, time_limit, gap, seed, cost_model, respect_annotations, plain_sums : see
+        `tvm_hetero.pipeline.options.PartitionOptions`.
     """
 
     def __init__(
@@ -44,38 +38,25 @@ class HeteroPartition:
         time_limit: float = 60.0,
         seed: int = 0,
         cost_model: str | CostModel = "profiled",
-        gap: float = 1e-3,
+        gap: float = MEASURED_GAP,
         respect_annotations: bool = False,
         plain_sums: bool = False,
     ) -> None:
         self.platform = platform
-        self.objective = (
-            objective if isinstance(objective, Objective) else Objective(objective, batch)
+        goal = objective if isinstance(objective, Objective) else Objective(objective, batch)
+        self.options = PartitionOptions(
+            objective=goal,
+            solver=solver,
+            time_limit=time_limit,
+            gap=gap,
+            seed=seed,
+            cost_model=cost_model,
+            respect_annotations=respect_annotations,
+            plain_sums=plain_sums,
         )
-        self.solver = solver
-        self.time_limit = time_limit
-        self.seed = seed
-        self.gap = gap
-        self.cost_model = cost_model
-        self.respect_annotations = respect_annotations
-        self.plain_sums = plain_sums
 
-    def transform_module(
-        self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext
-    ) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Return `mod` annotated."""
-        from tvm_hetero.pipeline.partition import partition
+        from tvm_hetero.pipeline.partition import partition_as
 
-        result = partition(
-            mod,
-            self.platform or Platform.detect(),
-            self.objective,
-            self.solver,
-            self.time_limit,
-            self.seed,
-            self.cost_model,
-            gap=self.gap,
-            respect_annotations=self.respect_annotations,
-            plain_sums=self.plain_sums,
-        )
-        return result.module
+        return partition_as(mod, self.platform or Platform.detect(), self.options).module

@@ -22,20 +22,21 @@ from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning, Progress
 from tvm_hetero.cost_models.store import CostStore, Tuning
-from tvm_hetero.cost_models.tuning.tuner import KernelTuner, Limits
+from tvm_hetero.cost_models.tuning.tuner import KernelTuner, TuningLimits
 from tvm_hetero.devices.target import device_target, require_present
 from tvm_hetero.errors import PlatformError, UsageError
-from tvm_hetero.passes.annotate_devices import is_annotated, strip_devices
+from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.passes.placed_model import is_annotated
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.documents import nearest
 
 
 @dataclass(frozen=True)
-class Work:
+class TuningWork:
     """One kernel of a model that is to be tuned on a device.
 
     Attributes
@@ -54,7 +55,7 @@ class Work:
 class Tuned:
     """How the search for one kernel ended, by itself or by an interruption."""
 
-    work: Work
+    work: TuningWork
     tuning: Tuning
 
 
@@ -89,7 +90,7 @@ def kernels_to_tune(
     containing: str = "",
     store: CostStore | None = None,
     progress: Progress | None = None,
-) -> list[Work]:
+) -> list[TuningWork]:
     """Lower a model and measure its kernels; those that take most of its time come first.
 
     Parameters
@@ -118,7 +119,7 @@ def kernels_to_tune(
         kernels, replace(platform, devices=tuple(devices), links=(), fabrics=()), progress
     )
     found = [
-        Work(kernel, device, count[kernel.name], costs[kernel.name][device.name].seconds(1))
+        TuningWork(kernel, device, count[kernel.name], costs[kernel.name][device.name].seconds(1))
         for kernel in kernels
         for device in devices
         if device.name in costs[kernel.name]
@@ -127,7 +128,7 @@ def kernels_to_tune(
 
 
 def tune(
-    works: Sequence[Work],
+    works: Sequence[TuningWork],
     platform: Platform,
     trials: int,
     seconds: float = float("inf"),
@@ -150,13 +151,13 @@ def tune(
         many times as fast as the rule's the best schedule is so far, and of which kernel.
     """
     store = store or CostStore()
-    limits = Limits(trials, time.monotonic() + seconds)
+    limits = TuningLimits(trials, time.monotonic() + seconds)
     for number, work in enumerate(works):
         if time.monotonic() >= limits.deadline:
             return
         tuner = KernelTuner(work.kernel, platform, work.device, store, seed)
 
-        def watch(done: int, best: float, number: int = number, work: Work = work) -> None:
+        def watch(done: int, best: float, number: int = number, work: TuningWork = work) -> None:
             if progress is not None:
                 total = trials * len(works)
                 progress(trials * number + done, total, best, work.kernel.name)

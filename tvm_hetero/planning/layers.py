@@ -46,7 +46,7 @@ class Holding:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _LayerPlace:
     """Where a task stands in its network: layer (None: outside of all), and its kind."""
 
     layer: int | None
@@ -92,22 +92,22 @@ def ranges(numbers: Iterable[int]) -> str:
     return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
 
 
-def _places(problem: Problem) -> dict[str, _Place]:
+def _places(problem: Problem) -> dict[str, _LayerPlace]:
     """Where every task stands; without attention each is a layer of its own."""
     tasks = [task for task in problem.tasks if task.op not in _ENDS]
     if not any(task.op == _FIRST for task in tasks):
-        return {task.id: _Place(i, "task") for i, task in enumerate(tasks)}
-    places: dict[str, _Place] = {}
+        return {task.id: _LayerPlace(i, "task") for i, task in enumerate(tasks)}
+    places: dict[str, _LayerPlace] = {}
     layer, before = -1, ""
     for task in tasks:
         layer += task.op == _FIRST and before != _FIRST
         before = task.op
         outside = layer < 0 or task.op in _LAST
-        places[task.id] = _Place(None if outside else layer, task.op)
+        places[task.id] = _LayerPlace(None if outside else layer, task.op)
     return places
 
 
-def _words(places: Mapping[str, _Place], counts: Mapping[str, int], batch: int) -> str:
+def _words(places: Mapping[str, _LayerPlace], counts: Mapping[str, int], batch: int) -> str:
     """What a device has: first what it computes for all elements, then its shares."""
     parts = _of_layers(places, [task for task, n in counts.items() if n >= batch])
     for count in sorted({n for n in counts.values() if n < batch}, reverse=True):
@@ -116,7 +116,7 @@ def _words(places: Mapping[str, _Place], counts: Mapping[str, int], batch: int) 
     return "; ".join(parts)
 
 
-def _of_layers(places: Mapping[str, _Place], tasks: Sequence[str]) -> list[str]:
+def _of_layers(places: Mapping[str, _LayerPlace], tasks: Sequence[str]) -> list[str]:
     """Tasks in words: whole layers, then parts of layers, in their order."""
     every = Counter(places.values())
     mine = Counter(places[task] for task in tasks)
@@ -140,7 +140,7 @@ def _known(layers: Iterable[int | None]) -> list[int]:
     return [layer for layer in layers if layer is not None]
 
 
-def _parts(mine: Counter[_Place], every: Counter[_Place]) -> list[str]:
+def _parts(mine: Counter[_LayerPlace], every: Counter[_LayerPlace]) -> list[str]:
     """Parts of layers: for each kind, and each number of its parts, the layers."""
     rows: dict[tuple[str, str], list[int]] = {}
     for place, count in mine.items():

@@ -150,9 +150,7 @@ def _request(data: object, where: str) -> Request:
     for key in ("prompt", "output"):
         if type(row[key]) is not int or not 1 <= row[key] <= MOST:
             raise FormatError(f"{where}: {key}: expected a number of tokens, got {row[key]!r:.80}")
-    return Request(
-        parse_number(row["arrival"], f"{where}: arrival"), row["prompt"], row["output"]
-    )
+    return Request(parse_number(row["arrival"], f"{where}: arrival"), row["prompt"], row["output"])
 
 
 def cut(requests: Sequence[Request], context: int) -> tuple[tuple[Request, ...], int]:

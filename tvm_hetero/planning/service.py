@@ -99,7 +99,7 @@ class Served:
 
 
 @dataclass
-class Outcome:
+class ServiceOutcome:
     """What a simulation saw.
 
     Attributes
@@ -140,7 +140,7 @@ class Outcome:
 
 def play(
     service: Service, requests: Sequence[Request], seconds: float, warmup: float = 0.0
-) -> Outcome:
+) -> ServiceOutcome:
     """Serve requests, and look at what happens from `warmup` to `seconds`.
 
     Raises
@@ -176,7 +176,7 @@ def steady_rate(service: Service, seconds: float, warmup: float) -> float:
 
 
 @dataclass
-class _Group:
+class _ServiceGroup:
     slots: list[Served | None]
     under_way: bool = False
     chunks_in_a_row: int = 0
@@ -214,13 +214,13 @@ class _Play:
         self.service = service
         resources = set(service.step.resources).union(*(r.resources for r in service.chunks))
         self.clock = Clock(resources, window)
-        self.groups = [_Group([None] * service.batch) for _ in range(service.groups)]
+        self.groups = [_ServiceGroup([None] * service.batch) for _ in range(service.groups)]
         self.queue: deque[Served] = deque()
-        self.outcome = Outcome([Served(request) for request in requests], window)
+        self.outcome = ServiceOutcome([Served(request) for request in requests], window)
         self.present, self.taken = _Level(0.0, math.inf), _Level(*window)
         self.actives = 0
 
-    def run(self) -> Outcome:
+    def run(self) -> ServiceOutcome:
         clock, outcome = self.clock, self.outcome
         clock.at(outcome.window[1], self._note_queue)
         for served in outcome.served:
@@ -256,7 +256,7 @@ class _Play:
             if not group.under_way:
                 self._send(group)
 
-    def _send(self, group: _Group) -> None:
+    def _send(self, group: _ServiceGroup) -> None:
         """A chunk or a step of a group, if there is anything to do."""
         service = self.service
         present = [(slot, each) for slot, each in enumerate(group.slots) if each is not None]
@@ -282,7 +282,7 @@ class _Play:
 
     def _set_out(
         self,
-        group: _Group,
+        group: _ServiceGroup,
         route: Route,
         elements: Sequence[int],
         members: list[tuple[Served, int]],
@@ -290,7 +290,7 @@ class _Play:
         group.under_way = True
         self.clock.send(route, elements, lambda: self._answer(group, members))
 
-    def _answer(self, group: _Group, members: list[tuple[Served, int]]) -> None:
+    def _answer(self, group: _ServiceGroup, members: list[tuple[Served, int]]) -> None:
         """Tokens have entered; who lacks none has a new one, and leaves if it was the last."""
         group.under_way = False
         for served, entered in members:
@@ -299,7 +299,7 @@ class _Play:
                 self._token(group, served)
         self._go_on()
 
-    def _token(self, group: _Group, served: Served) -> None:
+    def _token(self, group: _ServiceGroup, served: Served) -> None:
         now = self.clock.now
         served.made += 1
         served.missing = 1

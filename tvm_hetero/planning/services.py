@@ -112,7 +112,7 @@ def folder_service(folder: Path, *, padded: bool = True) -> tuple[Service, int]:
 def _described(folder: Path) -> dict[str, int]:
     document = read_document(folder / "decoder.json")
     if document.get("format") != FORMAT:
-        raise FormatError(f"{folder}/decoder.json: expected \"format\": \"{FORMAT}\"")
+        raise FormatError(f'{folder}/decoder.json: expected "format": "{FORMAT}"')
     found: dict[str, Any] = {key: document.get(key) for key in _FIGURES}
     for key, value in found.items():
         if type(value) is not int or value < 1:

@@ -109,7 +109,7 @@ def read_processor(root: str | os.PathLike[str] = "/") -> Processor:
     """The CPU, from ``/proc/cpuinfo`` (its first processor; x86 and Arm write other keys).
 
     Of this machine's flags those of tile registers count only where the system lets this process
-    use them, which it is asked for here (`tile_permission`).
+    use them, which it is asked for here (`amx_permission`).
     """
     fields: dict[str, str] = {}
     for line in _read(Path(root) / "proc/cpuinfo").splitlines():

@@ -12,6 +12,7 @@ from tvm_hetero.errors import FormatError
 # How a kernel is computed on a device (`tvm_hetero.kernels.tir.implementation_attr`).
 IMPLEMENTATIONS = ("rule", "default", "tuned", "direct")
 
+
 @dataclass(frozen=True)
 class Cost:
     """Time of one execution as a function of the number of batch elements in it.

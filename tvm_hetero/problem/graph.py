@@ -197,9 +197,7 @@ def _check_names(tasks: Sequence[Task], edges: Sequence[Edge]) -> None:
     for edge in edges:
         for end in (edge.src, edge.dst):
             if end not in names:
-                raise FormatError(
-                    f"edge {edge.src!r} -> {edge.dst!r}: there is no task {end!r}"
-                )
+                raise FormatError(f"edge {edge.src!r} -> {edge.dst!r}: there is no task {end!r}")
 
 
 def _check_edges(edges: Sequence[Edge]) -> None:

@@ -1,4 +1,6 @@
-"""How much memory a schedule needs on each device (rule 6 of the schedule format).
+"""How much memory a schedule needs on each device (rule 6), for solvers, planning and reports.
+
+The judge counts for himself (`tvm_hetero.check.memory`); tests hold the two against each other.
 
 Latency, energy and cost: on a device live, at a moment t,
 
@@ -35,7 +37,7 @@ class Peak(NamedTuple):
     seconds: float
 
 
-class _Life(NamedTuple):
+class _TensorLife(NamedTuple):
     """Something of `bytes` lives on `device` from `start` to `end` (s)."""
 
     device: str
@@ -59,7 +61,7 @@ def timed_peaks(
         most = most_bytes(problem, executions, copies)
         return {device: Peak(size, 0.0) for device, size in most.items()}
     base = _weights(problem, executions)
-    lives: dict[str, list[_Life]] = {name: [] for name in base}
+    lives: dict[str, list[_TensorLife]] = {name: [] for name in base}
     for life in _lives(problem, executions, copies):
         lives[life.device].append(life)
     cut = tolerance(executions)
@@ -97,7 +99,7 @@ def _made_and_copied(
 
 def _lives(
     problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
-) -> list[_Life]:
+) -> list[_TensorLife]:
     """Where everything lives, from when to when."""
     graph = problem.graph
     maker = {(e.task, n): i for i, e in enumerate(executions) for n in e.elements}
@@ -128,15 +130,15 @@ def _lives(
     for (tensor_name, i, device), start in starts.items():
         if i >= 0:
             size = graph.tensors[tensor_name].bytes * len(executions[i].elements)
-            lives.append(_Life(device, size, start, ends[tensor_name, i, device]))
+            lives.append(_TensorLife(device, size, start, ends[tensor_name, i, device]))
     last = makespan(executions)
     for e in executions:
         unread = graph.unread_bytes(e.task) * len(e.elements)
-        lives.append(_Life(e.device, unread, e.start, last))
+        lives.append(_TensorLife(e.device, unread, e.start, last))
     return lives
 
 
-def _peak(base: int, lives: Iterable[_Life], cut: float) -> Peak:
+def _peak(base: int, lives: Iterable[_TensorLife], cut: float) -> Peak:
     """Sweep over all beginnings and ends; at one moment the ends come first."""
     events: list[tuple[float, int]] = []
     for life in lives:

@@ -12,6 +12,9 @@ costs and the platform's links, and a hop occupying each of its ends that lacks 
 
 A device is in use if it runs an execution or is an end of a hop. Sums are exact (`math.fsum`),
 so that they do not depend on the order of executions and copies.
+
+For solvers, planning and reports. The judge counts for himself (`tvm_hetero.check.value`); tests
+hold the two against each other.
 """
 
 from __future__ import annotations
@@ -97,15 +100,3 @@ def objective_value(
             for device in used
         )
     return math.fsum((device.price or 0.0) / 3600.0 * end for device in used)
-
-
-def value_tolerance(problem: Problem, executions: Sequence[Execution], value: float) -> float:
-    """By how much a stated value may differ from `value`, in the objective's unit.
-
-    Energy holds the difference makespan - busy, whose error is relative to the makespan.
-    """
-    scale = abs(value)
-    if problem.objective.kind == "energy":
-        idle = math.fsum(device.idle_watts for device in problem.platform.devices)
-        scale = max(scale, idle * makespan(executions))
-    return RELATIVE_TOLERANCE * scale + ABSOLUTE_TOLERANCE

@@ -70,7 +70,7 @@ def simulate(problem: Problem, steps: Iterable[tuple[str, str, Sequence[int]]]) 
     _check_steps(problem, order)
     if problem.objective.kind == "throughput":
         return _Period(problem, order).run()
-    return _Run(problem, order).run()
+    return _Simulation(problem, order).run()
 
 
 def _check_steps(problem: Problem, order: Sequence[Step]) -> None:
@@ -98,7 +98,7 @@ def _check_steps(problem: Problem, order: Sequence[Step]) -> None:
                 raise UsageError(f"task {task!r}: element {element} is in no step")
 
 
-class _Run:
+class _Simulation:
     """One batch: the clocks of devices and exclusive links, and where every tensor is when."""
 
     def __init__(self, problem: Problem, order: Sequence[Step]) -> None:
@@ -171,7 +171,7 @@ class _Run:
         return [*ends, (link.src, link.dst)] if link.exclusive else ends
 
 
-class _Period(_Run):
+class _Period(_Simulation):
     """One period of the steady state: executions first, back to back, then the copies.
 
     With up to two devices that lack a copy engine this never needs more than the largest load.

@@ -51,7 +51,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True)
-class Program:
+class RpcProgram:
     """What a plan wants of a board.
 
     Attributes
@@ -81,14 +81,14 @@ class Board:
         self.device = device
         self._lock = Lock()
         self._numbers = itertools.count()
-        self._programs: dict[int, Program] = {}
+        self._programs: dict[int, RpcProgram] = {}
         self._there: set[int] = set()  # programs that the board has
         self._worker: Worker | None = None
         self._connected = False
         self._connections = 0
         self._region = _Region(0)
 
-    def add(self, program: Program) -> int:
+    def add(self, program: RpcProgram) -> int:
         """Take a program to the board.
 
         Returns
@@ -225,7 +225,7 @@ class Board:
                 f"device {self.device.name!r} ({remote_of(self.device).text}): {answer['error']}"
             )
 
-    def _make_room(self, program: Program) -> None:
+    def _make_room(self, program: RpcProgram) -> None:
         """Have a region that is large enough for a program."""
         ends = [t["offset"] + t["bytes"] for s in program.steps for t in (*s["ins"], *s["outs"])]
         size = max([1, *ends, *(data.nbytes for data in program.weights.values())])

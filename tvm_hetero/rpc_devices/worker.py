@@ -2,7 +2,7 @@
 
 It answers questions (lines of JSON, see `tvm_hetero.processes.child_server`) of a
 `tvm_hetero.rpc_devices.client.Board`, or of who measures links
-(`tvm_hetero.cost_models.rpc_devices`). Tensors come and go through a *region*: memory that it
+(`tvm_hetero.cost_models.links.rpc_devices`). Tensors come and go through a *region*: memory that it
 shares with its parent.
 
 On the board everything is there before the first run: the library, the weights, and a buffer for
@@ -36,7 +36,7 @@ PLACES = ("in", "out", "scratch", "constant")
 
 
 @dataclass
-class _Step:
+class _RpcStep:
     """A step on the board: bytes that go there, calls of kernels, bytes that come back."""
 
     ins: list[Any] = field(default_factory=list)
@@ -46,13 +46,13 @@ class _Step:
 
 
 @dataclass
-class _Program:
+class _RpcProgram:
     """What a plan wants of the board."""
 
     question: Mapping[str, Any]
     buffers: dict[tuple[str, Any], Any] = field(default_factory=dict)
     kept: dict[tuple[int, ...], Any] = field(default_factory=dict)
-    steps: list[_Step] = field(default_factory=list)
+    steps: list[_RpcStep] = field(default_factory=list)
 
 
 class Desk:
@@ -61,7 +61,7 @@ class Desk:
     def __init__(self) -> None:
         self._board: BoardSession | None = None
         self._region: np.ndarray[Any, Any] = np.empty(0, np.uint8)
-        self._programs: dict[int, _Program] = {}
+        self._programs: dict[int, _RpcProgram] = {}
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Answer one question; ``lost`` says that the connection is gone."""
@@ -91,7 +91,7 @@ class Desk:
             case "region":
                 self._region = _mapped(question["path"], question["bytes"])
             case "program":
-                self._programs[question["program"]] = _Program(question)
+                self._programs[question["program"]] = _RpcProgram(question)
             case "weight":
                 program = self._programs[question["program"]]
                 _fill(program, question, self._region, board)
@@ -105,7 +105,7 @@ class Desk:
                 raise ValueError(f"unknown question {other!r}")
         return {"ok": True}
 
-    def _run(self, program: _Program, question: Mapping[str, Any], board: BoardSession) -> None:
+    def _run(self, program: _RpcProgram, question: Mapping[str, Any], board: BoardSession) -> None:
         step = program.steps[question["step"]]
         there, back = step.offsets
         for view, offset, place in zip(step.ins, there, question["had"], strict=True):
@@ -136,7 +136,7 @@ def _mapped(path: str, size: int) -> np.ndarray[Any, Any]:
 
 
 def _fill(
-    program: _Program,
+    program: _RpcProgram,
     question: Mapping[str, Any],
     region: np.ndarray[Any, Any],
     board: BoardSession,
@@ -149,7 +149,7 @@ def _fill(
     program.buffers["constant", question["name"]] = buffer
 
 
-def _make_ready(program: _Program, board: BoardSession) -> None:
+def _make_ready(program: _RpcProgram, board: BoardSession) -> None:
     """Load a program's library and lay out its memory; its weights are there."""
     library = board.load(program.question["library"])
     steps = program.question["steps"]
@@ -157,7 +157,7 @@ def _make_ready(program: _Program, board: BoardSession) -> None:
         program.buffers[key] = _empty(size, board)
     kernels: dict[str, Any] = {}
     for row in steps:
-        step = _Step()
+        step = _RpcStep()
         step.offsets = tuple([t["offset"] for t in row[key]] for key in ("ins", "outs"))
         step.ins = [_io_view(program, "in", i, t["bytes"]) for i, t in enumerate(row["ins"])]
         step.outs = [_io_view(program, "out", i, t["bytes"]) for i, t in enumerate(row["outs"])]
@@ -193,7 +193,7 @@ def _key(arg: Mapping[str, Any]) -> tuple[str, Any]:
     return next((place, arg[place]) for place in PLACES if place in arg)
 
 
-def _io_view(program: _Program, kind: str, number: int, size: int) -> Any:
+def _io_view(program: _RpcProgram, kind: str, number: int, size: int) -> Any:
     """The bytes of an in-slot or out-slot; None if it has none."""
     return _view(program.buffers[kind, number], [size], "uint8") if size else None
 

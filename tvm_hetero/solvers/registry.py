@@ -1,8 +1,8 @@
 """Solvers by name, and the one way in: run, verify, compare with the best single device, bound.
 
 A solver is a function ``(problem, options) -> Schedule``. Whatever it answers goes through
-`check.verified`, which shares no code with any solver; so a solver's own value and its claim to
-be optimal are never believed.
+`check.verified`, whose counters no solver uses; so a solver's own value and its claim to be optimal
+are never believed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
+from typing import NamedTuple
 
 from tvm_hetero.errors import (
     BackendError,
@@ -31,31 +32,39 @@ from tvm_hetero.solvers.core.verified_call import attempt, believable_bound, war
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.views.instance import instance_of
 
-# Ours, as module names: imported on first use, since OR-tools takes a second to load.
+
+class _Ours(NamedTuple):
+    """A solver of ours: its module, and whether it holds its bound against the ladder itself."""
+
+    module: str
+    bounds_itself: bool = False
+
+
+# By name. Modules are imported on first use, since OR-tools takes a second to load.
 _OURS = {
-    "annealing": "tvm_hetero.solvers.search.annealing",
-    "auto": "tvm_hetero.solvers.auto",
-    "batches": "tvm_hetero.solvers.batches.solver",
-    "count-dp": "tvm_hetero.solvers.counting.solver",
-    "cpop": "tvm_hetero.solvers.lists.cpop",
-    "cpsat": "tvm_hetero.solvers.cpsat.solver",
-    "elements": "tvm_hetero.solvers.throughput.whole_elements",
-    "exhaustive": "tvm_hetero.solvers.exhaustive.placements",
-    "genetic": "tvm_hetero.solvers.search.genetic",
-    "greedy": "tvm_hetero.solvers.lists.greedy",
-    "heft": "tvm_hetero.solvers.lists.heft",
-    "hill-climbing": "tvm_hetero.solvers.search.hill_climbing",
-    "ideals-dp": "tvm_hetero.solvers.stage_dp.ideals_dp",
-    "linear-dp": "tvm_hetero.solvers.stage_dp.linear_dp",
-    "memory": "tvm_hetero.solvers.memory.solver",
-    "milp": "tvm_hetero.solvers.milp.solver",
-    "milp-split": "tvm_hetero.solvers.milp_split.solver",
-    "peft": "tvm_hetero.solvers.lists.peft",
-    "random-walk": "tvm_hetero.solvers.search.random_walk",
-    "shares": "tvm_hetero.solvers.throughput.element_sharing",
-    "single": "tvm_hetero.solvers.lists.best_single",
-    "stages": "tvm_hetero.solvers.stages.solver",
-    "throughput": "tvm_hetero.solvers.throughput.solver",
+    "annealing": _Ours("tvm_hetero.solvers.search.annealing"),
+    "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True),
+    "batches": _Ours("tvm_hetero.solvers.batches.solver"),
+    "count-dp": _Ours("tvm_hetero.solvers.counting.solver"),
+    "cpop": _Ours("tvm_hetero.solvers.lists.cpop"),
+    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver"),
+    "elements": _Ours("tvm_hetero.solvers.throughput.whole_elements"),
+    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.placements"),
+    "genetic": _Ours("tvm_hetero.solvers.search.genetic"),
+    "greedy": _Ours("tvm_hetero.solvers.lists.greedy"),
+    "heft": _Ours("tvm_hetero.solvers.lists.heft"),
+    "hill-climbing": _Ours("tvm_hetero.solvers.search.hill_climbing"),
+    "ideals-dp": _Ours("tvm_hetero.solvers.stage_dp.ideals_dp"),
+    "linear-dp": _Ours("tvm_hetero.solvers.stage_dp.linear_dp"),
+    "memory": _Ours("tvm_hetero.solvers.memory.solver"),
+    "milp": _Ours("tvm_hetero.solvers.milp.solver"),
+    "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver"),
+    "peft": _Ours("tvm_hetero.solvers.lists.peft"),
+    "random-walk": _Ours("tvm_hetero.solvers.search.random_walk"),
+    "shares": _Ours("tvm_hetero.solvers.throughput.element_sharing"),
+    "single": _Ours("tvm_hetero.solvers.lists.best_single"),
+    "stages": _Ours("tvm_hetero.solvers.stages.solver"),
+    "throughput": _Ours("tvm_hetero.solvers.throughput.solver"),
 }
 # What the ladder of bounds takes beside an answer at most, about, s.
 _MOST_ASIDE = 4.0
@@ -100,7 +109,7 @@ def describe(name: str) -> str:
         text = inspect.getdoc(_REGISTERED[name]) or ""
     else:
         check_name(name)
-        text = import_module(_OURS[name]).__doc__ or ""
+        text = import_module(_OURS[name].module).__doc__ or ""
     first = " ".join(text.strip().split("\n\n")[0].split())
     return first.split(". ")[0].rstrip(".")
 
@@ -110,7 +119,7 @@ def solver_of(name: str) -> Solver:
     check_name(name)
     if name in _REGISTERED:
         return _REGISTERED[name]
-    solver: Solver = import_module(_OURS[name]).solve
+    solver: Solver = import_module(_OURS[name].module).solve
     return solver
 
 
@@ -173,14 +182,14 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     if options.start is not None:
         options = replace(options, start=verified(problem, options.start))
     single = _best_single(problem, options)
-    answer = _answer(problem, chosen, solver, options, single)
+    answer, bound_is_final = _answer(problem, chosen, solver, options, single)
     known = [other.value for other in (single, options.start) if other is not None]
     answer = believable_bound(answer, known, solver)
     if options.start is not None and options.start.value < answer.value:
         answer = replace(options.start, lower_bound=answer.lower_bound)
     bound = answer.lower_bound
-    # What is proven needs no other bound, and auto has compared its own with the ladder.
-    if answer.gap > OPTIMAL_GAP and not answer.solver.startswith("auto:"):
+    # What is proven needs no other bound.
+    if answer.gap > OPTIMAL_GAP and not bound_is_final:
         quick = BOUND_SHARE * options.time_limit
         bound = max(bound, lower_bound(problem, answer.value, quick))
     best = None
@@ -207,9 +216,16 @@ def _best_single(problem: Problem, options: Options) -> Schedule | None:
     return None if found is None else verified(problem, found)
 
 
+class _Solved(NamedTuple):
+    """An answer, and whether the ladder of bounds has nothing to add to its bound."""
+
+    schedule: Schedule
+    bound_is_final: bool = False
+
+
 def _answer(
     problem: Problem, chosen: Solver, name: str, options: Options, single: Schedule | None
-) -> Schedule:
+) -> _Solved:
     """The solver's answer, or the best single device where that is better or all there is.
 
     Of a solver that fails, the next best answer, with a warning that names it.
@@ -217,16 +233,17 @@ def _answer(
     try:
         answer = attempt(problem, name, chosen, _without_bound(options))
     except SolverFault as fault:
-        return _next_best(problem, fault, options, single)
+        return _Solved(_next_best(problem, fault, options, single))
     except (InfeasibleError, SolverError) as error:
         if single is None or isinstance(error, BackendError):
             raise
         reason = str(error).split("\n")[0]
         warn(f"solver {name!r} found nothing: {reason}; the answer is the best single device")
-        return replace(single, solver=f"{name} (single)")
+        return _Solved(replace(single, solver=f"{name} (single)"))
     if single is not None and single.value < answer.value:
-        return replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
-    return answer
+        answer = replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
+        return _Solved(answer)
+    return _Solved(answer, bound_is_final=name in _OURS and _OURS[name].bounds_itself)
 
 
 def _without_bound(options: Options) -> Options:

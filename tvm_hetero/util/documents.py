@@ -193,6 +193,4 @@ def check_format(data: object, expected: str, where: str) -> None:
     that is the news, and not its first unknown key.
     """
     if isinstance(data, Mapping) and data.get("format", expected) != expected:
-        raise FormatError(
-            f"{where}: expected \"format\": \"{expected}\", got {data.get('format')!r}"
-        )
+        raise FormatError(f'{where}: expected "format": "{expected}", got {data.get("format")!r}')

@@ -6,7 +6,7 @@ with a task, all that it reads. A plan is a chain of ideals 0 = I0 < I1 < ... < 
 device for every stage S = I(s) - I(s-1). Tasks of one color share a stage, and so does everything
 on a path between two of them; such *blocks* are single nodes here (`contract`).
 
-What device d has to do for stage S, whatever the other stages are (`Family.row`):
+What device d has to do for stage S, whatever the other stages are (`IdealFamily.row`):
 
     work     sum of seconds[v][d] over v in S
     arrive   every tensor from outside that S reads, once, over the quickest link into d
@@ -114,7 +114,7 @@ class Kind:
     capacity: int | None
 
 
-class Family:
+class IdealFamily:
     """Ideals by rising size, from the empty one to all tasks, with the costs between them.
 
     Parameters

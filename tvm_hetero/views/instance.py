@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
 from tvm_hetero.platform.devices import Fabric, Link
-from tvm_hetero.problem.graph import Edge, Tensor
+from tvm_hetero.problem.graph import Tensor
 from tvm_hetero.problem.memoize import once
 from tvm_hetero.problem.model import Problem
 
@@ -145,17 +145,6 @@ class Instance:
 
     def __len__(self) -> int:
         return len(self.tasks)
-
-    def edges_from(self, task: str) -> tuple[Edge, ...]:
-        """The edges of the graph that leave `task`."""
-        return self._edges_from.get(task, ())
-
-    @cached_property
-    def _edges_from(self) -> dict[str, tuple[Edge, ...]]:
-        rows: dict[str, list[Edge]] = {}
-        for edge in self.problem.graph.edges:
-            rows.setdefault(edge.src, []).append(edge)
-        return {task: tuple(row) for task, row in rows.items()}
 
     def route(self, j: int, k: int, nbytes: int) -> tuple[Hop, ...] | None:
         """The hops from device `j` to device `k` for `nbytes` bytes; None if none lead there."""

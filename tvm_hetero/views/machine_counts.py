@@ -26,7 +26,7 @@ _MOST_ATOMS = 600
 
 
 @dataclass(frozen=True)
-class Machine:
+class NodeType:
     """A type of node: `nodes[i][c]` are the devices of class c in node i."""
 
     nodes: tuple[tuple[tuple[int, ...], ...], ...]
@@ -46,7 +46,7 @@ class Machine:
         return row[j][0], row[k][-1 if j == k else 0]
 
 
-def machines_of(instance: Instance) -> tuple[Machine, ...]:
+def machines_of(instance: Instance) -> tuple[NodeType, ...]:
     """The types of nodes, in the order of their first devices; devices that run nothing are out."""
     types = find_symmetry(instance.problem).types()
     useful = {d for row in instance.devices for d in row}
@@ -58,10 +58,10 @@ def machines_of(instance: Instance) -> tuple[Machine, ...]:
     for row in nodes.values():
         key = tuple(sorted((kind, len(devices)) for kind, devices in row.items()))
         alike.setdefault(key, []).append(tuple(tuple(row[kind]) for kind, _ in key))
-    return tuple(Machine(tuple(found)) for found in alike.values())
+    return tuple(NodeType(tuple(found)) for found in alike.values())
 
 
-class Line:
+class TaskLine:
     """The tasks in a row of atoms.
 
     Attributes

@@ -1,15 +1,7 @@
 """Modularity: where a graph falls into parts that can be scheduled one after the other.
 
-*Articulation parts.* Let everything be sorted topologically. A part v is an articulation if every
-other part precedes or follows it through the data, and no tensor passes it by (made before it,
-read after it). With the position p of v this is the same as
-
-    no tensor is made before p and read after p;
-    nothing before p is read by nobody (it could not precede v);
-    nothing after p reads nothing (it could not follow v),
-
-since what leaves the front half must then end in v. Counting each takes one walk over the tensors
-                                                                        -> `articulations`
+*Articulation parts.* A part is an articulation if every other part precedes or follows it through
+the data, and no tensor passes it by, made before it and read after it      -> `articulations`
 
 *Modules* are what lies between two articulations, with both                   -> `modules_of`.
 When the first ends, everything before it has ended, and so has every hop, as a hop is made for a
@@ -37,6 +29,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+
+from tvm_hetero.views.articulation import articulation_positions
 from tvm_hetero.views.instance import Flow, Instance
 
 # How often colors are refined: then they know the neighbourhood so many steps away.
@@ -55,19 +50,11 @@ class Module:
 
 def articulations(instance: Instance) -> list[int]:
     """The parts that all others precede or follow, and no tensor passes, in topological order."""
-    n, order = len(instance), instance.order
+    order = instance.order
     position = {v: p for p, v in enumerate(order)}
-    crossing = [0] * (n + 1)
-    for flow in instance.tensors:
-        crossing[position[flow.maker] + 1] += 1
-        crossing[max(position[w] for w in flow.readers)] -= 1
-    first_unread = next((p for p in range(n) if not instance.outputs[order[p]]), n)
-    last_source = next((p for p in reversed(range(n)) if not instance.inputs[order[p]]), 0)
-    return [
-        order[p]
-        for p, passing in enumerate(accumulate(crossing[:n]))
-        if passing == 0 and last_source <= p <= first_unread
-    ]
+    edges = [(position[t.maker], position[w]) for t in instance.tensors for w in t.readers]
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return [order[p] for p in articulation_positions(len(order), ends[:, 0], ends[:, 1])]
 
 
 def cuts_of(instance: Instance) -> list[int]:

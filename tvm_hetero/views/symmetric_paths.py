@@ -30,9 +30,7 @@ _MOST_SIZES = 400
 _MOST_PATHS = 50_000
 
 
-def path_judge(
-    problem: Problem, links: NDArray[np.int64]
-) -> Callable[[Permutation], bool] | None:
+def path_judge(problem: Problem, links: NDArray[np.int64]) -> Callable[[Permutation], bool] | None:
     """A test for permutations that keep all links; None if that would take too long.
 
     Parameters
@@ -98,9 +96,7 @@ def _several(seconds: NDArray[np.float64], a: int, targets: NDArray[np.bool_]) -
     return found
 
 
-def _same(
-    problem: Problem, permutation: Permutation, nbytes: int, pairs: Sequence[Pair]
-) -> bool:
+def _same(problem: Problem, permutation: Permutation, nbytes: int, pairs: Sequence[Pair]) -> bool:
     """Whether, for these pairs, the path between images is the image of the path."""
     platform, names = problem.platform, problem.platform.names
 

@@ -66,7 +66,8 @@ def shares_of(instance: Instance, rates: Floats) -> ClassShares:
 
     Parameters
     ----------
-    rates : (parts, devices), least seconds of all elements of a part (`throughput_bounds.rates`).
+    rates : (parts, devices), least seconds of all elements of a part
+        (`bounds.throughput.share_program.rates`).
     """
     rows = np.zeros((len(instance.groups), len(instance.names)))
     np.add.at(rows, [instance.group_of[v] for v in range(len(instance))], rates)
@@ -127,8 +128,9 @@ def _solve(work: Floats, counts: Floats, devices: Floats) -> tuple[float, Floats
     unit = unit or scale
     # Column j is the part of class i(j) on kind k(j); the last one is T.
     loads = np.append(counts[i] * work[i, k] / unit, -devices)
-    rows, columns = np.append(k, np.arange(len(devices))), np.append(
-        np.arange(n), np.full(len(devices), n)
+    rows, columns = (
+        np.append(k, np.arange(len(devices))),
+        np.append(np.arange(n), np.full(len(devices), n)),
     )
     result = linprog(
         np.append(np.zeros(n), 1.0),

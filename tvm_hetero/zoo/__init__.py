@@ -16,12 +16,12 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.zoo.costs import make_problem
 from tvm_hetero.zoo.platforms import cluster, platform, platform_names
-from tvm_hetero.zoo.registry import ENTRIES, Entry, entry, work_graph
+from tvm_hetero.zoo.registry import ENTRIES, ZooEntry, entry, work_graph
 from tvm_hetero.zoo.work_graph import WorkGraph
 
 __all__ = [
-    "Entry",
     "WorkGraph",
+    "ZooEntry",
     "cluster",
     "describe",
     "names",
@@ -37,7 +37,7 @@ def names() -> tuple[str, ...]:
     return tuple(ENTRIES)
 
 
-def describe(name: str) -> Entry:
+def describe(name: str) -> ZooEntry:
     """What a network is: words, number of tasks, parameters.
 
     Raises

@@ -27,7 +27,7 @@ from tvm_hetero.problem.graph import Task, TaskGraph
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.zoo.hardware import half_rates
-from tvm_hetero.zoo.work_graph import HALF, Work, WorkGraph
+from tvm_hetero.zoo.work_graph import HALF, LayerWork, WorkGraph
 
 # Kinds of the TVM targets in whose memory inputs arrive and outputs are wanted.
 _HOSTS = frozenset({"llvm", "c"})
@@ -35,7 +35,7 @@ _MATRIX = frozenset({"conv", "gemm", "attention", "rnn"})
 
 
 @dataclass(frozen=True)
-class Family:
+class CostFamily:
     """How devices of one family take to kinds of work.
 
     `shares` maps a kind of work to the share of the peak that it reaches; a kind that is not there
@@ -48,9 +48,9 @@ class Family:
 
 def _family(
     conv: float, depthwise: float, gemm: float, attention: float, rnn: float, half: float = 1.0
-) -> Family:
+) -> CostFamily:
     shares = {"conv": conv, "depthwise": depthwise, "gemm": gemm, "attention": attention}
-    return Family({**shares, "rnn": rnn, "elementwise": 0.5}, half)
+    return CostFamily({**shares, "rnn": rnn, "elementwise": 0.5}, half)
 
 
 # The shares with which the solvers were first compared (the platforms `sched-*`): a processor loses
@@ -61,14 +61,14 @@ _LARGE = _family(0.55, 0.10, 0.7, 0.35, 0.4)
 _SMALL = _family(0.75, 0.25, 0.75, 0.55, 0.6)
 
 
-def _faster(family: Family, half: float) -> Family:
-    return Family(family.shares, half)
+def _faster(family: CostFamily, half: float) -> CostFamily:
+    return CostFamily(family.shares, half)
 
 
 _HALF = half_rates()
 
 # By the target's `tag`, `arch` or `mcpu`, else by its kind.
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, CostFamily] = {
     "llvm": _CPU,
     "c": _CPU,
     "cuda": _LARGE,
@@ -85,11 +85,11 @@ FAMILIES: dict[str, Family] = {
     "vulkan": _SMALL,
     "metal": _SMALL,
     # A neural unit is a systolic array: dense products only, element by element it crawls.
-    "hexagon": Family({"conv": 0.5, "depthwise": 0.08, "gemm": 0.5, "elementwise": 0.05}),
+    "hexagon": CostFamily({"conv": 0.5, "depthwise": 0.08, "gemm": 0.5, "elementwise": 0.05}),
 }
 
 
-def family_of(device: Device) -> Family:
+def family_of(device: Device) -> CostFamily:
     """The family of a device: by the tag or model of its target, else by its kind."""
     target = device.target or {}
     for key in ("tag", "arch", "mcpu", "kind"):
@@ -120,7 +120,7 @@ def make_problem(
     return Problem(TaskGraph(tasks, graph.edges), costs, platform, objective, name)
 
 
-def _task(work: Work, sequences: int) -> Task:
+def _task(work: LayerWork, sequences: int) -> Task:
     return Task(
         id=work.id,
         op=work.op,
@@ -140,14 +140,14 @@ class _PriceList:
         self.half = width == HALF
         self._known: dict[tuple[object, ...], dict[str, Cost]] = {}
 
-    def row(self, work: Work) -> dict[str, Cost]:
+    def row(self, work: LayerWork) -> dict[str, Cost]:
         """What `work` costs on every device that can run it."""
         key = (work.kind, work.flops, work.traffic, work.weights, work.share, work.cache)
         if key not in self._known:
             self._known[key] = self._new_row(work)
         return self._known[key]
 
-    def _new_row(self, work: Work) -> dict[str, Cost]:
+    def _new_row(self, work: LayerWork) -> dict[str, Cost]:
         if work.kind in ("input", "output"):
             row = {d.name: Cost(((1, 0.0),)) for d in self.devices if _is_host(d)}
         else:
@@ -159,7 +159,7 @@ class _PriceList:
             )
         return row
 
-    def _cost(self, work: Work, device: Device) -> Cost:
+    def _cost(self, work: LayerWork, device: Device) -> Cost:
         family = family_of(device)
         share = family.shares[work.kind]
         if self.half and work.kind in _MATRIX:
@@ -184,5 +184,5 @@ def _is_host(device: Device) -> bool:
     return device.kind in _HOSTS
 
 
-def _can_run(work: Work, device: Device) -> bool:
+def _can_run(work: LayerWork, device: Device) -> bool:
     return work.kind in family_of(device).shares

@@ -58,6 +58,4 @@ def _norm(net: Builder, values: Sequence[Value]) -> Value:
     """The last normalisation, on the concatenation."""
     c = sum(value.shape[0] for value in values)
     _, h, w = values[0].shape
-    return net.add(
-        "norm", "elementwise", values, (c, h, w), flops=3.0 * c * h * w, weights=2 * c
-    )
+    return net.add("norm", "elementwise", values, (c, h, w), flops=3.0 * c * h * w, weights=2 * c)

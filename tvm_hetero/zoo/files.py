@@ -15,7 +15,7 @@ from typing import Any
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.graph import Edge
 from tvm_hetero.util.documents import nearest, read_document, write_atomic
-from tvm_hetero.zoo.work_graph import Work, WorkGraph
+from tvm_hetero.zoo.work_graph import LayerWork, WorkGraph
 
 # The models, and how many tasks each has.
 LIGHT = {
@@ -35,7 +35,7 @@ def stored(model: str = "resnet50") -> WorkGraph:
     document = read_document(FOLDER / f"{model}.json")
     return WorkGraph(
         name=document["name"],
-        works=tuple(Work(**dict(zip(_WORK, row, strict=True))) for row in document["works"]),
+        works=tuple(LayerWork(**dict(zip(_WORK, row, strict=True))) for row in document["works"]),
         edges=tuple(Edge(**dict(zip(_EDGE, row, strict=True))) for row in document["edges"]),
         width=document["width"],
     )
@@ -49,7 +49,7 @@ def store(graph: WorkGraph, path: Path) -> None:
     ValueError
         If some work has a figure that the rows have no column for.
     """
-    plain = {field.name: field.default for field in fields(Work) if field.name not in _WORK}
+    plain = {field.name: field.default for field in fields(LayerWork) if field.name not in _WORK}
     for work in graph.works:
         if any(getattr(work, key) != default for key, default in plain.items()):
             raise ValueError(f"work {work.id!r} has a cache or a share, which is not stored")

@@ -21,7 +21,7 @@ _GB, _GIB, _TB = 10**9, 2**30, 10**12
 
 
 @dataclass(frozen=True)
-class Gpu:
+class GpuFigures:
     """A GPU: TVM's architecture, memory (bytes), figures, and the document that gives them."""
 
     arch: str
@@ -40,48 +40,48 @@ class Gpu:
         return self.half_flops / self.peak_flops
 
 
-GPUS: dict[str, Gpu] = {
-    "h100-sxm": Gpu(
+GPUS: dict[str, GpuFigures] = {
+    "h100-sxm": GpuFigures(
         "sm_90", 80 * _GB, 67e12, 989e12, 3350e9, 700, 70, 5e-6,
         "NVIDIA H100 Tensor Core GPU data sheet, 2023 (67 TFLOP/s in 32 bits, 989 dense in 16 "
         "with tensor cores, 80 GB, 3.35 TB/s, 700 W)",
     ),
-    "h100-pcie": Gpu(
+    "h100-pcie": GpuFigures(
         "sm_90", 80 * _GB, 51e12, 756e12, 2000e9, 350, 50, 5e-6,
         "NVIDIA H100 PCIe GPU product brief PB-11133-001, November 2022 (80 GB, 2.0 TB/s, 350 W); "
         "NVIDIA H100 data sheet, 2023 (51 TFLOP/s in 32 bits, 756 dense in 16)",
     ),
-    "h200-sxm": Gpu(
+    "h200-sxm": GpuFigures(
         "sm_90", 141 * _GB, 67e12, 989e12, 4800e9, 700, 70, 5e-6,
         "NVIDIA H200 Tensor Core GPU data sheet, November 2023 (67 TFLOP/s in 32 bits, 989 dense "
         "in 16, 141 GB, 4.8 TB/s, 700 W)",
     ),
-    "a100-sxm-80": Gpu(
+    "a100-sxm-80": GpuFigures(
         "sm_80", 80 * _GB, 19.5e12, 312e12, 2039e9, 400, 55, 6e-6,
         "NVIDIA A100 Tensor Core GPU data sheet, June 2021 (19.5 TFLOP/s in 32 bits, 312 dense in "
         "16 with tensor cores, 80 GB, 2039 GB/s, 400 W)",
     ),
-    "a100-sxm-40": Gpu(
+    "a100-sxm-40": GpuFigures(
         "sm_80", 40 * _GB, 19.5e12, 312e12, 1555e9, 400, 55, 6e-6,
         "NVIDIA A100 Tensor Core GPU Architecture, white paper, 2020 (19.5 TFLOP/s in 32 bits, "
         "312 dense in 16, 40 GB, 1555 GB/s, 400 W)",
     ),
-    "l4": Gpu(
+    "l4": GpuFigures(
         "sm_89", 24 * _GB, 30.3e12, 121e12, 300e9, 72, 16, 6e-6,
         "NVIDIA L4 Tensor Core GPU data sheet, 2023 (30.3 TFLOP/s in 32 bits, 121 dense in 16 "
         "with tensor cores, 24 GB, 300 GB/s, 72 W)",
     ),
-    "t4": Gpu(
+    "t4": GpuFigures(
         "sm_75", 16 * _GB, 8.1e12, 65e12, 320e9, 70, 10, 8e-6,
         "NVIDIA T4 data sheet, 2019 (8.1 TFLOP/s in 32 bits, 65 in 16 with tensor cores, 16 GB, "
         "320 GB/s, 70 W)",
     ),
-    "v100-sxm2": Gpu(
+    "v100-sxm2": GpuFigures(
         "sm_70", 16 * _GB, 15.7e12, 125e12, 900e9, 300, 30, 8e-6,
         "NVIDIA V100 data sheet, January 2020 (15.7 TFLOP/s in 32 bits, 125 with tensor cores, "
         "16 GB, 900 GB/s, 300 W)",
     ),
-    "v100-pcie": Gpu(
+    "v100-pcie": GpuFigures(
         "sm_70", 16 * _GIB, 14e12, 112e12, 900e9, 250, 25, 8e-6,
         "NVIDIA V100 data sheet, January 2020 (14 TFLOP/s in 32 bits, 112 with tensor cores, "
         "16 GB, 900 GB/s, 250 W)",
@@ -325,7 +325,7 @@ def _host(host: Host, price: float | None) -> Device:
     )
 
 
-def _gpu(slot: Slot, gpu: Gpu) -> Device:
+def _gpu(slot: Slot, gpu: GpuFigures) -> Device:
     return Device(
         slot.name,
         target={"kind": "cuda", "arch": gpu.arch},

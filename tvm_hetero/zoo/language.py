@@ -121,9 +121,7 @@ def decoder(
             f"{shards} shards of {model}: expected a divisor of its {shape.kv_heads} key heads"
         )
     net = Builder(model, HALF, weight_bytes(weights))
-    x = embedding(
-        net, net.input(tokens, width=8), shape.vocabulary + shape.positions, shape.width
-    )
+    x = embedding(net, net.input(tokens, width=8), shape.vocabulary + shape.positions, shape.width)
     for _ in range(layers or shape.layers):
         x = add_up(net, x, [attention(net, x, shape, context, shards) for _ in range(shards)])
         x = add_up(net, x, [_feed_forward(net, x, shape, shards) for _ in range(shards)])

@@ -94,5 +94,3 @@ def _task(net: Builder, rnd: random.Random, reads: list[Value]) -> Value:
 def _check(tasks: int, width: int) -> None:
     if tasks < 1 or width < 1:
         raise UsageError(f"{tasks} tasks, {width} side by side: expected at least 1 of each")
-
-

@@ -31,7 +31,7 @@ _MAY_BE_ZERO = frozenset({"seed", "context", "layers", "a", "b", "c"})
 
 
 @dataclass(frozen=True)
-class Entry:
+class ZooEntry:
     """One name of the zoo.
 
     Attributes
@@ -56,20 +56,20 @@ class Entry:
 
 def _entry(
     what: str, tasks: int, make: Callable[..., WorkGraph], size: str = "", **fixed: Any
-) -> Entry:
-    return Entry(what, tasks, make, fixed, size)
+) -> ZooEntry:
+    return ZooEntry(what, tasks, make, fixed, size)
 
 
-def _light(name: str, tasks: int) -> Entry:
+def _light(name: str, tasks: int) -> ZooEntry:
     return _entry("light ONNX model, imported and fused", tasks, stored, model=name)
 
 
-def _step(what: str, tasks: int, make: Callable[..., WorkGraph], model: str) -> Entry:
+def _step(what: str, tasks: int, make: Callable[..., WorkGraph], model: str) -> ZooEntry:
     """One decoding step of a language model."""
     return _entry(what, tasks, make, "layers", model=model)
 
 
-ENTRIES: dict[str, Entry] = {
+ENTRIES: dict[str, ZooEntry] = {
     # Convolutional networks by their papers.
     "vgg16": _entry("VGG-16", 23, vgg, "depth", depth=16),
     "vgg19": _entry("VGG-19", 26, vgg, "depth", depth=19),
@@ -149,7 +149,7 @@ ENTRIES: dict[str, Entry] = {
 }
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> ZooEntry:
     """The entry of that name.
 
     Raises

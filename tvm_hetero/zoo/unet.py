@@ -11,9 +11,7 @@ from tvm_hetero.zoo.layers import conv, pool
 from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
 
-def unet(
-    levels: int = 4, channels: int = 64, resolution: int = 512, classes: int = 2
-) -> WorkGraph:
+def unet(levels: int = 4, channels: int = 64, resolution: int = 512, classes: int = 2) -> WorkGraph:
     """U-Net that halves the image `levels` times, from `channels` channels on."""
     if resolution % (1 << levels):
         raise UsageError(f"resolution {resolution}: expected a multiple of {1 << levels}")

@@ -1,8 +1,8 @@
 """Work graphs: what a network computes, before any device is known.
 
-A `Work` becomes one task of a problem, a `Value` is a tensor that it makes. All figures are for one
-batch element, except weights, which all elements share. `Builder` puts a graph together in the
-order of execution, so that every family of the zoo reads like the network's own definition.
+A `LayerWork` becomes one task of a problem, a `Value` is a tensor that it makes. All figures are
+for one batch element, except weights, which all elements share. `Builder` puts a graph together in
+the order of execution, so that every family of the zoo reads like the network's own definition.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from typing import Literal, get_args
 from tvm_hetero.problem.graph import Edge
 
 # What the share of a device's peak depends on; inputs and outputs cost nothing.
-Kind = Literal[
-    "conv", "depthwise", "gemm", "attention", "elementwise", "rnn", "input", "output"
-]
+Kind = Literal["conv", "depthwise", "gemm", "attention", "elementwise", "rnn", "input", "output"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # Floating-point formats by their size: the vision networks are in 32 bits, language models in 16.
 SINGLE, HALF = 4, 2
 
 
 @dataclass(frozen=True)
-class Work:
+class LayerWork:
     """One task.
 
     Attributes
@@ -67,7 +65,7 @@ class WorkGraph:
     """
 
     name: str
-    works: tuple[Work, ...]
+    works: tuple[LayerWork, ...]
     edges: tuple[Edge, ...]
     width: int = SINGLE
     weight_width: float | None = None
@@ -109,18 +107,18 @@ class Builder:
     def __init__(self, name: str, width: int = SINGLE, weight_width: float | None = None) -> None:
         self.name, self.width = name, width
         self.weight_width = width if weight_width is None else weight_width
-        self._works: list[Work] = []
+        self._works: list[LayerWork] = []
         self._edges: list[Edge] = []
         self._names: dict[str, int] = {}
 
     def input(self, *shape: int, width: int | None = None) -> Value:
         """Data that arrives on the host."""
         size = math.prod(shape) * (width or self.width)
-        return self._add(Work(self._name("input"), "input", "input", output=size), (), shape)
+        return self._add(LayerWork(self._name("input"), "input", "input", output=size), (), shape)
 
     def output(self, *values: Value) -> None:
         """Results that are wanted on the host."""
-        self._add(Work(self._name("output"), "output", "output"), values, ())
+        self._add(LayerWork(self._name("output"), "output", "output"), values, ())
 
     def add(
         self,
@@ -143,7 +141,7 @@ class Builder:
         """
         output = math.prod(shape) * self.width
         moved = output + sum(value.bytes for value in reads)
-        work = Work(
+        work = LayerWork(
             id=self._name(name or op),
             op=op,
             kind=kind,
@@ -168,7 +166,7 @@ class Builder:
         own = None if self.weight_width == self.width else self.weight_width
         return WorkGraph(self.name, tuple(self._works), tuple(self._edges), self.width, own)
 
-    def _add(self, work: Work, reads: Sequence[Value], shape: tuple[int, ...]) -> Value:
+    def _add(self, work: LayerWork, reads: Sequence[Value], shape: tuple[int, ...]) -> Value:
         self._works.append(work)
         for value in {value.tensor: value for value in reads}.values():
             self._edges.append(Edge(value.src, work.id, value.bytes, value.tensor))

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.solvers.examples import problem_of, processors
-from tvm_hetero.bounds.latency.count_cuts import Counts
+from tvm_hetero.bounds.latency.count_cuts import CutCounts
 from tvm_hetero.bounds.latency.nested import Nested
-from tvm_hetero.bounds.latency.subgraph import Part
+from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.views.arrays import figures_of
 from tvm_hetero.views.instance import Instance
 
@@ -45,7 +45,7 @@ def most_together(tasks: list[tuple[float, float, float]], limit: float) -> int:
 def test_what_a_device_can_run_keeps_the_rows(
     tasks: list[tuple[float, float, float]], limit: float
 ) -> None:
-    counts = Counts.of(*np.array(tasks).T, limit)
+    counts = CutCounts.of(*np.array(tasks).T, limit)
     for size in range(1, len(tasks) + 1):
         for own in combinations(range(len(tasks)), size):
             some = [tasks[i] for i in own]
@@ -61,7 +61,7 @@ def test_what_a_device_can_run_keeps_the_rows(
 def test_a_row_is_no_looser_than_its_least_thresholds_say(
     tasks: list[tuple[float, float, float]], limit: float
 ) -> None:
-    counts = Counts.of(*np.array(tasks).T, limit)
+    counts = CutCounts.of(*np.array(tasks).T, limit)
     for own, most in counts.violated(np.ones(len(tasks))):
         alike = [tasks[i] for i in own]
         low = min(b for b, _, _ in alike), min(a for _, _, a in alike)
@@ -73,6 +73,6 @@ def test_a_row_is_no_looser_than_its_least_thresholds_say(
 def test_five_alike_on_two_devices_take_three_turns() -> None:
     # Half of the work takes 2.5; two and two fit below 2.99, the fifth does not.
     costs = {f"t{i}": {"p1": 1.0, "p2": 1.0} for i in range(5)}
-    part = Part.whole(figures_of(Instance(problem_of(costs, [], processors(2)))))
+    part = Subgraph.whole(figures_of(Instance(problem_of(costs, [], processors(2)))))
     assert Nested(part, 2.99, 10**6).bound() == 2.99
     assert Nested(part, 3.01, 10**6).bound() == pytest.approx(2.5, abs=0.02)

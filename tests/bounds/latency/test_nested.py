@@ -15,7 +15,7 @@ from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder
 from tvm_hetero.bounds.ladder import chain_of, program_of
 from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
-from tvm_hetero.bounds.latency.modules import Chain
+from tvm_hetero.bounds.latency.modules import ModuleChain
 from tvm_hetero.bounds.latency.nested import Nested, nest
 from tvm_hetero.problem import Problem
 from tvm_hetero.solvers import solve
@@ -25,7 +25,7 @@ from tvm_hetero.views.instance import Instance
 _EASE = 1 + 1e-9
 
 
-def chain_for(problem: Problem) -> Chain:
+def chain_for(problem: Problem) -> ModuleChain:
     figures = figures_of(Instance(problem))
     chain = chain_of(figures, limit_of(figures, path_of(figures)))
     assert chain is not None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.brute_force import brute_force
 from tests.solvers.examples import fork_join, problem_of, processors
 from tvm_hetero.bounds import bound_ladder, lower_bound
-from tvm_hetero.bounds.core.linear import Program
+from tvm_hetero.bounds.core.linear import LinearProgram
 from tvm_hetero.bounds.ladder import chain_of, diviml, program_of
 from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
 from tvm_hetero.bounds.latency.loads import load_of, priced
@@ -30,7 +30,7 @@ def program_bound(problem: Problem) -> float:
 
 
 def test_a_program_proves_its_optimum() -> None:
-    program = Program()
+    program = LinearProgram()
     x, y = program.variable(4.0, 1.0), program.variable(1.0, 3.0)
     program.equal([(x, 1.0), (y, 2.0)], 3.0)
     program.at_most([(y, -1.0)], -0.25)
@@ -40,18 +40,16 @@ def test_a_program_proves_its_optimum() -> None:
 
 
 def test_a_program_without_solution_proves_nothing() -> None:
-    program = Program()
+    program = LinearProgram()
     x = program.variable(1.0, 1.0)
     program.equal([(x, 1.0)], 3.0)
     assert program.solve().bound == -math.inf
 
 
 @settings(max_examples=30, deadline=None)
-@given(
-    rows=st.lists(st.lists(st.floats(0.1, 9.0), min_size=3, max_size=3), min_size=1, max_size=8)
-)
+@given(rows=st.lists(st.lists(st.floats(0.1, 9.0), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_prices_find_the_best_shares(rows: list[list[float]]) -> None:
-    program = Program()
+    program = LinearProgram()
     makespan = program.variable(100.0, 1.0)
     shares = [[program.variable() for _ in row] for row in rows]
     for row in shares:

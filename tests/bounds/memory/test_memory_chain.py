@@ -17,7 +17,7 @@ from tests.solvers.examples import problem_of
 from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder
 from tvm_hetero.bounds.core.module_choices import undominated
-from tvm_hetero.bounds.memory.prices_and_labels import Search, memory_bound, memory_chain
+from tvm_hetero.bounds.memory.prices_and_labels import MemoryBoundSearch, memory_bound, memory_chain
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.views.instance import Instance
 
@@ -46,7 +46,7 @@ def test_the_ways_are_placements_that_fit():
     instance = unlike_layers(6)
     chain = memory_chain(instance, 40.0)
     assert chain is not None
-    search = Search(chain, 40.0, WORK)
+    search = MemoryBoundSearch(chain, 40.0, WORK)
     search.run()
     placement = chain.placement(search.ways[0])
     assert sum(w for w, d in zip(instance.weights, placement, strict=True) if d == 0) <= 6

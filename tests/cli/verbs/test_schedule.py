@@ -4,12 +4,16 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.invoke import tvm_hetero
+from tests.models import branchy, two_cpus
 from tests.waiting import cpu_seconds, eventually
+from tvm_hetero.pipeline.partition import partition
+from tvm_hetero.problem import Objective
 from tvm_hetero.problem.schedule import Schedule
 
 
@@ -197,3 +201,23 @@ def test_ctrl_c_ends_a_solver_that_does_not_listen(tmp_path: Path, solver: str) 
     assert process.returncode == 130
     assert err == "interrupted; nothing was written\n"
     assert [path.name for path in tmp_path.iterdir()] == ["problem.json"]
+
+
+@pytest.mark.parametrize("solver", ["greedy", "shares"])
+def test_a_throughput_problem_gets_the_plan_that_partition_gives_it(
+    solver: str, tmp_path: Path
+) -> None:
+    platform = two_cpus()
+    figures = ({"peak_flops": peak, "bandwidth": 2e10, "launch": 2e-6} for peak in (2e11, 1e11))
+    unlike = [replace(device, **row) for device, row in zip(platform.devices, figures, strict=True)]
+    platform = replace(platform, devices=tuple(unlike))
+    goal = Objective("throughput", 4)
+    whole = partition(branchy(), platform, goal, solver, cost_model="analytical")
+    path = tmp_path / "problem.json"
+    whole.problem.save(path)
+    same = Schedule.loads(tvm_hetero("schedule", path, "--solver", solver, "--json").out)
+    assert same.dumps(canonical=True) == whole.schedule.dumps(canonical=True)
+    kept = tvm_hetero("schedule", path, "--solver", solver, "--as-solved", "--json")
+    plain = Schedule.loads(kept.out)
+    assert plain.solver == solver != same.solver == "elements"
+    assert plain.placement != same.placement

@@ -14,7 +14,7 @@ from tests.cli.invoke import tvm_hetero
 from tests.cost_models.kernel_samples import elementwise, here, segfaulting
 from tvm_hetero.cost_models import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore
-from tvm_hetero.pipeline.tune import Tuned, Work, tune
+from tvm_hetero.pipeline.tune import Tuned, TuningWork, tune
 
 PLATFORM = here(2)
 FIRST = PLATFORM.devices[0]
@@ -75,7 +75,7 @@ def test_an_interruption_still_tells_what_was_found(tmp_path: Path) -> None:
         assert (done, total, kernel) == (1, 10, "doubles")
         raise KeyboardInterrupt
 
-    works = [Work(elementwise("doubles", 512, 3), FIRST, 1, 1e-6)] * 2
+    works = [TuningWork(elementwise("doubles", 512, 3), FIRST, 1, 1e-6)] * 2
     found: list[Tuned] = []
     with pytest.raises(KeyboardInterrupt):
         found.extend(tune(works, PLATFORM, 5, store=store, progress=press_ctrl_c))
@@ -85,9 +85,13 @@ def test_an_interruption_still_tells_what_was_found(tmp_path: Path) -> None:
 def test_a_kernel_that_does_not_run_is_left_out(tmp_path: Path) -> None:
     store = CostStore(tmp_path / "costs.sqlite")
     with pytest.warns(ProfileWarning, match="'crashes' on device 'cpu0' is not tuned: .*SIGSEGV"):
-        assert list(tune([Work(segfaulting(), FIRST, 1, 1.0)], PLATFORM, 1, store=store)) == []
+        assert (
+            list(tune([TuningWork(segfaulting(), FIRST, 1, 1.0)], PLATFORM, 1, store=store)) == []
+        )
 
 
 def test_no_time_no_trial(tmp_path: Path) -> None:
     store = CostStore(tmp_path / "costs.sqlite")
-    assert list(tune([Work(segfaulting(), FIRST, 1, 1.0)], PLATFORM, 1, 0.0, store=store)) == []
+    assert (
+        list(tune([TuningWork(segfaulting(), FIRST, 1, 1.0)], PLATFORM, 1, 0.0, store=store)) == []
+    )

@@ -14,9 +14,7 @@ def drawn(seed: int) -> tuple[list[str], dict[str, list[str]], dict[str, int]]:
     """A random graph on up to three nodes."""
     rng = random.Random(seed)
     tasks = [f"t{i}" for i in range(rng.randint(1, 14))]
-    reads = {
-        task: rng.sample(tasks[:i], rng.randint(0, min(i, 3))) for i, task in enumerate(tasks)
-    }
+    reads = {task: rng.sample(tasks[:i], rng.randint(0, min(i, 3))) for i, task in enumerate(tasks)}
     return tasks, reads, {task: rng.randrange(3) for task in tasks}
 
 

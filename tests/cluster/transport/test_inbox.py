@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from tests.cluster.clusters import nodes, planned
 from tests.random_models import make_module, programs
-from tvm_hetero.cluster.parts.parts import Source, cut_by_node
+from tvm_hetero.cluster.parts.parts import PartSource, cut_by_node
 from tvm_hetero.cluster.transport.inbox import Inbox
-from tvm_hetero.cluster.transport.message import DRIVER, GIVEN, Message, Place
+from tvm_hetero.cluster.transport.message import DRIVER, GIVEN, Message, MessagePlace
 from tvm_hetero.cluster.transport.routes import group_by_reader, message_bytes, route_lane
 from tvm_hetero.errors import ModelError
 
 
-def place(number: int, *sources: Source) -> Place:
-    return Place("m", 0, number, sources, ((DRIVER,),))
+def place(number: int, *sources: PartSource) -> MessagePlace:
+    return MessagePlace("m", 0, number, sources, ((DRIVER,),))
 
 
 def message(part: int, *indices: int, request: int = 7, model: str = "m") -> Message:
@@ -28,8 +28,8 @@ def message(part: int, *indices: int, request: int = 7, model: str = "m") -> Mes
 
 def test_a_part_is_computed_when_its_last_input_comes() -> None:
     inbox = Inbox()
-    inbox.expect("first", place(0, Source(None, 1)))
-    inbox.expect("last", place(2, Source(1, 0), Source(None, 1), Source(1, 0)))
+    inbox.expect("first", place(0, PartSource(None, 1)))
+    inbox.expect("last", place(2, PartSource(1, 0), PartSource(None, 1), PartSource(1, 0)))
     assert inbox.add(message(1, 0)) == []
     (first, last) = inbox.add(message(GIVEN, 1))
     assert (first.part, last.part) == ("first", "last")
@@ -45,7 +45,7 @@ def test_a_part_is_computed_when_its_last_input_comes() -> None:
 def test_a_part_without_inputs_waits_for_the_request() -> None:
     inbox = Inbox()
     inbox.expect("alone", place(0))
-    inbox.expect("other", place(1, Source(None, 0)))
+    inbox.expect("other", place(1, PartSource(None, 0)))
     assert {work.part for work in inbox.add(message(GIVEN, 0))} == {"alone", "other"}
     inbox.clear()
     inbox.expect("alone", place(0))
@@ -55,7 +55,7 @@ def test_a_part_without_inputs_waits_for_the_request() -> None:
 
 def test_requests_do_not_meet_and_those_that_failed_are_forgotten() -> None:
     inbox = Inbox()
-    inbox.expect("part", place(1, Source(0, 0), Source(0, 1)))
+    inbox.expect("part", place(1, PartSource(0, 0), PartSource(0, 1)))
     assert inbox.add(message(0, 0, request=1)) == inbox.add(message(0, 1, request=2)) == []
     assert len(inbox) == 2
     inbox.forget(1)
@@ -90,7 +90,7 @@ def test_everything_is_computed_once_whatever_comes_first(program, seed) -> None
     while sent:
         reader, came = sent.pop(rng.randrange(len(sent)))
         if reader == DRIVER:
-            results |= {Source(came.part, index) for index in came.indices}
+            results |= {PartSource(came.part, index) for index in came.indices}
             continue
         for work in inboxes[reader].add(came):
             computed.append(work.part)

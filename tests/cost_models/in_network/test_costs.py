@@ -17,7 +17,7 @@ from tests.waiting import eventually
 from tvm_hetero.cost_models.in_network.batched_kernels import Together
 from tvm_hetero.cost_models.in_network.bench import MOST_STRETCH, typical
 from tvm_hetero.cost_models.in_network.costs import InPlace, measure_in_place
-from tvm_hetero.cost_models.in_network.run import Network, Rounds, _Crew
+from tvm_hetero.cost_models.in_network.run import MeasuredNetwork, Rounds, _Crew
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore
@@ -146,7 +146,7 @@ def test_profiled_measures_in_place() -> None:
 
 def test_who_waits_for_others_that_never_come_is_sent_home() -> None:
     """An interruption may fall between the starts of two threads."""
-    pair = [Network.__new__(Network), Network.__new__(Network)]
+    pair = [MeasuredNetwork.__new__(MeasuredNetwork), MeasuredNetwork.__new__(MeasuredNetwork)]
     for network, name in zip(pair, ("big", "little"), strict=True):
         network.device = name
     crew = _Crew(pair, Rounds())

@@ -19,12 +19,12 @@ from tests.cost_models.kernel_samples import (
     sleeping,
     unbuildable,
 )
-from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.kernels_alone.profile_worker import difference
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore, Tuning
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
@@ -37,7 +37,7 @@ from tvm_hetero.kernels.tir.implementation_attr import (
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.problem.implementation_choice import Choice
 
-HASTY = Effort(budget=0.001, rounds=1, time_limit=6.0)
+HASTY = SamplingPolicy(budget=0.001, rounds=1, time_limit=6.0)
 SLOW, QUICK = sleeping("slow", 3000), sleeping("quick", 0)
 PLATFORM = here()
 TARGET = str(device_target(PLATFORM.devices[0]))

@@ -8,9 +8,9 @@ import pytest
 import tvm
 
 from tests.cost_models.kernel_samples import LLVM, elementwise, unbuildable
-from tvm_hetero.cost_models.identity import kernel_key
 from tvm_hetero.cost_models.kernels_alone.bench import WORKER
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import Compiled, compile_kernels
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.processes.child_process import Worker
 
 TARGET = tvm.target.Target(LLVM)

@@ -12,15 +12,15 @@ from tvm_hetero.cost_models.kernels_alone.sampling import (
     AGREE,
     PATIENCE,
     TOLERANCE,
-    Effort,
+    SamplingPolicy,
     next_repeats,
     settled,
 )
 
-EFFORT = Effort(budget=0.01, least=3, most=30)
+EFFORT = SamplingPolicy(budget=0.01, least=3, most=30)
 
 
-def run(time_of: Callable[[int], float], effort: Effort = EFFORT) -> list[float]:
+def run(time_of: Callable[[int], float], effort: SamplingPolicy = EFFORT) -> list[float]:
     """Repeat as `next_repeats` wants; the i-th repeat takes ``time_of(i)`` seconds."""
     times: list[float] = []
     while repeat := next_repeats(times, effort):

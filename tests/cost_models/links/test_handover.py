@@ -11,7 +11,7 @@ from tvm_hetero.cost_models.links.handover import (
     CHAIN,
     LEAST,
     WAIT,
-    Place,
+    CorePlace,
     apart_plan,
     measure_cold,
     measure_handover,
@@ -20,7 +20,7 @@ from tvm_hetero.cost_models.links.handover import (
 from tvm_hetero.executor import native
 
 CORES = sorted(os.sched_getaffinity(0))
-HERE, THERE = Place(CORES[0]), Place(CORES[-1])
+HERE, THERE = CorePlace(CORES[0]), CorePlace(CORES[-1])
 
 
 def test_the_chain_apart_changes_the_worker_at_every_kernel() -> None:
@@ -46,7 +46,7 @@ def test_here_alone_is_one_worker() -> None:
 
 
 def test_a_place_with_its_own_memory_is_reached_by_copies() -> None:
-    plan = apart_plan(HERE, Place(THERE.core, (1, 1)), LEAST)
+    plan = apart_plan(HERE, CorePlace(THERE.core, (1, 1)), LEAST)
     kinds = [step.kind for step in plan.steps]
     assert kinds[:4] == ["kernels", "copy", "kernels", "copy"] and kinds.count("kernels") == CHAIN
     for step in plan.steps:
@@ -54,8 +54,8 @@ def test_a_place_with_its_own_memory_is_reached_by_copies() -> None:
         assert plan.slots[step.outs[0]].device == here
 
 
-@pytest.mark.parametrize("there", [THERE, Place(THERE.core, (1, 1))])
-def test_the_executor_takes_the_plans(there: Place) -> None:
+@pytest.mark.parametrize("there", [THERE, CorePlace(THERE.core, (1, 1))])
+def test_the_executor_takes_the_plans(there: CorePlace) -> None:
     for plan in (together_plan(HERE, LEAST), apart_plan(HERE, there, LEAST)):
         native.create(plan).close()
 

@@ -15,11 +15,11 @@ from tvm.script import tirx as T
 from tests.cost_models.kernel_samples import here
 from tests.kernels.helpers import kernels, model, random
 from tvm_hetero.cost_models.kernels_alone.bench import NotMeasured
-from tvm_hetero.cost_models.kernels_alone.sampling import Effort
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.store import CostStore, Tuning
 from tvm_hetero.cost_models.tuning.tune_bench import TuneBench
 from tvm_hetero.cost_models.tuning.tune_spaces import GeneralSpace, Known, RuleSpace
-from tvm_hetero.cost_models.tuning.tuner import KernelTuner, Limits, beats
+from tvm_hetero.cost_models.tuning.tuner import KernelTuner, TuningLimits, beats
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.select import rule_of
@@ -123,7 +123,7 @@ class Timed:
 
     def __exit__(self, *error: object) -> None: ...
 
-    def compare(self, traces: Sequence[str], effort: Effort) -> list[Timing | str]:
+    def compare(self, traces: Sequence[str], effort: SamplingPolicy) -> list[Timing | str]:
         return [Timing(1.0, 0.01), *(Timing(self._seconds[trace], 0.01) for trace in traces)]
 
 
@@ -132,7 +132,7 @@ def test_the_quickest_schedule_is_found_kept_and_used(store: CostStore) -> None:
     traces = list(islice(rule_space(kernel).propose({}), 3))
     bench = Timed(dict(zip(traces, (0.9, 0.3, 0.6), strict=True)))
     searching = KernelTuner(kernel, PLATFORM, DEVICE, store, bench=bench)
-    found = searching.tune(Limits(3), spaces=[rule_space(kernel)])
+    found = searching.tune(TuningLimits(3), spaces=[rule_space(kernel)])
     assert found == Tuning(traces[1], seconds=0.3, rule_seconds=1.0, trials=3)
     trace = store.find_tuned(tuner(kernel, store).key, str(TARGET))
     assert trace == found.trace
@@ -154,12 +154,12 @@ def test_a_second_run_goes_on_and_repeats_nothing(store: CostStore) -> None:
     kernel = slow(convolution())
     traces = list(islice(rule_space(convolution()).propose({}), 4))
     first, second, third = Given(traces), Given(traces), Given(traces)
-    tuner(kernel, store).tune(Limits(2), spaces=[first])
-    found = tuner(kernel, store).tune(Limits(4), spaces=[second])
+    tuner(kernel, store).tune(TuningLimits(2), spaces=[first])
+    found = tuner(kernel, store).tune(TuningLimits(4), spaces=[second])
     assert first.asked == second.asked == 2 and found.trials == 4
     again = tuner(kernel, store)
     assert list(again.known) == traces
-    assert again.tune(Limits(4), spaces=[third]) == found and third.asked == 0
+    assert again.tune(TuningLimits(4), spaces=[third]) == found and third.asked == 0
 
 
 def test_an_interruption_keeps_what_was_found(store: CostStore) -> None:
@@ -167,7 +167,7 @@ def test_an_interruption_keeps_what_was_found(store: CostStore) -> None:
     traces = list(islice(rule_space(convolution()).propose({}), 2))
     searching = tuner(kernel, store)
     with pytest.raises(KeyboardInterrupt):
-        searching.tune(Limits(9), spaces=[Given(traces, interrupted=True)])
+        searching.tune(TuningLimits(9), spaces=[Given(traces, interrupted=True)])
     assert store.find_tuned(searching.key, str(TARGET)) in traces
     assert list(store.candidates(searching.key, str(TARGET))) == traces
 
@@ -175,7 +175,7 @@ def test_an_interruption_keeps_what_was_found(store: CostStore) -> None:
 def test_what_is_bad_is_a_trial_and_no_more(store: CostStore) -> None:
     sound = after(lambda sch: sch.unroll(sch.get_loops(sch.get_sblock("one"))[0]))
     searching = tuner(doubled(), store)
-    found = searching.tune(Limits(9), spaces=[Given([*BAD.values(), sound])])
+    found = searching.tune(TuningLimits(9), spaces=[Given([*BAD.values(), sound])])
     assert {why: searching.known[trace] for why, trace in BAD.items()} == dict.fromkeys(BAD)
     assert searching.known[sound] is not None
     assert found.trials == len(BAD) + 1 and found.trace in (None, sound)
@@ -183,26 +183,26 @@ def test_what_is_bad_is_a_trial_and_no_more(store: CostStore) -> None:
 
 def test_a_bad_candidate_gets_a_reason() -> None:
     with TuneBench(PLATFORM, DEVICE, doubled()) as bench:
-        _, wrong = bench.compare([BAD["wrong"]], Effort())
+        _, wrong = bench.compare([BAD["wrong"]], SamplingPolicy())
         assert isinstance(wrong, str) and "off by" in wrong
         with pytest.raises(NotMeasured, match="SIGSEGV"):
-            bench.compare([BAD["crashes"]], Effort())
+            bench.compare([BAD["crashes"]], SamplingPolicy())
         with pytest.raises(NotMeasured, match="not implemented"):
-            bench.compare([BAD["cannot be built"]], Effort())
-        (rule,) = bench.compare([], Effort())  # a new child has replaced the crashed one
+            bench.compare([BAD["cannot be built"]], SamplingPolicy())
+        (rule,) = bench.compare([], SamplingPolicy())  # a new child has replaced the crashed one
         assert isinstance(rule, Timing)
 
 
 def test_a_hanging_candidate_is_given_up() -> None:
     with TuneBench(PLATFORM, DEVICE, doubled(), limit=1e-4) as bench:
         with pytest.raises(NotMeasured, match="did not end within"):
-            bench.compare([], Effort())
+            bench.compare([], SamplingPolicy())
 
 
 def test_what_is_slower_is_not_kept(store: CostStore) -> None:
     kernel = convolution()
     nothing_done = trace_text(s_tir.Schedule(tvm.IRModule({"main": kernel.func})))
-    found = tuner(kernel, store).tune(Limits(1), spaces=[Given([nothing_done])])
+    found = tuner(kernel, store).tune(TuningLimits(1), spaces=[Given([nothing_done])])
     assert (found.trace, found.seconds, found.trials) == (None, None, 1)
     assert found.rule_seconds > 0
     assert store.find_tuned(tuner(kernel, store).key, str(TARGET)) is None

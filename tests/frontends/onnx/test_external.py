@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from tests.frontends.onnx.models import conv_relu, random_feeds, run
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx import Limits, load_model
+from tvm_hetero.frontends.onnx import OnnxLimits, load_model
 
 WEIGHT_BYTES = 4 * 3 * 3 * 3 * 4
 
@@ -131,7 +131,7 @@ def test_wrong_extent(tmp_path: Path, entries: dict[str, str], message: str) -> 
 def test_size_is_capped_before_reading(tmp_path: Path) -> None:
     path = place(tmp_path, "w.bin")
     with pytest.raises(ModelError, match="at most 100 are accepted"):
-        load_model(path, limits=Limits(weight_bytes=100))
+        load_model(path, limits=OnnxLimits(weight_bytes=100))
 
 
 def test_data_of_a_constant_node_is_treated_alike(tmp_path: Path) -> None:

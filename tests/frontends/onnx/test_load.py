@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.frontends.onnx.models import conv_relu, make, random_feeds, run, value
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx import Limits, check_model, light_models, load_model, simplify
+from tvm_hetero.frontends.onnx import OnnxLimits, check_model, light_models, load_model, simplify
 
 
 def save(model: onnx.ModelProto, folder: Path) -> Path:
@@ -74,7 +74,7 @@ def test_not_an_onnx_file(tmp_path: Path, content: bytes) -> None:
 def test_file_over_the_limit(tmp_path: Path) -> None:
     path = save(conv_relu(), tmp_path)
     with pytest.raises(ModelError, match="at most 100 are accepted"):
-        load_model(path, limits=Limits(file_bytes=100))
+        load_model(path, limits=OnnxLimits(file_bytes=100))
 
 
 def test_truncated_anywhere(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_intermediate_values_of_impossible_size() -> None:
 
 def test_too_many_nodes() -> None:
     with pytest.raises(ModelError, match="2 nodes; at most 1 are accepted"):
-        check_model(conv_relu(), limits=Limits(nodes=1))
+        check_model(conv_relu(), limits=OnnxLimits(nodes=1))
 
 
 def test_too_many_weights_are_refused_before_they_are_made() -> None:

@@ -14,7 +14,7 @@ from onnx import NodeProto, helper
 from tests.frontends.onnx.models import make, random_feeds, run
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import (
-    Limits,
+    OnnxLimits,
     check_model,
     light_models,
     load_model,
@@ -256,7 +256,7 @@ def test_folding_is_capped() -> None:
     ]
     model = check_model(make(nodes, {"x": [1]}, ["y"], {"dims": np.array([100])}))
     with pytest.raises(ModelError, match="at most 300 are accepted"):
-        simplify(model, limits=Limits(weight_bytes=300))
+        simplify(model, limits=OnnxLimits(weight_bytes=300))
 
 
 # ---- any small network ----------------------------------------------------------------------

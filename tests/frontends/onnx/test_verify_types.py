@@ -13,9 +13,9 @@ from tvm import relax
 from tests.frontends.onnx.models import Shape, conv_relu, make, random_feeds, run
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
-from tvm_hetero.frontends.onnx.mutable_graph import Graph
+from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.static_types import static_shape
-from tvm_hetero.frontends.onnx.verify_types import TensorType, verify_types
+from tvm_hetero.frontends.onnx.verify_types import OnnxTensorType, verify_types
 
 UP = helper.make_node(
     "ConvTranspose", ["x", "w"], ["c"], "up", strides=[2, 2], output_shape=[10] * 2
@@ -162,7 +162,7 @@ def test_a_declaration_of_what_onnx_cannot_infer_is_compared_with_what_tvm_makes
 
 def test_each_value_is_compared_by_its_own_name() -> None:
     # `c` has another channel count than the model's; `y` agrees.
-    graph = Graph(conv_relu())
+    graph = OnnxGraph(conv_relu())
     right = relax.Var("y", relax.TensorType((1, 4, 8, 8), "float32"))
     wrong = relax.Var("c", relax.TensorType((1, 5, 8, 8), "float32"))
     verify_types(graph, {"y": right, "c": right})
@@ -174,7 +174,7 @@ def test_each_value_is_compared_by_its_own_name() -> None:
 
 
 def test_a_symbolic_dimension_is_no_contradiction() -> None:
-    graph = Graph(conv_relu())
+    graph = OnnxGraph(conv_relu())
     for open_ in (relax.TensorType(dtype="float32", ndim=4), relax.TensorType(dtype="float32")):
         verify_types(graph, {"y": relax.Var("y", open_)})
     with pytest.raises(ModelError, match=r"makes it float32 \?x\?x\?,"):
@@ -184,18 +184,18 @@ def test_a_symbolic_dimension_is_no_contradiction() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "fit"),
     [
-        (TensorType("int8", (2, 3)), TensorType("int8", (2, 3)), True),
-        (TensorType("int8", (2, 3)), TensorType("int8", (2, None)), True),
-        (TensorType("int8", (2, 3)), TensorType("int8", None), True),
-        (TensorType(None, (2, 3)), TensorType("int8", (2, 3)), True),
-        (TensorType("int8", (2, 3)), TensorType("uint8", (2, 3)), False),
-        (TensorType("int8", (2, 3)), TensorType("int8", (None, 4)), False),
-        (TensorType("int8", (2, 3)), TensorType("int8", (2, 3, 1)), False),
-        (TensorType("int8", ()), TensorType("int8", (1,)), False),
+        (OnnxTensorType("int8", (2, 3)), OnnxTensorType("int8", (2, 3)), True),
+        (OnnxTensorType("int8", (2, 3)), OnnxTensorType("int8", (2, None)), True),
+        (OnnxTensorType("int8", (2, 3)), OnnxTensorType("int8", None), True),
+        (OnnxTensorType(None, (2, 3)), OnnxTensorType("int8", (2, 3)), True),
+        (OnnxTensorType("int8", (2, 3)), OnnxTensorType("uint8", (2, 3)), False),
+        (OnnxTensorType("int8", (2, 3)), OnnxTensorType("int8", (None, 4)), False),
+        (OnnxTensorType("int8", (2, 3)), OnnxTensorType("int8", (2, 3, 1)), False),
+        (OnnxTensorType("int8", ()), OnnxTensorType("int8", (1,)), False),
     ],
 )
 def test_types_fit_where_some_tensor_is_of_both(
-    one: TensorType, other: TensorType, fit: bool
+    one: OnnxTensorType, other: OnnxTensorType, fit: bool
 ) -> None:
     assert one.fits(other) is fit and other.fits(one) is fit
 

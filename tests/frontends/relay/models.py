@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.models import two_cpus
-from tvm_hetero.frontends.relay.core.program import Program, TensorType
+from tvm_hetero.frontends.relay.core.program import RelayProgram, RelayTensorType
 from tvm_hetero.frontends.relay.read import read
 from tvm_hetero.platform import Platform
 
@@ -37,11 +37,11 @@ def value(name: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return v.astype(dtype)
 
 
-def values(program: Program) -> dict[str, np.ndarray]:
+def values(program: RelayProgram) -> dict[str, np.ndarray]:
     """The values of all parameters of ``main``, the input ``data`` among them."""
     found = {}
     for var in program.functions["main"].params:
-        assert isinstance(var.type, TensorType)
+        assert isinstance(var.type, RelayTensorType)
         found[var.name] = value(var.name, tuple(n or 0 for n in var.type.shape), var.type.dtype)
     return found
 

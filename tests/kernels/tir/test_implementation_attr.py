@@ -8,7 +8,7 @@ import tvm_ffi
 from tvm import relax
 
 from tests.kernels.helpers import AVX2, CUDA, kernels, model, random, run
-from tvm_hetero.cost_models.identity import kernel_key
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.implementation_attr import (

@@ -73,6 +73,15 @@ def test_page_has_plan_above_measured_and_every_figure() -> None:
     page = run_page(problem, samples.schedule(problem), TRACE, comparison, {"Solve": 0.5}, 3)
     assert [chart.title for chart in page.charts] == ["Plan", "Measured"]
     text = report_html(page)
-    for piece in ("6.00 ms", "8.00 ms", "7.00 ms", "gap 20.0 %", "1.5e-07", "3 distinct kernels",
-                  "Solve", "500 ms", "1.33 times as fast"):
+    for piece in (
+        "6.00 ms",
+        "8.00 ms",
+        "7.00 ms",
+        "gap 20.0 %",
+        "1.5e-07",
+        "3 distinct kernels",
+        "Solve",
+        "500 ms",
+        "1.33 times as fast",
+    ):
         assert piece in text

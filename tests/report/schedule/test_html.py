@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 
 from tests.report import samples
-from tvm_hetero.report.schedule.html import Figure, Page, Table, report_html
+from tvm_hetero.report.schedule.html import Figure, HtmlTable, Page, report_html
 from tvm_hetero.report.schedule.text import plan_page
 
 
@@ -75,7 +75,7 @@ def test_every_part_of_a_page_is_there() -> None:
             verdict="won <b>",
             tone="good",
             figures=[Figure("latency", "1 ms", "x < y")],
-            tables=[Table("Rows", ["h"], [["cell & co"]], "note")],
+            tables=[HtmlTable("Rows", ["h"], [["cell & co"]], "note")],
         )
     )
     said = " ".join(Reader(text).text)

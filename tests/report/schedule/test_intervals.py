@@ -69,7 +69,5 @@ def test_busy_and_overlap_of_the_sample() -> None:
 def test_busy_counts_each_moment_once(rows: list[tuple[int, int, int]]) -> None:
     intervals = [Interval(f"d{d}", "x", float(s), float(s + n)) for d, s, n in rows]
     for lane in ("d0", "d1"):
-        moments = {
-            m for i in intervals if i.lane == lane for m in range(int(i.start), int(i.end))
-        }
+        moments = {m for i in intervals if i.lane == lane for m in range(int(i.start), int(i.end))}
         assert busy_seconds(intervals, lane) == len(moments)

@@ -25,9 +25,7 @@ def test_gantt_shades_crowded_lanes() -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.sampled_from("ab"), st.floats(0, 10), st.floats(0, 5)), max_size=20
-    ),
+    st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 10), st.floats(0, 5)), max_size=20),
     st.integers(40, 140),
 )
 def test_gantt_rows_have_equal_width(rows: list[tuple[str, float, float]], width: int) -> None:

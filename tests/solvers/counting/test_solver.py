@@ -21,10 +21,10 @@ from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.counting import solver as count_dp
 from tvm_hetero.solvers.counting.cpsat_counts import count_plan, kinds_of, realise
-from tvm_hetero.solvers.counting.dp_table import Table
+from tvm_hetero.solvers.counting.dp_table import CountTable
 from tvm_hetero.solvers.registry import solve
 from tvm_hetero.views.instance import Instance
-from tvm_hetero.views.machine_counts import Line, machines_of
+from tvm_hetero.views.machine_counts import TaskLine, machines_of
 
 
 @pytest.mark.parametrize("kind", ["latency", "throughput"])
@@ -45,8 +45,8 @@ def test_machines_are_counted_by_type():
 def test_the_table_is_the_schedule_on_a_chain():
     problem = layers(6)
     instance = Instance(problem)
-    line = Line(instance)
-    table = Table(line, machines_of(instance), steady=False)
+    line = TaskLine(instance)
+    table = CountTable(line, machines_of(instance), steady=False)
     best = table.best()
     assert best is not None
     placement = line.placed(table.homes(best[1]))
@@ -93,7 +93,7 @@ def test_for_throughput_the_best_placement_comes_first_and_those_far_behind_are_
 
 def test_a_plan_counts_every_task_once():
     problem = layers(6)
-    line = Line(Instance(problem))
+    line = TaskLine(Instance(problem))
     machines = machines_of(Instance(problem))
     kinds = kinds_of(line, machines)
     plan = count_plan(line, machines, kinds, counted())

@@ -12,9 +12,13 @@ from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.problem import Problem
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import make_schedule
-from tvm_hetero.solvers.cpsat.large_neighbourhood import Search, improve_by_windows, keys_of
+from tvm_hetero.solvers.cpsat.large_neighbourhood import (
+    NeighbourhoodSearch,
+    improve_by_windows,
+    keys_of,
+)
 from tvm_hetero.solvers.lists.partial_schedule import Solution, list_schedule, solution
 from tvm_hetero.solvers.timing.orders import Delays
 from tvm_hetero.solvers.timing.timing import to_schedule
@@ -29,9 +33,7 @@ def layered(n: int, seed: int) -> Problem:
     rng = random.Random(seed)
     costs = {f"t{i}": {p: float(rng.randint(1, 9)) for p in ("p1", "p2", "p3")} for i in range(n)}
     edges = {
-        (f"t{u}", f"t{v}", 16)
-        for v in range(3, n)
-        for u in rng.sample(range(max(0, v - 10), v), 3)
+        (f"t{u}", f"t{v}", 16) for v in range(3, n) for u in rng.sample(range(max(0, v - 10), v), 3)
     }
     return problem_of(costs, sorted(edges), processors(3, bandwidth=8.0))
 
@@ -58,7 +60,7 @@ def assert_valid(problem: Problem, found: Solution) -> None:
 def test_a_poor_start_gets_much_better() -> None:
     instance = Instance(layered(40, 1))
     start = poor(instance, 1)
-    budget = Budget(1.0, float("inf"))
+    budget = CpsatBudget(1.0, float("inf"))
     found = improve_by_windows(instance, start, OPTIONS, budget, 1.0)
     assert found is not None
     assert found.value < 0.7 * start.value
@@ -70,7 +72,7 @@ def test_the_same_seed_gives_the_same_times() -> None:
     instance = Instance(layered(30, 2))
     start = list_schedule(instance)
     found = [
-        improve_by_windows(instance, start, OPTIONS, Budget(0.2, float("inf")), 1.0)
+        improve_by_windows(instance, start, OPTIONS, CpsatBudget(0.2, float("inf")), 1.0)
         for _ in range(2)
     ]
     assert found[0] is None or found[1] is None or found[0].times == found[1].times
@@ -83,11 +85,11 @@ def test_windows_are_valid_and_never_worse(problem: Problem, seed: int) -> None:
     instance = Instance(problem)
     assume(not instance.contended and connected(instance))
     start = poor(instance, seed)
-    search = Search(instance, start, OPTIONS)
+    search = NeighbourhoodSearch(instance, start, OPTIONS)
     assert search.now.makespan <= start.value * (1 + 1e-12)
     before = search.now.makespan
     for _ in range(3):
-        search.step(Budget(1.0, float("inf")), 0.0)
+        search.step(CpsatBudget(1.0, float("inf")), 0.0)
         assert search.now.makespan <= before * (1 + 1e-12)
         before = search.now.makespan
     assert_valid(problem, solution(instance, search.now.place, keys_of(search.now), {}))

@@ -23,8 +23,8 @@ from tvm_hetero.solvers.milp.candidates import (
     merging_is_free,
 )
 from tvm_hetero.solvers.milp.extract_schedule import earliest_starts
-from tvm_hetero.solvers.milp.model import ONE, ZERO, Model, total
-from tvm_hetero.solvers.milp.solver import Program
+from tvm_hetero.solvers.milp.model import ONE, ZERO, MilpModel, total
+from tvm_hetero.solvers.milp.solver import MilpProgram
 from tvm_hetero.solvers.timing.timing import make_plan
 from tvm_hetero.views.instance import Instance
 
@@ -32,7 +32,7 @@ relaxed = settings(max_examples=25, deadline=None, suppress_health_check=list(He
 
 
 def test_expressions_add_up() -> None:
-    model = Model()
+    model = MilpModel()
     x, y = model.binary("x"), model.number(0.0, 5.0, "y")
     expression = 2.0 * x - (y - 3.0) + total([x, ONE]) + ZERO
     assert expression.terms == {0: 3.0, 1: -1.0}
@@ -41,7 +41,7 @@ def test_expressions_add_up() -> None:
 
 
 def test_rows_without_variables_are_judged_at_once() -> None:
-    model = Model()
+    model = MilpModel()
     model.at_most(ONE, 1.0)
     assert (model.rows, model.contradiction) == ([], False)
     model.at_least(ZERO, 1.0)
@@ -54,7 +54,7 @@ def test_backends_solve_bound_and_refuse(backend: backends.Backend) -> None:
     if backend == "gurobi":
         pytest.importorskip("gurobipy")
     # A knapsack: 5 a + 4 b + 3 c, of which 7 fit, worth 8, 7 and 4: a and b do not go together.
-    model = Model()
+    model = MilpModel()
     a, b, c = (model.binary(name) for name in "abc")
     model.at_most(5.0 * a + 4.0 * b + 3.0 * c, 7.0)
     model.objective = -8.0 * a - 7.0 * b - 4.0 * c
@@ -66,7 +66,7 @@ def test_backends_solve_bound_and_refuse(backend: backends.Backend) -> None:
 
 
 def test_a_wider_model_has_a_larger_margin() -> None:
-    model = Model()
+    model = MilpModel()
     model.number(0.0, 1.0, "x")
     small = backends.margin(model, 1e-9)
     model.number(0.0, 1000.0, "y")
@@ -87,7 +87,7 @@ def test_a_known_schedule_breaks_no_row(batch: int, memory: bool) -> None:
         except HeteroError:
             start = None
         assume(start is not None)
-        program = Program(problem, start)
+        program = MilpProgram(problem, start)
         assume(program.placement.start is not None)
         assert None not in program.model.hints
         values = [float(hint or 0.0) for hint in program.model.hints]
@@ -147,7 +147,7 @@ def test_a_circle_that_takes_no_time_is_no_circle() -> None:
 def test_the_horizon_of_a_known_latency_is_that_latency() -> None:
     problem = problem_of({"a": {"p1": 1.0, "p2": 9.0}}, [], processors(2))
     start = best_start(problem, counted())
-    free, bound = Program(problem, None), Program(problem, start)
+    free, bound = MilpProgram(problem, None), MilpProgram(problem, start)
     assert (start and start.value, bound.timing.windows.horizon) == (1.0, pytest.approx(1.0))
     assert free.timing.windows.horizon == pytest.approx(9.0)
     assert math.isclose(bound.timing.horizon, 1000.0)

@@ -155,10 +155,10 @@ def test_rows_of_memory_that_take_too_long_are_not_built() -> None:
         [("t0", "t1", 8), ("t1", "t2", 8), ("t2", "t3", 8)],
         Platform((Device("p1", memory=20), Device("p2", memory=20)), links=(Link("p1", "p2"),)),
     )
-    assert not milp.Program(problem, None).too_slow
-    small = milp.Program(problem, None, most_rows=10)
+    assert not milp.MilpProgram(problem, None).too_slow
+    small = milp.MilpProgram(problem, None, most_rows=10)
     assert small.too_slow and not small.memory.gone
-    tiny = milp.Program(problem, None, most_rows=1)
+    tiny = milp.MilpProgram(problem, None, most_rows=1)
     assert tiny.too_slow and not tiny.orders.before
     start = solve(problem, "heft")
     answer = milp.solve(problem, counted(time_limit=1e-4, start=start))
@@ -228,7 +228,7 @@ def test_a_larger_batch_is_divided_and_claims_nothing() -> None:
         processors(2),
         Objective("latency", 8),
     )
-    assert milp.Program(problem, None).candidates.kind == "places"
+    assert milp.MilpProgram(problem, None).candidates.kind == "places"
     answer = milp.solve(problem, QUICK)
     assert answer.value == 12.0
     assert answer.lower_bound == 0.0

@@ -17,7 +17,7 @@ from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Kind, Objective, Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP
 from tvm_hetero.solvers import solve
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.milp_split import solver as split
 from tvm_hetero.solvers.milp_split.cost import least_cost
 from tvm_hetero.solvers.milp_split.energy import OnDevices, least_energy
@@ -65,7 +65,7 @@ def forks(draw: st.DrawFn, kind: Kind = "energy") -> Problem:
 
 def by_modules(problem: Problem) -> tuple[float, float]:
     """The value and the bound of the modules alone; no start, no CP-SAT of the whole."""
-    instance, budget = Instance(problem), Budget(5.0, math.inf)
+    instance, budget = Instance(problem), CpsatBudget(5.0, math.inf)
     if problem.objective.kind == "cost":
         best, low = least_cost(instance, QUICK, budget, None)
     else:
@@ -163,7 +163,7 @@ def test_seconds_of_columns_that_are_wanted_become_exact() -> None:
     chain = energy_chain(Instance(problem))
     assert chain is not None
     before = [table.seconds.copy() for table in chain.tables]
-    best, low = least_energy(chain, QUICK, Budget(5.0, math.inf), None)
+    best, low = least_energy(chain, QUICK, CpsatBudget(5.0, math.inf), None)
     assert best is not None
     assert best.value == pytest.approx(brute_force(problem))
     assert best.value - low <= OPTIMAL_GAP * best.value
@@ -194,7 +194,7 @@ def test_equal_modules_share_their_columns_and_schedules() -> None:
     tables = {id(table): table for table in chain.tables}
     # The lone first task, the module after it, those between, the last one.
     assert (len(chain.tables), len(tables)) == (21, 4)
-    best, low = least_energy(chain, QUICK, Budget(5.0, math.inf), None)
+    best, low = least_energy(chain, QUICK, CpsatBudget(5.0, math.inf), None)
     assert best is not None
     assert best.value - low <= OPTIMAL_GAP * best.value
     assert sum(len(table.known) for table in tables.values()) < 40

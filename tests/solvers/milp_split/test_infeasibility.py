@@ -11,7 +11,7 @@ from tests.brute_force import brute_force
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.problem import Problem
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.milp_split.infeasibility import LEAST, programs_work, refute
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, cut_is_exact
@@ -36,7 +36,7 @@ def test_refuted_is_what_brute_force_does_not_reach(
     assume(cut_is_exact(Instance(problem)))
     piece, best = whole(problem), brute_force(problem)
     assume(best > 0)
-    verdict = refute(piece, best * part, OPTIONS, Budget(20.0, math.inf), linear=linear)
+    verdict = refute(piece, best * part, OPTIONS, CpsatBudget(20.0, math.inf), linear=linear)
     assert verdict.refuted == (part < 1)
     assert (verdict.found is None) == (part < 1)
     if verdict.found is not None:
@@ -45,7 +45,7 @@ def test_refuted_is_what_brute_force_does_not_reach(
 
 def test_nothing_is_said_without_work() -> None:
     piece = whole(problem_of({"a": {"p1": 1.0}}, [], processors(1)))
-    verdict = refute(piece, 0.5, OPTIONS, Budget(0.0, math.inf))
+    verdict = refute(piece, 0.5, OPTIONS, CpsatBudget(0.0, math.inf))
     assert not verdict.refuted
     assert verdict.found is None
 

@@ -16,11 +16,11 @@ from tvm_hetero.errors import HeteroError, InfeasibleError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.graph import TaskGraph
 from tvm_hetero.solvers import solve
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.cpsat.batch import solve_whole
 from tvm_hetero.solvers.lists.partial_schedule import list_schedule, of_schedule
 from tvm_hetero.solvers.milp_split import solver as split
-from tvm_hetero.solvers.milp_split.chain_table import Chain
+from tvm_hetero.solvers.milp_split.chain_table import TableChain
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, cut_is_exact, modules_of
 
@@ -87,7 +87,7 @@ def test_modules_joined_are_one_model(widths: list[int], costs: list[float], ove
     problem = chain_of_forks(widths, costs, overlap)
     instance = Instance(problem)
     parts = verified(problem, split.solve(problem, QUICK))
-    whole = solve_whole(instance, QUICK, None, Budget(10.0, float("inf")))
+    whole = solve_whole(instance, QUICK, None, CpsatBudget(10.0, float("inf")))
     assert parts.value == pytest.approx(whole.value, rel=1e-9)
     assert parts.status == "optimal"
 
@@ -98,9 +98,9 @@ def test_the_chain_of_list_schedules_is_valid_and_bounded(problem: Problem) -> N
     """Whatever was solved when work runs out, value and bound enclose the optimum."""
     instance = Instance(problem)
     assume(cut_is_exact(instance))
-    budget = Budget(0.0, float("inf"))
+    budget = CpsatBudget(0.0, float("inf"))
     answer = split.solve_instance(instance, QUICK, budget)
-    exact = solve_whole(instance, QUICK, None, Budget(10.0, float("inf")))
+    exact = solve_whole(instance, QUICK, None, CpsatBudget(10.0, float("inf")))
     assert answer.low <= exact.value * (1 + 1e-9)
     assert answer.best.value >= exact.value * (1 - 1e-9)
     assert answer.best.value <= list_schedule(instance).value * (1 + 1e-12)
@@ -109,9 +109,7 @@ def test_the_chain_of_list_schedules_is_valid_and_bounded(problem: Problem) -> N
 def test_colors_across_a_cut_join_its_modules() -> None:
     edges = [("a", "b", 4), ("b", "c", 4), ("c", "d", 4)]
     costs = {"a": {"p1": 1.0, "p2": 9.0}, "b": TWO, "c": TWO, "d": {"p1": 9.0, "p2": 1.0}}
-    problem = problem_of(
-        costs, edges, processors(2, bandwidth=8.0), color={"a": "red", "d": "red"}
-    )
+    problem = problem_of(costs, edges, processors(2, bandwidth=8.0), color={"a": "red", "d": "red"})
     instance = Instance(problem)
     assert [len(m.parts) for m in modules_of(instance)] == [4]
     answer = solve(problem, "milp-split", QUICK)
@@ -121,7 +119,7 @@ def test_colors_across_a_cut_join_its_modules() -> None:
 def test_equal_modules_have_one_table() -> None:
     problem = chain_of_forks([6] * 40, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     instance = Instance(problem)
-    chain = Chain(instance, modules_of(instance))
+    chain = TableChain(instance, modules_of(instance))
     # Seven tasks a module and seven costs: all alike, but for the lone first task.
     assert (len(chain.tables), chain.distinct) == (41, 2)
     answer = solve(problem, "milp-split", QUICK)
@@ -152,7 +150,7 @@ def test_a_divided_batch_is_cut_between_its_whole_tasks() -> None:
     problem = problem_of(costs, edges, processors(2), Objective("latency", 2))
     halves = {task: [[0], [1]] for task in "bc"}
     instance = Instance(problem, halves)
-    answer = split.solve_instance(instance, QUICK, Budget(5.0, float("inf")))
+    answer = split.solve_instance(instance, QUICK, CpsatBudget(5.0, float("inf")))
     assert answer.modules == 2
     # a and d take 2 s each, the two halves of b and c run beside each other.
     assert answer.best.value == pytest.approx(6.0)

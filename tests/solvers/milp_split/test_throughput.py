@@ -22,7 +22,7 @@ from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.milp_split import solver as split
-from tvm_hetero.solvers.milp_split.labels import Search, Step
+from tvm_hetero.solvers.milp_split.labels import LabelSearch, LabelStep
 from tvm_hetero.solvers.milp_split.lagrangian import best_weights, probe
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.instance import Instance
@@ -153,12 +153,12 @@ def test_labels_find_what_fits_or_prove_that_nothing_does(data: st.DataObject) -
             )
         )
         first, last, taken = (np.array(column) for column in zip(*rows, strict=True))
-        kinds.append(Step(first, last, taken))
+        kinds.append(LabelStep(first, last, taken))
     steps = data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=5))
     room = np.array([data.draw(st.integers(1, 15).map(float)) for _ in range(parts)])
     price = np.array([data.draw(st.integers(0, 4).map(float)) for _ in range(parts)])
     width = data.draw(st.sampled_from([1, 2, 1000]))
-    answer = Search(steps, devices, room, price).run(width, 10**9)
+    answer = LabelSearch(steps, devices, room, price).run(width, 10**9)
     fitting = []
     for way in itertools.product(*(range(len(step)) for step in steps)):
         chosen = list(zip(steps, way, strict=True))

@@ -14,10 +14,10 @@ from tests.strategies import problems
 from tvm_hetero.check import verified
 from tvm_hetero.problem import Problem
 from tvm_hetero.solvers import solve
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.lists.partial_schedule import list_schedule
 from tvm_hetero.solvers.milp_split import tighten
-from tvm_hetero.solvers.milp_split.chain_table import Chain
+from tvm_hetero.solvers.milp_split.chain_table import TableChain
 from tvm_hetero.solvers.milp_split.module_cpsat import search
 from tvm_hetero.solvers.milp_split.tighten import Squeeze, potentials, slack_of, squeeze
 from tvm_hetero.views.instance import Instance
@@ -44,9 +44,9 @@ def crowd(n: int, modules: int = 1) -> Problem:
     return problem_of(costs, edges, processors(2))
 
 
-def chain_for(problem: Problem) -> Chain:
+def chain_for(problem: Problem) -> TableChain:
     instance = Instance(problem)
-    return Chain(instance, modules_of(instance))
+    return TableChain(instance, modules_of(instance))
 
 
 @pytest.mark.slow
@@ -56,12 +56,12 @@ def chain_for(problem: Problem) -> Chain:
 def test_bounds_are_below_every_entry_and_meet_the_chain(problem: Problem) -> None:
     assume(cut_is_exact(Instance(problem)))
     chain, best = chain_for(problem), brute_force(problem)
-    squeeze(chain.tables, OPTIONS, Budget(20.0, math.inf))
+    squeeze(chain.tables, OPTIONS, CpsatBudget(20.0, math.inf))
     assert chain.best(low=True)[0] <= best * (1 + 1e-9)
     for table in chain.tables:
         for entry in table.entries.values():
             start = list_schedule(entry.piece)
-            budget = Budget(5.0, math.inf)
+            budget = CpsatBudget(5.0, math.inf)
             found, _ = search(entry.piece, start, OPTIONS, budget, linear=0, prove=False)
             assert found is not None
             assert entry.low <= found.value * (1 + 1e-9)
@@ -72,7 +72,7 @@ def test_bounds_are_below_every_entry_and_meet_the_chain(problem: Problem) -> No
 def test_two_modules_are_closed_together() -> None:
     # Five alike on devices of 1.0 and 1.25: three and two, 3 s; half and half would be 2.78 s.
     chain = chain_for(crowd(5, modules=2))
-    squeeze(chain.tables, OPTIONS, Budget(20.0, math.inf))
+    squeeze(chain.tables, OPTIONS, CpsatBudget(20.0, math.inf))
     assert chain.best(low=True)[0] == pytest.approx(9.0, rel=1e-6)
     for table in chain.tables[1:]:
         assert min(entry.value for entry in table.entries.values()) == pytest.approx(4.0)
@@ -80,7 +80,7 @@ def test_two_modules_are_closed_together() -> None:
 
 def test_small_modules_are_left_alone() -> None:
     chain = chain_for(crowd(5))
-    budget = Budget(20.0, math.inf)
+    budget = CpsatBudget(20.0, math.inf)
     squeeze(chain.tables, OPTIONS, budget)
     assert budget.work == 20.0
     assert chain.best(low=False)[0] == math.inf
@@ -89,7 +89,7 @@ def test_small_modules_are_left_alone() -> None:
 @pytest.mark.usefixtures("everything")
 def test_potentials_ask_no_more_than_the_values_give() -> None:
     chain = chain_for(crowd(4, modules=3))
-    squeeze(chain.tables, OPTIONS, Budget(5.0, math.inf))
+    squeeze(chain.tables, OPTIONS, CpsatBudget(5.0, math.inf))
     spots = potentials(chain.tables)
     for table, (before, after) in zip(chain.tables, pairwise(spots), strict=True):
         for (i, j), entry in table.entries.items():
@@ -112,7 +112,7 @@ def test_aims_go_down_and_come_back() -> None:
 
 def test_slack_is_none_where_everything_is_proven() -> None:
     chain = chain_for(crowd(3))
-    chain.close(OPTIONS, Budget(20.0, math.inf))
+    chain.close(OPTIONS, CpsatBudget(20.0, math.inf))
     spots = potentials(chain.tables)
     for table, ends in zip(chain.tables, pairwise(spots), strict=True):
         assert slack_of(table, ends) <= 1e-6

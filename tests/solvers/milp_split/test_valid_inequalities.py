@@ -8,10 +8,10 @@ from tests.brute_force import brute_force
 from tests.solvers.examples import counted, fork_join
 from tests.strategies import problems
 from tvm_hetero.problem import Problem
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.lists.partial_schedule import list_schedule
 from tvm_hetero.solvers.milp_split.module_cpsat import search
-from tvm_hetero.solvers.milp_split.module_table import Table
+from tvm_hetero.solvers.milp_split.module_table import ModuleTable
 from tvm_hetero.solvers.milp_split.valid_inequalities import ancestors, members
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, cut_is_exact, modules_of
@@ -35,7 +35,7 @@ def test_a_proof_with_cuts_is_the_optimum(problem: Problem) -> None:
     assume(cut_is_exact(instance))
     piece = Piece(instance, instance.order)
     start = list_schedule(piece)
-    budget = Budget(10.0, float("inf"))
+    budget = CpsatBudget(10.0, float("inf"))
     found, bound = search(piece, start, OPTIONS, budget, linear=1, prove=True)
     best = brute_force(problem)
     assert found is not None
@@ -49,11 +49,11 @@ def test_bounding_all_entries_at_once_is_never_above_one_of_them(problem: Proble
     instance = Instance(problem)
     assume(cut_is_exact(instance))
     for module in modules_of(instance):
-        table = Table.of(Piece(instance, module.parts), module)
-        table.improve(OPTIONS, Budget(5.0, float("inf")))
+        table = ModuleTable.of(Piece(instance, module.parts), module)
+        table.improve(OPTIONS, CpsatBudget(5.0, float("inf")))
         for entry in table.entries.values():
             start = list_schedule(entry.piece)
-            budget = Budget(5.0, float("inf"))
+            budget = CpsatBudget(5.0, float("inf"))
             found, _ = search(entry.piece, start, OPTIONS, budget, linear=0, prove=False)
             assert found is not None
             assert entry.low <= found.value * (1 + 1e-9)

@@ -61,9 +61,7 @@ def exact(instance: Instance, placement: list[int], decoded: Decoded) -> float:
     """The exact value of what was decoded, judged."""
     plan = make_plan(instance, placement)
     keys = decoded.keys(plan)
-    schedule = make_schedule(
-        instance.problem, "test", *to_schedule(plan, retime(plan, keys))
-    )
+    schedule = make_schedule(instance.problem, "test", *to_schedule(plan, retime(plan, keys)))
     broken = {violation.rule for violation in check_schedule(instance.problem, schedule)}
     # A latency limit is rule 7, memory rule 6: those the decoder reports as an excess.
     allowed = set() if decoded.feasible else {6, 7}
@@ -153,9 +151,7 @@ def random_graph(seed: int, tasks: int, devices: int, *, overlap: bool) -> Probl
     """Layers of tasks with a few inputs each; times and sizes over a decade."""
     rng = random.Random(seed)
     names = [f"t{i}" for i in range(tasks)]
-    costs = {
-        name: {f"p{d}": rng.uniform(1, 10) for d in range(1, devices + 1)} for name in names
-    }
+    costs = {name: {f"p{d}": rng.uniform(1, 10) for d in range(1, devices + 1)} for name in names}
     size = {name: rng.choice([8, 16, 64]) for name in names}
     edges = [
         (names[j], names[i], size[names[j]])

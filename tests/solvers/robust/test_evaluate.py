@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
-from tvm_hetero.check.checker import objective_value
+from tvm_hetero.check.value import objective_value
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers.lists import best_single, heft

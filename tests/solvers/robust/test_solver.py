@@ -20,10 +20,10 @@ from tvm_hetero.solvers import registry
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.robust import solver as robust
 from tvm_hetero.solvers.robust.evaluate import values_of
-from tvm_hetero.solvers.robust.local_search import GOALS, Effort, Goal, improve, total
+from tvm_hetero.solvers.robust.local_search import GOALS, Goal, RobustEffort, improve, total
 from tvm_hetero.solvers.robust.samples import TRAINING, Samples
-from tvm_hetero.solvers.robust.solver import Request
-from tvm_hetero.solvers.search.encoding import Candidate, Space
+from tvm_hetero.solvers.robust.solver import RobustRequest
+from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
 from tvm_hetero.solvers.search.scorers import scorer
 from tvm_hetero.views.instance import Instance
 
@@ -31,8 +31,8 @@ QUICK = counted(time_limit=0.1)
 KINDS = ("latency", "throughput", "energy", "cost")
 
 
-def effort(decodes: int = 4000) -> Effort:
-    return Effort(decodes, time.monotonic() + 60, 0)
+def effort(decodes: int = 4000) -> RobustEffort:
+    return RobustEffort(decodes, time.monotonic() + 60, 0)
 
 
 def fitted(problem: Problem, plan: Schedule, goal: Goal, samples: Samples) -> float:
@@ -65,14 +65,14 @@ def best_of_all(problem: Problem, training: list[Problem], goal: Goal) -> float:
     """The smallest total of every placement and order."""
     instance = Instance(problem)
     scorers = [scorer(Instance(sample)) for sample in training]
-    space = Space(instance)
+    space = EncodingSpace(instance)
     orders = [
         order
         for order in itertools.permutations(range(space.items))
         if all(order.index(b) < order.index(v) for v in order for b in space.before[v])
     ]
     return min(
-        total(goal, [s.score(Candidate(placement, order))[1] for s in scorers])
+        total(goal, [s.score(EncodedSchedule(placement, order))[1] for s in scorers])
         for placement in itertools.product(*instance.devices)
         for order in orders
     )
@@ -102,7 +102,7 @@ def test_a_robust_plan_is_a_verified_schedule_of_the_problem(kind: str, goal: Go
     platform = replace(problem.platform, devices=devices)
     objective = Objective(kind, latency_limit=200.0 if kind in ("energy", "cost") else None)
     problem = replace(problem, platform=platform, objective=objective)
-    answer = robust.solve(problem, Request(0.3, goal, samples=50), "heft", QUICK)
+    answer = robust.solve(problem, RobustRequest(0.3, goal, samples=50), "heft", QUICK)
     assert check_schedule(problem, answer) == []
     assert answer.lower_bound <= answer.value and answer.best_single_device is not None
     assert answer.robust is not None and answer.robust.samples == 50
@@ -112,7 +112,7 @@ def test_a_robust_plan_is_a_verified_schedule_of_the_problem(kind: str, goal: Go
 
 
 def test_the_same_seed_gives_the_same_bytes_and_workers_change_nothing() -> None:
-    request = Request(0.2, "mean", samples=20)
+    request = RobustRequest(0.2, "mean", samples=20)
     texts = {
         robust.solve(
             topcuoglu(), request, "heft", counted(time_limit=2.0, deadline=1000.0, workers=workers)
@@ -125,7 +125,7 @@ def test_the_same_seed_gives_the_same_bytes_and_workers_change_nothing() -> None
 def test_without_a_goal_the_plan_is_the_plain_one() -> None:
     problem = topcuoglu()
     plain = registry.solve(problem, "heft", QUICK)
-    answer = robust.solve(problem, Request(0.1), "heft", QUICK)
+    answer = robust.solve(problem, RobustRequest(0.1), "heft", QUICK)
     assert replace(answer, robust=None) == plain
     assert answer.robust is not None and answer.robust.mean != plain.value
 
@@ -134,7 +134,7 @@ def test_a_fitted_plan_is_never_worse_on_what_it_was_fitted_to() -> None:
     problem = topcuoglu()
     plain = registry.solve(problem, "heft", QUICK)
     for goal in GOALS:
-        request = Request(0.3, goal)
+        request = RobustRequest(0.3, goal)
         answer = robust.fit(problem, plain, request, QUICK)
         judges = request.training(0, robust._JUDGES)
         assert answer.solver == f"heft (robust {goal})"
@@ -145,7 +145,9 @@ def test_a_fitted_plan_is_never_worse_on_what_it_was_fitted_to() -> None:
 
 def test_a_divided_batch_stays_divided() -> None:
     problem = fork_join(3).with_objective(Objective(batch=4))
-    answer = robust.solve(problem, Request(0.2, "worst", 10), "batches", counted(time_limit=1.0))
+    answer = robust.solve(
+        problem, RobustRequest(0.2, "worst", 10), "batches", counted(time_limit=1.0)
+    )
     assert check_schedule(problem, answer) == []
 
 
@@ -164,9 +166,9 @@ def test_samples_beyond_the_latency_limit_are_counted() -> None:
 
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(UsageError, match="mean or worst, got 'median'"):
-        Request(0.1, "median")  # type: ignore[arg-type]
+        RobustRequest(0.1, "median")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="below 1"):
-        Request(1.5)
+        RobustRequest(1.5)
     plain = registry.solve(topcuoglu(), "heft", QUICK)
     with pytest.raises(UsageError, match="got none"):
-        robust.fit(topcuoglu(), plain, Request(0.1), QUICK)
+        robust.fit(topcuoglu(), plain, RobustRequest(0.1), QUICK)

@@ -51,7 +51,6 @@ def gap(problem: Problem) -> float | None:
     return answer.value / optimum - 1 if optimum > 0 else answer.value
 
 
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_optimal_on_nearly_all_small_problems(kind: str) -> None:
     gaps: list[float] = []
@@ -140,7 +139,7 @@ def test_a_divided_start_stays_divided() -> None:
     assert whole.value == found.value
 
 
-def _schedule(search: NativeSearch, found: native.Found):
+def _schedule(search: NativeSearch, found: native.NativeAnswer):
     schedule = annealing.schedule_of(search, found, QUICK)
     assert schedule is not None
     return schedule
@@ -152,9 +151,7 @@ def test_it_is_registered_and_beats_heft() -> None:
     assert answer.value == 73.0
 
 
-def test_a_missing_library_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_missing_library_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(native, "LIBRARY", tmp_path / "none.so")
     native._library.cache_clear()
     with pytest.raises(SolverError, match="make setup"):

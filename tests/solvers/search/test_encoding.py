@@ -21,7 +21,7 @@ from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.lists import heft
 from tvm_hetero.solvers.native import library as native
 from tvm_hetero.solvers.search import genetic, hill_climbing, random_walk
-from tvm_hetero.solvers.search.encoding import Candidate, Space
+from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
 from tvm_hetero.solvers.search.scorers import scorer
 from tvm_hetero.solvers.search.search_loop import Search
 from tvm_hetero.views.instance import Instance
@@ -34,7 +34,7 @@ SEARCHES: dict[str, Callable[[Problem, Options], Schedule]] = {
 QUICK = counted(time_limit=0.1)
 
 
-def assert_is_candidate(space: Space, candidate: Candidate) -> None:
+def assert_is_candidate(space: EncodingSpace, candidate: EncodedSchedule) -> None:
     """Devices are allowed, groups together, the sequence topological."""
     instance = space.instance
     assert all(d in instance.devices[v] for v, d in enumerate(candidate.placement))
@@ -47,8 +47,8 @@ def assert_is_candidate(space: Space, candidate: Candidate) -> None:
 @settings(max_examples=30)
 @given(problem=problems(max_tasks=7, kinds=KINDS, memory=True), seed=st.integers(0, 9))
 def test_draws_and_moves_stay_in_the_space(problem: Problem, seed: int) -> None:
-    space, rng = Space(Instance(problem)), random.Random(seed)
-    here = Candidate(space.draw_placement(rng), space.draw_sequence(rng))
+    space, rng = EncodingSpace(Instance(problem)), random.Random(seed)
+    here = EncodedSchedule(space.draw_placement(rng), space.draw_sequence(rng))
     for _ in range(20):
         assert_is_candidate(space, here)
         here = space.neighbour(here, rng)
@@ -58,7 +58,7 @@ def test_draws_and_moves_stay_in_the_space(problem: Problem, seed: int) -> None:
 @given(problem=problems(max_tasks=7, kinds=("latency",), exclusive=False))
 def test_a_schedule_becomes_a_candidate_that_is_no_worse(problem: Problem) -> None:
     instance = Instance(problem)
-    space = Space(instance)
+    space = EncodingSpace(instance)
     try:
         schedule = heft.solve(problem, counted())
     except InfeasibleError:
@@ -79,9 +79,9 @@ def test_a_schedule_becomes_a_candidate_that_is_no_worse(problem: Problem) -> No
 )
 def test_what_a_score_promises_is_written(problem: Problem, seed: int) -> None:
     instance, rng = Instance(problem), random.Random(seed)
-    space, judge = Space(instance), scorer(instance)
+    space, judge = EncodingSpace(instance), scorer(instance)
     for _ in range(3):
-        candidate = Candidate(space.draw_placement(rng), space.draw_sequence(rng))
+        candidate = EncodedSchedule(space.draw_placement(rng), space.draw_sequence(rng))
         excess, value, _ = judge.score(candidate)
         if excess == 0:
             schedule = judge.write(candidate, "test", 0)
@@ -92,14 +92,12 @@ def test_what_a_score_promises_is_written(problem: Problem, seed: int) -> None:
 def test_batch_that_is_divided_gives_no_candidate() -> None:
     problem = fork_join(2)
     schedule = solve(problem, "heft")
-    assert Space(Instance(fork_join(3))).of_schedule(schedule) is None
+    assert EncodingSpace(Instance(fork_join(3))).of_schedule(schedule) is None
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 @settings(max_examples=25)
-@given(
-    problem=problems(max_tasks=4, kinds=KINDS, memory=True, feasible=False, contiguous=True)
-)
+@given(problem=problems(max_tasks=4, kinds=KINDS, memory=True, feasible=False, contiguous=True))
 def test_never_below_the_optimum(name: str, problem: Problem) -> None:
     try:
         answer = SEARCHES[name](problem, QUICK)

@@ -14,7 +14,7 @@ from tests.strategies import problems
 from tvm_hetero.problem import KINDS, Problem
 from tvm_hetero.solvers.lists import heft
 from tvm_hetero.solvers.search import genetic
-from tvm_hetero.solvers.search.encoding import Candidate, Space
+from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
 from tvm_hetero.solvers.search.genetic import RouletteWheel, cross, mutate
 from tvm_hetero.views.instance import Instance
 
@@ -22,22 +22,21 @@ from tvm_hetero.views.instance import Instance
 @settings(max_examples=30)
 @given(problem=problems(max_tasks=7, kinds=KINDS), seed=st.integers(0, 99))
 def test_children_stay_in_the_space(problem: Problem, seed: int) -> None:
-    space, rng = Space(Instance(problem)), random.Random(seed)
+    space, rng = EncodingSpace(Instance(problem)), random.Random(seed)
     one, other = (
-        Candidate(space.draw_placement(rng), space.draw_sequence(rng)) for _ in range(2)
+        EncodedSchedule(space.draw_placement(rng), space.draw_sequence(rng)) for _ in range(2)
     )
     child = cross(space, one, other, rng)
     assert_is_candidate(space, child)
     assert all(
-        d in (a, b)
-        for d, a, b in zip(child.placement, one.placement, other.placement, strict=True)
+        d in (a, b) for d, a, b in zip(child.placement, one.placement, other.placement, strict=True)
     )
     assert_is_candidate(space, mutate(space, child, rng))
 
 
 def test_crossover_of_equal_parents_is_the_parent() -> None:
-    space, rng = Space(Instance(topcuoglu())), random.Random(1)
-    parent = Candidate(space.draw_placement(rng), space.draw_sequence(rng))
+    space, rng = EncodingSpace(Instance(topcuoglu())), random.Random(1)
+    parent = EncodedSchedule(space.draw_placement(rng), space.draw_sequence(rng))
     assert all(cross(space, parent, parent, rng) == parent for _ in range(20))
 
 

@@ -18,9 +18,7 @@ from tvm_hetero.solvers.search.search_loop import Search
 
 @settings(max_examples=30)
 @given(problem=problems(max_tasks=5), seed=st.integers(0, 99))
-def test_a_climb_ends_where_no_group_can_be_moved_to_advantage(
-    problem: Problem, seed: int
-) -> None:
+def test_a_climb_ends_where_no_group_can_be_moved_to_advantage(problem: Problem, seed: int) -> None:
     search = Search(problem, counted(time_limit=5.0, seed=seed), "test")
     foot = search.draw()
     height = search.score(foot)

@@ -18,8 +18,8 @@ from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers.native import stages as native_stages
 from tvm_hetero.solvers.stage_dp import device_sets
 from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
-from tvm_hetero.solvers.stage_dp.stage_dp import Table
-from tvm_hetero.views.ideals import Family
+from tvm_hetero.solvers.stage_dp.stage_dp import StageTable
+from tvm_hetero.views.ideals import IdealFamily
 from tvm_hetero.views.instance import Instance
 
 PIPELINE = Objective("throughput", contiguous=True)
@@ -42,9 +42,9 @@ def scattered(seed: int, tasks: int = 9, devices: int = 4) -> Problem:
     return problem_of(costs, edges, processors(devices), PIPELINE)
 
 
-def by_table(family: Family) -> float:
+def by_table(family: IdealFamily) -> float:
     """The least value, by the table that tries all stages."""
-    table = Table(family)
+    table = StageTable(family)
     for i in range(len(family) - 1):
         table.extend(i, *family.row(i, math.inf))
     return table.best().value
@@ -88,7 +88,7 @@ def test_the_library_says_what_python_says(problem: Problem, part: float) -> Non
         pytest.skip("the search library is not built")
     family = all_ideals(Instance(problem))
     assume(len(family) > 1)
-    search = device_sets._Search(family)
+    search = device_sets._DeviceSetSearch(family)
     most = part * float(family.work[-1].max() + family.arrive.sum() + family.leave.sum())
     search.look(-math.inf, most, math.inf)
     assert search.reach(most, math.inf) == search._reach(most, math.inf)
@@ -105,7 +105,7 @@ def test_the_clock_is_looked_at() -> None:
     family = all_ideals(Instance(scattered(3)))
     with pytest.raises(SolverError, match="no time is left"):
         device_sets.least(family, math.inf, deadline=0.0)
-    search = device_sets._Search(family)
+    search = device_sets._DeviceSetSearch(family)
     search.look(-math.inf, math.inf, math.inf)
     if search.native is not None:
         with pytest.raises(SolverError, match="no time is left"):

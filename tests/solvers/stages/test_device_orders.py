@@ -23,7 +23,7 @@ from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stage_dp.stage_dp import run
 from tvm_hetero.solvers.stages import device_orders
 from tvm_hetero.solvers.stages import solver as stages
-from tvm_hetero.solvers.stages.device_orders import Found, search_orders
+from tvm_hetero.solvers.stages.device_orders import FoundOrder, search_orders
 from tvm_hetero.solvers.stages.fixed_order_milp import StageOrder
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.ideals import contract
@@ -44,7 +44,7 @@ def without_ideals() -> Iterator[None]:
         yield
 
 
-def searched(instance: Instance, plan: list[int]) -> Found:
+def searched(instance: Instance, plan: list[int]) -> FoundOrder:
     found = search_orders(instance, plan, QUICK, time.monotonic() + 60.0)
     assert found is not None
     return found
@@ -145,7 +145,7 @@ def test_without_time_nothing_is_claimed() -> None:
     instance = Instance(wide(True))
     plan = linear_plan(instance)
     assert plan is not None
-    assert search_orders(instance, plan, QUICK, time.monotonic() - 1.0) == Found(0.0, None)
+    assert search_orders(instance, plan, QUICK, time.monotonic() - 1.0) == FoundOrder(0.0, None)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.graph import Edge, TaskGraph
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import solve
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.stage_dp import device_sets, ideals_dp, linear_dp, stage_dp
 from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
@@ -365,5 +365,7 @@ def test_starts_along_an_order_leave_time_to_anneal(monkeypatch):
     told = []
     monkeypatch.setattr(throughput, "linear_plan", lambda instance, deadline: told.append(deadline))
     end = time.monotonic() + 1e6
-    throughput._starts(Instance(chain(3, objective=Objective("throughput"))), QUICK, Budget(1, end))
+    throughput._starts(
+        Instance(chain(3, objective=Objective("throughput"))), QUICK, CpsatBudget(1, end)
+    )
     assert told and all(deadline < end - 5e4 for deadline in told)

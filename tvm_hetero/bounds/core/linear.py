@@ -9,7 +9,7 @@ and any m <= 0 and k, with reduced costs r = c - A'm - E'k, every feasible x has
     c'x  >=  b'm + f'k + sum over j of u_j min(0, r_j)
 
 (A. Neumaier and O. Shcherbina, Math. Programming 99, 2004, doi:10.1007/s10107-003-0433-3), so the
-solver's duals give a bound that holds however they were rounded       -> `Program.solve`
+solver's duals give a bound that holds however they were rounded       -> `LinearProgram.solve`
 Hence every variable must have a finite `u`. Where time has no bound of its own, one is assumed:
 a bound L of all schedules of makespan <= H is a bound min(H, L) of all schedules.
 """
@@ -60,14 +60,14 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LinearAnswer:
     """A proven bound of the optimum, and the solver's point (None if it stopped early)."""
 
     bound: float
     point: Array | None
 
 
-class Program:
+class LinearProgram:
     """A linear program that is written row by row (see the head of this file)."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Program:
         """Numbers that are not 0."""
         return len(self._most.value) + len(self._equal.value)
 
-    def solve(self) -> Answer:
+    def solve(self) -> LinearAnswer:
         """The bound that the duals of HiGHS prove; minus infinity if there are none."""
         from scipy.optimize import linprog
 
@@ -114,10 +114,10 @@ class Program:
             options={"maxiter": _ITERATIONS},
         )
         if result.ineqlin.marginals is None or result.eqlin.marginals is None:
-            return Answer(-math.inf, None)
+            return LinearAnswer(-math.inf, None)
         m = np.minimum(0.0, np.nan_to_num(result.ineqlin.marginals))
         k = np.nan_to_num(result.eqlin.marginals)
         reduced = cost - most.T @ m - equal.T @ k
         parts = [right * m, exact * k, upper * np.minimum(0.0, reduced)]
         bound = math.fsum(float(number) for part in parts for number in part)
-        return Answer(bound, result.x if result.status == 0 else None)
+        return LinearAnswer(bound, result.x if result.status == 0 else None)

@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from tvm_hetero.views.arrays import Array
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, canonical, signature
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # Rows that are compared at once.
 _BLOCK = 500

@@ -23,8 +23,8 @@ import time
 
 from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
 from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
-from tvm_hetero.bounds.latency.precedence import Model, work_of
-from tvm_hetero.bounds.latency.subgraph import Part
+from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
+from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.views.arrays import figures_of
 from tvm_hetero.views.instance import Instance
 
@@ -47,7 +47,7 @@ def batch_bound(instance: Instance, seconds: float, deadline: float = math.inf) 
     if size > work:
         return 0.0
     limit = limit_of(figures, path_of(figures))
-    model = Model(Part.whole(figures), limit, limit / 8).build()
+    model = PrecedenceModel(Subgraph.whole(figures), limit, limit / 8).build()
     best = 0.0
     for _ in range(min(_CALLS, int(work // size))):
         # Cuts stay in the program, so every call goes on where the last one stopped.

@@ -14,7 +14,7 @@ Where tasks are alike, that is up to one task's time on every device. A module o
 L = 195.3; another is refuted.
 
 As with load cuts the sets are those of two thresholds, and what a point violates is found by sums
-over all pairs of them at once                                             -> `Counts.violated`
+over all pairs of them at once                                             -> `CutCounts.violated`
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Row = list[tuple[int, float]]
 
 
 @dataclass(frozen=True)
-class Counts:
+class CutCounts:
     """The rows (1) of a device: tasks by numbers, K for all pairs of thresholds.
 
     `rows[a, i]` says that task `tasks[i]` starts no earlier than threshold a, `columns[b, i]` that
@@ -49,7 +49,7 @@ class Counts:
     most: Array
 
     @classmethod
-    def of(cls, before: Array, least: Array, after: Array, limit: float) -> Counts:
+    def of(cls, before: Array, least: Array, after: Array, limit: float) -> CutCounts:
         """Of tasks that start on a device after `before`, take `least` and have `after` behind.
 
         All in seconds; inf where a task cannot be there. Those that take no time do not count.
@@ -86,9 +86,11 @@ class Counts:
         ]
 
 
-def counts_of(before: Array, least: Array, after: Array, limit: float) -> Sequence[Counts]:
-    """For every device (columns of the tables): see `Counts.of`."""
-    return [Counts.of(before[:, d], least[:, d], after[:, d], limit) for d in range(least.shape[1])]
+def counts_of(before: Array, least: Array, after: Array, limit: float) -> Sequence[CutCounts]:
+    """For every device (columns of the tables): see `CutCounts.of`."""
+    return [
+        CutCounts.of(before[:, d], least[:, d], after[:, d], limit) for d in range(least.shape[1])
+    ]
 
 
 def _thresholds(values: Array) -> Array:

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.views.arrays import Array, Figures
+from tvm_hetero.views.articulation import articulation_positions
 
 # Numbers in the tables of heads by modules, above which the modules are left together.
 _MOST_CELLS = 20_000_000
@@ -62,15 +63,7 @@ class Cuts:
 
 def articulations(figures: Figures) -> list[int]:
     """The tasks that all others precede or follow, and no tensor passes."""
-    n = len(figures)
-    crossing = np.zeros(n + 2, dtype=np.int64)
-    np.add.at(crossing, figures.src + 1, 1)
-    np.add.at(crossing, figures.dst, -1)
-    passing = np.cumsum(crossing)[:n]
-    sources = np.setdiff1d(np.arange(n), figures.dst)
-    sinks = np.setdiff1d(np.arange(n), figures.src)
-    place = np.arange(n)
-    return [int(i) for i in place[(passing == 0) & (place >= sources[-1]) & (place <= sinks[0])]]
+    return articulation_positions(len(figures), figures.src, figures.dst)
 
 
 def fastest_path(figures: Figures) -> float:

@@ -28,7 +28,7 @@ Row = list[tuple[int, float]]
 
 
 @dataclass(frozen=True)
-class Activity:
+class LoadActivity:
     """What may keep a device busy: shares and their seconds, and what lies before and after."""
 
     terms: Row
@@ -37,7 +37,7 @@ class Activity:
 
 
 def violated(
-    work: Sequence[Activity], point: Array, makespan: float, floor: float
+    work: Sequence[LoadActivity], point: Array, makespan: float, floor: float
 ) -> list[tuple[Row, float]]:
     """Rows with `sum of row + ends <= makespan` that the point violates, the worst first.
 
@@ -69,7 +69,7 @@ def violated(
 
 
 def _cut(
-    work: Sequence[Activity], h: float, q: float, point: Array, floor: float
+    work: Sequence[LoadActivity], h: float, q: float, point: Array, floor: float
 ) -> tuple[Row, float]:
     """The row of a pair (h, q); empty if nothing is so late."""
     inside = [what for what in work if what.before >= h and what.after >= q]

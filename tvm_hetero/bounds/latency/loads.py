@@ -28,7 +28,7 @@ import math
 
 import numpy as np
 
-from tvm_hetero.bounds.core.linear import Program
+from tvm_hetero.bounds.core.linear import LinearProgram
 from tvm_hetero.views.arrays import Array, Figures
 
 # Copies (reader x device) above which the program leaves them out, to stay within a second.
@@ -117,7 +117,7 @@ def with_moves(figures: Figures, hops: dict[int, Array]) -> float:
     most = float(np.where(allowed, rates, math.inf).min(axis=1).sum())
     most += 2 * math.fsum(float(row.sum()) for row in hops.values())
     scale = most or 1.0
-    program = Program()
+    program = LinearProgram()
     makespan = program.variable(1.0, 1.0)
     loads: dict[int, list[tuple[int, float]]] = {}
     shares = _add_shares(program, figures, scale, loads)
@@ -141,7 +141,10 @@ def _tensors(figures: Figures) -> dict[int, tuple[int, list[int]]]:
 
 
 def _add_shares(
-    program: Program, figures: Figures, scale: float, loads: dict[int, list[tuple[int, float]]]
+    program: LinearProgram,
+    figures: Figures,
+    scale: float,
+    loads: dict[int, list[tuple[int, float]]],
 ) -> dict[tuple[int, int], int]:
     """One share a group and device; the variable of every (task, device)."""
     groups: dict[int, list[int]] = {}
@@ -161,7 +164,7 @@ def _add_shares(
 
 
 def _add_moves(
-    program: Program,
+    program: LinearProgram,
     shares: dict[tuple[int, int], int],
     what: tuple[int, list[int], int],
     seconds: float,

@@ -1,11 +1,11 @@
 """Linear programs of the modules, combined by the chain of their ends' devices.
 
 One element only. M(i, j), from the end of one articulation on i to the end of the next on j, is
-bounded first by critical paths (`paths.module_table`), then, where it matters, by the linear
-program of the module with its ends pinned (`precedence`). Between the two articulations nothing
-else runs, so the module's loads have to fit into M: that is what the program of the whole graph
-does not know. The least chain of entries bounds the makespan. An entry matters when it lies on
-the least chain: those are raised until a chain of raised entries is the least.
+bounded first by critical paths (`critical_path.module_table`), then, where it matters, by the
+linear program of the module with its ends pinned (`precedence`). Between the two articulations
+nothing else runs, so the module's loads have to fit into M: that is what the program of the whole
+graph does not know. The least chain of entries bounds the makespan. An entry matters when it lies
+on the least chain: those are raised until a chain of raised entries is the least.
 
 Batches: where a batch is divided, later elements are in one module while earlier ones are in the
 next, so that devices are not idle when an articulation ends and the sum of the modules bounds
@@ -31,8 +31,8 @@ import numpy as np
 
 from tvm_hetero.bounds.latency.critical_path import Cuts, best_chain, module_table
 from tvm_hetero.bounds.latency.loads import priced
-from tvm_hetero.bounds.latency.precedence import Model, work_of
-from tvm_hetero.bounds.latency.subgraph import Part
+from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
+from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.views.arrays import Array, Figures
 from tvm_hetero.views.modularity import canonical
 
@@ -44,7 +44,7 @@ _LARGE = 8
 
 
 @dataclass(order=True)
-class _Case:
+class _ModuleCase:
     """Tasks of a module held on devices, its bound, and the task to hold next (None: none)."""
 
     bound: float
@@ -54,12 +54,12 @@ class _Case:
 
 
 @dataclass
-class _Entry:
+class _ModuleEntry:
     """The cases of an M(i, j) as a heap; one case before anything is branched."""
 
     module: int
     ends: tuple[int, int]
-    cases: list[_Case]
+    cases: list[_ModuleCase]
     uses: int = 0
     branched: int = 0
 
@@ -74,7 +74,7 @@ class _Entry:
 
 
 @dataclass
-class Chain:
+class ModuleChain:
     """The table of all modules, of which some entries were raised by programs.
 
     Attributes
@@ -87,7 +87,7 @@ class Chain:
     cuts: Cuts
     limit: float
     table: Array = field(init=False)
-    known: dict[tuple[Key, int, int], _Entry] = field(default_factory=dict)
+    known: dict[tuple[Key, int, int], _ModuleEntry] = field(default_factory=dict)
     keys: dict[int, Key] = field(default_factory=dict)
     work: int = 0
 
@@ -96,7 +96,7 @@ class Chain:
         self._begins = np.searchsorted(self.cuts.module, np.arange(self.cuts.count + 1))
         module = self.cuts.module[self.figures.dst]
         self._edges = np.searchsorted(module, np.arange(self.cuts.count + 1))
-        self._raised: dict[tuple[int, int, int], _Entry | None] = {}
+        self._raised: dict[tuple[int, int, int], _ModuleEntry | None] = {}
         self._all_raised = False
 
     def value(self) -> float:
@@ -147,7 +147,7 @@ class Chain:
         """The first of each kind of equal modules."""
         return list({self._key(m): m for m in reversed(modules)}.values())[::-1]
 
-    def around(self, m: int) -> Part:
+    def around(self, m: int) -> Subgraph:
         """Module m with all that is before it and after it as one task each.
 
         Its first ends when the chain before can have ended, by the device; what the chain after
@@ -159,7 +159,7 @@ class Chain:
             if here is not None:
                 least[row] += times
                 rate[row] += times
-        return Part.of(self.figures, part.tasks, part.edges, least, rate)
+        return Subgraph.of(self.figures, part.tasks, part.edges, least, rate)
 
     def lift(self, m: int, values: Array) -> None:
         """Note that no makespan is below `values[i, j]` with the ends of module m on i and j, s.
@@ -220,7 +220,7 @@ class Chain:
             return
         key = (self._key(m), i, j)
         if key not in self.known:
-            self.known[key] = _Entry(m, (i, j), [self._solve(m, (i, j), {}, 0)])
+            self.known[key] = _ModuleEntry(m, (i, j), [self._solve(m, (i, j), {}, 0)])
         entry = self.known[key]
         entry.uses += 1
         self._raised[m, i, j] = entry
@@ -237,7 +237,7 @@ class Chain:
         self.table[m] = np.maximum(self.table[m], priced(self.figures.rate[own]))
         self.work += _SHARED
 
-    def _branch(self, entry: _Entry) -> None:
+    def _branch(self, entry: _ModuleEntry) -> None:
         """Replace the least case by one for each device of its next task."""
         case = heappop(entry.cases)
         assert case.next is not None, "only open cases are branched"
@@ -284,18 +284,18 @@ class Chain:
 
     def _solve(
         self, m: int, ends: tuple[int, int] | None, held: dict[int, int], number: int
-    ) -> _Case:
+    ) -> _ModuleCase:
         """The program of module m between first and last on `ends`, some tasks held."""
         part = self._part(m, ends, held)
         best = float((part.head + part.tail).min(axis=1).max())
         if not math.isfinite(best):
-            return _Case(math.inf, number, held, None)
-        model = Model(part, self.limit, max(best, self.limit * 1e-6)).build()
+            return _ModuleCase(math.inf, number, held, None)
+        model = PrecedenceModel(part, self.limit, max(best, self.limit * 1e-6)).build()
         self.work += self.price(m)
         bound = max(best, model.bound())
-        return _Case(bound, number, held, model.undecided())
+        return _ModuleCase(bound, number, held, model.undecided())
 
-    def _part(self, m: int, ends: tuple[int, int] | None, held: dict[int, int]) -> Part:
+    def _part(self, m: int, ends: tuple[int, int] | None, held: dict[int, int]) -> Subgraph:
         figures, tasks = self.figures, self._tasks(m)
         first, last = self._ends(m)
         least, rate = figures.least[tasks].copy(), figures.rate[tasks].copy()
@@ -310,4 +310,4 @@ class Chain:
             elsewhere = np.arange(least.shape[1]) != d
             least[i, elsewhere], rate[i, elsewhere] = math.inf, math.inf
         edges = np.arange(self._edges[m], self._edges[m + 1])
-        return Part.of(figures, tasks, edges, least, rate)
+        return Subgraph.of(figures, tasks, edges, least, rate)

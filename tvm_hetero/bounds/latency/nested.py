@@ -1,8 +1,9 @@
 """Nested programs: heads and tails that know how long a task's ancestors keep the devices.
 
-Heads and tails by paths (`paths`) know nothing of loads: where many tasks precede v, their work
-alone may take longer than every path to v. The program of `precedence` knows loads, and is better
-the more its heads know. So, for the tasks of a module in topological order, and every device d,
+Heads and tails by paths (`critical_path`) know nothing of loads: where many tasks precede v, their
+work alone may take longer than every path to v. The program of `precedence` knows loads, and is
+better the more its heads know. So, for the tasks of a module in topological order, and every device
+d,
 
     head(v, d) = the bound of the program of v, held on d, and all its ancestors,
                  with the heads that were found for these
@@ -31,9 +32,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_hetero.bounds.latency.count_cuts import counts_of
-from tvm_hetero.bounds.latency.modules import Chain
-from tvm_hetero.bounds.latency.precedence import Model, work_of
-from tvm_hetero.bounds.latency.subgraph import Part
+from tvm_hetero.bounds.latency.modules import ModuleChain
+from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
+from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.views.arrays import Array
 
 # H in parts of the bound so far, where no value is known. The nearer, the fewer devices remain.
@@ -51,7 +52,7 @@ _ROOM = 4.0
 _SMALL = 1_000
 
 
-def nest(chain: Chain, work: int, upper: float = math.inf) -> float:
+def nest(chain: ModuleChain, work: int, upper: float = math.inf) -> float:
     """Raise the chain's tables by nested programs of its large modules; the bound, s.
 
     Parameters
@@ -66,7 +67,7 @@ def nest(chain: Chain, work: int, upper: float = math.inf) -> float:
     return chain.value()
 
 
-def _raise(chain: Chain, m: int, work: int, upper: float, left: int) -> int:
+def _raise(chain: ModuleChain, m: int, work: int, upper: float, left: int) -> int:
     """Raise the entries of module m, and further where the bound is H; the work it took."""
     used = 0
     while used < work:
@@ -87,7 +88,7 @@ def _limit(bound: float, upper: float, left: int) -> float:
     return min(bound * _BEYOND, bound + (upper - bound) * _PART / left)
 
 
-def large_modules(chain: Chain, work: int) -> list[int]:
+def large_modules(chain: ModuleChain, work: int) -> list[int]:
     """Modules that have nested programs, one of each kind, if `work` is enough for some."""
     count = chain.cuts.count
     large = [m for m in range(count) if chain.parts(m) >= _LARGE]
@@ -98,7 +99,7 @@ def large_modules(chain: Chain, work: int) -> list[int]:
 class Nested:
     """A part for makespans up to `limit` (s), whose heads and tails are raised."""
 
-    part: Part
+    part: Subgraph
     limit: float
     work: int
     used: int = 0
@@ -143,13 +144,13 @@ class Nested:
                     found[i, j] = self._solve(pinned)
         return found
 
-    def _pinned(self, i: int, j: int) -> Part:
+    def _pinned(self, i: int, j: int) -> Subgraph:
         part = self.part
         least, rate = part.least.copy(), part.rate.copy()
         for row, d in ((0, i), (-1, j)):
             elsewhere = np.arange(least.shape[1]) != d
             least[row, elsewhere], rate[row, elsewhere] = math.inf, math.inf
-        own = Part.of(part.figures, part.tasks, part.edges, least, rate)
+        own = Subgraph.of(part.figures, part.tasks, part.edges, least, rate)
         head, tail = np.maximum(own.head, part.head), np.maximum(own.tail, part.tail)
         return replace(own, head=head, tail=tail)
 
@@ -183,7 +184,7 @@ class Nested:
             head[v, d] = least[v, d] = rate[v, d] = math.inf
         self.part = replace(part, head=head, tail=tail, least=least, rate=rate)
 
-    def _sub(self, v: int, d: int, members: Array, backwards: bool) -> Part:
+    def _sub(self, v: int, d: int, members: Array, backwards: bool) -> Subgraph:
         """The members as a part of their own, v on d, with the heads (tails) found so far."""
         part = self.part
         own = np.flatnonzero(members)
@@ -192,12 +193,12 @@ class Nested:
         at = int(np.searchsorted(own, v))
         elsewhere = np.arange(least.shape[1]) != d
         least[at, elsewhere], rate[at, elsewhere] = math.inf, math.inf
-        sub = Part.of(part.figures, part.tasks[own], edges, least, rate)
+        sub = Subgraph.of(part.figures, part.tasks[own], edges, least, rate)
         if backwards:
             return replace(sub, tail=np.maximum(sub.tail, part.tail[own]))
         return replace(sub, head=np.maximum(sub.head, part.head[own]))
 
-    def _solve(self, part: Part, own: Array | None = None) -> float:
+    def _solve(self, part: Subgraph, own: Array | None = None) -> float:
         """The bound of the program of a part with the tasks `own`; `limit` if it is not below, s.
 
         Whatever the part, its tasks start and end where the whole has room for them below H.
@@ -209,7 +210,7 @@ class Nested:
         tail = part.tail if own is None else np.maximum(part.tail, self.part.tail[own])
         head = part.head if own is None else np.maximum(part.head, self.part.head[own])
         counts = counts_of(_before(head, part.least), part.least, tail, self.limit)
-        model = Model(part, self.limit, self.limit / 8, room=_ROOM, counts=counts).build()
+        model = PrecedenceModel(part, self.limit, self.limit / 8, room=_ROOM, counts=counts).build()
         self.used += model.program.size
         return max(path, model.bound())
 

@@ -9,15 +9,16 @@ Variables (`shares`; tasks v, devices d, B elements a batch; all times are means
     in, out(t, d)   share of tensor t that arrives at, leaves d
 
     minimise T  subject to
-      sum over d of y(v, d) = 1                                            `Shares.add_shares`
-      S(u) + sum path(u, d, c) x(u, d, c) + copies of e  <=  S(w)          `_add_order`
+      sum over d of y(v, d) = 1
+      `TransferShares.add_shares` S(u) + sum path(u, d, c) x(u, d, c) + copies of e  <=  S(w)
+        `_add_order`
         copies of e: sum over j, k of copy(j, k) z(e, j, k), the sums of z over k and j being
         y(u, j) and y(w, k), and more for the other elements of the maker's execution: sum over
         j, c of (size(c) - 1) bytes / bandwidth g(e, j, c), where g <= x(u, j, c) and its sum over
-        c is that of z over k != j                                         -> `Shares._add_sizes`
-        Where all copies take as long (B = 1) or devices are many:
+        c is that of z over k != j                                         ->
+        `TransferShares._add_sizes` Where all copies take as long (B = 1) or devices are many:
         sum over k of m(e, k) min over j of copy(j, k) with m(e, k) >= y(w, k) - y(u, k)
-                                                                           `Shares.add_copies`
+                                                                           `TransferShares.add_copies`
       sum over d of (head(v, d) - least(v, d)) y(v, d)  <=  S(v)           `_add_windows`
       S(v) + sum path x + sum over d of tail(v, d) y(v, d)  <=  T
       sum load(v, d, c) x(v, d, c) + sum hop(t, d) (in + out)(t, d)  <=  T   `build`, `_add_moves`
@@ -30,9 +31,9 @@ The rows of a share hold for each element, so they hold for their mean; with B >
 couples long executions, which are cheap for devices, to their elements' way through the graph.
 
 The rows of loads that start late or end early are in `load_cuts`, those of whole tasks in
-`count_cuts`; the most violated ones are added, and the program is solved again  -> `Model.bound`
-Copies at a device without a copy engine are work of it: they start after the maker's least head,
-and the least of its readers follows.
+`count_cuts`; the most violated ones are added, and the program is solved again  ->
+`PrecedenceModel.bound` Copies at a device without a copy engine are work of it: they start after
+the maker's least head, and the least of its readers follows.
 
 All times are at most `limit`: a bound min(limit, L) of all schedules follows (see `linear`), and
 a share on d with head + tail above the limit is 0.
@@ -46,11 +47,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tvm_hetero.bounds.latency.count_cuts import Counts
+from tvm_hetero.bounds.latency.count_cuts import CutCounts
 from tvm_hetero.bounds.latency.critical_path import articulations
-from tvm_hetero.bounds.latency.load_cuts import Activity, merged, violated
+from tvm_hetero.bounds.latency.load_cuts import LoadActivity, merged, violated
 from tvm_hetero.bounds.latency.loads import hops_of
-from tvm_hetero.bounds.latency.transfer_shares import MOST_DEVICES, Shares
+from tvm_hetero.bounds.latency.transfer_shares import MOST_DEVICES, TransferShares
 from tvm_hetero.problem.objective import RELATIVE_TOLERANCE
 from tvm_hetero.views.arrays import NODES, Array, Figures
 
@@ -66,7 +67,7 @@ _EXCESS = 8.0
 
 
 @dataclass
-class Model(Shares):
+class PrecedenceModel(TransferShares):
     """The program of a part, for makespans up to `limit`; times in units of `scale` seconds.
 
     Times may be `room` times the limit in the program, so that it has a solution, hence duals,
@@ -74,14 +75,14 @@ class Model(Shares):
     device, whose worst are added too.
     """
 
-    counts: Sequence[Counts] = ()
+    counts: Sequence[CutCounts] = ()
     start: list[int] = field(default_factory=list)
     makespan: int = -1
     excess: int = -1
     floor: float = 0.0
     point: Array | None = None
 
-    def build(self) -> Model:
+    def build(self) -> PrecedenceModel:
         """Write all rows but the load cuts."""
         if not self.possible():
             return self
@@ -159,7 +160,9 @@ class Model(Shares):
                 if seconds > 0:
                     before = float(part.head[u].min()) / self.scale
                     after = min(self._rest(w) for w in readers)
-                    self._add_move(d, u, readers, Activity([], before, after), seconds, instance)
+                    self._add_move(
+                        d, u, readers, LoadActivity([], before, after), seconds, instance
+                    )
 
     def _rest(self, i: int) -> float:
         """The least time from the start of task i to the end, scaled."""
@@ -167,7 +170,13 @@ class Model(Shares):
         return float((part.least[i] + part.tail[i]).min()) / self.scale
 
     def _add_move(
-        self, d: int, u: int, readers: list[int], what: Activity, seconds: float, instance: object
+        self,
+        d: int,
+        u: int,
+        readers: list[int],
+        what: LoadActivity,
+        seconds: float,
+        instance: object,
     ) -> None:
         made = self.share(u, d)
         read = sorted({self.share(w, d) for w in readers})
@@ -181,7 +190,7 @@ class Model(Shares):
             for r in pairs:
                 row = [(x, s) for x, s in ((r, sign), (made, -sign)) if x >= 0]
                 self.program.at_most([*row, (moved, -1.0)], 0.0)
-            one = Activity([(moved, seconds)], what.before, what.after)
+            one = LoadActivity([(moved, seconds)], what.before, what.after)
             self.work.setdefault(d, []).append(one)
 
     def _add_memory(self) -> None:

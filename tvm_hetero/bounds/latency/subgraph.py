@@ -11,7 +11,7 @@ from tvm_hetero.views.arrays import Array, Figures
 
 
 @dataclass(frozen=True)
-class Part:
+class Subgraph:
     """Some tasks of a graph with heads and tails within them: task i of it is `tasks[i]`.
 
     `least` and `rate` are those of `Figures`, or 0 for a task that ended before the part
@@ -29,7 +29,7 @@ class Part:
     @classmethod
     def of(
         cls, figures: Figures, tasks: Array, edges: Array, least: Array, rate: Array
-    ) -> Part:
+    ) -> Subgraph:
         """Work out heads and tails."""
         place = np.full(len(figures), -1, dtype=np.int64)
         place[tasks] = np.arange(len(tasks))
@@ -46,7 +46,7 @@ class Part:
         return cls(figures, tasks, edges, least, rate, head, tail)
 
     @classmethod
-    def whole(cls, figures: Figures) -> Part:
+    def whole(cls, figures: Figures) -> Subgraph:
         """All of a graph."""
         tasks, edges = np.arange(len(figures)), np.arange(len(figures.src))
         head, tail = heads_and_tails(figures)

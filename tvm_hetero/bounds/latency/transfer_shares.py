@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tvm_hetero.bounds.core.linear import Program
-from tvm_hetero.bounds.latency.load_cuts import Activity
-from tvm_hetero.bounds.latency.subgraph import Part
+from tvm_hetero.bounds.core.linear import LinearProgram
+from tvm_hetero.bounds.latency.load_cuts import LoadActivity
+from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.views.arrays import Array, Choice
 
 # Beyond this many devices z is replaced by m (see `precedence`).
@@ -23,7 +23,7 @@ MOST_DEVICES = 6
 
 
 @dataclass
-class Shares:
+class TransferShares:
     """Variables of a part's tasks and copies, for makespans up to `limit`; scaled by `scale` s.
 
     Attributes
@@ -32,13 +32,13 @@ class Shares:
     work : what keeps each device busy.
     """
 
-    part: Part
+    part: Subgraph
     limit: float
     scale: float
     room: float = 1.0
-    program: Program = field(default_factory=Program)
+    program: LinearProgram = field(default_factory=LinearProgram)
     place: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    work: dict[int, list[Activity]] = field(default_factory=dict)
+    work: dict[int, list[LoadActivity]] = field(default_factory=dict)
 
     def devices(self, i: int) -> list[int]:
         """Where task i of the part can be within the limit."""
@@ -90,7 +90,7 @@ class Shares:
         part = self.part
         before = max(0.0, float(part.head[i, d] - part.least[i, d])) / self.scale
         if any(load > 0 for load, _, _ in corners):
-            activity = Activity(loads, before, float(part.tail[i, d]) / self.scale)
+            activity = LoadActivity(loads, before, float(part.tail[i, d]) / self.scale)
             self.work.setdefault(d, []).append(activity)
 
     def share(self, i: int, d: int) -> int:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices, undominated
+from tvm_hetero.bounds.core.module_choices import Choices, undominated
 from tvm_hetero.bounds.memory.prices import Box, Walk, Way
+from tvm_hetero.views.arrays import Array
 
 # Sums of labels and placements that are made at once.
 _AT_ONCE = 200_000
@@ -16,7 +17,7 @@ _WAYS = 24
 
 
 @dataclass(frozen=True)
-class Labels:
+class MemoryLabels:
     """At one cut: device, time and bytes of each; the label before, the row of the module."""
 
     device: Array
@@ -28,10 +29,10 @@ class Labels:
     def __len__(self) -> int:
         return len(self.device)
 
-    def take(self, rows: Array) -> Labels:
+    def take(self, rows: Array) -> MemoryLabels:
         """Some of them, in order."""
         own = (self.device, self.seconds, self.held, self.back, self.row)
-        return Labels(*(column[rows] for column in own))
+        return MemoryLabels(*(column[rows] for column in own))
 
 
 def ways_below(
@@ -56,8 +57,8 @@ def _along(
 ) -> tuple[float, list[Way], int]:
     """From the first module to the last."""
     box, none = walk.box, np.zeros(1, dtype=np.int64)
-    labels = Labels(none, np.zeros(1), np.zeros((1, len(box.room))), none, none)
-    past: list[Labels] = []
+    labels = MemoryLabels(none, np.zeros(1), np.zeros((1, len(box.room))), none, none)
+    past: list[MemoryLabels] = []
     work = 0
     for m, table in enumerate(box.tables):
         work += 10_000 + len(labels) * len(table) // walk.devices
@@ -88,7 +89,7 @@ def _best_rows(box: Box) -> Box:
     return Box(tables, box.low, box.high, box.capacity, box.prices)
 
 
-def _rows(past: list[Labels], at: int) -> list[int]:
+def _rows(past: list[MemoryLabels], at: int) -> list[int]:
     rows = []
     for labels in reversed(past):
         rows.append(int(labels.row[at]))
@@ -97,12 +98,12 @@ def _rows(past: list[Labels], at: int) -> list[int]:
 
 
 def _extended(
-    walk: Walk, m: int, labels: Labels, prices: Array, upper: float
-) -> Labels:
+    walk: Walk, m: int, labels: MemoryLabels, prices: Array, upper: float
+) -> MemoryLabels:
     """The labels after module m."""
     table, room = walk.box.tables[m], walk.box.room
     first, last = table.code // table.devices, table.code % table.devices
-    found: list[Labels] = []
+    found: list[MemoryLabels] = []
     for i in np.unique(labels.device).tolist():
         own = np.flatnonzero(labels.device == i)
         rows = np.flatnonzero(first == i)
@@ -115,17 +116,17 @@ def _extended(
             total = seconds + (held - room) @ prices + rest
             useful = (total < upper) & (held <= room).all(axis=2)
             a, b = np.nonzero(useful)
-            new = Labels(last[rows][b], seconds[a, b], held[a, b], part[a], rows[b])
+            new = MemoryLabels(last[rows][b], seconds[a, b], held[a, b], part[a], rows[b])
             found.append(new)
     both = [np.concatenate(columns) for columns in zip(*map(_columns, found), strict=True)]
-    return Labels(*both)
+    return MemoryLabels(*both)
 
 
-def _columns(labels: Labels) -> tuple[Array, ...]:
+def _columns(labels: MemoryLabels) -> tuple[Array, ...]:
     return (labels.device, labels.seconds, labels.held, labels.back, labels.row)
 
 
-def _thinned(labels: Labels, room: Array, width: int, *, merge: bool) -> Labels:
+def _thinned(labels: MemoryLabels, room: Array, width: int, *, merge: bool) -> MemoryLabels:
     """Without those that are nowhere better than another; merged where they are too many."""
     if not len(labels):
         return labels
@@ -140,15 +141,15 @@ def _thinned(labels: Labels, room: Array, width: int, *, merge: bool) -> Labels:
             levels //= 2
         kept.append(own)
     columns = [np.concatenate(columns) for columns in zip(*map(_columns, kept), strict=True)]
-    return Labels(*columns)
+    return MemoryLabels(*columns)
 
 
-def _pareto(labels: Labels) -> Labels:
+def _pareto(labels: MemoryLabels) -> MemoryLabels:
     """Those that no other beats or equals in time and all bytes."""
     return labels.take(undominated(labels.seconds, labels.held))
 
 
-def _merged(labels: Labels, room: Array, levels: int, *, merge: bool) -> Labels:
+def _merged(labels: MemoryLabels, room: Array, levels: int, *, merge: bool) -> MemoryLabels:
     """One label for all in a cell of the bytes: the quickest, if `merge` with the least bytes."""
     side = max(1, round(levels ** (1 / len(room))))
     cell = np.floor(labels.held / np.maximum(room, 1.0) * side).astype(np.int64)
@@ -160,5 +161,4 @@ def _merged(labels: Labels, room: Array, levels: int, *, merge: bool) -> Labels:
     begins: Array = np.flatnonzero(np.append([True], np.diff(key) > 0))
     best = labels.take(begins)
     held = np.minimum.reduceat(labels.held, begins, axis=0) if merge else best.held
-    return Labels(best.device, best.seconds, held, best.back, best.row)
-
+    return MemoryLabels(best.device, best.seconds, held, best.back, best.row)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices
+from tvm_hetero.bounds.core.module_choices import Choices
+from tvm_hetero.views.arrays import Array
 
 # Steps of the cutting planes, and how near to their value a bound is good enough: in parts of
 # itself, and of what lacks to the value known.

@@ -10,7 +10,8 @@ so its makespan is at least
 
 *Boxes.* Suppose that the max of a(., d) lies between l(d) and h(d). Then placements with more
 than h(d) drop out, and C(d) - l(d) is left for w. The boxes of all devices cover all cases, so
-the least bound of all boxes is a bound; the box with the least is halved          -> `Search.run`
+the least bound of all boxes is a bound; the box with the least is halved          ->
+`MemoryBoundSearch.run`
 
 *Prices.* For prices x(d) >= 0 of a byte a box has the bound
 
@@ -41,10 +42,11 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices, choices_of, key_of, size_of
+from tvm_hetero.bounds.core.module_choices import Choices, choices_of, key_of, size_of
 from tvm_hetero.bounds.memory.labels import ways_below
 from tvm_hetero.bounds.memory.prices import Box, Way, best_prices, narrowed
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE
+from tvm_hetero.views.arrays import Array
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import modules_of
 
@@ -114,7 +116,7 @@ def memory_chain(instance: Instance, upper: float) -> MemoryChain | None:
     return MemoryChain(instance, pieces, tables, capacity)
 
 
-class Search:
+class MemoryBoundSearch:
     """Halves boxes, the one with the least bound first, then makes labels (see the head).
 
     Attributes
@@ -232,4 +234,4 @@ def memory_bound(instance: Instance, upper: float, work: int = WORK_A_SECOND) ->
     work : how much may be spent, see `WORK_A_SECOND`.
     """
     chain = memory_chain(instance, upper)
-    return 0.0 if chain is None else Search(chain, upper, work).run()
+    return 0.0 if chain is None else MemoryBoundSearch(chain, upper, work).run()

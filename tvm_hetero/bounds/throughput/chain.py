@@ -1,6 +1,6 @@
 """A lower bound of the busiest device where the tasks form a chain: no device can do it all.
 
-Shares (`throughput_bounds`) let every task run everywhere a little, and then nothing is copied.
+Shares (`share_program`) let every task run everywhere a little, and then nothing is copied.
 This bound keeps tasks whole. Let the groups g1, g2, ..., gn be in the only topological order that
 the graph admits, so that each reads from the one before it (GPT, ResNet; skip edges do no harm),
 and let some plan of value U be known. In a better plan
@@ -43,7 +43,7 @@ _FIRST_STEP = 0.1
 
 
 @dataclass(frozen=True)
-class _Chain:
+class _DeviceChain:
     """Kinds of devices, work of all groups up to each (groups + 1, kinds), and what a cut costs."""
 
     kinds: tuple[Kind, ...]
@@ -82,7 +82,7 @@ def chain_bound(instance: Instance, value: float, weights: Floats) -> float:
     return best * _ROUNDING
 
 
-def _chain(instance: Instance, limit: float) -> _Chain | None:
+def _chain(instance: Instance, limit: float) -> _DeviceChain | None:
     """The figures of the chain; None if the graph admits more than one order."""
     blocks = contract(instance)
     if len(blocks) < len(instance.groups):
@@ -106,10 +106,10 @@ def _chain(instance: Instance, limit: float) -> _Chain | None:
     barred = ~np.isfinite(work)
     # A task that a kind cannot run makes every run across it too long.
     work[barred] = 4 * limit
-    return _Chain(kinds, np.cumsum(work, axis=0), enters, leaves, limit)
+    return _DeviceChain(kinds, np.cumsum(work, axis=0), enters, leaves, limit)
 
 
-def _cheapest(chain: _Chain, weight: Floats) -> tuple[float, Floats]:
+def _cheapest(chain: _DeviceChain, weight: Floats) -> tuple[float, Floats]:
     """The cost of the cheapest way along the chain, and its loads by kind (s)."""
     n, kinds = len(chain.work) - 1, range(len(chain.kinds))
     work = chain.work.T.tolist()
@@ -143,7 +143,9 @@ def _cheapest(chain: _Chain, weight: Floats) -> tuple[float, Floats]:
     return end[last][n], _loads(chain, last, before, since) if end[last][n] < math.inf else weight
 
 
-def _loads(chain: _Chain, last: int, before: list[list[int]], since: list[list[int]]) -> Floats:
+def _loads(
+    chain: _DeviceChain, last: int, before: list[list[int]], since: list[list[int]]
+) -> Floats:
     """The loads of the way that ends with a run of kind `last`."""
     loads = np.zeros(len(chain.kinds))
     c, j = last, len(chain.work) - 1

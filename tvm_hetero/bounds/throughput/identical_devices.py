@@ -1,9 +1,10 @@
 """A bound of throughput by modules where many devices are alike: no device can do it all.
 
 With many devices a module has too many placements to list, and labels too many loads to keep
-(`split_prices`). Of devices that can change places only one placement of each kind is listed: the
-members of a kind appear in their order. Let a plan of value U be known, and w be weights of the
-devices, equal for a kind, of sum 1. A better plan loads no device with more than U, so
+(`solvers.milp_split.lagrangian`). Of devices that can change places only one placement of each kind
+is listed: the members of a kind appear in their order. Let a plan of value U be known, and w be
+weights of the devices, equal for a kind, of sum 1. A better plan loads no device with more than U,
+so
 
     along the chain of modules the device of the cut has *runs*: modules that begin and end on it
     what a run loads its device with, the module where it is entered and that where it is left
@@ -17,7 +18,7 @@ device of its kind, whatever that has done before                               
     stays  (c, r)   ->  (c, r + load of the device)
     leaves (c, r)   ->  (e, load of the next device)     if r + load of the device <= U
 
-It is `chain_bounds` for graphs that are chains of modules and no chains of tasks. The weights are
+It is `chain` for graphs that are chains of modules and no chains of tasks. The weights are
 improved by subgradients: the loads of the cheapest way say which to raise. Any weights give a
 proof: the optimum is at least min(U, least cost). Loads are rounded down to whole units.
 """
@@ -30,8 +31,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, undominated
+from tvm_hetero.bounds.core.module_choices import undominated
 from tvm_hetero.bounds.throughput.module_columns import loads_of, resources_of
+from tvm_hetero.views.arrays import Array
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, canonical, modules_of, signature
 from tvm_hetero.views.symmetry import find_symmetry
@@ -49,7 +51,7 @@ _MOST_LABELS = 20_000
 
 
 @dataclass(frozen=True)
-class Kinds:
+class DeviceKinds:
     """Devices that can change places: the members of each kind, the kind of each device."""
 
     members: tuple[tuple[int, ...], ...]
@@ -128,7 +130,7 @@ def run_bound(instance: Instance, value: float, weights: Array, most: int = MOST
     return best / _UNITS * value * _ROUNDING
 
 
-def kinds_of(instance: Instance) -> Kinds:
+def kinds_of(instance: Instance) -> DeviceKinds:
     """The kinds of an instance's devices."""
     twins = find_symmetry(instance.problem).twins
     grouped = {d for own in twins for d in own}
@@ -137,10 +139,10 @@ def kinds_of(instance: Instance) -> Kinds:
     of = np.zeros(len(instance.names), dtype=np.int64)
     for k, own in enumerate(members):
         of[list(own)] = k
-    return Kinds(members, of)
+    return DeviceKinds(members, of)
 
 
-def placements_of_kinds(piece: Piece, kinds: Kinds, most: int) -> Array | None:
+def placements_of_kinds(piece: Piece, kinds: DeviceKinds, most: int) -> Array | None:
     """(n, parts): placements in which a kind's devices appear in order; None above `most`."""
     places = np.zeros((1, len(piece)), dtype=np.int16)
     used = np.zeros((1, len(kinds.members)), dtype=np.int16)
@@ -167,7 +169,7 @@ def _runs(
     piece: Piece,
     places: Array,
     ends: tuple[bool, bool],
-    kinds: Kinds,
+    kinds: DeviceKinds,
     unit: float,
 ) -> Runs:
     """The placements with their loads in units."""

@@ -45,9 +45,7 @@ class Knapsack:
         total = 0.0
         bundles: list[tuple[int, int, NDArray[np.bool_]]] = []
         best = np.zeros(self.levels + 1)
-        for i, (value, size, count) in enumerate(
-            zip(values, self.sizes, self.counts, strict=True)
-        ):
+        for i, (value, size, count) in enumerate(zip(values, self.sizes, self.counts, strict=True)):
             if value <= 0 or size > self.levels:
                 continue
             if size == 0:

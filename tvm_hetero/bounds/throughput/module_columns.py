@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, placements_of, size_of, undominated
+from tvm_hetero.bounds.core.module_choices import placements_of, size_of, undominated
+from tvm_hetero.views.arrays import Array
 from tvm_hetero.views.instance import Flow, Hop, Instance
 from tvm_hetero.views.modularity import Module, Piece, canonical, modules_of, signature
 
@@ -167,9 +168,7 @@ def resources_of(instance: Instance) -> int:
     return count
 
 
-def _move(
-    instance: Instance, flow: Flow, needed: int, home: int, load: Array, held: Array
-) -> None:
+def _move(instance: Instance, flow: Flow, needed: int, home: int, load: Array, held: Array) -> None:
     """Add what a tensor takes that is made at home and needed on a set of devices (bits)."""
     held[home] += flow.nbytes
     hops: dict[Hop, None] = {}

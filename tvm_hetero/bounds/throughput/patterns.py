@@ -139,8 +139,7 @@ class _Master:
         shop = self.shop
         kinds, types, columns = len(shop.counts), len(shop.devices), len(self.patterns)
         costs = [
-            self.step
-            + math.fsum(a * c for a, c in zip(pattern, shop.costs[t], strict=True) if a)
+            self.step + math.fsum(a * c for a, c in zip(pattern, shop.costs[t], strict=True) if a)
             for t, pattern in self.patterns
         ]
         objective = np.array([*costs, *[self.penalty] * kinds, self.jump])
@@ -248,9 +247,7 @@ def _refuted(shop: Shop, load: float, hop: float) -> bool:
     return False
 
 
-def _cover(
-    shop: Shop, patterns: Sequence[Pattern], unit: np.ndarray
-) -> tuple[float, np.ndarray]:
+def _cover(shop: Shop, patterns: Sequence[Pattern], unit: np.ndarray) -> tuple[float, np.ndarray]:
     """What the patterns leave uncovered, at `unit` an item, and multipliers of the kinds."""
     if not patterns:
         return math.inf, unit

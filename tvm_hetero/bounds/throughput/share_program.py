@@ -1,6 +1,6 @@
 """Lower bound of the busiest device: a linear program over shares of kinds of devices.
 
-Notation: B elements a batch; devices of one kind (equal figures, `stage_family.Kind`) are summed
+Notation: B elements a batch; devices of one kind (equal figures, `views.ideals.Kind`) are summed
 up: kind c has m(c) devices. Y(g, c) is the share of group g (tasks of one color; mostly one task)
 that runs on devices of kind c, IN(t, c) and OUT(t, c) are the shares of tensor t that arrive at
 them and leave them, arrive(t, c) and leave(t, c) the least seconds that keeps such a device busy,
@@ -53,7 +53,7 @@ _LONGEST = 1e4
 
 
 @dataclass
-class _Program:
+class _ShareProgram:
     """min T; rows are (row, column, factor), `right` their right-hand sides, T is column 0."""
 
     variables: int = 1
@@ -80,7 +80,7 @@ class _Program:
 
 
 @dataclass(frozen=True)
-class Shares:
+class BatchShares:
     """What the program says.
 
     Attributes
@@ -142,7 +142,7 @@ def hub_bound(instance: Instance, value: float, rows: int = QUICK_ROWS) -> float
 
 def share_program(
     instance: Instance, rows: int = QUICK_ROWS, pinned: tuple[int, int] | None = None
-) -> Shares:
+) -> BatchShares:
     """The linear program at the head of this file.
 
     Parameters
@@ -161,10 +161,10 @@ def share_program(
     weights = np.zeros(len(instance.names))
     none = np.zeros((0, len(kinds)))
     if scale <= 0:
-        return Shares(0.0, weights, tuple(kinds), none)
+        return BatchShares(0.0, weights, tuple(kinds), none)
     longest = _LONGEST * (math.fsum(rate.min(axis=1).tolist()) / len(rate[0]) or scale)
     arrive, leave = np.minimum(arrive, longest), np.minimum(leave, longest)
-    program = _Program()
+    program = _ShareProgram()
     loads = [program.row([(0, -float(len(kind.devices)))]) for kind in kinds]
     # Devices of a kind may differ in how many links lead to them.
     links = [
@@ -192,7 +192,7 @@ def share_program(
     if len(point):
         places = np.array([share[group[0]] for group in instance.groups])
         none = np.where(places >= 0, point[places], 0.0)
-    return Shares(value * scale * _ROUNDING, weights, tuple(kinds), none)
+    return BatchShares(value * scale * _ROUNDING, weights, tuple(kinds), none)
 
 
 def _split(kinds: Sequence[Kind], device: int) -> tuple[list[Kind], set[int]]:
@@ -225,7 +225,7 @@ def rates(instance: Instance) -> Floats:
     return table
 
 
-def _link_row(program: _Program, instance: Instance, kind: Kind) -> int:
+def _link_row(program: _ShareProgram, instance: Instance, kind: Kind) -> int:
     """The row of the exclusive links into a kind; -1 if other ways lead there too."""
     count = 0
     for d in kind.devices:
@@ -246,7 +246,7 @@ def _link_seconds(instance: Instance, device: int) -> dict[int, float]:
     return {nbytes: min(link.seconds(nbytes) for link in links) for nbytes in sizes}
 
 
-def _memory_row(program: _Program, kind: Kind) -> int:
+def _memory_row(program: _ShareProgram, kind: Kind) -> int:
     """The row of a kind's memory, as a part of one device's; -1 without a limit."""
     if not kind.capacity:
         return -1
@@ -254,7 +254,7 @@ def _memory_row(program: _Program, kind: Kind) -> int:
 
 
 def _add_shares(
-    program: _Program,
+    program: _ShareProgram,
     instance: Instance,
     kinds: Sequence[Kind],
     rate: Floats,
@@ -288,7 +288,7 @@ def _held(instance: Instance, v: int) -> int:
 
 
 def _add_moves(
-    program: _Program,
+    program: _ShareProgram,
     instance: Instance,
     share: Sequence[Sequence[int]],
     t: int,
@@ -325,7 +325,7 @@ def _add_moves(
             program.row([(made, 1.0), (outward, -1.0), *([(y, -1.0)] if y >= 0 else [])])
 
 
-def _solve(program: _Program) -> tuple[float, Floats, Floats]:
+def _solve(program: _ShareProgram) -> tuple[float, Floats, Floats]:
     """A value that the duals prove, the multipliers of the rows (at least 0), and the point."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -352,9 +352,7 @@ def _solve(program: _Program) -> tuple[float, Floats, Floats]:
     )
     if result.status != 0:
         return 0.0, np.zeros(0), np.zeros(0)
-    value, duals = _safe(
-        upper, exact, right, -result.ineqlin.marginals, result.eqlin.marginals
-    )
+    value, duals = _safe(upper, exact, right, -result.ineqlin.marginals, result.eqlin.marginals)
     return value, duals, result.x
 
 

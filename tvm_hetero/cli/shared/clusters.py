@@ -50,11 +50,11 @@ def prepare_costs(
         return
     with start_nodes(steps, where) as running:
         from tvm_hetero.cluster.costs import ClusterCosts
+        from tvm_hetero.cost_models.registry import measures
 
-        measured = cost_model.startswith("profiled")
         yield (
             survey_nodes(steps, running) if platform is None else read_or_detect_platform(platform),
-            ClusterCosts(running) if measured else cost_model,
+            ClusterCosts(running) if measures(cost_model) else cost_model,
         )
 
 

@@ -30,7 +30,6 @@ def chart_width() -> int:
     return max(least, min(most, shutil.get_terminal_size((100, 24)).columns))
 
 
-
 def complain(what: str, message: object, colour: str = "red", between: str = ": ") -> None:
     """One line on stderr: ``error: message``, the first word in colour."""
     typer.secho(what, fg=colour, bold=True, nl=False, err=True)
@@ -63,7 +62,7 @@ class Steps:
         self.say(f"{title} {dots} {format_seconds(seconds):>8}  {printable(note)}".rstrip())
 
     @contextmanager
-    def step(self, title: str) -> Iterator[Step]:
+    def step(self, title: str) -> Iterator[ConsoleStep]:
         """A step: shown while it runs (on a terminal), printed with its seconds when done."""
         with self.live(title) as step:
             start = time.perf_counter()
@@ -72,19 +71,19 @@ class Steps:
         self.record(title, seconds, step.note)
 
     @contextmanager
-    def live(self, title: str) -> Iterator[Step]:
+    def live(self, title: str) -> Iterator[ConsoleStep]:
         """Show `title` and its progress while the block runs; print nothing afterwards."""
         if not self._terminal():
-            yield Step(self)
+            yield ConsoleStep(self)
             return
         with _moving_line(self.quiet) as line:
-            yield Step(self, line, line.add_task(title, total=None))
+            yield ConsoleStep(self, line, line.add_task(title, total=None))
 
     def _terminal(self) -> bool:
         return bool(typer.get_text_stream("stderr" if self.quiet else "stdout").isatty())
 
 
-class Step:
+class ConsoleStep:
     """A running step. `progress` is the callback that long work reports to.
 
     On a terminal it moves a bar; elsewhere each kind of work is named once, when it begins, so

@@ -12,9 +12,7 @@ import typer
 from tvm_hetero.errors import UsageError
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model.")]
-ProblemFile = Annotated[
-    Path, typer.Argument(metavar="PROBLEM.json", help="A scheduling problem.")
-]
+ProblemFile = Annotated[Path, typer.Argument(metavar="PROBLEM.json", help="A scheduling problem.")]
 Artifact = Annotated[
     Path, typer.Argument(metavar="NET.hetero", help="What 'partition' made (a folder).")
 ]
@@ -30,9 +28,7 @@ Solver = Annotated[
     str,
     typer.Option("--solver", help="auto (the best of them), or one that 'solvers' lists."),
 ]
-TimeLimit = Annotated[
-    float, typer.Option("--time-limit", help="Seconds that the solver may take.")
-]
+TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds that the solver may take.")]
 Gap = Annotated[
     float,
     typer.Option("--gap", min=0, help="End when the plan is proven within this share of the best."),
@@ -42,9 +38,7 @@ Seed = Annotated[
 ]
 CostModel = Annotated[
     str,
-    typer.Option(
-        "--cost-model", help="profiled, profiled-alone, analytical or table:FILE.json."
-    ),
+    typer.Option("--cost-model", help="profiled, profiled-alone, analytical or table:FILE.json."),
 ]
 Shapes = Annotated[
     list[str] | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tvm_hetero.artifact.executable import Executable
     from tvm_hetero.decoders.build import DecoderOptions
     from tvm_hetero.decoders.folder import DecoderFacts
+    from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
     from tvm_hetero.platform.model import Platform
     from tvm_hetero.problem.objective_kinds import Objective
@@ -63,9 +64,8 @@ def partition_decoder(
     folder: Path,
     output: Path,
     platform: Platform,
-    kind: str,
     options: DecoderOptions,
-    how: Mapping[str, Any],
+    how: PartitionOptions,
     *,
     measure: bool,
     json_output: bool,
@@ -74,18 +74,18 @@ def partition_decoder(
 
     Parameters
     ----------
-    kind : the objective's.
-    how : see `partition_module`.
+    how : each part is partitioned like that, for a batch of its own.
     """
     from tvm_hetero.decoders.build import make_decoder
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.text_tables import printable
 
+    kind = how.objective.kind
     made: dict[str, tuple[Partition, Executable]] = {}
 
     def make(name: str, module: tvm.IRModule, goal: Objective) -> Executable:
         steps.head(f"{name.capitalize()}, {kind}, batch {goal.batch}")
-        result = partition_module(steps, module, platform, goal, **how)
+        result = partition_module(steps, module, platform, replace(how, objective=goal))
         executable = compile_executable(steps, result, measure=measure)
         made[name] = result, executable
         return executable

@@ -13,41 +13,19 @@ if TYPE_CHECKING:
 
     from tvm_hetero.artifact.executable import Executable
     from tvm_hetero.cli.shared.console import Steps
+    from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
     from tvm_hetero.platform.model import Platform
 
 
 def partition_module(
-    steps: Steps,
-    module: tvm.IRModule,
-    platform: Platform,
-    objective: Any,
-    solver: str = "auto",
-    *,
-    time_limit: float = 60.0,
-    gap: float = 1e-3,
-    seed: int = 0,
-    costs: str = "profiled",
-    respect_annotations: bool = False,
-    plain_sums: bool = False,
+    steps: Steps, module: tvm.IRModule, platform: Platform, how: PartitionOptions
 ) -> Partition:
     """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
-    from tvm_hetero.pipeline.partition import partition
+    from tvm_hetero.pipeline.partition import partition_as
 
     with steps.live("Partition") as live:
-        result = partition(
-            module,
-            platform,
-            objective,
-            solver=solver,
-            time_limit=time_limit,
-            gap=gap,
-            seed=seed,
-            cost_model=costs,
-            progress=live.progress,
-            respect_annotations=respect_annotations,
-            plain_sums=plain_sums,
-        )
+        result = partition_as(module, platform, how, live.progress)
     names = ", ".join(platform.names)
     tasks = f"{len(result.problem.tasks)} tasks, {result.kernels} distinct kernels on {names}"
     for i, (title, seconds) in enumerate(result.seconds.items()):
@@ -71,7 +49,7 @@ def compile_executable(steps: Steps, result: Partition, *, measure: bool = True)
     from tvm_hetero.compiler.build import build
 
     with steps.step("Compile") as step:
-        executable = build(result.module)
+        executable = build(result.placed)
         step.note = ", ".join(executable.variants)
     # What runs on several nodes does not run here, where it could be measured.
     here = len({device.node for device in result.problem.platform.devices}) == 1
@@ -102,7 +80,7 @@ def say_kernels(steps: Steps, result: Partition, output: Path) -> None:
     from tvm_hetero.report.run.kernels import kernels_summary
     from tvm_hetero.util.text_tables import printable
 
-    lines = kernels_summary(choices_of(result.module), result.problem, result.schedule)
+    lines = kernels_summary(choices_of(result.placed.placed), result.problem, result.schedule)
     if lines:
         steps.head("Kernels")
         for line in lines:
@@ -139,7 +117,7 @@ def _count_implementations(result: Partition) -> dict[str, dict[str, int]]:
     from tvm_hetero.passes.kernel_choices import choices_of
 
     counts: dict[str, dict[str, int]] = {}
-    for choice in choices_of(result.module):
+    for choice in choices_of(result.placed.placed):
         own = counts.setdefault(choice.device, {})
         own[choice.implementation] = own.get(choice.implementation, 0) + 1
     return counts

@@ -34,10 +34,12 @@ def prepare_platform(steps: Steps, path: Path | None, cost_model: str) -> Platfo
 
     Links are measured only where kernels are: other cost models are for devices elsewhere.
     """
+    from tvm_hetero.cost_models.registry import measures
+
     with steps.step("Load platform") as step:
         platform = read_or_detect_platform(path)
         step.note = ", ".join(platform.names)
-    return measure_links(steps, platform) if cost_model.startswith("profiled") else platform
+    return measure_links(steps, platform) if measures(cost_model) else platform
 
 
 def measure_links(steps: Steps, platform: Platform, again: bool = False) -> Platform:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
-    from tvm_hetero.zoo import Entry
+    from tvm_hetero.zoo import ZooEntry
 
 _TYPES = {int: "a whole number", float: "a number"}
 
 
-def parse_setting(name: str, entry: Entry, text: str) -> tuple[str, Any]:
+def parse_setting(name: str, entry: ZooEntry, text: str) -> tuple[str, Any]:
     """Read ``KEY=VALUE``; the value is of the default's type."""
     from tvm_hetero.util.documents import nearest
 

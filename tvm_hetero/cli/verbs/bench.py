@@ -49,9 +49,7 @@ def bench(
         reference = None
         if ONNXRUNTIME in names:
             reference = load_reference(steps, artifact, executor)
-        comparison = measure_against(
-            steps, executor, single, reference, inputs, repeat, warmup
-        )
+        comparison = measure_against(steps, executor, single, reference, inputs, repeat, warmup)
         executors = {PARTITION: executor, **({SINGLE: single} if single else {})}
         throughput = measure_throughput(steps, executors, inputs, repeat)
         with steps.step("Trace"):

@@ -50,15 +50,16 @@ def demo(
 
     Two CPU devices of one core each against the better of the two, and ONNX Runtime.
     """
+    from tvm_hetero.pipeline.options import PartitionOptions
+
     steps = Steps()
     model_file = light_model(model)
     folder.mkdir(parents=True, exist_ok=True)
     platform = describe_machine(steps, folder)
     module = import_model(steps, model_file, {}, seed)
     goal = options.parse_objective("latency", 1)
-    result = partition_module(
-        steps, module, platform, goal, time_limit=time_limit, seed=seed
-    )
+    how = PartitionOptions(objective=goal, time_limit=time_limit, seed=seed)
+    result = partition_module(steps, module, platform, how)
     artifact = folder / "net.hetero"
     compile_artifact(steps, result, artifact)
     comparison, trace = measure_artifact(steps, artifact, folder / "trace.json", seed, repeat)
@@ -131,9 +132,7 @@ def measure_artifact(
         single = load_single(steps, artifact, executor, stack)
         reference = load_reference(steps, artifact, executor)
         inputs = executor.random_inputs(seed)
-        comparison = measure_against(
-            steps, executor, single, reference, inputs, repeat, warmup=5
-        )
+        comparison = measure_against(steps, executor, single, reference, inputs, repeat, warmup=5)
         trace = best_trace(executor, inputs)
         write_trace(trace_file, executor, trace)
     return replace(comparison, tolerance=TOLERANCE), trace

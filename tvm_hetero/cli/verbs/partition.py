@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -103,6 +104,7 @@ def partition(
 
     Plan and best single device are run; the quicker one is what the artifact runs.
     """
+    from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.text_tables import printable
 
@@ -114,22 +116,31 @@ def partition(
         "length": length, "chunk": chunk, "groups": groups, "shards": shards, "weights": weights,
         "cache": cache,
     }  # fmt: skip
-    how: dict[str, Any] = {"time_limit": time_limit, "gap": gap, "seed": seed, "costs": cost_model}
+    how = PartitionOptions(
+        objective=goal,
+        solver=solver,
+        time_limit=time_limit,
+        gap=gap,
+        seed=seed,
+        respect_annotations=respect_annotations,
+        plain_sums=plain_sums,
+    )
     if model.is_dir():
         from tvm_hetero.cli.shared.partition_decoder import decoder_options, partition_decoder
 
         decoder = decoder_options(model, asked, batch, shape=shape, random_weights=random_weights)
-        with prepare_costs(steps, platform, cost_model, cluster) as (place, how["costs"]):
+        # Annotations and convolutions are none of a decoder's.
+        how = replace(how, respect_annotations=False, plain_sums=False)
+        with prepare_costs(steps, platform, cost_model, cluster) as (place, costs):
             partition_decoder(
-                steps, model, output, place, goal.kind, decoder, {"solver": solver, **how},
+                steps, model, output, place, decoder, replace(how, cost_model=costs),
                 measure=not no_measure, json_output=json_output,
             )  # fmt: skip
         return
     _refuse_decoder_options(model, asked)
-    how |= {"respect_annotations": respect_annotations, "plain_sums": plain_sums}
-    with prepare_costs(steps, platform, cost_model, cluster) as (place, how["costs"]):
+    with prepare_costs(steps, platform, cost_model, cluster) as (place, costs):
         module = import_model(steps, model, shapes, random_weights, params)
-        result = partition_module(steps, module, place, goal, solver, **how)
+        result = partition_module(steps, module, place, replace(how, cost_model=costs))
     executable = compile_artifact(steps, result, output, measure=not no_measure)
     if json_output:
         typer.echo(json.dumps(partition_json(result, executable, steps.seconds, output)))

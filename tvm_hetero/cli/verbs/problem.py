@@ -39,9 +39,7 @@ def problem(
     from tvm_hetero.pipeline.partition import make_problem
 
     with steps.live("Make problem") as live:
-        prepared = make_problem(
-            module, place, goal, cost_model=cost_model, progress=live.progress
-        )
+        prepared = make_problem(module, place, goal, cost_model=cost_model, progress=live.progress)
     for title, seconds in prepared.seconds.items():
         steps.record(title.capitalize(), seconds)
     prepared.problem.save(output)

@@ -44,9 +44,7 @@ def run(
     variant: Variant = None,
     check_numerics: Annotated[
         bool,
-        typer.Option(
-            "--check-numerics", help="Stop at the first task whose output is not finite."
-        ),
+        typer.Option("--check-numerics", help="Stop at the first task whose output is not finite."),
     ] = False,
     deadline: Annotated[
         float | None, typer.Option("--deadline", metavar="S", help="Seconds that a run may take.")

@@ -17,7 +17,7 @@ from tvm_hetero.errors import UsageError
 if TYPE_CHECKING:
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
-    from tvm_hetero.solvers.robust.solver import Request
+    from tvm_hetero.solvers.robust.solver import RobustRequest
 
 
 def schedule(
@@ -62,9 +62,19 @@ def schedule(
     robust_samples: Annotated[
         int, typer.Option("--robust-samples", min=1, help="Samples of such costs.")
     ] = 100,
+    as_solved: Annotated[
+        bool,
+        typer.Option(
+            "--as-solved",
+            help="Of throughput: keep the solver's plan though a plainer one would run as well.",
+        ),
+    ] = False,
     json_output: options.AsJson = False,
 ) -> None:
-    """Solve a scheduling problem (without TVM)."""
+    """Solve a scheduling problem (without TVM).
+
+    For throughput, 'partition' and this verb take a plainer plan where devices pay less for it.
+    """
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.text_tables import printable
@@ -78,6 +88,7 @@ def schedule(
     begin = _start(start, loaded)
     with steps.step("Solve") as step, interruptible(_interrupted):
         from tvm_hetero.solvers import Options, solve
+        from tvm_hetero.solvers.throughput.fewer_transfers import settled
 
         chosen = Options(
             time_limit=time_limit,
@@ -90,6 +101,7 @@ def schedule(
         )
         if request is None:
             answer = solve(loaded, solver, chosen)
+            answer = answer if as_solved else settled(loaded, answer)
         else:
             from tvm_hetero.solvers.robust.solver import solve as solve_robust
 
@@ -140,7 +152,7 @@ def _start(path: Path | None, problem: Problem) -> Schedule | None:
     return given
 
 
-def _request(share: float | None, goal: str, samples: int) -> Request | None:
+def _request(share: float | None, goal: str, samples: int) -> RobustRequest | None:
     """What is asked about costs that are off; None if nothing is.
 
     Raises
@@ -149,7 +161,7 @@ def _request(share: float | None, goal: str, samples: int) -> Request | None:
         If a goal is unknown or has no share beside it, or a number makes no sense.
     """
     from tvm_hetero.solvers.robust.local_search import GOALS
-    from tvm_hetero.solvers.robust.solver import Request
+    from tvm_hetero.solvers.robust.solver import RobustRequest
 
     if goal not in {"none", *GOALS}:
         raise UsageError(f"--robust-goal: expected mean, worst or none, got {goal!r}")
@@ -157,4 +169,4 @@ def _request(share: float | None, goal: str, samples: int) -> Request | None:
         raise UsageError(f"--robust-goal {goal}: say by how much costs are off, as --robust 0.1")
     if share is None:
         return None
-    return Request(share, next((known for known in GOALS if known == goal), None), samples)
+    return RobustRequest(share, next((known for known in GOALS if known == goal), None), samples)

@@ -259,9 +259,7 @@ def write_page(path: Path, schedule: Schedule, problem: Problem | None) -> None:
     if problem is not None and _explainable(schedule, problem):
         explanation = explain(problem, schedule)
         more = explain_tables(explanation, schedule, problem)
-        page = replace(
-            page, tables=[*more, *page.tables], verdict=verdict(explanation, schedule)
-        )
+        page = replace(page, tables=[*more, *page.tables], verdict=verdict(explanation, schedule))
     write_atomic(path, report_html(page))
 
 

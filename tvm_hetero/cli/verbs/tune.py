@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tvm_hetero.pipeline.tune import Tuned, Work
+    from tvm_hetero.pipeline.tune import Tuned, TuningWork
     from tvm_hetero.platform.model import Platform
 
 
@@ -69,7 +69,7 @@ def tune(
 
 def _search(
     steps: Steps,
-    works: Sequence[Work],
+    works: Sequence[TuningWork],
     platform: Platform,
     found: list[Tuned],
     trials: int,

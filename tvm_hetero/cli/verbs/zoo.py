@@ -15,7 +15,7 @@ from tvm_hetero.cli.shared.zoo_settings import parse_setting
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
-    from tvm_hetero.zoo import Entry
+    from tvm_hetero.zoo import ZooEntry
 
 
 def zoo(
@@ -63,7 +63,6 @@ def zoo(
     if output is not None:
         problem.save(output)
     if json_output:
-
         typer.echo(json.dumps(problem.to_dict()))
         return
     steps.say()
@@ -101,7 +100,7 @@ def _list_json() -> str:
 
 
 def _chosen(
-    name: str, entry: Entry, seed: int | None, size: int | None, texts: list[str]
+    name: str, entry: ZooEntry, seed: int | None, size: int | None, texts: list[str]
 ) -> dict[str, Any]:
     """The parameters that were given, by ``--set``, ``--seed`` and ``--size``."""
     chosen = dict(parse_setting(name, entry, text) for text in texts)

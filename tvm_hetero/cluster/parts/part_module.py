@@ -11,7 +11,7 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES, RANGES, STATE_SETS, STATES
-from tvm_hetero.passes.emit_views import Emitter, Place
+from tvm_hetero.passes.emit_views import Place, ViewEmitter
 from tvm_hetero.passes.kernel_choices import choices_of, traces_of, with_choices
 from tvm_hetero.passes.lowered_main import LoweredMain, Root
 from tvm_hetero.passes.states import ranges_of
@@ -51,10 +51,10 @@ def part_module(mod: tvm.IRModule, main: LoweredMain, cut: Cut) -> tuple[tvm.IRM
 
     Its parameters are `cut.ins`, then the states; it returns `cut.outs`, then the results.
     """
-    return _Writer(mod, main, cut).write()
+    return _PartWriter(mod, main, cut).write()
 
 
-class _Writer:
+class _PartWriter:
     def __init__(self, mod: tvm.IRModule, main: LoweredMain, cut: Cut) -> None:
         self.mod = mod
         self.main = main
@@ -73,7 +73,7 @@ class _Writer:
             ty = main.type_of(root)
             params.append(relax.Var(f"p{number}", relax.TensorType(ty.shape, ty.dtype)))
             self.env[root] = params[-1]
-        emitter = Emitter(self.builder, main, self._tensor, lambda const, _: const)
+        emitter = ViewEmitter(self.builder, main, self._tensor, lambda const, _: const)
         with self.builder.function("main", params, attrs=self._attributes(names)):
             with self.builder.dataflow():
                 for position in cut.calls:

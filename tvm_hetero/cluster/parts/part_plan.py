@@ -17,7 +17,7 @@ from tvm_hetero.passes.io_tasks import (
     is_io_task,
     needs_io_tasks,
 )
-from tvm_hetero.pipeline.partition import task_graph
+from tvm_hetero.passes.task_graph import task_graph
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.model import Problem

@@ -25,16 +25,17 @@ from tvm_hetero.cluster.parts.levels import levels
 from tvm_hetero.cluster.parts.part_module import Cut, part_module
 from tvm_hetero.cluster.parts.part_plan import Share, part_problem, part_schedule, sub_platform
 from tvm_hetero.errors import ModelError, UsageError
-from tvm_hetero.passes.annotate_devices import is_annotated, problem_and_schedule, strip_devices
+from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.attributes import OUTPUT_NAMES
 from tvm_hetero.passes.lowered_main import LoweredMain, Root, names_of, read_main, static_shape
+from tvm_hetero.passes.placed_model import is_annotated, problem_and_schedule
 from tvm_hetero.passes.states import states_of
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class Source:
+class PartSource:
     """Where a tensor comes from: output `index` of a part of the lane, or (`part` is None) input
     `index` of the model.
     """
@@ -61,7 +62,7 @@ class Part:
     module: tvm.IRModule
     problem: Problem
     schedule: Schedule
-    inputs: tuple[tuple[str, Source], ...]
+    inputs: tuple[tuple[str, PartSource], ...]
     states: tuple[str, ...]
     outputs: int
 
@@ -78,11 +79,11 @@ class Lane:
 
     elements: tuple[int, ...]
     parts: tuple[Part, ...]
-    results: tuple[Source, ...]
+    results: tuple[PartSource, ...]
 
 
 @dataclass(frozen=True)
-class TensorType:
+class PartTensorType:
     """An input or output of one element: name, shape, type."""
 
     name: str
@@ -95,8 +96,8 @@ class Parts:
     """A model cut by node. `inputs` are those that a request brings: states are left out."""
 
     batch: int
-    inputs: tuple[TensorType, ...]
-    outputs: tuple[TensorType, ...]
+    inputs: tuple[PartTensorType, ...]
+    outputs: tuple[PartTensorType, ...]
     lanes: tuple[Lane, ...]
 
     @property
@@ -132,13 +133,13 @@ def cut_by_node(
     states = states_of(main)
     given = [i for i in range(len(main.params)) if i not in states]
     inputs = tuple(
-        TensorType(main.inputs[i], static_shape(p.ty, main.inputs[i]), str(p.ty.dtype))
+        PartTensorType(main.inputs[i], static_shape(p.ty, main.inputs[i]), str(p.ty.dtype))
         for i, p in enumerate(main.params)
         if i in given
     )
     results = main.results()
     outputs = tuple(
-        TensorType(name, static_shape(value.ty, name), str(value.ty.dtype))
+        PartTensorType(name, static_shape(value.ty, name), str(value.ty.dtype))
         for name, value in zip(
             names_of(mod, OUTPUT_NAMES, len(results), "output"), results, strict=True
         )
@@ -146,7 +147,7 @@ def cut_by_node(
     lanes: list[Lane] = []
     for way, elements in _ways(main, nodes, problem.batch).items():
         name = "" if not lanes else f"lane{len(lanes)}."
-        lanes.append(_Lane(mod, main, problem, schedule, way, elements, name, given).cut())
+        lanes.append(_LaneBuilder(mod, main, problem, schedule, way, elements, name, given).cut())
     return Parts(problem.batch, inputs, outputs, tuple(lanes))
 
 
@@ -181,7 +182,7 @@ def _ways(
 
 
 @dataclass(frozen=True)
-class _Lane:
+class _LaneBuilder:
     """Cuts one lane: analysis first, then a `Part` for each (level, node) in order."""
 
     mod: tvm.IRModule
@@ -195,12 +196,12 @@ class _Lane:
 
     def cut(self) -> Lane:
         cuts = self._cuts()
-        place = {root: Source(n, k) for n, cut in enumerate(cuts) for k, root in cut.made()}
-        place |= {Root(None, i): Source(None, k) for k, i in enumerate(self.given)}
+        place = {root: PartSource(n, k) for n, cut in enumerate(cuts) for k, root in cut.made()}
+        place |= {Root(None, i): PartSource(None, k) for k, i in enumerate(self.given)}
         results = []
         for k, root in enumerate(self._result_roots()):
             of_part = [
-                Source(n, len(cut.outs) + cut.results.index(k))
+                PartSource(n, len(cut.outs) + cut.results.index(k))
                 for n, cut in enumerate(cuts)
                 if k in cut.results
             ]
@@ -208,7 +209,7 @@ class _Lane:
         parts = tuple(self._part(n, cut, place) for n, cut in enumerate(cuts))
         return Lane(self.elements, parts, tuple(results))
 
-    def _part(self, number: int, cut: Cut, place: Mapping[Root, Source]) -> Part:
+    def _part(self, number: int, cut: Cut, place: Mapping[Root, PartSource]) -> Part:
         module, inputs = part_module(self.mod, self.main, cut)
         share = Share(
             sub_platform(self.problem.platform, cut.node),

@@ -49,8 +49,8 @@ class Post:
     """The channels of a process, one to and one from each other process at most."""
 
     def __init__(self) -> None:
-        self._writers: dict[str, _Writer] = {}
-        self._readers: dict[str, _Reader] = {}
+        self._writers: dict[str, _ChannelWriter] = {}
+        self._readers: dict[str, _ChannelReader] = {}
 
     def open(self, ends: Mapping[str, End]) -> dict[str, Laid]:
         """Make channels to processes, in place of those there are, for these to `listen`."""
@@ -60,7 +60,7 @@ class Post:
         made = {}
         for name, (actor, machine, nbytes) in ends.items():
             made[name] = Channel(get_self_actor(), [(actor, machine)], nbytes), new_name()
-            before, self._writers[name] = self._writers.get(name), _Writer(*made[name])
+            before, self._writers[name] = self._writers.get(name), _ChannelWriter(*made[name])
             if before is not None:
                 before.close()
         return made
@@ -68,7 +68,7 @@ class Post:
     def listen(self, channels: Mapping[str, Laid], take: Take) -> None:
         """Read channels that others have opened, in place of those that are read."""
         for name, laid in channels.items():
-            before, self._readers[name] = self._readers.get(name), _Reader(name, laid, take)
+            before, self._readers[name] = self._readers.get(name), _ChannelReader(name, laid, take)
             if before is not None:
                 before.close()
 
@@ -101,7 +101,7 @@ class Post:
             reader.join()
 
 
-class _Writer:
+class _ChannelWriter:
     """Writes to a channel, one message after the other."""
 
     def __init__(self, channel: Any, bell: str) -> None:
@@ -132,7 +132,7 @@ class _Writer:
             self._rope.close()
 
 
-class _Reader:
+class _ChannelReader:
     """A thread that reads a channel."""
 
     def __init__(self, name: str, laid: Laid, take: Take) -> None:

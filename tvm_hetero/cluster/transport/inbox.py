@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tvm_hetero.cluster.parts.parts import Source
-from tvm_hetero.cluster.transport.message import GIVEN, Array, Message, Place
+from tvm_hetero.cluster.parts.parts import PartSource
+from tvm_hetero.cluster.transport.message import GIVEN, Array, Message, MessagePlace
 
 # Requests that are remembered to be forgotten: more than can have messages on their way.
 _FORGOTTEN = 4096
@@ -24,11 +24,11 @@ _REQUEST: _Tensor = (GIVEN, -1)
 
 
 @dataclass(frozen=True)
-class Work:
+class PartWork:
     """A part that can be computed, with its inputs in order."""
 
     part: str
-    place: Place
+    place: MessagePlace
     request: int
     group: int
     slot: int | None
@@ -36,7 +36,7 @@ class Work:
 
 
 @dataclass
-class _Open:
+class _OpenMessage:
     """A lane of a request: what has come, what each part lacks, and which are being computed."""
 
     tensors: dict[_Tensor, Array] = field(default_factory=dict)
@@ -49,15 +49,15 @@ class Inbox:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._parts: dict[tuple[str, int], dict[str, Place]] = {}
-        self._open: dict[tuple[int, int], _Open] = {}
+        self._parts: dict[tuple[str, int], dict[str, MessagePlace]] = {}
+        self._open: dict[tuple[int, int], _OpenMessage] = {}
         self._forgotten: deque[int] = deque(maxlen=_FORGOTTEN)
 
     def __len__(self) -> int:
         """Lanes of requests that are not through here."""
         return len(self._open)
 
-    def expect(self, part: str, place: Place) -> None:
+    def expect(self, part: str, place: MessagePlace) -> None:
         """A part of this node: from now on its inputs are waited for."""
         with self._lock:
             self._parts.setdefault((place.model, place.lane), {})[part] = place
@@ -66,7 +66,7 @@ class Inbox:
         """Whether parts of the message's model are here."""
         return (message.model, message.lane) in self._parts
 
-    def add(self, message: Message) -> list[Work]:
+    def add(self, message: Message) -> list[PartWork]:
         """What can be computed now that a message has come."""
         with self._lock:
             parts = self._parts.get((message.model, message.lane))
@@ -74,14 +74,14 @@ class Inbox:
                 return []
             key = message.request, message.lane
             if key not in self._open:
-                self._open[key] = _Open(lacking={p: _needs(at) for p, at in parts.items()})
+                self._open[key] = _OpenMessage(lacking={p: _needs(at) for p, at in parts.items()})
             opened = self._open[key]
             tensors = [(message.part, index) for index in message.indices]
             opened.tensors.update(zip(tensors, message.arrays, strict=True))
             came = {*tensors, *([_REQUEST] if message.part == GIVEN else [])}
             return [self._work(part, parts[part], opened, message) for part in _ready(opened, came)]
 
-    def done(self, work: Work) -> None:
+    def done(self, work: PartWork) -> None:
         """A part was computed."""
         key = work.request, work.place.lane
         with self._lock:
@@ -111,13 +111,15 @@ class Inbox:
             self._parts.clear()
             self._open.clear()
 
-    def _work(self, part: str, place: Place, opened: _Open, message: Message) -> Work:
+    def _work(
+        self, part: str, place: MessagePlace, opened: _OpenMessage, message: Message
+    ) -> PartWork:
         opened.computed.add(part)
         arrays = tuple(opened.tensors[_tensor(source)] for source in place.sources)
-        return Work(part, place, message.request, message.group, message.slot, arrays)
+        return PartWork(part, place, message.request, message.group, message.slot, arrays)
 
 
-def _ready(opened: _Open, came: set[_Tensor]) -> Iterable[str]:
+def _ready(opened: _OpenMessage, came: set[_Tensor]) -> Iterable[str]:
     """The parts that lack nothing more now that these tensors have come."""
     found = []
     for part, lacking in list(opened.lacking.items()):
@@ -128,9 +130,9 @@ def _ready(opened: _Open, came: set[_Tensor]) -> Iterable[str]:
     return found
 
 
-def _needs(place: Place) -> set[_Tensor]:
+def _needs(place: MessagePlace) -> set[_Tensor]:
     return {_tensor(source) for source in place.sources} or {_REQUEST}
 
 
-def _tensor(source: Source) -> _Tensor:
+def _tensor(source: PartSource) -> _Tensor:
     return (GIVEN if source.part is None else source.part), source.index

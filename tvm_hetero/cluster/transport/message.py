@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tvm_hetero.cluster.parts.parts import Source
+from tvm_hetero.cluster.parts.parts import PartSource
 from tvm_hetero.errors import HeteroError
 
 Array = np.ndarray[Any, Any]
@@ -56,7 +56,7 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
+class MessagePlace:
     """Where a part stands in what flows.
 
     Attributes
@@ -69,5 +69,5 @@ class Place:
     model: str
     lane: int
     number: int
-    sources: tuple[Source, ...]
+    sources: tuple[PartSource, ...]
     readers: tuple[tuple[str, ...], ...]

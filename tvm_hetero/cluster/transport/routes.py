@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.cluster.parts.parts import Lane, Part, Parts
-from tvm_hetero.cluster.transport.message import DRIVER, GIVEN, Place
+from tvm_hetero.cluster.transport.message import DRIVER, GIVEN, MessagePlace
 from tvm_hetero.passes.lowered_main import read_main, static_shape
 
 # Bytes of a message beside its tensors: names and numbers, or the text of an error.
@@ -33,7 +33,7 @@ class LaneRoutes:
         parts wait for nothing but the request.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[MessagePlace, ...]
     given: Mapping[str, tuple[int, ...]]
 
 
@@ -53,7 +53,7 @@ def route_lane(model: str, number: int, lane: Lane) -> LaneRoutes:
         if source.part is not None:
             readers.setdefault((source.part, source.index), {})[DRIVER] = None
     places = tuple(
-        Place(
+        MessagePlace(
             model, number, n, tuple(source for _, source in part.inputs),
             tuple(tuple(readers.get((n, k), ())) for k in range(part.outputs)),
         )
@@ -86,7 +86,7 @@ def _messages(lane: Lane, ways: LaneRoutes) -> Iterator[tuple[str, str, list[tup
                 yield part.node, reader, [(place.number, index) for index in made]
 
 
-def group_by_reader(place: Place) -> dict[str, list[int]]:
+def group_by_reader(place: MessagePlace) -> dict[str, list[int]]:
     """The outputs of a part that each process reads; the driver, who computes nothing, is last."""
     found: dict[str, list[int]] = {}
     for index, readers in enumerate(place.readers):

@@ -13,7 +13,7 @@ from tvm import relax
 
 from tvm_hetero.frontends.huggingface import operators
 from tvm_hetero.frontends.huggingface.config import Config
-from tvm_hetero.frontends.huggingface.graph import Graph
+from tvm_hetero.frontends.huggingface.graph import DecoderGraph
 from tvm_hetero.frontends.huggingface.shards import divided
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def weight_shapes(config: Config) -> dict[str, Shape]:
     return shapes
 
 
-def parts(graph: Graph, x: relax.Expr, layer: str) -> list[relax.Expr]:
+def parts(graph: DecoderGraph, x: relax.Expr, layer: str) -> list[relax.Expr]:
     """What each expert (where there are several shards: each group of experts) adds."""
     router = graph.weight(f"{layer}.{_PART}.gate.weight").T
     given = operators.choose(graph.bb, graph.router(x, router), graph.config.chosen)
@@ -47,7 +47,7 @@ def parts(graph: Graph, x: relax.Expr, layer: str) -> list[relax.Expr]:
     return [operators.total(graph.bb, found[group]) for group in groups]
 
 
-def _expert(graph: Graph, x: relax.Expr, weight: relax.Expr, name: str) -> relax.Expr:
+def _expert(graph: DecoderGraph, x: relax.Expr, weight: relax.Expr, name: str) -> relax.Expr:
     bb = graph.bb
     gate, up, down = (graph.weight(f"{name}.{kind}.weight").T for kind in (_GATE, _UP, _DOWN))
     # All three products end in `gated`, whichever of the first two TVM fuses with what follows.

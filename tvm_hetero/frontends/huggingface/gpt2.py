@@ -15,7 +15,7 @@ from tvm import relax
 
 from tvm_hetero.frontends.huggingface import operators
 from tvm_hetero.frontends.huggingface.config import Config
-from tvm_hetero.frontends.huggingface.graph import Graph, constant
+from tvm_hetero.frontends.huggingface.graph import DecoderGraph, constant
 from tvm_hetero.frontends.huggingface.shards import unit_groups
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def weight_shapes(config: Config) -> dict[str, Shape]:
     return shapes if config.tied else {**shapes, HEAD: (config.vocabulary, width)}
 
 
-def logits(graph: Graph) -> relax.Expr:
+def logits(graph: DecoderGraph) -> relax.Expr:
     """Emit the whole model."""
     rows = graph.weight(_POSITIONS)[: graph.plan.length]
     tables = [constant(graph.weight(TABLE)), constant(rows)]
@@ -55,7 +55,7 @@ def logits(graph: Graph) -> relax.Expr:
     return graph.head(x, graph.weight(TABLE if graph.config.tied else HEAD).T)
 
 
-def _attention(graph: Graph, x: relax.Expr, layer: int) -> relax.Expr:
+def _attention(graph: DecoderGraph, x: relax.Expr, layer: int) -> relax.Expr:
     name, size, width = f"{_layer(layer)}.attn", graph.config.size, graph.config.width
     normed = _norm(graph, x, f"{_layer(layer)}.ln_1")
     matrix, bias = (graph.weight(f"{name}.c_attn.{kind}") for kind in ("weight", "bias"))
@@ -69,7 +69,7 @@ def _attention(graph: Graph, x: relax.Expr, layer: int) -> relax.Expr:
     return graph.joined(x, parts, graph.weight(f"{name}.c_proj.bias"))
 
 
-def _inner(graph: Graph, x: relax.Expr, name: str) -> relax.Expr:
+def _inner(graph: DecoderGraph, x: relax.Expr, name: str) -> relax.Expr:
     normed = _norm(graph, x, f"{name}.ln_2")
     there, back = (graph.weight(f"{name}.mlp.{kind}.weight") for kind in ("c_fc", "c_proj"))
     bias = graph.weight(f"{name}.mlp.c_fc.bias")
@@ -80,7 +80,7 @@ def _inner(graph: Graph, x: relax.Expr, name: str) -> relax.Expr:
     return graph.joined(x, parts, graph.weight(f"{name}.mlp.c_proj.bias"))
 
 
-def _norm(graph: Graph, x: relax.Expr, name: str) -> relax.Expr:
+def _norm(graph: DecoderGraph, x: relax.Expr, name: str) -> relax.Expr:
     scale, shift = (graph.vector(graph.weight(f"{name}.{kind}")) for kind in ("weight", "bias"))
     return operators.layer_norm(graph.bb, x, scale, shift, graph.config.epsilon)
 

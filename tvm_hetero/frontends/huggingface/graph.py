@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BuildPlan:
     """What is fixed about a graph beside its model.
 
     Attributes
@@ -53,7 +53,7 @@ class Plan:
     cache: str
 
 
-class Graph:
+class DecoderGraph:
     """A Relax function in the making.
 
     Attributes
@@ -65,7 +65,7 @@ class Graph:
     heads : of each shard.
     """
 
-    def __init__(self, config: Config, plan: Plan, weights: Weights) -> None:
+    def __init__(self, config: Config, plan: BuildPlan, weights: Weights) -> None:
         self.config, self.plan, self._weights = config, plan, weights
         self.bb = relax.BlockBuilder()
         self.heads = head_groups(config, plan.shards)
@@ -197,7 +197,7 @@ def _input(name: str, shape: Sequence[int], dtype: str) -> relax.Var:
 
 
 def _state_shapes(
-    config: Config, plan: Plan, groups: Sequence[Heads], layer: int
+    config: Config, plan: BuildPlan, groups: Sequence[Heads], layer: int
 ) -> list[tuple[str, list[int]]]:
     """Names and shapes of a layer's caches, in order."""
     return [

@@ -12,7 +12,7 @@ from tvm import relax
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.huggingface import gpt2, llama_family
 from tvm_hetero.frontends.huggingface.config import Config, read_config
-from tvm_hetero.frontends.huggingface.graph import Graph, Plan
+from tvm_hetero.frontends.huggingface.graph import BuildPlan, DecoderGraph
 from tvm_hetero.frontends.huggingface.shards import check_shards
 from tvm_hetero.frontends.huggingface.weights import Weights
 from tvm_hetero.kernels.attention.kernel import CACHE_TYPES
@@ -79,7 +79,7 @@ def from_huggingface(
     family = llama_family if config.rotary is not None else gpt2
     tied = (family.HEAD, family.TABLE) if config.tied else None
     with Weights(path, family.weight_shapes(config), tied) as stored:
-        graph = Graph(config, plan, stored)
+        graph = DecoderGraph(config, plan, stored)
         with graph.bb.function("main", list(graph.inputs.values())):
             with graph.bb.dataflow():
                 result = graph.bb.emit_output(family.logits(graph))
@@ -89,7 +89,7 @@ def from_huggingface(
 
 def _plan(
     config: Config, tokens: int, length: int | None, shards: int, weights: str, cache: str
-) -> Plan:
+) -> BuildPlan:
     """What is asked for, checked."""
     rows = config.longest if length is None else length
     if not 1 <= rows <= config.longest:
@@ -100,10 +100,10 @@ def _plan(
     for name, value, known in (("weights", weights, WEIGHTS), ("cache", cache, CACHE_TYPES)):
         if value not in known:
             raise UsageError(f"{name}={value!r}: expected one of {', '.join(known)}")
-    return Plan(tokens, rows, shards, weights, cache)
+    return BuildPlan(tokens, rows, shards, weights, cache)
 
 
-def _with_attributes(mod: tvm.IRModule, graph: Graph, folder: Path) -> tvm.IRModule:
+def _with_attributes(mod: tvm.IRModule, graph: DecoderGraph, folder: Path) -> tvm.IRModule:
     config, plan = graph.config, graph.plan
     ranges = {"token": [0, config.vocabulary - 1], "position": [0, plan.length - 1]}
     if graph.last is not None:

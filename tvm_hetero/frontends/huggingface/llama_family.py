@@ -17,7 +17,7 @@ from tvm import relax
 
 from tvm_hetero.frontends.huggingface import experts, operators
 from tvm_hetero.frontends.huggingface.config import Config
-from tvm_hetero.frontends.huggingface.graph import Graph, constant
+from tvm_hetero.frontends.huggingface.graph import DecoderGraph, constant
 from tvm_hetero.frontends.huggingface.shards import unit_groups
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _with_biases(start: str, matrices: Mapping[str, Shape], bias: bool) -> dict[
     return shapes
 
 
-def logits(graph: Graph) -> relax.Expr:
+def logits(graph: DecoderGraph) -> relax.Expr:
     """Emit the whole model."""
     tables = [constant(graph.weight(TABLE))]
     x = operators.embed(graph.bb, graph.token, graph.position, tables)
@@ -88,7 +88,7 @@ def logits(graph: Graph) -> relax.Expr:
     return graph.head(x, graph.weight(TABLE if graph.config.tied else HEAD).T)
 
 
-def _attention(graph: Graph, x: relax.Expr, layer: int) -> relax.Expr:
+def _attention(graph: DecoderGraph, x: relax.Expr, layer: int) -> relax.Expr:
     start, size = f"model.layers.{layer}", graph.config.size
     normed = _norm(graph, x, f"{start}.input_layernorm.weight")
     names = [f"{start}.self_attn.{kind}_proj" for kind in "qkvo"]
@@ -106,7 +106,7 @@ def _attention(graph: Graph, x: relax.Expr, layer: int) -> relax.Expr:
     return graph.joined(x, parts, biases[3])
 
 
-def _inner(graph: Graph, x: relax.Expr, name: str) -> list[relax.Expr]:
+def _inner(graph: DecoderGraph, x: relax.Expr, name: str) -> list[relax.Expr]:
     """What the shards of a feed-forward network compute, without the last bias."""
     gate, up, down = (graph.weight(f"{name}.{kind}.weight") for kind in _INNER)
     biases = [_bias(graph, f"{name}.{kind}") for kind in _INNER[:2]]
@@ -119,7 +119,7 @@ def _inner(graph: Graph, x: relax.Expr, name: str) -> list[relax.Expr]:
     return parts
 
 
-def _bias(graph: Graph, name: str) -> NDArray[Any] | None:
+def _bias(graph: DecoderGraph, name: str) -> NDArray[Any] | None:
     config = graph.config
     there = config.attention_bias if ".self_attn." in name else config.inner_bias
     if name.endswith(".o_proj"):
@@ -127,5 +127,5 @@ def _bias(graph: Graph, name: str) -> NDArray[Any] | None:
     return graph.weight(f"{name}.bias") if there else None
 
 
-def _norm(graph: Graph, x: relax.Expr, name: str) -> relax.Expr:
+def _norm(graph: DecoderGraph, x: relax.Expr, name: str) -> relax.Expr:
     return operators.rms_norm(graph.bb, x, graph.vector(graph.weight(name)), graph.config.epsilon)

@@ -39,7 +39,7 @@ _AT_ONCE = 1 << 30  # one read of the operating system is of 2 GiB at most
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """A tensor of the file: its type as the format writes it, its shape and where it lies."""
 
     dtype: str
@@ -128,7 +128,7 @@ class TensorFile:
             raise ModelError(str(error)) from None
 
 
-def _entries(header: Mapping[str, Any], size: int, where: str) -> dict[str, Entry]:
+def _entries(header: Mapping[str, Any], size: int, where: str) -> dict[str, TensorEntry]:
     """The entries of a header, of which the data take ``size`` bytes."""
     entries = {
         name: _entry(name, value, where) for name, value in header.items() if name != "__metadata__"
@@ -149,7 +149,7 @@ def _entries(header: Mapping[str, Any], size: int, where: str) -> dict[str, Entr
     return entries
 
 
-def _entry(name: str, value: Any, where: str) -> Entry:
+def _entry(name: str, value: Any, where: str) -> TensorEntry:
     what = f"{where}: '{printable(name)}'"
     if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
         raise ModelError(f"{what}: expected dtype, shape and data_offsets, got {_shown(value)}")
@@ -167,7 +167,7 @@ def _entry(name: str, value: Any, where: str) -> Entry:
             f"{what}: {_shown(shape)} of {dtype} are {math.prod(shape) * _BYTES[dtype]} bytes, "
             f"but it has bytes {begin} to {end}. Save the model again"
         )
-    return Entry(dtype, tuple(shape), begin, end)
+    return TensorEntry(dtype, tuple(shape), begin, end)
 
 
 def _naturals(values: Any) -> bool:

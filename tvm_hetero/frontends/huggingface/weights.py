@@ -16,7 +16,7 @@ import numpy as np
 
 from tvm_hetero.errors import FormatError, ModelError
 from tvm_hetero.frontends.huggingface.files import has_file, read_text
-from tvm_hetero.frontends.huggingface.safetensors_file import Entry, TensorFile
+from tvm_hetero.frontends.huggingface.safetensors_file import TensorEntry, TensorFile
 from tvm_hetero.util.documents import parse_document
 from tvm_hetero.util.untrusted_names import nearest, printable
 
@@ -98,7 +98,7 @@ class Weights:
                 f"false for a head of its own, or save the model again without '{spare}'"
             )
 
-    def _entries(self) -> dict[str, Entry]:
+    def _entries(self) -> dict[str, TensorEntry]:
         return {name: file.entries[name] for name, file in self._home.items()}
 
 
@@ -153,7 +153,7 @@ def _index(folder: Path) -> dict[str, str]:
 
 
 def _checked(
-    entries: Mapping[str, Entry], expected: Mapping[str, Shape], tied: str | None
+    entries: Mapping[str, TensorEntry], expected: Mapping[str, Shape], tied: str | None
 ) -> dict[str, str]:
     """The name in the files of each expected weight."""
     names = _stored_names(entries, expected)
@@ -179,7 +179,9 @@ def _checked(
     return names
 
 
-def _stored_names(entries: Mapping[str, Entry], expected: Mapping[str, Shape]) -> dict[str, str]:
+def _stored_names(
+    entries: Mapping[str, TensorEntry], expected: Mapping[str, Shape]
+) -> dict[str, str]:
     names = {name: name for name in expected if name in entries}
     for name in expected:
         for prefix in _PREFIXES:

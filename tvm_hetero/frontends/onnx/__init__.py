@@ -7,7 +7,7 @@ when a model is loaded, not when this package is.
 from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.importer import from_onnx
-from tvm_hetero.frontends.onnx.limits import Limits
+from tvm_hetero.frontends.onnx.limits import OnnxLimits
 from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.randomize import randomize_weights
 from tvm_hetero.frontends.onnx.sample_models import light_models
@@ -18,7 +18,7 @@ __all__ = [
     "INPUT_NAMES",
     "MODEL_NAME",
     "OUTPUT_NAMES",
-    "Limits",
+    "OnnxLimits",
     "check_model",
     "from_onnx",
     "light_models",

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto
 
-from tvm_hetero.frontends.onnx.mutable_graph import Graph, attribute
+from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ _Known = dict[str, Moments]
 _UNIT = Moments(0.0, 1.0)
 
 
-def propagate(graph: Graph, node: NodeProto, known: _Known) -> Moments:
+def propagate(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
     """Return the moments of what `node` computes from values with the moments `known`."""
     rule = _RULES.get(node.op_type)
     if rule is not None:
@@ -60,7 +60,7 @@ def propagate(graph: Graph, node: NodeProto, known: _Known) -> Moments:
     return moments_of(graph, node.input[0], known) if node.input else _UNIT
 
 
-def moments_of(graph: Graph, name: str, known: _Known) -> Moments:
+def moments_of(graph: OnnxGraph, name: str, known: _Known) -> Moments:
     """Return the estimated moments of a value, or the true ones of a constant."""
     if name in graph.constants and graph.is_float(name) and graph.size(name):
         array = graph.array(name)
@@ -80,37 +80,37 @@ def rectified(x: Moments) -> Moments:
     return Moments(mean, max(second - mean * mean, 0.0))
 
 
-def _operands(graph: Graph, node: NodeProto, known: _Known) -> list[Moments]:
+def _operands(graph: OnnxGraph, node: NodeProto, known: _Known) -> list[Moments]:
     return [moments_of(graph, name, known) for name in node.input]
 
 
-def _unit(graph: Graph, node: NodeProto, known: _Known) -> Moments:
+def _unit(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
     return _UNIT
 
 
-def _relu(graph: Graph, node: NodeProto, known: _Known) -> Moments:
+def _relu(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
     return rectified(moments_of(graph, node.input[0], known))
 
 
-def _add(graph: Graph, node: NodeProto, known: _Known) -> Moments:
+def _add(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
     parts = _operands(graph, node, known)
     return Moments(math.fsum(p.mean for p in parts), math.fsum(p.variance for p in parts))
 
 
-def _multiply(graph: Graph, node: NodeProto, known: _Known) -> Moments:
+def _multiply(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
     parts = _operands(graph, node, known)
     mean = math.prod(p.mean for p in parts)
     return Moments(mean, max(math.prod(p.second for p in parts) - mean**2, 0.0))
 
 
-def _concat(graph: Graph, node: NodeProto, known: _Known) -> Moments:
+def _concat(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
     parts = _operands(graph, node, known)
     mean = math.fsum(p.mean for p in parts) / len(parts)
     second = math.fsum(p.second for p in parts) / len(parts)
     return Moments(mean, max(second - mean**2, 0.0))
 
 
-def _batch_norm(graph: Graph, node: NodeProto, known: _Known) -> Moments:
+def _batch_norm(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
     names = node.input[1:5]
     floats = all(graph.is_float(name) for name in names)
     if not floats or len({graph.shape(name) for name in names}) != 1:
@@ -128,7 +128,7 @@ def _window(node: NodeProto) -> int:
     return max(1, size)
 
 
-def _max_pool(graph: Graph, node: NodeProto, known: _Known) -> Moments:
+def _max_pool(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
     x = moments_of(graph, node.input[0], known)
     # The largest of n independent normal values lies some sqrt(2 ln n) deviations up;
     # neighbours in an image are far from independent.
@@ -136,13 +136,13 @@ def _max_pool(graph: Graph, node: NodeProto, known: _Known) -> Moments:
     return Moments(x.mean + growth, 0.6 * x.variance)
 
 
-def _average_pool(graph: Graph, node: NodeProto, known: _Known) -> Moments:
+def _average_pool(graph: OnnxGraph, node: NodeProto, known: _Known) -> Moments:
     x = moments_of(graph, node.input[0], known)
     size = 49 if node.op_type == "GlobalAveragePool" else _window(node)
     return Moments(x.mean, x.variance * (0.5 + 0.5 / size))
 
 
-_RULES: dict[str, Callable[[Graph, NodeProto, _Known], Moments]] = {
+_RULES: dict[str, Callable[[OnnxGraph, NodeProto, _Known], Moments]] = {
     "Add": _add,
     "AveragePool": _average_pool,
     "BatchNormalization": _batch_norm,

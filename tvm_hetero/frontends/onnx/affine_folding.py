@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import NodeProto, helper
 
-from tvm_hetero.frontends.onnx.mutable_graph import Graph, Known, number
+from tvm_hetero.frontends.onnx.mutable_graph import Known, OnnxGraph, number
 from tvm_hetero.frontends.onnx.tensors import FLOATS
 
 
@@ -51,7 +51,7 @@ class Affine:
 
 
 @dataclass(frozen=True)
-class Chain:
+class AffineChain:
     """Affine nodes in a row: `map` takes the value `source` to the value `target`.
 
     `rank` is the number of dimensions of both, `dtype` the type of the last constants.
@@ -65,7 +65,7 @@ class Chain:
     dtype: np.dtype
 
 
-def fold_affine(graph: Graph) -> None:
+def fold_affine(graph: OnnxGraph) -> None:
     """Fold every chain of per-channel affine nodes of `graph`, in place.
 
     Chains that are a single ``Mul``, ``Add``, ... and follow no convolution stay as they
@@ -93,11 +93,11 @@ def fold_affine(graph: Graph) -> None:
     graph.sweep()
 
 
-def _chains(graph: Graph) -> list[Chain]:
+def _chains(graph: OnnxGraph) -> list[AffineChain]:
     """Return the maximal chains of affine nodes, in topological order of their first node."""
     known = graph.known_values()
     readers, outputs = graph.consumers(), graph.output_names
-    chains: dict[str, Chain] = {}  # by target
+    chains: dict[str, AffineChain] = {}  # by target
     for node in graph.nodes:
         chain = _as_affine(graph, node, known)
         if chain is None:
@@ -116,7 +116,7 @@ def _chains(graph: Graph) -> list[Chain]:
     return list(chains.values())
 
 
-def _as_affine(graph: Graph, node: NodeProto, known: dict[str, Known]) -> Chain | None:
+def _as_affine(graph: OnnxGraph, node: NodeProto, known: dict[str, Known]) -> AffineChain | None:
     """Return `node` as a chain of one, or None if it is not an affine node."""
     operand = _operands(graph, node)
     if operand is None or operand[0] not in known:
@@ -133,10 +133,10 @@ def _as_affine(graph: Graph, node: NodeProto, known: dict[str, Known]) -> Chain 
     if step is None or step.k.shape != (value.dims[1],):
         return None
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(value.element_type))
-    return Chain((node,), source, node.output[0], step, len(value.dims), dtype)
+    return AffineChain((node,), source, node.output[0], step, len(value.dims), dtype)
 
 
-def _operands(graph: Graph, node: NodeProto) -> tuple[str, str] | None:
+def _operands(graph: OnnxGraph, node: NodeProto) -> tuple[str, str] | None:
     """Return the names of the variable and of (one) constant operand of a candidate."""
     if node.op_type == "BatchNormalization":
         return node.input[0], node.input[1]
@@ -150,7 +150,7 @@ def _operands(graph: Graph, node: NodeProto) -> tuple[str, str] | None:
     return None
 
 
-def _batch_norm(graph: Graph, node: NodeProto) -> Affine | None:
+def _batch_norm(graph: OnnxGraph, node: NodeProto) -> Affine | None:
     """Return the map of a BatchNormalization at inference."""
     names = node.input[1:5]
     # onnx checks neither that these are vectors nor that they are of one length.
@@ -163,7 +163,7 @@ def _batch_norm(graph: Graph, node: NodeProto) -> Affine | None:
 
 
 def _binary(
-    graph: Graph,
+    graph: OnnxGraph,
     operator: str,
     constant: str,
     flipped: bool,
@@ -183,7 +183,7 @@ def _binary(
     return Affine(-ones, value) if flipped else Affine(ones, -value)
 
 
-def _per_channel(graph: Graph, name: str, dims: tuple[int, ...]) -> np.ndarray | None:
+def _per_channel(graph: OnnxGraph, name: str, dims: tuple[int, ...]) -> np.ndarray | None:
     """Return a constant as one float64 per channel of a value of shape `dims`, if it is that."""
     shape = graph.shape(name)
     if len(shape) > len(dims):
@@ -196,7 +196,7 @@ def _per_channel(graph: Graph, name: str, dims: tuple[int, ...]) -> np.ndarray |
     return np.broadcast_to(graph.array(name).astype(np.float64).ravel(), (dims[1],))
 
 
-def _fold_into_conv(graph: Graph, conv: NodeProto, chain: Chain) -> bool:
+def _fold_into_conv(graph: OnnxGraph, conv: NodeProto, chain: AffineChain) -> bool:
     """Let `conv` compute the chain too; return False where it cannot."""
     constant = all(graph.is_float(name) for name in conv.input[1:] if name)
     if conv.op_type != "Conv" or not constant:
@@ -218,7 +218,7 @@ def _fold_into_conv(graph: Graph, conv: NodeProto, chain: Chain) -> bool:
     return True
 
 
-def _as_mul_add(graph: Graph, chain: Chain) -> list[NodeProto]:
+def _as_mul_add(graph: OnnxGraph, chain: AffineChain) -> list[NodeProto]:
     """Return ``Mul`` and ``Add`` nodes for the chain; none where they would not be finite."""
     k, b = (_broadcastable(v, chain) for v in (chain.map.k, chain.map.b))
     if not (np.isfinite(k).all() and np.isfinite(b).all()):
@@ -238,6 +238,6 @@ def _as_mul_add(graph: Graph, chain: Chain) -> list[NodeProto]:
     return nodes
 
 
-def _broadcastable(values: np.ndarray, chain: Chain) -> np.ndarray:
+def _broadcastable(values: np.ndarray, chain: AffineChain) -> np.ndarray:
     """Return per-channel values in the chain's type, shaped (C, 1, ...) for axis 1 of its rank."""
     return values.astype(chain.dtype).reshape(-1, *[1] * (chain.rank - 2))

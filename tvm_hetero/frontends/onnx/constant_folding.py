@@ -19,8 +19,8 @@ from onnx import NodeProto, TensorProto
 from onnx.reference import ReferenceEvaluator
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.onnx.mutable_graph import Graph, attribute, element_type
+from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute, element_type
 from tvm_hetero.frontends.onnx.tensors import (
     byte_size,
     check_total,
@@ -50,7 +50,7 @@ _MOST_WALKS = 200
 """Walks over the graph; each can settle one more Reshape of a chain of them."""
 
 
-def fold_constants(graph: Graph, limits: Limits = DEFAULT_LIMITS) -> None:
+def fold_constants(graph: OnnxGraph, limits: OnnxLimits = DEFAULT_LIMITS) -> None:
     """Replace nodes that read only constants by the constants that they make.
 
     Also replaces ``Shape`` and ``Size`` of values whose shape is known.
@@ -75,7 +75,7 @@ def fold_constants(graph: Graph, limits: Limits = DEFAULT_LIMITS) -> None:
     check_total((_bytes(graph, name) for name in graph.constants), limits)
 
 
-def _fold_once(graph: Graph, limits: Limits) -> bool:
+def _fold_once(graph: OnnxGraph, limits: OnnxLimits) -> bool:
     """Fold what can be folded in one walk; return whether anything was."""
     known = graph.known_values() if _reads_shapes(graph) else {}
     shapes = {name: value.dims for name, value in known.items() if value.dims is not None}
@@ -91,21 +91,21 @@ def _fold_once(graph: Graph, limits: Limits) -> bool:
     return changed
 
 
-def _reads_shapes(graph: Graph) -> bool:
+def _reads_shapes(graph: OnnxGraph) -> bool:
     return any(node.op_type in ("Shape", "Size") for node in graph.nodes)
 
 
-def _bytes(graph: Graph, name: str) -> int:
+def _bytes(graph: OnnxGraph, name: str) -> int:
     kind = element_type(graph.constants[name])
     return byte_size(kind, graph.size(name), f"constant '{printable(name)}'")
 
 
 def _evaluate(
-    graph: Graph,
+    graph: OnnxGraph,
     node: NodeProto,
     index: int,
     shapes: dict[str, tuple[int, ...]],
-    limits: Limits,
+    limits: OnnxLimits,
 ) -> dict[str, TensorProto | np.ndarray] | None:
     """Return the outputs of `node` by name, or None where it cannot or should not be folded."""
     # An output of the graph needs a node that makes it.
@@ -144,7 +144,7 @@ def _constant(node: NodeProto) -> dict[str, TensorProto | np.ndarray] | None:
 
 
 def _constant_of_shape(
-    graph: Graph, node: NodeProto, index: int, limits: Limits
+    graph: OnnxGraph, node: NodeProto, index: int, limits: OnnxLimits
 ) -> dict[str, TensorProto | np.ndarray]:
     """Return the constant as a view of one element: no memory is taken until it is stored."""
     what = f"the output of {describe(node, index)}"
@@ -162,7 +162,7 @@ def _constant_of_shape(
     return {node.output[0]: np.broadcast_to(value.reshape(()), dims)}
 
 
-def _bounded(graph: Graph, node: NodeProto, operands: list[str]) -> bool:
+def _bounded(graph: OnnxGraph, node: NodeProto, operands: list[str]) -> bool:
     """Whether the output is certain to stay small enough to be worth storing."""
     dims = [graph.shape(name) for name in operands]
     if node.op_type in _SHRINKING:
@@ -187,7 +187,7 @@ def _stand_in(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _run(
-    node: NodeProto, graph: Graph, feeds: dict[str, np.ndarray], index: int
+    node: NodeProto, graph: OnnxGraph, feeds: dict[str, np.ndarray], index: int
 ) -> dict[str, TensorProto | np.ndarray]:
     """Return the outputs of `node` on `feeds` by onnx's reference evaluator."""
     anything = onnx.helper.make_tensor_value_info

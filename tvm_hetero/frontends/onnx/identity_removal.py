@@ -10,11 +10,11 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.mutable_graph import Graph, attribute
+from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.frontends.onnx.tensors import describe
 
 
-def drop_aliases(graph: Graph) -> None:
+def drop_aliases(graph: OnnxGraph) -> None:
     """Drop every ``Identity`` and ``Dropout``, in place.
 
     Where the result is an output of the graph, whoever makes the value takes over the
@@ -60,7 +60,7 @@ def _rename_output(node: NodeProto, old: str, new: str) -> None:
             node.output[position] = new
 
 
-def _check_dropout(graph: Graph, node: NodeProto, index: int, used: set[str]) -> None:
+def _check_dropout(graph: OnnxGraph, node: NodeProto, index: int, used: set[str]) -> None:
     """Refuse a dropout that changes something."""
     training = node.input[2] if len(node.input) > 2 else ""
     if training and (training not in graph.constants or np.any(graph.array(training))):
@@ -75,7 +75,7 @@ def _check_dropout(graph: Graph, node: NodeProto, index: int, used: set[str]) ->
         )
 
 
-def sums_to_adds(graph: Graph) -> None:
+def sums_to_adds(graph: OnnxGraph) -> None:
     """Replace each ``Sum`` by a chain of ``Add`` from left to right, in place."""
     nodes: list[NodeProto] = []
     for node in graph.nodes:
@@ -83,7 +83,7 @@ def sums_to_adds(graph: Graph) -> None:
     graph.nodes = nodes
 
 
-def _adds(graph: Graph, node: NodeProto) -> list[NodeProto]:
+def _adds(graph: OnnxGraph, node: NodeProto) -> list[NodeProto]:
     target, operands = node.output[0], list(node.input)
     if len(operands) == 1:
         return [helper.make_node("Identity", operands, [target], name=node.name)]
@@ -96,7 +96,7 @@ def _adds(graph: Graph, node: NodeProto) -> list[NodeProto]:
     ]
 
 
-def no_training(graph: Graph) -> None:
+def no_training(graph: OnnxGraph) -> None:
     """Refuse a ``BatchNormalization`` that computes its statistics while it runs.
 
     Raises

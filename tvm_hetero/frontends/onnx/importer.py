@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import onnx
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.load import check_model, load_model
-from tvm_hetero.frontends.onnx.mutable_graph import Graph
+from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.frontends.onnx.verify_types import verify_types
@@ -33,7 +33,7 @@ def from_onnx(
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
     random_weights: int | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> tvm.ir.IRModule:
     """Import an ONNX model into Relax.
 
@@ -67,14 +67,14 @@ def from_onnx(
     else:
         name = Path(model).stem
         loaded = load_model(model, shapes=shapes, limits=limits)
-    graph = Graph(loaded)
+    graph = OnnxGraph(loaded)
     if random_weights is not None:
         randomize_graph(graph, random_weights, limits)
     simplify_graph(graph, limits)
     return _with_names(_import(graph), graph, identifier(name or "model"))
 
 
-def _import(graph: Graph) -> tvm.ir.IRModule:
+def _import(graph: OnnxGraph) -> tvm.ir.IRModule:
     """Return the Relax module of a simplified model."""
     try:
         with _quiet():
@@ -100,7 +100,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _import_graph(graph: Graph) -> tuple[tvm.ir.IRModule, dict[str, relax.Expr]]:
+def _import_graph(graph: OnnxGraph) -> tuple[tvm.ir.IRModule, dict[str, relax.Expr]]:
     """Run TVM's importer on the nodes, with the constants handed over beside them.
 
     Returns the module and what became of each value, by its name in the model.
@@ -136,7 +136,7 @@ def _constant(array: np.ndarray) -> relax.Constant:
     return relax.const(tensor(array))
 
 
-def _identifiers(graph: Graph) -> dict[str, str]:
+def _identifiers(graph: OnnxGraph) -> dict[str, str]:
     """Return new names for the inputs: unique identifiers, as Relax parameters must have."""
     taken = {o for node in graph.nodes for o in node.output} | set(graph.constants)
     renamed: dict[str, str] = {}
@@ -158,7 +158,7 @@ def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
         )
 
 
-def _with_names(module: tvm.ir.IRModule, graph: Graph, name: str) -> tvm.ir.IRModule:
+def _with_names(module: tvm.ir.IRModule, graph: OnnxGraph, name: str) -> tvm.ir.IRModule:
     """Return `module` with the ONNX names as attributes of ``main``."""
     attributes = {
         INPUT_NAMES: [i.name for i in graph.inputs],

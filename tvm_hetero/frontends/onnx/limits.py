@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class OnnxLimits:
     """Caps that are checked before anything of that size is allocated.
 
     Attributes
@@ -32,4 +32,4 @@ class Limits:
 MAX_ELEMENTS = 2**63 - 1
 """Elements that any tensor may have: the product of its dimensions fits an int64."""
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = OnnxLimits()

@@ -25,8 +25,8 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.external import load_external, refuse_external
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.onnx.mutable_graph import Graph, static_dims
+from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.operators import check_operators
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.tensors import check_data, check_sizes, element_count
@@ -39,7 +39,7 @@ def load_model(
     path: str | os.PathLike[str],
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> onnx.ModelProto:
     """Load an ONNX file with all that it needs, or say clearly why not.
 
@@ -71,7 +71,7 @@ def check_model(
     model: onnx.ModelProto,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> onnx.ModelProto:
     """Return a checked copy of a model in memory; as :func:`load_model` otherwise."""
     copy = onnx.ModelProto()
@@ -82,7 +82,7 @@ def check_model(
 def _checked(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None,
-    limits: Limits,
+    limits: OnnxLimits,
     folder: Path | None,
 ) -> onnx.ModelProto:
     """Take steps 2 to 7 of the module's list; `model` is changed."""
@@ -99,7 +99,7 @@ def _checked(
     return model
 
 
-def _read(file: Path, limits: Limits) -> bytes:
+def _read(file: Path, limits: OnnxLimits) -> bytes:
     """Return the bytes of a plain file within the size limit."""
     shown = printable(file, 200)
     try:
@@ -143,13 +143,13 @@ def _parse(data: bytes, file: Path) -> onnx.ModelProto:
     return model
 
 
-def _check_with_onnx(model: onnx.ModelProto, limits: Limits) -> None:
+def _check_with_onnx(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     """Let onnx judge structure and shapes; refuse values of impossible size.
 
     Output shapes that were open are set to what inference found.
     """
     try:
-        graph = Graph(model)
+        graph = OnnxGraph(model)
         _check(graph.skeleton())
         verify_declared(graph)
         inferred = graph.inferred(strict=True)

@@ -34,7 +34,7 @@ class Known:
     element_type: int
 
 
-class Graph:
+class OnnxGraph:
     """A model under rewriting.
 
     Attributes

@@ -29,8 +29,8 @@ from onnx import NodeProto
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.activation_moments import Moments, moments_of, propagate
 from tvm_hetero.frontends.onnx.constant_folding import fold_constants
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.onnx.mutable_graph import Graph, attribute
+from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute
 
 _BIAS = 0.1
 """Standard deviation of biases and BatchNormalization means."""
@@ -55,7 +55,7 @@ _ROLES: dict[str, dict[int, str]] = {
 
 
 def randomize_weights(
-    model: onnx.ModelProto, seed: int, *, limits: Limits = DEFAULT_LIMITS
+    model: onnx.ModelProto, seed: int, *, limits: OnnxLimits = DEFAULT_LIMITS
 ) -> onnx.ModelProto:
     """Return a copy of `model` with every floating weight drawn anew.
 
@@ -85,12 +85,12 @@ def randomize_weights(
     UsageError
         The seed is negative.
     """
-    graph = Graph(model)
+    graph = OnnxGraph(model)
     randomize_graph(graph, seed, limits)
     return graph.to_model()
 
 
-def randomize_graph(graph: Graph, seed: int, limits: Limits = DEFAULT_LIMITS) -> None:
+def randomize_graph(graph: OnnxGraph, seed: int, limits: OnnxLimits = DEFAULT_LIMITS) -> None:
     """Do the work of :func:`randomize_weights` in place."""
     if seed < 0:
         raise UsageError(f"The seed of random weights is {seed}; it must not be negative.")
@@ -109,12 +109,12 @@ def randomize_graph(graph: Graph, seed: int, limits: Limits = DEFAULT_LIMITS) ->
         moments.update(dict.fromkeys(node.output, propagate(graph, node, moments)))
 
 
-def _is_weight(graph: Graph, name: str) -> bool:
+def _is_weight(graph: OnnxGraph, name: str) -> bool:
     return bool(name) and graph.is_float(name) and graph.size(name) > 1
 
 
 def _draw(
-    graph: Graph,
+    graph: OnnxGraph,
     node: NodeProto,
     name: str,
     role: str,
@@ -135,7 +135,9 @@ def _draw(
     return value.astype(dtype, copy=False)
 
 
-def _fan_in_scaled(graph: Graph, node: NodeProto, name: str, moments: dict[str, Moments]) -> float:
+def _fan_in_scaled(
+    graph: OnnxGraph, node: NodeProto, name: str, moments: dict[str, Moments]
+) -> float:
     """Return the standard deviation of weights that gives an output of moment 1."""
     shape = graph.shape(name)
     if node.op_type == "Conv":

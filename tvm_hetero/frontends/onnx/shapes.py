@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.tensors import byte_size, element_count
 from tvm_hetero.util.untrusted_names import nearest, printable
 
@@ -21,7 +21,7 @@ from tvm_hetero.util.untrusted_names import nearest, printable
 def fix_shapes(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> None:
     """Make every input of `model` static, in place.
 
@@ -130,7 +130,7 @@ def _refuse_open(open_inputs: list[ValueInfoProto]) -> None:
     )
 
 
-def _check_dims(value: ValueInfoProto, limits: Limits) -> None:
+def _check_dims(value: ValueInfoProto, limits: OnnxLimits) -> None:
     dims = [d.dim_value for d in value.type.tensor_type.shape.dim]
     what = f"input '{printable(value.name)}'"
     if element_count(dims, what, limits) == 0:

@@ -18,11 +18,11 @@ from onnx import NodeProto
 from tvm_hetero.frontends.onnx.affine_folding import fold_affine
 from tvm_hetero.frontends.onnx.constant_folding import fold_constants
 from tvm_hetero.frontends.onnx.identity_removal import drop_aliases, no_training, sums_to_adds
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.onnx.mutable_graph import Graph, attribute, number
+from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute, number
 
 
-def simplify(model: onnx.ModelProto, *, limits: Limits = DEFAULT_LIMITS) -> onnx.ModelProto:
+def simplify(model: onnx.ModelProto, *, limits: OnnxLimits = DEFAULT_LIMITS) -> onnx.ModelProto:
     """Return an equivalent model for inference with fewer and simpler nodes.
 
     Parameters
@@ -43,12 +43,12 @@ def simplify(model: onnx.ModelProto, *, limits: Limits = DEFAULT_LIMITS) -> onnx
     ModelError
         The model is for training, or its constants grow past the limit.
     """
-    graph = Graph(model)
+    graph = OnnxGraph(model)
     simplify_graph(graph, limits)
     return graph.to_model()
 
 
-def simplify_graph(graph: Graph, limits: Limits = DEFAULT_LIMITS) -> None:
+def simplify_graph(graph: OnnxGraph, limits: OnnxLimits = DEFAULT_LIMITS) -> None:
     """Do the work of :func:`simplify` in place."""
     no_training(graph)
     graph.sweep()
@@ -63,7 +63,7 @@ def simplify_graph(graph: Graph, limits: Limits = DEFAULT_LIMITS) -> None:
     graph.state_outputs()
 
 
-def plain_gemms(graph: Graph) -> None:
+def plain_gemms(graph: OnnxGraph) -> None:
     """Compute transposes and factors of constant ``Gemm`` operands here, in place.
 
     ``Gemm(A, B, C) = alpha * A' B' + beta * C``.  A constant ``B`` takes over ``transB``
@@ -82,7 +82,7 @@ def plain_gemms(graph: Graph) -> None:
 
 
 def _replace_operand(
-    graph: Graph,
+    graph: OnnxGraph,
     node: NodeProto,
     position: int,
     value: np.ndarray,

@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, MAX_ELEMENTS, Limits
+from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, MAX_ELEMENTS, OnnxLimits
 from tvm_hetero.util.untrusted_names import printable
 
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})
@@ -28,7 +28,7 @@ _PACKED = {
 }  # fmt: skip
 
 
-def element_count(dims: Sequence[int], what: str, limits: Limits = DEFAULT_LIMITS) -> int:
+def element_count(dims: Sequence[int], what: str, limits: OnnxLimits = DEFAULT_LIMITS) -> int:
     """Return the product of `dims`.
 
     Parameters
@@ -104,7 +104,7 @@ def describe(node: onnx.NodeProto, index: int) -> str:
     return f"node {index}{name} ({printable(node.op_type)})"
 
 
-def check_sizes(model: onnx.ModelProto, limits: Limits) -> None:
+def check_sizes(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     """Refuse tensors whose stated sizes are impossible or, together, too large.
 
     Reads dimensions and types alone, so it comes before any data is read.
@@ -123,7 +123,7 @@ def check_sizes(model: onnx.ModelProto, limits: Limits) -> None:
     )
 
 
-def check_total(sizes: Iterable[int], limits: Limits) -> None:
+def check_total(sizes: Iterable[int], limits: OnnxLimits) -> None:
     """Refuse more than ``limits.weight_bytes`` of constants in all."""
     total = sum(sizes)
     if total > limits.weight_bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import onnx
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.limits import Limits
+from tvm_hetero.frontends.onnx.limits import OnnxLimits
 from tvm_hetero.frontends.onnx.operators import DEFAULT_DOMAINS, opset_version
 from tvm_hetero.frontends.onnx.tensors import all_tensors, describe
 from tvm_hetero.util.untrusted_names import printable
@@ -17,7 +17,7 @@ OLDEST_OPSET = 7
 """Before opset 7 broadcasting was an attribute, which TVM's importer does not read."""
 
 
-def check_structure(model: onnx.ModelProto, limits: Limits) -> None:
+def check_structure(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     """Refuse what is no model, or one of a version or size that is not taken.
 
     Raises
@@ -62,7 +62,7 @@ def _check_versions(model: onnx.ModelProto) -> None:
         raise ModelError("The model names one operator set twice. Export it again.")
 
 
-def _check_contents(model: onnx.ModelProto, limits: Limits) -> None:
+def _check_contents(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     graph = model.graph
     if not graph.node or not graph.output:
         raise ModelError(

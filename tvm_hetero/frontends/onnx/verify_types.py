@@ -22,7 +22,7 @@ import onnx
 from onnx import NodeProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.mutable_graph import Graph
+from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Dims = tuple[int | None, ...] | None
 
 
 @dataclass(frozen=True)
-class TensorType:
+class OnnxTensorType:
     """Element type and dimensions, each None where it is not known."""
 
     dtype: str | None
@@ -44,7 +44,7 @@ class TensorType:
         shape = "x".join("?" if d is None else str(d) for d in self.dims)
         return f"{self.dtype or 'any type'} {shape or 'scalar'}"
 
-    def fits(self, other: TensorType) -> bool:
+    def fits(self, other: OnnxTensorType) -> bool:
         """Whether some tensor is of both types."""
         if None not in (self.dtype, other.dtype) and self.dtype != other.dtype:
             return False
@@ -55,7 +55,7 @@ class TensorType:
         )
 
 
-def verify_declared(graph: Graph) -> None:
+def verify_declared(graph: OnnxGraph) -> None:
     """Refuse a model that declares an output to be what onnx infers that it is not.
 
     Parameters
@@ -80,7 +80,7 @@ def verify_declared(graph: Graph) -> None:
         )
 
 
-def verify_types(graph: Graph, values: Mapping[str, relax.Expr]) -> None:
+def verify_types(graph: OnnxGraph, values: Mapping[str, relax.Expr]) -> None:
     """Refuse an import in which a value has another type or shape than in the model.
 
     Parameters
@@ -131,12 +131,12 @@ def _describe(node: NodeProto) -> str:
     return f"the {printable(node.op_type)} node{name}"
 
 
-def _maker(graph: Graph, name: str) -> str:
+def _maker(graph: OnnxGraph, name: str) -> str:
     found = next((node for node in graph.nodes if name in node.output), None)
     return f", by {_describe(found)}" if found is not None else ""
 
 
-def _read_values(graph: Graph) -> Iterator[tuple[NodeProto, str]]:
+def _read_values(graph: OnnxGraph) -> Iterator[tuple[NodeProto, str]]:
     """Yield each value that a node makes and that is read, or an output, in order."""
     read = {name for node in graph.nodes for name in node.input} | graph.output_names
     for node in graph.nodes:
@@ -145,7 +145,7 @@ def _read_values(graph: Graph) -> Iterator[tuple[NodeProto, str]]:
                 yield node, name
 
 
-def _inferred(graph: Graph) -> dict[str, TensorType]:
+def _inferred(graph: OnnxGraph) -> dict[str, OnnxTensorType]:
     """Return what onnx infers from inputs, constants and nodes, outputs' declarations aside."""
     model = graph.skeleton()
     for output in model.graph.output:
@@ -154,17 +154,17 @@ def _inferred(graph: Graph) -> dict[str, TensorType]:
     return {v.name: _of_onnx(v) for v in [*inferred.value_info, *inferred.output]}
 
 
-def _of_onnx(value: ValueInfoProto) -> TensorType:
+def _of_onnx(value: ValueInfoProto) -> OnnxTensorType:
     """Return the type of a value; nothing is known of what is no tensor."""
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type"):
-        return TensorType(None, None)
+        return OnnxTensorType(None, None)
     dtype = _dtype(tensor.elem_type)
     if not tensor.HasField("shape"):
-        return TensorType(dtype, None)
+        return OnnxTensorType(dtype, None)
     # Some exporters write -1 for an open dimension.
     known = (d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim)
-    return TensorType(dtype, tuple(d if d >= 0 else None for d in known))
+    return OnnxTensorType(dtype, tuple(d if d >= 0 else None for d in known))
 
 
 def _dtype(element_type: int) -> str | None:
@@ -175,7 +175,7 @@ def _dtype(element_type: int) -> str | None:
         return None
 
 
-def _of_relax(value: object) -> TensorType | None:
+def _of_relax(value: object) -> OnnxTensorType | None:
     """Return the type of an imported value; None for what is no tensor (a shape, a number)."""
     from tvm import relax, tirx
 
@@ -185,5 +185,5 @@ def _of_relax(value: object) -> TensorType | None:
     dtype = str(type_.dtype) if type_.dtype else None
     if isinstance(type_.shape, relax.ShapeExpr):
         dims = (int(d) if isinstance(d, tirx.IntImm) else None for d in type_.shape.values)
-        return TensorType(dtype, tuple(dims))
-    return TensorType(dtype, (None,) * type_.ndim if type_.ndim >= 0 else None)
+        return OnnxTensorType(dtype, tuple(dims))
+    return OnnxTensorType(dtype, (None,) * type_.ndim if type_.ndim >= 0 else None)

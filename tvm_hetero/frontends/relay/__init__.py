@@ -7,7 +7,7 @@ both give a Relax module. `load_params` reads ``.params`` files.
 from __future__ import annotations
 
 from tvm_hetero.frontends.relay.core.arrays import load_params
-from tvm_hetero.frontends.relay.core.limits import Limits
+from tvm_hetero.frontends.relay.core.limits import RelayLimits
 from tvm_hetero.frontends.relay.importer import from_json, from_text
 
-__all__ = ["Limits", "from_json", "from_text", "load_params"]
+__all__ = ["RelayLimits", "from_json", "from_text", "load_params"]

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
 from tvm_hetero.frontends.relay.core.program import (
-    Call,
     Expr,
     GlobalName,
     Operator,
-    Program,
-    TensorType,
+    RelayCall,
+    RelayProgram,
+    RelayTensorType,
     TupleType,
     Unsupported,
 )
 from tvm_hetero.frontends.relay.devices import ANNOTATIONS
-from tvm_hetero.frontends.relay.emit import ELSEWHERE, Emitter
-from tvm_hetero.frontends.relay.flat_values import Step
+from tvm_hetero.frontends.relay.emit import ELSEWHERE, RelayEmitter
+from tvm_hetero.frontends.relay.flat_values import FlatStep
 from tvm_hetero.frontends.relay.flatten import Flat, flatten
 from tvm_hetero.frontends.relay.importer import by_name, identifiers, relax_type
 from tvm_hetero.frontends.relay.json_reader.free_variables import expressions
@@ -35,14 +35,16 @@ from tvm_hetero.util.untrusted_names import printable
 
 
 @dataclass(frozen=True)
-class Report:
+class RelayReport:
     """How often each operator occurs in a program, and what stands in its way."""
 
     operators: dict[str, int]
     problems: tuple[str, ...]
 
 
-def relay_check(path_or_text: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> Report:
+def relay_check(
+    path_or_text: str | os.PathLike[str], *, limits: RelayLimits = DEFAULT_LIMITS
+) -> RelayReport:
     """Say what of a saved Relay program cannot be imported.
 
     Raises
@@ -60,13 +62,13 @@ def relay_check(path_or_text: str | os.PathLike[str], *, limits: Limits = DEFAUL
         control += [problem for e in found if (problem := _unknown(e))]
     counts: dict[str, int] = {}
     for call in found:
-        if isinstance(call, Call) and isinstance(call.callee, Operator):
+        if isinstance(call, RelayCall) and isinstance(call.callee, Operator):
             counts[call.callee.name] = counts.get(call.callee.name, 0) + 1
     ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-    return Report(ordered, tuple(control or _problems(program, limits)))
+    return RelayReport(ordered, tuple(control or _problems(program, limits)))
 
 
-def _reached(program: Program) -> list[Expr]:
+def _reached(program: RelayProgram) -> list[Expr]:
     """Every expression of ``main`` and of the functions that it calls, however indirectly."""
     found: list[Expr] = []
     names, seen = ["main"], {"main"}
@@ -81,7 +83,7 @@ def _reached(program: Program) -> list[Expr]:
 
 def _unknown(expr: Expr) -> str | None:
     """What is wrong with a call of an operator that is not in the table."""
-    if not isinstance(expr, Call) or not isinstance(expr.callee, Operator):
+    if not isinstance(expr, RelayCall) or not isinstance(expr.callee, Operator):
         return None
     name = expr.callee.name
     if name in TABLE or name in ANNOTATIONS:
@@ -89,13 +91,13 @@ def _unknown(expr: Expr) -> str | None:
     return f"{expr.where}: operator '{printable(name)}' is not supported"
 
 
-def _problems(program: Program, limits: Limits) -> list[str]:
+def _problems(program: RelayProgram, limits: RelayLimits) -> list[str]:
     try:
         flat = flatten(program, limits)
     except ModelError as error:
         return [str(error)]
     builder = relax.BlockBuilder()
-    emitter = Emitter(builder, flat, program.version)
+    emitter = RelayEmitter(builder, flat, program.version)
     try:
         by_name(flat.inputs)
         kinds = [relax_type(each.var) for each in flat.inputs]
@@ -112,7 +114,7 @@ def _problems(program: Program, limits: Limits) -> list[str]:
     return problems
 
 
-def _emitted(emitter: Emitter, flat: Flat) -> list[str]:
+def _emitted(emitter: RelayEmitter, flat: Flat) -> list[str]:
     """Emit each operator; what cannot be emitted is noted and stood in for."""
     problems: dict[str, None] = {}
     for step in flat.steps:
@@ -136,7 +138,7 @@ def _emitted(emitter: Emitter, flat: Flat) -> list[str]:
     return list(problems)
 
 
-def _stand_in(step: Step) -> relax.Expr | list[relax.Expr] | None:
+def _stand_in(step: FlatStep) -> relax.Expr | list[relax.Expr] | None:
     if isinstance(step.type, TupleType):
         fields = [_zeros(kind) for kind in step.type.fields]
         return None if any(f is None for f in fields) else fields
@@ -144,6 +146,6 @@ def _stand_in(step: Step) -> relax.Expr | list[relax.Expr] | None:
 
 
 def _zeros(kind: object) -> relax.Expr | None:
-    if not isinstance(kind, TensorType) or None in kind.shape:
+    if not isinstance(kind, RelayTensorType) or None in kind.shape:
         return None
     return relax.BlockBuilder().normalize(relax.op.zeros(kind.shape, kind.dtype))

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_hetero.frontends.relay.core import program as relay
-from tvm_hetero.frontends.relay.core.limits import Budget
-from tvm_hetero.frontends.relay.core.program import Device, Var
-from tvm_hetero.frontends.relay.flat_values import Item, Step, Value, leaves
+from tvm_hetero.frontends.relay.core.limits import ReadBudget
+from tvm_hetero.frontends.relay.core.program import RelayDevice, Var
+from tvm_hetero.frontends.relay.flat_values import FlatItem, FlatStep, Value, leaves
 from tvm_hetero.util.untrusted_names import printable
 
 ANNOTATIONS = frozenset(
@@ -38,7 +38,7 @@ class Devices:
         Where it names them for operators that read a value, in order.
     """
 
-    budget: Budget
+    budget: ReadBudget
     unheeded: dict[str, None] = field(default_factory=dict)
 
     def variable(self, var: Var, where: str = "") -> None:
@@ -47,7 +47,7 @@ class Devices:
             place = f"{where}: " if where else ""
             self.unheeded[f"{place}virtual_device of '{printable(var.name)}'"] = None
 
-    def annotation(self, call: relay.Call, name: str, value: Value) -> None:
+    def annotation(self, call: relay.RelayCall, name: str, value: Value) -> None:
         """The operator under an annotation is to run on the device that is named.
 
         That is what ``constrain_body`` (and the source of a copy) says. ``constrain_result`` (and
@@ -66,19 +66,19 @@ class Devices:
             _mark(marked, device)
 
 
-def _device(attributes: Mapping[str, Any], names: tuple[str, ...]) -> Device | None:
+def _device(attributes: Mapping[str, Any], names: tuple[str, ...]) -> RelayDevice | None:
     """The device that an annotation names under the first of some names that says one."""
     for name in names:
         found = attributes.get(name)
-        if isinstance(found, Device):
+        if isinstance(found, RelayDevice):
             return found
         if isinstance(found, int) and found > 0:
-            return Device(found)
+            return RelayDevice(found)
     return None
 
 
-def _mark(values: list[Value], device: Device) -> None:
+def _mark(values: list[Value], device: RelayDevice) -> None:
     for each in values:
-        step = each.step if isinstance(each, Item) else each
-        if isinstance(step, Step):
+        step = each.step if isinstance(each, FlatItem) else each
+        if isinstance(step, FlatStep):
             step.device = device

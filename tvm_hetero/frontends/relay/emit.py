@@ -11,14 +11,22 @@ from tvm import relax
 from tvm_hetero.errors import HeteroError, ModelError
 from tvm_hetero.frontends.relay.core.program import (
     Constant,
-    Device,
     FunctionType,
-    TensorType,
+    RelayDevice,
+    RelayTensorType,
     TupleType,
     Type,
 )
 from tvm_hetero.frontends.relay.core.tensor_types import MOST_ELEMENTS
-from tvm_hetero.frontends.relay.flat_values import Closure, Input, Item, Pack, Step, Value, leaves
+from tvm_hetero.frontends.relay.flat_values import (
+    Closure,
+    FlatItem,
+    FlatStep,
+    Input,
+    Pack,
+    Value,
+    leaves,
+)
 from tvm_hetero.frontends.relay.flatten import Flat
 from tvm_hetero.frontends.relay.operator_table import TABLE
 from tvm_hetero.frontends.relay.operators.rule_context import (
@@ -34,7 +42,7 @@ from tvm_hetero.util.untrusted_names import printable
 ELSEWHERE = "; 'tvm-hetero relay-check' lists all that are not"
 
 
-class Emitter:
+class RelayEmitter:
     """Emits the steps of a program in order.
 
     Attributes
@@ -48,7 +56,7 @@ class Emitter:
     def __init__(self, builder: relax.BlockBuilder, flat: Flat, version: str = "") -> None:
         self.builder, self.flat, self.version = builder, flat, version
         self.known: dict[int, relax.Expr | list[relax.Expr]] = {}
-        self.wishes: dict[str, Device] = {}
+        self.wishes: dict[str, RelayDevice] = {}
         self.output_names: list[str] = []
 
     def bind(self, values: Mapping[str, Any], variables: Mapping[Input, relax.Var]) -> None:
@@ -78,10 +86,10 @@ class Emitter:
 
     def _outputs(self, value: Value) -> list[relax.Expr]:
         """A value that is returned: an operator that makes a tuple may stand for all of it."""
-        found = self.known[id(value)] if isinstance(value, Step) else None
+        found = self.known[id(value)] if isinstance(value, FlatStep) else None
         return found if isinstance(found, list) else [self._tensor(value)]
 
-    def emit(self, step: Step) -> None:
+    def emit(self, step: FlatStep) -> None:
         """Emit one operator."""
         self.known[id(step)] = self._step(step)
 
@@ -100,29 +108,29 @@ class Emitter:
         for kind, each in pairs:
             if kind is None or each is None:
                 continue
-            if not (isinstance(each, TensorType) and each.holds(kind)):
+            if not (isinstance(each, RelayTensorType) and each.holds(kind)):
                 raise claim.error(kind)
 
-    def _kind(self, value: Value) -> TensorType | list[TensorType | None] | None:
+    def _kind(self, value: Value) -> RelayTensorType | list[RelayTensorType | None] | None:
         """The type of what was made of a value, or types; None where nothing was."""
         if isinstance(value, Constant):
-            return TensorType(value.value.shape, str(value.value.dtype))
-        if isinstance(value, Item):
+            return RelayTensorType(value.value.shape, str(value.value.dtype))
+        if isinstance(value, FlatItem):
             made = self._kind(value.step)
             fields = made if isinstance(made, list) else [made]
             return fields[value.index] if 0 <= value.index < len(fields) else None
         found = self.known.get(id(value))
         if not isinstance(found, list):
             return None if found is None else _made(found)
-        count = _outputs(value, found) if isinstance(value, Step) else len(found)
+        count = _outputs(value, found) if isinstance(value, FlatStep) else len(found)
         return [*map(_made, found), *[None] * (count - len(found))]
 
-    def ready(self, step: Step) -> bool:
+    def ready(self, step: FlatStep) -> bool:
         """Whether everything that an operator reads has been emitted."""
-        sources = [v.step if isinstance(v, Item) else v for a in step.args for v in leaves(a)]
-        return all(id(v) in self.known for v in sources if isinstance(v, Step))
+        sources = [v.step if isinstance(v, FlatItem) else v for a in step.args for v in leaves(a)]
+        return all(id(v) in self.known for v in sources if isinstance(v, FlatStep))
 
-    def _step(self, step: Step) -> relax.Expr | list[relax.Expr]:
+    def _step(self, step: FlatStep) -> relax.Expr | list[relax.Expr]:
         rule = _rule(step)
         args = [self._argument(value) for value in step.args]
         site = Site(
@@ -151,7 +159,7 @@ class Emitter:
     def _argument(self, value: Value) -> relax.Expr | list[relax.Expr]:
         if isinstance(value, Pack):
             return [self._tensor(each) for each in leaves(value)]
-        if isinstance(value, Step):
+        if isinstance(value, FlatStep):
             return self.known[id(value)]
         return self._tensor(value)
 
@@ -160,7 +168,7 @@ class Emitter:
             if id(value) not in self.known:
                 self.known[id(value)] = constant(value.value)
             found = self.known[id(value)]
-        elif isinstance(value, Item):
+        elif isinstance(value, FlatItem):
             found = self._item(value)
         elif isinstance(value, Pack | Closure):
             raise ModelError("a tuple or function where a tensor is expected")
@@ -172,7 +180,7 @@ class Emitter:
             found = found[0]
         return found
 
-    def _item(self, item: Item) -> relax.Expr:
+    def _item(self, item: FlatItem) -> relax.Expr:
         found = self.known[id(item.step)]
         fields = found if isinstance(found, list) else [found]
         if not 0 <= item.index < len(fields):
@@ -183,7 +191,7 @@ class Emitter:
         return fields[item.index]
 
 
-def _rule(step: Step) -> Rule:
+def _rule(step: FlatStep) -> Rule:
     rule = TABLE.get(step.operator)
     if rule is None:
         raise ModelError(
@@ -192,7 +200,7 @@ def _rule(step: Step) -> Rule:
     return rule
 
 
-def _check(result: relax.Expr | list[relax.Expr], step: Step) -> None:
+def _check(result: relax.Expr | list[relax.Expr], step: FlatStep) -> None:
     """What was made has the type that the file says, and is of a size that can be."""
     for each in result if isinstance(result, list) else [result]:
         if min(shape_of(each), default=0) < 0:
@@ -205,8 +213,8 @@ def _check(result: relax.Expr | list[relax.Expr], step: Step) -> None:
     _check_type(result, step)
 
 
-def _check_type(result: relax.Expr | list[relax.Expr], step: Step) -> None:
-    if isinstance(step.type, TensorType if isinstance(result, list) else TupleType):
+def _check_type(result: relax.Expr | list[relax.Expr], step: FlatStep) -> None:
+    if isinstance(step.type, RelayTensorType if isinstance(result, list) else TupleType):
         raise ModelError(
             f"{step.where}: the file says that {step.operator} makes {step.type}: damaged"
         )
@@ -228,7 +236,7 @@ def _check_type(result: relax.Expr | list[relax.Expr], step: Step) -> None:
 _OUTPUTS = {"nn.dropout": 2}
 
 
-def _outputs(step: Step, made: Sized) -> int:
+def _outputs(step: FlatStep, made: Sized) -> int:
     """How many outputs an operator has, of which these were made."""
     return _OUTPUTS.get(step.operator, len(made))
 
@@ -252,15 +260,15 @@ def _check_returned(outputs: list[relax.Expr], declared: Type) -> None:
 
 
 def _compare(made: relax.Expr, declared: Type | None, where: str, what: str) -> None:
-    if not isinstance(declared, TensorType | TupleType | FunctionType):
+    if not isinstance(declared, RelayTensorType | TupleType | FunctionType):
         return
     kind = _made(made)
-    if not isinstance(declared, TensorType) or not declared.holds(kind):
+    if not isinstance(declared, RelayTensorType) or not declared.holds(kind):
         raise ModelError(
             f"{where}: the file says that {what} makes {declared}, but its operands "
             f"make {kind}: the file is damaged"
         )
 
 
-def _made(expr: relax.Expr) -> TensorType:
-    return TensorType(tuple(shape_of(expr)), dtype_name(expr))
+def _made(expr: relax.Expr) -> RelayTensorType:
+    return RelayTensorType(tuple(shape_of(expr)), dtype_name(expr))

@@ -1,6 +1,6 @@
 """What flattening makes of expressions: values without functions around them.
 
-Value    an `Input`, a `Constant`, a `Step` (what an operator makes), an `Item` of one that
+Value    an `Input`, a `Constant`, a `FlatStep` (what an operator makes), an `FlatItem` of one that
          makes a tuple, a `Pack` of values, or a `Closure` (a function not called yet)
 """
 
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.relay.core import program as relay
-from tvm_hetero.frontends.relay.core.program import Constant, Device, Var
+from tvm_hetero.frontends.relay.core.program import Constant, RelayDevice, Var
 
 _MOST_LEAVES = 10_000
 
@@ -25,7 +25,7 @@ class Input:
 
 
 @dataclass(eq=False)
-class Step:
+class FlatStep:
     """One operator: what it is called with, and where in the program it stands."""
 
     operator: str
@@ -33,14 +33,14 @@ class Step:
     attributes: Mapping[str, Any]
     type: relay.Type | None
     where: str
-    device: Device | None = None
+    device: RelayDevice | None = None
 
 
 @dataclass(eq=False)
-class Item:
+class FlatItem:
     """One output of an operator that makes several."""
 
-    step: Step
+    step: FlatStep
     index: int
 
 
@@ -59,7 +59,7 @@ class Closure:
     scope: Scope
 
 
-Value: TypeAlias = Input | Constant | Step | Item | Pack | Closure
+Value: TypeAlias = Input | Constant | FlatStep | FlatItem | Pack | Closure
 
 
 @dataclass

@@ -20,17 +20,17 @@ from typing import Any
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.relay.core import program as relay
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Budget, Limits
-from tvm_hetero.frontends.relay.core.program import Program, Var
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, ReadBudget, RelayLimits
+from tvm_hetero.frontends.relay.core.program import RelayProgram, Var
 from tvm_hetero.frontends.relay.core.trampoline import Walk, run
 from tvm_hetero.frontends.relay.devices import ANNOTATIONS, Devices
 from tvm_hetero.frontends.relay.flat_values import (
     Closure,
+    FlatItem,
+    FlatStep,
     Input,
-    Item,
     Pack,
     Scope,
-    Step,
     Value,
     leaves,
 )
@@ -62,7 +62,7 @@ class Flat:
     """
 
     inputs: list[Input]
-    steps: list[Step]
+    steps: list[FlatStep]
     output: Value
     result: relay.Type | None = None
     claims: list[Claim] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Flat:
 
 
 @paused()
-def flatten(program: Program, limits: Limits = DEFAULT_LIMITS) -> Flat:
+def flatten(program: RelayProgram, limits: RelayLimits = DEFAULT_LIMITS) -> Flat:
     """Return the operators of a program's ``main`` with all functions inlined.
 
     Raises
@@ -84,10 +84,10 @@ def flatten(program: Program, limits: Limits = DEFAULT_LIMITS) -> Flat:
 
 
 class _Flattener:
-    def __init__(self, program: Program, limits: Limits) -> None:
+    def __init__(self, program: RelayProgram, limits: RelayLimits) -> None:
         self.program, self.limits = program, limits
-        self.steps: list[Step] = []
-        self.budget = Budget(limits.work)
+        self.steps: list[FlatStep] = []
+        self.budget = ReadBudget(limits.work)
         self.claims = Claims(self.budget)
         self.devices = Devices(self.budget)
         self.entered = 0
@@ -134,11 +134,11 @@ class _Flattener:
     def _computed(self, expr: relay.Expr, scope: Scope) -> Walk:
         if isinstance(expr, relay.Constant):
             return expr
-        if isinstance(expr, relay.Call):
+        if isinstance(expr, relay.RelayCall):
             return (yield from self._call(expr, scope))
         if isinstance(expr, relay.Tuple):
             return Pack((yield from self._all(expr.fields, scope)))
-        if isinstance(expr, relay.Item):
+        if isinstance(expr, relay.ProgramItem):
             value = yield self.value(expr.tuple, scope)
             return _item(value, expr)
         if isinstance(expr, relay.Function):
@@ -163,7 +163,7 @@ class _Flattener:
             found.append(value)
         return found
 
-    def _call(self, call: relay.Call, scope: Scope) -> Walk:
+    def _call(self, call: relay.RelayCall, scope: Scope) -> Walk:
         args = yield from self._all(call.args, scope)
         if isinstance(call.callee, relay.Operator):
             name = call.callee.name
@@ -177,17 +177,17 @@ class _Flattener:
         self.claims.note(result, call.type, call.where)
         return result
 
-    def _step(self, call: relay.Call, name: str, args: list[Value]) -> Step:
+    def _step(self, call: relay.RelayCall, name: str, args: list[Value]) -> FlatStep:
         if len(self.steps) >= self.limits.steps:
             raise ModelError(f"more than {self.limits.steps} operators once functions are inlined")
         for arg in args:
             if isinstance(arg, Pack):
                 self.budget.spend(len(leaves(arg)))
-        step = Step(name, args, call.attributes, call.type, call.where)
+        step = FlatStep(name, args, call.attributes, call.type, call.where)
         self.steps.append(step)
         return step
 
-    def _annotated(self, call: relay.Call, name: str, args: list[Value]) -> Value:
+    def _annotated(self, call: relay.RelayCall, name: str, args: list[Value]) -> Value:
         """The value under an annotation, which says what it says about its operator."""
         if len(args) != 1:
             raise ModelError(f"{call.where}: {name} has {len(args)} arguments, expected 1")
@@ -195,7 +195,7 @@ class _Flattener:
         self.devices.annotation(call, name, args[0])
         return args[0]
 
-    def _inlined(self, callee: Closure, args: list[Value], call: relay.Call) -> Walk:
+    def _inlined(self, callee: Closure, args: list[Value], call: relay.RelayCall) -> Walk:
         function, depth = callee.function, callee.scope.depth + 1
         self._enter(function, depth, call)
         if len(function.params) != len(args):
@@ -213,7 +213,7 @@ class _Flattener:
         self.claims.note(result, function.result, call.where)
         return result
 
-    def _enter(self, function: relay.Function, depth: int, call: relay.Call) -> None:
+    def _enter(self, function: relay.Function, depth: int, call: relay.RelayCall) -> None:
         """Count a call of a function; refuse one within itself, and one too many."""
         self.entered += 1
         within = max(len(self.active), depth)
@@ -226,15 +226,15 @@ class _Flattener:
             raise ModelError(f"more than {self.limits.steps} calls of functions")
 
 
-def _item(value: Value, expr: relay.Item) -> Value:
+def _item(value: Value, expr: relay.ProgramItem) -> Value:
     if isinstance(value, Pack):
         if not 0 <= expr.index < len(value.values):
             raise ModelError(
                 f"{expr.where}: field {expr.index} of a tuple of {len(value.values)}; damaged"
             )
         return value.values[expr.index]
-    if isinstance(value, Step):
-        return Item(value, expr.index)
+    if isinstance(value, FlatStep):
+        return FlatItem(value, expr.index)
     raise ModelError(f"{expr.where}: a field of what is no tuple; a parameter must be a tensor")
 
 

@@ -1,6 +1,6 @@
 """From a Relay program that an old TVM saved to a Relax module of this TVM.
 
-1. read        `graph_file` and `from_graph`, or `text_reader.parser`: a `Program`, plain data
+1. read        `graph_file` and `from_graph`, or `text_reader.parser`: a `RelayProgram`, plain data
 2. flatten     functions, lets, tuples and annotations are resolved: a list of operators
 3. emit        each operator by its rule (`operator_table`), its result checked against the types
 """
@@ -18,9 +18,9 @@ from tvm import relax
 
 from tvm_hetero.errors import HeteroError, ModelError, UsageError
 from tvm_hetero.frontends.relay.core.arrays import dtype_of, load_params
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.core.program import Program, TensorType, Var
-from tvm_hetero.frontends.relay.emit import Emitter
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
+from tvm_hetero.frontends.relay.core.program import RelayProgram, RelayTensorType, Var
+from tvm_hetero.frontends.relay.emit import RelayEmitter
 from tvm_hetero.frontends.relay.flat_values import Input
 from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.read import parse, read
@@ -38,7 +38,7 @@ def from_json(
     path_or_text: str | os.PathLike[str],
     params: Params | None = None,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: RelayLimits = DEFAULT_LIMITS,
 ) -> tvm.IRModule:
     """Import a Relay module that ``tvm.ir.save_json`` of an old TVM wrote.
 
@@ -74,7 +74,7 @@ def from_text(
     path_or_text: str | os.PathLike[str],
     params: Params | None = None,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: RelayLimits = DEFAULT_LIMITS,
 ) -> tvm.IRModule:
     """Import a Relay module in text, as ``mod.astext()`` of an old TVM gave it.
 
@@ -87,10 +87,10 @@ def from_text(
 
 
 def import_program(
-    program: Program,
+    program: RelayProgram,
     name: str = "model",
     params: Params | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: RelayLimits = DEFAULT_LIMITS,
 ) -> tvm.IRModule:
     """Return the Relax module of a program."""
     flat = flatten(program, limits)
@@ -98,7 +98,7 @@ def import_program(
         warnings.warn(_unheeded(flat.unheeded), stacklevel=3)
     values = _values(params, [i.var for i in flat.inputs], limits)
     builder = relax.BlockBuilder()
-    emitter = Emitter(builder, flat, program.version)
+    emitter = RelayEmitter(builder, flat, program.version)
     inputs = [i for i in by_name(flat.inputs) if i.var.name not in values]
     variables = [
         relax.Var(unique, relax_type(each.var))
@@ -184,7 +184,7 @@ def relax_type(var: Var) -> relax.TensorType:
     ModelError
         It is no tensor, or its shape is open.
     """
-    if not isinstance(var.type, TensorType):
+    if not isinstance(var.type, RelayTensorType):
         raise ModelError(
             f"parameter '{printable(var.name)}' is of type {var.type or 'unknown'}, expected a "
             "tensor; run relay.transform.InferType before saving"
@@ -198,7 +198,7 @@ def relax_type(var: Var) -> relax.TensorType:
     return relax.TensorType(var.type.shape, var.type.dtype)
 
 
-def _values(params: Params | None, inputs: list[Var], limits: Limits) -> dict[str, Any]:
+def _values(params: Params | None, inputs: list[Var], limits: RelayLimits) -> dict[str, Any]:
     """The values of parameters, each checked against what the program declares."""
     if params is None:
         return {}
@@ -220,7 +220,7 @@ def _checked(var: Var, value: Any) -> Any:
 
     array = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
     declared = var.type
-    if not isinstance(declared, TensorType):
+    if not isinstance(declared, RelayTensorType):
         return array
     fits = len(array.shape) == len(declared.shape) and all(
         d is None or n == d for n, d in zip(array.shape, declared.shape, strict=True)

@@ -1,4 +1,4 @@
-"""A saved Relay program, in whichever of the two forms, to a `Program`. Knows nothing of TVM."""
+"""A saved Relay program, in whichever of the two forms, to a `RelayProgram`. Knows no TVM."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits, read_file
-from tvm_hetero.frontends.relay.core.program import Program
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits, read_file
+from tvm_hetero.frontends.relay.core.program import RelayProgram
 from tvm_hetero.frontends.relay.gc_pause import paused
 from tvm_hetero.frontends.relay.json_reader.from_graph import program_of
 from tvm_hetero.frontends.relay.json_reader.graph_file import is_graph, parse_graph
@@ -17,8 +17,8 @@ _LONGEST_PATH = 4096
 
 
 def read(
-    path_or_text: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS
-) -> tuple[Program, str]:
+    path_or_text: str | os.PathLike[str], limits: RelayLimits = DEFAULT_LIMITS
+) -> tuple[RelayProgram, str]:
     """Return the program of a file, or of its content, and a name for it.
 
     Raises
@@ -47,7 +47,7 @@ def _is_content(text: str) -> bool:
 
 
 @paused()
-def parse(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program:
+def parse(text: str, name: str, limits: RelayLimits = DEFAULT_LIMITS) -> RelayProgram:
     """Return the program of a text in either form."""
     if is_graph(text):
         return program_of(parse_graph(text, name, limits), name, limits)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.relay.core import program as relay
-from tvm_hetero.frontends.relay.core.limits import Budget
+from tvm_hetero.frontends.relay.core.limits import ReadBudget
 from tvm_hetero.frontends.relay.core.program import Var
 from tvm_hetero.frontends.relay.flat_values import Closure, Pack, Value
 from tvm_hetero.util.untrusted_names import printable
@@ -40,7 +40,7 @@ class Claim:
 class Claims:
     """The claims of a program, as they are met; every type that is looked at is counted."""
 
-    budget: Budget
+    budget: ReadBudget
     found: list[Claim] = field(default_factory=list)
 
     def note(self, value: Value, kind: relay.Type | None, of: Var | str, where: str = "") -> None:
@@ -63,7 +63,7 @@ class Claims:
             elif isinstance(each, Closure):
                 if not isinstance(said, relay.FunctionType):
                     raise claim.error("a function")
-            elif isinstance(said, relay.TensorType | relay.TupleType):
+            elif isinstance(said, relay.RelayTensorType | relay.TupleType):
                 self.found.append(claim)
             else:
                 raise claim.error("a tensor")

@@ -71,7 +71,7 @@ def export_transformers(
         raise UsageError(
             f"tokens={tokens}, length={length}: expected 1 <= tokens <= length <= {longest}"
         )
-    step = _Step(model.eval().requires_grad_(False))
+    step = _ExportStep(model.eval().requires_grad_(False))
     with _our_attention(model), _told_of(model):
         caches = [torch.zeros(shape, dtype=model.dtype) for shape in _shapes(step, length)]
         program = torch.export.export(step, (*_numbers(tokens), caches), strict=False)
@@ -122,7 +122,7 @@ def _numbers(tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.zeros(tokens, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
 
 
-def _shapes(step: _Step, length: int) -> list[tuple[int, int, int]]:
+def _shapes(step: _ExportStep, length: int) -> list[tuple[int, int, int]]:
     """The caches that the model needs: it is run on a token to see."""
     seen = _Seen(length)
     step.run(*_numbers(1), seen)
@@ -195,7 +195,7 @@ class _Seen(_Caches):
         return torch.zeros_like(q).transpose(1, 2)
 
 
-class _Step(nn.Module):
+class _ExportStep(nn.Module):
     """A model as a function of the tokens, their position and the caches."""
 
     caches: _Caches | None = None
@@ -214,14 +214,14 @@ class _Step(nn.Module):
     def run(self, token: torch.Tensor, position: torch.Tensor, caches: _Caches) -> torch.Tensor:
         """The logits; attention finds its caches meanwhile."""
         places = position + torch.arange(token.shape[0])
-        _Step.caches = caches
+        _ExportStep.caches = caches
         try:
             return self.model(
                 input_ids=token[None], position_ids=places[None], use_cache=True,
                 **{self.cache_name: caches},
             ).logits  # fmt: skip
         finally:
-            _Step.caches = None
+            _ExportStep.caches = None
 
 
 def _attention(
@@ -234,8 +234,8 @@ def _attention(
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """What transformers calls in a layer."""
-    assert _Step.caches is not None
-    length = _Step.caches.length
+    assert _ExportStep.caches is not None
+    length = _ExportStep.caches.length
     window = others.pop("sliding_window", None)
     wanted = {n: v for n, v in others.items() if n not in _HARMLESS and v not in (None, False)}
     if others.get("is_causal") is False:
@@ -250,7 +250,7 @@ def _attention(
         )
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     layer: Any = module.layer_idx
-    return _Step.caches.attend(layer, query, key, value, scale), None
+    return _ExportStep.caches.attend(layer, query, key, value, scale), None
 
 
 @contextmanager

@@ -40,7 +40,13 @@ from tvm_hetero.kernels.attention.common import (
     turned,
     written,
 )
-from tvm_hetero.kernels.attention.query_block import Block, Scratch, Sizes, scratch_for, sizes_of
+from tvm_hetero.kernels.attention.query_block import (
+    Block,
+    BlockScratch,
+    BlockSizes,
+    scratch_for,
+    sizes_of,
+)
 from tvm_hetero.kernels.attention.scores import scores
 from tvm_hetero.kernels.attention.softmax import SUM, powers
 from tvm_hetero.kernels.attention.values import values
@@ -89,7 +95,7 @@ def attention_on_cpu(a: Attention, unit: VectorUnit, cores: int) -> tirx.PrimFun
     return function(tensors.params, body, "attention", tensors.written, scratch.buffers)
 
 
-def _functions(sizes: Sizes, unit: VectorUnit) -> list[str]:
+def _functions(sizes: BlockSizes, unit: VectorUnit) -> list[str]:
     """The texts of the functions that the kernel calls."""
     needed = [loading(sizes.lanes)]
     if sizes.pairs:
@@ -101,7 +107,7 @@ def _functions(sizes: Sizes, unit: VectorUnit) -> list[str]:
 
 
 def _head(
-    a: Attention, tensors: Tensors, sizes: Sizes, scratch: Scratch, first: Expr, g: Expr
+    a: Attention, tensors: Tensors, sizes: BlockSizes, scratch: BlockScratch, first: Expr, g: Expr
 ) -> list[tirx.Stmt]:
     """A head of keys: what is new of it into the caches, then its queries."""
     write = loop("i", a.rows, lambda i: written(a, tensors, first, i, g, sizes.lanes))

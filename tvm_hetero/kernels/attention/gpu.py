@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 
 _LOWEST = -3.0e38
 _THREADS = 128
-# What stands in `_Shared.now` and `_Shared.then`.
+# What stands in `_SharedMemory.now` and `_SharedMemory.then`.
 _LARGEST, _SUM = range(2)
 
 
 @dataclass(frozen=True)
-class _Shared:
+class _SharedMemory:
     """What the threads of a block leave to each other.
 
     Attributes
@@ -88,12 +88,12 @@ class _Shared:
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class _GpuKernel:
     """Writes the kernel; ``parallel`` says how its loops over threads are made."""
 
     a: Attention
     tensors: Tensors
-    shared: _Shared
+    shared: _SharedMemory
     parallel: Threads
 
     def head(self, g: Expr) -> list[tirx.Stmt]:
@@ -230,7 +230,7 @@ class Threads:
 def attention_on_gpu(a: Attention, parallel: Threads = Threads()) -> tirx.PrimFunc:
     """The kernel for a GPU."""
     tensors, scope = tensors_of(a), parallel.scope
-    shared = _Shared(
+    shared = _SharedMemory(
         tensor("query", [a.size], scope=scope),
         tensor("scores", [_THREADS], scope=scope),
         tensor("sums", [_padded(a.size)], scope=scope),
@@ -238,5 +238,5 @@ def attention_on_gpu(a: Attention, parallel: Threads = Threads()) -> tirx.PrimFu
         tensor("then", [2], scope=scope),
         tensor("own", [1], scope="local"),
     )
-    body = parallel.loop("blockIdx.x", a.kv_heads, _Kernel(a, tensors, shared, parallel).head)
+    body = parallel.loop("blockIdx.x", a.kv_heads, _GpuKernel(a, tensors, shared, parallel).head)
     return function(tensors.params, body, "attention", tensors.written, shared.buffers)

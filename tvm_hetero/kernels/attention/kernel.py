@@ -59,7 +59,7 @@ CACHE_TYPES = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
-class _Scratch:
+class _KernelScratch:
     """A head's query, turned and scaled; its scores; their largest, and the sum of powers."""
 
     query: tirx.Var
@@ -117,7 +117,7 @@ def attend(
     a = Attention(heads, kv_heads, size, length, rows, scale, rotary, dtype)
     _check(a)
     tensors = tensors_of(a)
-    scratch = _Scratch(
+    scratch = _KernelScratch(
         tensor("query", [a.size]), tensor("scores", [a.length]), tensor("total", [2])
     )
     first, bind = first_row(a, tensors)
@@ -163,7 +163,7 @@ def _write(a: Attention, tensors: Tensors, first: Expr) -> tirx.Stmt:
     )
 
 
-def _read(a: Attention, tensors: Tensors, first: Expr, scratch: _Scratch) -> tirx.Stmt:
+def _read(a: Attention, tensors: Tensors, first: Expr, scratch: _KernelScratch) -> tirx.Stmt:
     """The results of all tokens and heads, one after the other."""
     return loop(
         "i",
@@ -173,7 +173,7 @@ def _read(a: Attention, tensors: Tensors, first: Expr, scratch: _Scratch) -> tir
 
 
 def _head(
-    a: Attention, tensors: Tensors, first: Expr, scratch: _Scratch, i: Expr, h: Expr
+    a: Attention, tensors: Tensors, first: Expr, scratch: _KernelScratch, i: Expr, h: Expr
 ) -> list[tirx.Stmt]:
     """The result of one token and head."""
     g = h // a.group

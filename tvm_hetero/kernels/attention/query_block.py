@@ -46,7 +46,7 @@ _TOGETHER = 4
 
 
 @dataclass(frozen=True)
-class Sizes:
+class BlockSizes:
     """How the work is divided.
 
     Attributes
@@ -93,7 +93,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Scratch:
+class BlockScratch:
     """What a block of queries needs.
 
     Attributes
@@ -148,7 +148,7 @@ class Scratch:
         return self.matrices[1]
 
 
-def sizes_of(a: Attention, unit: VectorUnit) -> Sizes:
+def sizes_of(a: Attention, unit: VectorUnit) -> BlockSizes:
     """How the work is divided for a vector unit."""
     lanes = math.gcd(a.size, unit.lanes)
     block = min(a.rows * a.group, _BLOCK)
@@ -162,7 +162,7 @@ def sizes_of(a: Attention, unit: VectorUnit) -> Sizes:
     stretch = _STRETCH_OF_TILES if amx else stretch
     pairs = amx or paired(a, unit)
     how = *_asked(a, unit, stretch), _ordered(a, unit), pairs
-    return Sizes(lanes, keys, unit.lanes, block, few, together, across, stretch, *how, amx)
+    return BlockSizes(lanes, keys, unit.lanes, block, few, together, across, stretch, *how, amx)
 
 
 def _sums(a: Attention, unit: VectorUnit, block: int, vectors: int) -> tuple[int, int]:
@@ -226,14 +226,14 @@ def columns_of_tiles(a: Attention) -> int:
     return _COLUMNS_OF_TILES if a.size % _COLUMNS_OF_TILES == 0 else NARROW
 
 
-def scratch_for(a: Attention, sizes: Sizes) -> Scratch:
+def scratch_for(a: Attention, sizes: BlockSizes) -> BlockScratch:
     """Fresh buffers."""
     lanes, stretch = sizes.lanes, sizes.stretch if sizes.amx else 0
     padded = -(-a.length // sizes.along) * sizes.along + max(sizes.along, stretch)
     behind = sizes.block * a.size
     folds = sizes.few * lanes // sizes.keys * lanes
     more = a.size // 2 * WIDE if sizes.amx else folds
-    return Scratch(
+    return BlockScratch(
         tensor("query", [behind + more]),
         behind,
         tensor("scores", [sizes.block, padded]),
@@ -245,12 +245,12 @@ def scratch_for(a: Attention, sizes: Sizes) -> Scratch:
     )
 
 
-def _sums_of_few(sizes: Sizes) -> list[tirx.Var]:
+def _sums_of_few(sizes: BlockSizes) -> list[tirx.Var]:
     size = [sizes.across * sizes.lanes]
     return [tensor(f"sums_{m}", size, scope="local") for m in range(sizes.together)]
 
 
-def _matrices(a: Attention, sizes: Sizes) -> list[tirx.Var]:
+def _matrices(a: Attention, sizes: BlockSizes) -> list[tirx.Var]:
     return [tensor("products", [ROWS * WIDE]), tensor("turned", [sizes.stretch * a.size // 2])]
 
 
@@ -264,8 +264,8 @@ class Block:
 
     a: Attention
     tensors: Tensors
-    sizes: Sizes
-    scratch: Scratch
+    sizes: BlockSizes
+    scratch: BlockScratch
     first: Expr
     g: Expr
     b: Expr

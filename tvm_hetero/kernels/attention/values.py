@@ -81,9 +81,7 @@ def _part(block: Block, start: Expr, rows: Expr, p: Expr) -> list[tirx.Stmt]:
     return [*all_moved(back=False), rows_of_stretch, *all_moved(back=True)]
 
 
-def _two_rows(
-    block: Block, t: Expr, last: Expr, n: Expr, first: Expr, p: Expr
-) -> list[tirx.Stmt]:
+def _two_rows(block: Block, t: Expr, last: Expr, n: Expr, first: Expr, p: Expr) -> list[tirx.Stmt]:
     """A few vectors of two rows of values times the powers of a few queries.
 
     Behind the ``last`` row comes the same once more, times a power of zero: what a cache holds

@@ -24,7 +24,7 @@ from tvm import relax, te, tirx
 
 from tvm_hetero.kernels.convolution.conv2d_shape import ConvShape, shape_of
 from tvm_hetero.kernels.convolution.depthwise import depthwise, fits
-from tvm_hetero.kernels.convolution.packing import Layout, choose_layout, pack_conv2d
+from tvm_hetero.kernels.convolution.packing import PackedLayout, choose_layout, pack_conv2d
 from tvm_hetero.kernels.convolution.winograd.match import WINDOW_3X3
 from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, GATHER, PAD, UNPACK, role
 
@@ -100,7 +100,9 @@ class _OneRow:
         return self.data[b, c, x]
 
 
-def _compute(data: te.Tensor, filters: te.Tensor, shape: ConvShape, layout: Layout) -> te.Tensor:
+def _compute(
+    data: te.Tensor, filters: te.Tensor, shape: ConvShape, layout: PackedLayout
+) -> te.Tensor:
     source = _OneRow(data) if shape.flat else data
     return (_pointwise if shape.pointwise else _windowed)(source, filters, shape, layout)
 
@@ -115,7 +117,9 @@ def _unpack(read: Callable[..., Any], shape: ConvShape) -> te.Tensor:
     return te.compute(extents, read, name="unpack", attrs=role(UNPACK))
 
 
-def _pointwise(data: _Image, filters: te.Tensor, shape: ConvShape, layout: Layout) -> te.Tensor:
+def _pointwise(
+    data: _Image, filters: te.Tensor, shape: ConvShape, layout: PackedLayout
+) -> te.Tensor:
     width, source = shape.out_width, _line(data, shape, layout)
     ic = te.reduce_axis((0, shape.group_channels), "ic")
     channel = _input_channel(filters, shape)
@@ -131,7 +135,7 @@ def _pointwise(data: _Image, filters: te.Tensor, shape: ConvShape, layout: Layou
     return _unpack(lambda b, c, y, x: acc[b, outer(c), y * width + x, inner(c)], shape)
 
 
-def _line(data: _Image, shape: ConvShape, layout: Layout) -> Callable[..., Any]:
+def _line(data: _Image, shape: ConvShape, layout: PackedLayout) -> Callable[..., Any]:
     """Read access to the image as one line of ``layout.points`` points, those beyond it zero."""
     (sy, sx), width, points = shape.stride, shape.out_width, layout.points
 
@@ -152,7 +156,9 @@ def _line(data: _Image, shape: ConvShape, layout: Layout) -> Callable[..., Any]:
     return te.compute(extents, value, name=kind, attrs=role(kind))
 
 
-def _windowed(data: _Image, filters: te.Tensor, shape: ConvShape, layout: Layout) -> te.Tensor:
+def _windowed(
+    data: _Image, filters: te.Tensor, shape: ConvShape, layout: PackedLayout
+) -> te.Tensor:
     (kh_extent, kw_extent), (sy, sx), (dy, dx) = shape.kernel, shape.stride, shape.dilation
     columns = layout.points + shape.reach[1] // sx  # of one phase x mod sx
     source = _sort_columns(_pad_image(data, shape, columns * sx), shape, columns)
@@ -242,7 +248,7 @@ def _input_channel(filters: te.Tensor, shape: ConvShape) -> Callable[[Any, Any],
 
 
 def _output_channel(
-    shape: ConvShape, layout: Layout
+    shape: ConvShape, layout: PackedLayout
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Block and place in the block of an output channel.
 

@@ -30,7 +30,7 @@ import tvm
 from tvm import s_tir, tirx
 
 from tvm_hetero.kernels.convolution.prefetch_channels import prefetch_channels
-from tvm_hetero.kernels.convolution.tiling import Tile, plan_tile
+from tvm_hetero.kernels.convolution.tiling import ConvolutionTile, plan_tile
 from tvm_hetero.kernels.cpu.weights_once import weights_once
 from tvm_hetero.kernels.tir.block_roles import (
     ACCUMULATE,
@@ -64,7 +64,7 @@ _UNROLLED = 2
 
 
 @dataclass(frozen=True)
-class _Nest:
+class _PackedNest:
     """The loops of the accumulation; ``outer`` is image, block [, row]."""
 
     outer: list[LoopRV]
@@ -113,13 +113,13 @@ def _rank(sch: s_tir.Schedule, block: SBlockRV) -> int:
     return sum(kind == tirx.IterVar.DataPar for kind in kinds)
 
 
-def _nest(sch: s_tir.Schedule, acc: SBlockRV) -> _Nest:
+def _nest(sch: s_tir.Schedule, acc: SBlockRV) -> _PackedNest:
     split = _rank(sch, acc)
     loops = sch.get_loops(acc)
-    return _Nest(loops[: split - 2], loops[split - 2], loops[split - 1], loops[split:])
+    return _PackedNest(loops[: split - 2], loops[split - 2], loops[split - 1], loops[split:])
 
 
-def _plan(sch: s_tir.Schedule, acc: SBlockRV, unit: VectorUnit) -> Tile:
+def _plan(sch: s_tir.Schedule, acc: SBlockRV, unit: VectorUnit) -> ConvolutionTile:
     nest = _nest(sch, acc)
     depth = math.prod(extent_of(sch, loop) for loop in nest.reduction)
     block, points = extent_of(sch, nest.block), extent_of(sch, nest.points)
@@ -130,7 +130,7 @@ def _plan(sch: s_tir.Schedule, acc: SBlockRV, unit: VectorUnit) -> Tile:
 
 
 def _require_real_parts(
-    sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, tile: Tile, unit: VectorUnit
+    sch: s_tir.Schedule, acc: SBlockRV, last: SBlockRV, tile: ConvolutionTile, unit: VectorUnit
 ) -> None:
     """Refuse a kernel whose channels are all in the first of several parts of their only block, be
     it one a group.
@@ -167,8 +167,8 @@ def _schedule_stage(sch: s_tir.Schedule, stage: SBlockRV, cores: int) -> None:
 
 
 def _tile_channels(
-    sch: s_tir.Schedule, acc: SBlockRV, tile: Tile, unit: VectorUnit
-) -> tuple[_Nest, LoopRV]:
+    sch: s_tir.Schedule, acc: SBlockRV, tile: ConvolutionTile, unit: VectorUnit
+) -> tuple[_PackedNest, LoopRV]:
     """Lanes are output channels, the data are broadcast."""
     _split_blocks(sch, acc, tile.vectors * unit.lanes)
     nest = _nest(sch, acc)
@@ -179,8 +179,8 @@ def _tile_channels(
 
 
 def _tile_points(
-    sch: s_tir.Schedule, acc: SBlockRV, tile: Tile, unit: VectorUnit
-) -> tuple[_Nest, LoopRV]:
+    sch: s_tir.Schedule, acc: SBlockRV, tile: ConvolutionTile, unit: VectorUnit
+) -> tuple[_PackedNest, LoopRV]:
     """Lanes are points, the weights are broadcast; accumulators stand as the output does."""
     _split_blocks(sch, acc, tile.scalars)
     rank = _rank(sch, acc)
@@ -216,7 +216,12 @@ def _split_blocks(sch: s_tir.Schedule, acc: SBlockRV, part: int) -> None:
 
 
 def _order(
-    sch: s_tir.Schedule, nest: _Nest, at: LoopRV, scalars: LoopRV, vectors: LoopRV, lanes: LoopRV
+    sch: s_tir.Schedule,
+    nest: _PackedNest,
+    at: LoopRV,
+    scalars: LoopRV,
+    vectors: LoopRV,
+    lanes: LoopRV,
 ) -> None:
     sch.reorder(*nest.outer, at, *nest.reduction, scalars, vectors, lanes)
     sch.vectorize(lanes)
@@ -281,7 +286,12 @@ def _unroll(sch: s_tir.Schedule, reduction: list[LoopRV]) -> LoopRV:
 
 
 def _attach_epilogue(
-    sch: s_tir.Schedule, last: SBlockRV, at: LoopRV, tile: Tile, unit: VectorUnit, points: int
+    sch: s_tir.Schedule,
+    last: SBlockRV,
+    at: LoopRV,
+    tile: ConvolutionTile,
+    unit: VectorUnit,
+    points: int,
 ) -> None:
     """Store each tile when it is done, with vectors along the points.
 

@@ -39,7 +39,7 @@ _PADDING = 1.1
 
 
 @dataclass(frozen=True)
-class Layout:
+class PackedLayout:
     """``block`` channels side by side in the weights, the loop over ``points`` points."""
 
     block: int
@@ -67,7 +67,7 @@ def choose_layout(
     *,
     groups: int = 1,
     staged: bool = False,
-) -> Layout | None:
+) -> PackedLayout | None:
     """The block and the number of points that cost the targets least together.
 
     Parameters
@@ -99,7 +99,7 @@ def choose_layout(
         blocks |= set(range(lanes, most + 1, lanes))
     blocks = blocks or {channels}
 
-    def cost(layout: Layout) -> float:
+    def cost(layout: PackedLayout) -> float:
         padded = layout.points != points
         work = round_up(channels, layout.block) * layout.points * (_PADDING if padded else 1.0)
         copied = _COPY * depth * layout.points if padded and not staged else 0.0
@@ -112,7 +112,7 @@ def choose_layout(
         return total
 
     extents = {points, max(points, lanes)}
-    candidates = [Layout(b, p) for b in sorted(blocks) for p in sorted(extents)]
+    candidates = [PackedLayout(b, p) for b in sorted(blocks) for p in sorted(extents)]
     best = min(candidates, key=lambda layout: (cost(layout), layout.points, layout.block))
     return None if cost(best) == float("inf") else best
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-    from tvm_hetero.kernels.convolution.tiling import Tile
+    from tvm_hetero.kernels.convolution.tiling import ConvolutionTile
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
 
 # Cycles that memory beyond the second-level cache may take to answer.
@@ -53,7 +53,7 @@ _Constants = tuple[int, ...]
 
 
 def prefetch_channels(
-    sch: Schedule, acc: SBlockRV, steps: LoopRV, tile: Tile, unit: VectorUnit
+    sch: Schedule, acc: SBlockRV, steps: LoopRV, tile: ConvolutionTile, unit: VectorUnit
 ) -> None:
     """Ask for the data of later channels, a little in each step of the reduction.
 

@@ -56,7 +56,7 @@ _BYTES = 4
 
 
 @dataclass(frozen=True)
-class Tile:
+class ConvolutionTile:
     """A register tile: ``vectors`` registers along ``lanes``, ``scalars`` along the other loop.
 
     Attributes
@@ -76,7 +76,7 @@ class Tile:
 
 
 @lru_cache(maxsize=65536)
-def plan_tile(block: int, points: int, depth: int, unit: VectorUnit) -> Tile | None:
+def plan_tile(block: int, points: int, depth: int, unit: VectorUnit) -> ConvolutionTile | None:
     """The cheapest tile of ``block`` channels and ``points`` points.
 
     Parameters
@@ -108,11 +108,11 @@ def plan_tile(block: int, points: int, depth: int, unit: VectorUnit) -> Tile | N
     return min((t for t in tiles if _fits(t, unit)), key=_preference, default=None)
 
 
-def _preference(tile: Tile) -> tuple[float, int, str, int]:
+def _preference(tile: ConvolutionTile) -> tuple[float, int, str, int]:
     return (round(tile.cycles, 9), -tile.vectors * tile.scalars, tile.lanes, tile.vectors)
 
 
-def _fits(tile: Tile, unit: VectorUnit) -> bool:
+def _fits(tile: ConvolutionTile, unit: VectorUnit) -> bool:
     v, t = tile.vectors, tile.scalars
     operands = v + (1 if v == 1 and unit.broadcasts else t)
     folded = min(unit.folded, _FOLDED_CHANNELS if tile.lanes == "channels" else unit.folded)
@@ -120,7 +120,9 @@ def _fits(tile: Tile, unit: VectorUnit) -> bool:
     return v * t <= _ACCUMULATORS * unit.registers and v * t + operands <= most
 
 
-def _tile(lanes: Lanes, v: int, t: int, tiles: float, depth: int, unit: VectorUnit) -> Tile:
+def _tile(
+    lanes: Lanes, v: int, t: int, tiles: float, depth: int, unit: VectorUnit
+) -> ConvolutionTile:
     """A tile with its cost; ``tiles`` of it are the points, the last one overlapping."""
     weights = v * unit.bits // 8 if lanes == "channels" else t * _BYTES
     lines = 1 + unit.bits / 512 if lanes == "points" else 1  # vectors of data straddle lines
@@ -134,7 +136,7 @@ def _tile(lanes: Lanes, v: int, t: int, tiles: float, depth: int, unit: VectorUn
     step = combine_limits(limits) + unit.load * v
     store = unit.store_value if lanes == "channels" else unit.store_vector
     twice = math.ceil(tiles) / tiles
-    return Tile(lanes, v, t, (depth * step / (v * t * unit.lanes) + store) * twice)
+    return ConvolutionTile(lanes, v, t, (depth * step / (v * t * unit.lanes) + store) * twice)
 
 
 def _divisors(n: int, unit: int, limit: int) -> list[int]:

@@ -40,9 +40,9 @@ from tvm_hetero.kernels.cpu.amx import (
 )
 from tvm_hetero.kernels.cpu.bfloat16_pairs import in_order
 from tvm_hetero.kernels.cpu.llvm_functions import with_functions
-from tvm_hetero.kernels.matmul.product_amx_tile import SUMS, Coming, Tile, put_in_turn, tile_of
+from tvm_hetero.kernels.matmul.product_amx_tile import SUMS, AmxTile, Coming, put_in_turn, tile_of
 from tvm_hetero.kernels.matmul.product_bfloat16 import (
-    Product,
+    Bfloat16Product,
     find_product,
     largest_divisor,
     packing,
@@ -91,7 +91,7 @@ def _tile_rows(rows: int) -> int:
     return largest_divisor(rows, ROWS)
 
 
-def _summing(main: Product, annotations: dict[str, Any], *, far: bool) -> tirx.Stmt:
+def _summing(main: Bfloat16Product, annotations: dict[str, Any], *, far: bool) -> tirx.Stmt:
     """The nest over blocks of columns, matrices and tiles of rows."""
     t, tile = main.tile, tile_of(main)
     extents = (main.blocks, main.matrices, main.rows // t)
@@ -130,7 +130,7 @@ def _summing(main: Product, annotations: dict[str, Any], *, far: bool) -> tirx.S
     return nest_over(("part", "z", "tile"), extents, block)
 
 
-def _nothing(tile: Tile) -> tirx.Stmt:
+def _nothing(tile: AmxTile) -> tirx.Stmt:
     """Sums of zero."""
 
     def zeros(q: Expr, r: Expr, v: Expr) -> tirx.Stmt:
@@ -141,7 +141,7 @@ def _nothing(tile: Tile) -> tirx.Stmt:
     )))  # fmt: skip
 
 
-def _multiplied(tile: Tile, place: Sequence[Expr], comes: Coming | None) -> list[tirx.Stmt]:
+def _multiplied(tile: AmxTile, place: Sequence[Expr], comes: Coming | None) -> list[tirx.Stmt]:
     """What a stretch of steps adds to the sums of a tile, some columns at a time.
 
     The ``place`` is the matrix, row and step that the left side begins with.
@@ -173,7 +173,7 @@ def _multiplied(tile: Tile, place: Sequence[Expr], comes: Coming | None) -> list
     return [loop("r", tile.rows, lambda r, at=at: some(r, at)) for at in parts]  # type: ignore[misc]
 
 
-def _ordered(tile: Tile, place: Sequence[Expr], r: Expr) -> list[tirx.Stmt]:
+def _ordered(tile: AmxTile, place: Sequence[Expr], r: Expr) -> list[tirx.Stmt]:
     """A row's sums of all chains, number by number."""
     z, o, m = place
 

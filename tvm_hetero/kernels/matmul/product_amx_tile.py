@@ -10,7 +10,7 @@ from tvm import tirx
 
 from tvm_hetero.kernels.cpu.amx import NARROW, ROWS, WIDE
 from tvm_hetero.kernels.cpu.bfloat16_pairs import in_turn
-from tvm_hetero.kernels.matmul.product_bfloat16 import Product, largest_divisor
+from tvm_hetero.kernels.matmul.product_bfloat16 import Bfloat16Product, largest_divisor
 from tvm_hetero.kernels.tir.prefetch import LINE, OUTER, ask
 from tvm_hetero.kernels.tir.statements import bound, load, ramp, store, tensor, whole
 
@@ -26,7 +26,7 @@ _STRETCH = 256
 
 
 @dataclass(frozen=True)
-class Tile:
+class AmxTile:
     """Rows that meet a block of constants, and what is kept of it meanwhile.
 
     Attributes
@@ -42,7 +42,7 @@ class Tile:
         [chain, row, column], and constants as right sides.
     """
 
-    main: Product
+    main: Bfloat16Product
     stretch: int
     chains: int
     sums: tirx.Var
@@ -73,12 +73,12 @@ class Tile:
         ]
 
 
-def tile_of(main: Product) -> Tile:
+def tile_of(main: Bfloat16Product) -> AmxTile:
     count = largest_divisor(main.depth // NARROW, _STRETCH // NARROW)
     chains = largest_divisor(count, max(1, len(SUMS) // (main.block // WIDE)))
     sums = tensor("tile", [chains, main.tile, main.block])
     turned = tensor("turned", [count * NARROW * main.block // 2])
-    return Tile(main, count * NARROW, chains, sums, turned)
+    return AmxTile(main, count * NARROW, chains, sums, turned)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Coming:
     memory never rests.
     """
 
-    tile: Tile
+    tile: AmxTile
     o: Expr
     s: Expr
 
@@ -119,7 +119,7 @@ class Coming:
         return ask(main.right.source, place, OUTER)
 
 
-def put_in_turn(tile: Tile, o: Expr, s: Expr, j: Expr, comes: Coming | None) -> list[tirx.Stmt]:
+def put_in_turn(tile: AmxTile, o: Expr, s: Expr, j: Expr, comes: Coming | None) -> list[tirx.Stmt]:
     """The ``j``-th two steps of a stretch, in turn: [16 such steps, 16 columns] a register."""
     main, steps, found = tile.main, s * (tile.stretch // 2) + j, []
     statements = comes.turning(j) if comes else []

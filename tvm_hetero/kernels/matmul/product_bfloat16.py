@@ -32,7 +32,7 @@ BYTES = 2
 
 
 @dataclass(frozen=True)
-class Product:
+class Bfloat16Product:
     """The product of a kernel: its extents, constants, and what it makes.
 
     `pairs` are [matrix, row, step / 2], as float32 by their bits. Behind the steps they are zero,
@@ -60,18 +60,18 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundProduct:
     """A product in a kernel: the kernel's nests, which one it is, what it multiplies, and how a
     value of its left side is read.
     """
 
     nests: Sequence[Nest]
     at: int
-    main: Product
+    main: Bfloat16Product
     read: Read
 
 
-def find_product(func: tirx.PrimFunc, least: int, tile: Callable[[int, int], int]) -> Found:
+def find_product(func: tirx.PrimFunc, least: int, tile: Callable[[int, int], int]) -> FoundProduct:
     """The product of numbers of bfloat16 and packed constants of bfloat16 in a kernel.
 
     Parameters
@@ -97,7 +97,7 @@ def find_product(func: tirx.PrimFunc, least: int, tile: Callable[[int, int], int
     source = read(whole(0), whole(0), whole(0)).source
     if not any(source.same_as(param) for param in func.params):
         raise ValueError("TVM widens bfloat16 that a kernel has made itself")
-    return Found(nests, at[0], main, read)
+    return FoundProduct(nests, at[0], main, read)
 
 
 def largest_divisor(number: int, most: int) -> int:
@@ -107,7 +107,7 @@ def largest_divisor(number: int, most: int) -> int:
 
 def _product_of(
     nest: Nest, stages: Sequence[Nest], least: int, tile: Callable[[int, int], int]
-) -> tuple[Product, Read]:
+) -> tuple[Bfloat16Product, Read]:
     """What the kernel multiplies, and how a value of its left side is read."""
     block = nest.block
     z, o, m, i, k = (int(v.dom.extent) for v in block.iter_vars)
@@ -116,7 +116,7 @@ def _product_of(
         raise ValueError(f"{m} rows, {i} columns, {k} steps: few, or no whole vectors of pairs")
     pairs = tensor("pairs", [z, m, _padded(k) // 2])
     sums = tensor("sums", [z, o, m, i])
-    product = Product(z, o, m, i, k, right, pairs, sums, tile(m, i))
+    product = Bfloat16Product(z, o, m, i, k, right, pairs, sums, tile(m, i))
     return product, make_left_reader(block, left, stages)
 
 
@@ -147,7 +147,7 @@ def _padded(steps: int) -> int:
     return (-(-steps // (2 * LANES)) + 1) * 2 * LANES
 
 
-def packing(main: Product, read: Read) -> tirx.Stmt:
+def packing(main: Bfloat16Product, read: Read) -> tirx.Stmt:
     """The nest that copies the left side, row by row; behind its end there are zeros."""
     extents = (main.matrices, main.rows)
     wide = _padded(main.depth)

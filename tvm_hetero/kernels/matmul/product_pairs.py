@@ -29,7 +29,7 @@ from tvm_hetero.kernels.cpu.llvm_functions import dot_bfloat16, multiplying, wit
 from tvm_hetero.kernels.matmul.product_bfloat16 import (
     BYTES,
     LANES,
-    Product,
+    Bfloat16Product,
     find_product,
     largest_divisor,
     packing,
@@ -86,7 +86,7 @@ def in_pairs(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
 
 
 def _summing(
-    main: Product, annotations: dict[str, Any], unit: VectorUnit, *, far: bool
+    main: Bfloat16Product, annotations: dict[str, Any], unit: VectorUnit, *, far: bool
 ) -> tirx.Stmt:
     """The nest over blocks of columns, matrices and tiles of rows."""
     t, lanes = main.tile, range(0, main.block, LANES)
@@ -127,7 +127,7 @@ def _summing(
     return nest_over(("part", "z", "tile"), extents, block)
 
 
-def _asked(main: Product, o: Expr, j: Expr, unit: VectorUnit) -> list[tirx.Stmt]:
+def _asked(main: Bfloat16Product, o: Expr, j: Expr, unit: VectorUnit) -> list[tirx.Stmt]:
     """Ask for the constants of two steps that come later, line by line (`prefetch`).
 
     Where a prefetcher follows, four rows need not, and more ask into the outer caches (4096 x 4096
@@ -140,7 +140,7 @@ def _asked(main: Product, o: Expr, j: Expr, unit: VectorUnit) -> list[tirx.Stmt]
 
 
 def _step(
-    main: Product, row: Sequence[Expr], o: Expr, j: Expr, sums: Sequence[tirx.Var]
+    main: Bfloat16Product, row: Sequence[Expr], o: Expr, j: Expr, sums: Sequence[tirx.Var]
 ) -> list[tirx.Stmt]:
     """What the ``j``-th two steps add to the sums of a tile."""
     z, m = row
@@ -164,7 +164,7 @@ def _step(
     return statements
 
 
-def _vector(main: Product, o: Expr, j: Expr, at: int) -> Expr:
+def _vector(main: Bfloat16Product, o: Expr, j: Expr, at: int) -> Expr:
     """So many numbers of two steps of a block, which stand side by side, from ``at`` on."""
     place = main.constants(o, j * 2 + at // main.block, ramp(whole(at % main.block), 2 * LANES))
     return tirx.reinterpret(f"uint16x{2 * LANES}", load(main.right.source, *place))

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Tensor:
+class _StackedTensor:
     """A stacked tensor; ``instead``: the elements' axis takes the place of one of extent 1."""
 
     buffer: tirx.Var
@@ -58,12 +58,12 @@ class _Tensor:
 
 
 @dataclass
-class _Stack:
+class _KernelStack:
     """The tensors that differ between ``count`` elements, as they are stacked so far."""
 
     count: int
     rows: bool
-    tensors: dict[tirx.Var, _Tensor] = field(default_factory=dict)
+    tensors: dict[tirx.Var, _StackedTensor] = field(default_factory=dict)
 
     def add(self, buffer: tirx.Var, axis: int = 0) -> None:
         """Give a tensor the elements' dimension, unless it has it."""
@@ -72,7 +72,9 @@ class _Stack:
         shape = [int(e) for e in buffer.ty.shape]
         instead = len(shape) > axis and shape[axis] == 1
         extents = [*shape[:axis], self.count, *shape[axis + int(instead) :]]
-        self.tensors[buffer] = _Tensor(tensor_like(extents, buffer, buffer.name), axis, instead)
+        self.tensors[buffer] = _StackedTensor(
+            tensor_like(extents, buffer, buffer.name), axis, instead
+        )
 
     def of(self, buffer: tirx.Var) -> tirx.Var:
         """The tensor as it is now."""
@@ -104,7 +106,7 @@ def stacked(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> tirx.Prim
     if rows:
         nests, left = with_left(nests, {p for i, p in enumerate(func.params) if i in shared})
         buffers.append(left)
-    stack = _Stack(count, rows)
+    stack = _KernelStack(count, rows)
     for i, param in enumerate(func.params):
         if i not in shared:
             stack.add(param)
@@ -133,7 +135,7 @@ def _one_row(nests: Sequence[Nest]) -> bool:
     return main[0].role == PRODUCT and shape[ROW] == 1 and not tall
 
 
-def _stack_nest(nest: Nest, stack: _Stack) -> tirx.Stmt:
+def _stack_nest(nest: Nest, stack: _KernelStack) -> tirx.Stmt:
     """The nest for all elements."""
     regions = [*nest.block.reads, *nest.block.writes]
     if not any(region.source in stack.tensors for region in regions):
@@ -152,7 +154,7 @@ def _stack_nest(nest: Nest, stack: _Stack) -> tirx.Stmt:
     return around(nest.loops, nest.values, block, nest.values[at], stack.count)
 
 
-def _replaced(nest: Nest, stack: _Stack) -> tirx.Var | None:
+def _replaced(nest: Nest, stack: _KernelStack) -> tirx.Var | None:
     """The block's variable, of one value only, that the elements replace; None without one."""
     region = nest.block.writes[0]
     tensor = stack.tensors[region.source]
@@ -166,7 +168,7 @@ def _replaced(nest: Nest, stack: _Stack) -> tirx.Var | None:
 
 
 def _stack_block(
-    block: s_tir.SBlock, stack: _Stack, element: tirx.Var, old: tirx.Var | None
+    block: s_tir.SBlock, stack: _KernelStack, element: tirx.Var, old: tirx.Var | None
 ) -> s_tir.SBlock:
     """The block for that element, whose variable replaces ``old``, if any."""
     mine = tirx.IterVar(range_of(0, stack.count), element, tirx.IterVar.DataPar)
@@ -187,7 +189,7 @@ def _stack_block(
 
 
 def _changes(
-    tensors: dict[tirx.Var, _Tensor], element: tirx.Var, old: tirx.Var | None
+    tensors: dict[tirx.Var, _StackedTensor], element: tirx.Var, old: tirx.Var | None
 ) -> Callable[[Any], Any]:
     """What makes of a block's parts those of one element."""
 

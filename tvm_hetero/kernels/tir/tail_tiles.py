@@ -43,7 +43,7 @@ def overlap_tiles(sch: Schedule, loop: LoopRV, points: int, tile: int) -> None:
     if points % tile == 0:
         return
     old = sch.get(loop)
-    body = _Rewrite(old.loop_var, points, tile)(old.body)
+    body = _TailRewrite(old.loop_var, points, tile)(old.body)
     sch.state.replace(
         sch.get_sref(loop),
         tirx.For(
@@ -52,7 +52,7 @@ def overlap_tiles(sch: Schedule, loop: LoopRV, points: int, tile: int) -> None:
     )
 
 
-class _Rewrite:
+class _TailRewrite:
     """Replaces ``x * tile`` by ``min(x * tile, points - tile)`` in the iterators of blocks."""
 
     def __init__(self, x: tirx.Var, points: int, tile: int) -> None:

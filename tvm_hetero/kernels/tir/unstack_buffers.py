@@ -53,7 +53,7 @@ class _View:
 
 
 @dataclass
-class _Scope:
+class _BufferScope:
     """The body of one loop and the views that are chosen in it."""
 
     loop: tirx.Var
@@ -80,7 +80,7 @@ def apart(
     ValueError
         If the schedule leaves it open which element a block computes.
     """
-    rewrite = _Rewrite(elements)
+    rewrite = _BufferRewrite(elements)
     body = rewrite.statement(func.body)
     _check_gone(body, elements)
     _check_written(body, rewrite.views)
@@ -90,7 +90,7 @@ def apart(
     return tirx.PrimFunc(list(params), body, func.ret_type, func.attrs, func.span)
 
 
-class _Table:
+class _PointerTable:
     """The addresses of all elements' tensors."""
 
     def __init__(self, elements: Mapping[tirx.Var, Sequence[tirx.Var]]) -> None:
@@ -117,14 +117,14 @@ class _Table:
         return [tirx.Bind(view.data, address), tirx.DeclBuffer(view.buffer, data=view.data)]
 
 
-class _Rewrite:
+class _BufferRewrite:
     """Rewrites the statements of a kernel from the outside."""
 
     def __init__(self, elements: Mapping[tirx.Var, Sequence[tirx.Var]]) -> None:
         self.elements = elements
-        self.table = _Table(elements)
+        self.table = _PointerTable(elements)
         self.views: list[_View] = []
-        self.scopes: list[_Scope] = []
+        self.scopes: list[_BufferScope] = []
         self.analyzer = Analyzer()
 
     def statement(self, node: tirx.Stmt) -> tirx.Stmt:
@@ -141,7 +141,7 @@ class _Rewrite:
 
     def _loop(self, node: tirx.For) -> tirx.Stmt:
         self.analyzer.bind(node.loop_var, _range_of(node))
-        self.scopes.append(_Scope(node.loop_var))
+        self.scopes.append(_BufferScope(node.loop_var))
         body = self.statement(node.body)
         views = self.scopes.pop().views
         if views:

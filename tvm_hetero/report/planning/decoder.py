@@ -10,7 +10,7 @@ from tvm_hetero.planning.decoder_plan import DecoderPlan
 from tvm_hetero.planning.layers import Holding, holdings
 from tvm_hetero.planning.symmetry_counts import SymmetryCounts, symmetry_counts
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.report.schedule.html import Figure, Page, Table
+from tvm_hetero.report.schedule.html import Figure, HtmlTable, Page
 from tvm_hetero.report.schedule.text import plan_page, proof, quantity
 from tvm_hetero.util.text_tables import counted, table
 from tvm_hetero.util.units import format_bytes, format_seconds
@@ -157,7 +157,7 @@ def decoder_plan_page(plan: DecoderPlan) -> Page:
         base,
         subtitle=" ".join(_sentences(plan, symmetry_counts(plan.problem))),
         figures=[*figures, *base.figures],
-        tables=[Table("Partition", PARTITION_HEADERS, rows)],
+        tables=[HtmlTable("Partition", PARTITION_HEADERS, rows)],
     )
 
 
@@ -206,5 +206,3 @@ def decoder_plan_dict(plan: DecoderPlan) -> dict[str, Any]:
             "kinds_of_devices": counts.types,
         },
     }
-
-

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.planning.service import Outcome, Served, Service
+from tvm_hetero.planning.service import Served, Service, ServiceOutcome
 from tvm_hetero.problem.objective import Resource
 from tvm_hetero.util.text_tables import counted, table
 from tvm_hetero.util.units import format_seconds
@@ -26,7 +26,7 @@ _TIMES: tuple[tuple[str, str, Callable[[Served], float]], ...] = (
 )
 
 
-def service_text(service: Service, outcome: Outcome, cut: int = 0) -> str:
+def service_text(service: Service, outcome: ServiceOutcome, cut: int = 0) -> str:
     """Rates, times and shares of a simulation as text, and what saturates."""
     lines = [
         rates_table(service, outcome),
@@ -43,7 +43,7 @@ def service_text(service: Service, outcome: Outcome, cut: int = 0) -> str:
     return "\n".join(lines)
 
 
-def rates_table(service: Service, outcome: Outcome) -> str:
+def rates_table(service: Service, outcome: ServiceOutcome) -> str:
     """What was done within the window."""
     slots = service.groups * service.batch
     begin, end = (format_seconds(t) for t in outcome.window)
@@ -60,7 +60,7 @@ def rates_table(service: Service, outcome: Outcome) -> str:
     return table(["figure", "value", "what"], rows)
 
 
-def times_table(outcome: Outcome) -> str:
+def times_table(outcome: ServiceOutcome) -> str:
     """Percentiles of the times of requests."""
     rows = []
     for _, name, of in _TIMES:
@@ -71,7 +71,7 @@ def times_table(outcome: Outcome) -> str:
     return table(["time", "mean", *(f"p{p}" for p in PERCENTILES)], rows)
 
 
-def _values(outcome: Outcome, of: Callable[[Served], float]) -> list[float]:
+def _values(outcome: ServiceOutcome, of: Callable[[Served], float]) -> list[float]:
     return [value for value in map(of, outcome.counted) if not math.isnan(value)]
 
 
@@ -79,7 +79,7 @@ def _percentiles(values: Sequence[float]) -> list[float]:
     return [float(np.percentile(values, p)) for p in PERCENTILES]
 
 
-def busy_table(outcome: Outcome) -> str:
+def busy_table(outcome: ServiceOutcome) -> str:
     """The share of the window that each device (or exclusive link) was busy, busiest first."""
     ranked = sorted(outcome.busy.items(), key=lambda row: (-row[1], str(row[0])))
     rows = [[name_of(r), f"{share:.1%}".replace("%", " %")] for r, share in ranked[:_MOST_ROWS]]
@@ -93,7 +93,7 @@ def name_of(resource: Resource) -> str:
     return resource if isinstance(resource, str) else " → ".join(resource)
 
 
-def saturation(service: Service, outcome: Outcome) -> str:
+def saturation(service: Service, outcome: ServiceOutcome) -> str:
     """What keeps the service from doing more, in one sentence."""
     name, share = max(outcome.busy.items(), key=lambda row: row[1], default=("nothing", 0.0))
     text = f"{name_of(name)} is busiest, for {share:.0%} of the time".replace("%", " %")
@@ -109,7 +109,7 @@ def saturation(service: Service, outcome: Outcome) -> str:
     return f"Not saturated: {text}; {outcome.occupied:.3g} of {slots} slots are taken."
 
 
-def service_dict(service: Service, outcome: Outcome, cut: int = 0) -> dict[str, Any]:
+def service_dict(service: Service, outcome: ServiceOutcome, cut: int = 0) -> dict[str, Any]:
     """The same for machines."""
     times: dict[str, Any] = {}
     for key, _, of in _TIMES:

@@ -97,9 +97,7 @@ def kernels_json(
 ) -> list[dict[str, Any]]:
     """The same rows for machines; times in seconds, rates in operations or bytes a second."""
     return [
-        _json_row(row)
-        for rows in kernel_rows(choices, problem, schedule).values()
-        for row in rows
+        _json_row(row) for rows in kernel_rows(choices, problem, schedule).values() for row in rows
     ]
 
 

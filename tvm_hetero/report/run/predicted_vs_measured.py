@@ -35,7 +35,7 @@ _WORTH_A_WORD = 1.03
 _WIDTH = 48  # of a name: a segment is called after all of its tasks
 
 
-class Step(Traced, Protocol):
+class ComparedStep(Traced, Protocol):
     """One step of the executor's trace."""
 
     @property
@@ -47,7 +47,7 @@ class Step(Traced, Protocol):
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedRow:
     """One segment, copy or wait; all times in s, NaN where the plan says nothing.
 
     `alone` is what a segment's tasks take when its device works alone (NaN: unknown).
@@ -72,7 +72,7 @@ class Row:
 class Differences:
     """All rows of a run by measured start; its planned and measured value (s); the verdict."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedRow, ...]
     planned: float
     measured: float
     factors: Mapping[str, float]
@@ -91,7 +91,7 @@ class Differences:
 
 
 def differences(
-    trace: Sequence[Step], schedule: Schedule, alone: Alone | None = None
+    trace: Sequence[ComparedStep], schedule: Schedule, alone: Alone | None = None
 ) -> Differences:
     """Compare a run with its plan.
 
@@ -129,7 +129,7 @@ class _Planned:
                 for tensor in {f"{hop.tensor}#{element}", hop.tensor}:
                     self.hops.setdefault((tensor, hop.src, hop.dst), hop)
 
-    def segment(self, step: Step) -> tuple[float, float]:
+    def segment(self, step: ComparedStep) -> tuple[float, float]:
         """Start and length of a segment; NaN if the plan has other tasks there."""
         keys = zip(step.tasks, step.elements, strict=True)
         found = [self.tasks.get((task, element, step.device)) for task, element in keys]
@@ -139,7 +139,7 @@ class _Planned:
         start = math.nan if self.steady else min(start for start, _ in known)
         return start, math.fsum(length for _, length in known)
 
-    def hop(self, step: Step) -> tuple[float, float]:
+    def hop(self, step: ComparedStep) -> tuple[float, float]:
         """Start and length of a copy, which is called ``TENSOR: FROM > TO``."""
         tensor, _, way = step.name.rpartition(": ")
         src, _, dst = way.partition(" > ")
@@ -150,7 +150,7 @@ class _Planned:
         return start, (hop.end - hop.start) / len(hop.elements)
 
 
-def _row(step: Step, planned: _Planned, alone: Alone) -> Row:
+def _row(step: ComparedStep, planned: _Planned, alone: Alone) -> ComparedRow:
     kind = COPY if step.kind == COPY else SEGMENT
     start, length = planned.hop(step) if kind == COPY else planned.segment(step)
     times = [
@@ -159,10 +159,10 @@ def _row(step: Step, planned: _Planned, alone: Alone) -> Row:
     ]
     seconds = step.end - step.start
     known = math.fsum(times) if times else math.nan
-    return Row(kind, step.name, step.device, start, length, step.start, seconds, known)
+    return ComparedRow(kind, step.name, step.device, start, length, step.start, seconds, known)
 
 
-def _waits(done: Sequence[Step], rows: Sequence[Row]) -> list[Row]:
+def _waits(done: Sequence[ComparedStep], rows: Sequence[ComparedRow]) -> list[ComparedRow]:
     """A row for each step that waited, with the planned gap before it on its device."""
     waits = []
     until: dict[str, float] = {}
@@ -176,11 +176,11 @@ def _waits(done: Sequence[Step], rows: Sequence[Row]) -> list[Row]:
         if waited > 0 or gap > 0:
             name = f"before {step.name}"
             start = step.start - waited
-            waits.append(Row(WAIT, name, step.device, before, gap, start, waited))
+            waits.append(ComparedRow(WAIT, name, step.device, before, gap, start, waited))
     return waits
 
 
-def _measured(done: Sequence[Step], schedule: Schedule) -> float:
+def _measured(done: Sequence[ComparedStep], schedule: Schedule) -> float:
     """The makespan; for throughput the load of the busiest lane."""
     if schedule.kind != "throughput":
         return max((step.end for step in done), default=0.0)
@@ -190,7 +190,7 @@ def _measured(done: Sequence[Step], schedule: Schedule) -> float:
     return max((math.fsum(load) for load in loads.values()), default=0.0)
 
 
-def _factors(rows: Iterable[Row]) -> dict[str, float]:
+def _factors(rows: Iterable[ComparedRow]) -> dict[str, float]:
     """For each device the time of its tasks in this run by their time alone."""
     sums: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
@@ -203,8 +203,8 @@ def _factors(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def _verdict(
-    rows: Sequence[Row],
-    done: Sequence[Step],
+    rows: Sequence[ComparedRow],
+    done: Sequence[ComparedStep],
     factors: Mapping[str, float],
     planned: float,
     measured: float,
@@ -227,7 +227,7 @@ def _verdict(
     )
 
 
-def _cause(row: Row, done: Sequence[Step], factors: Mapping[str, float]) -> str:
+def _cause(row: ComparedRow, done: Sequence[ComparedStep], factors: Mapping[str, float]) -> str:
     if row.kind == COPY:
         return "the link is slower than the platform says"
     if row.kind == WAIT:
@@ -244,7 +244,7 @@ def _cause(row: Row, done: Sequence[Step], factors: Mapping[str, float]) -> str:
     return f"even alone it takes {format_seconds(row.alone)}, so the cost is too low: measure again"
 
 
-def _waited_for(row: Row, done: Sequence[Step]) -> str:
+def _waited_for(row: ComparedRow, done: Sequence[ComparedStep]) -> str:
     """The step of another lane that ended last before the wait did."""
     until = row.start + row.measured
     slack = 1e-9 + 0.02 * row.measured  # marks are seen a moment after the step's end
@@ -269,7 +269,7 @@ def differences_table(found: Differences, most: int = 30) -> str:
     return text if not left else f"{text}\n({left} more rows differ less: --json has all)"
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ComparedRow) -> list[str]:
     times = (row.planned_start, row.planned, row.start, row.measured)
     sign = "+" if row.excess >= 0 else "-"
     change = sign + format_seconds(abs(row.excess)) if math.isfinite(row.excess) else "-"

@@ -10,7 +10,7 @@ from typing import Protocol
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.report.schedule.gantt import Mark
-from tvm_hetero.report.schedule.html import Chart, Figure, Page, Table, Tone
+from tvm_hetero.report.schedule.html import Chart, Figure, HtmlTable, Page, Tone
 from tvm_hetero.report.schedule.intervals import Interval, Traced, measured_intervals, span
 from tvm_hetero.report.schedule.text import (
     PLACEMENT_HEADERS,
@@ -135,10 +135,10 @@ def run_page(
         *_figures(schedule, comparison),
     ]
     tables = [
-        Table("Latency", *_statistics(comparison.measured), note=comparison.note),
-        Table("Steps", ["step", "time"], [[k, format_seconds(v)] for k, v in seconds.items()]),
-        Table("Segments of the measured run", SEGMENT_HEADERS, segment_rows(trace, problem)),
-        Table("Placement", PLACEMENT_HEADERS, placement_rows(schedule, problem)),
+        HtmlTable("Latency", *_statistics(comparison.measured), note=comparison.note),
+        HtmlTable("Steps", ["step", "time"], [[k, format_seconds(v)] for k, v in seconds.items()]),
+        HtmlTable("Segments of the measured run", SEGMENT_HEADERS, segment_rows(trace, problem)),
+        HtmlTable("Placement", PLACEMENT_HEADERS, placement_rows(schedule, problem)),
     ]
     return Page(
         title=f"{problem.name} on {devices}",

@@ -23,7 +23,7 @@ from tvm_hetero.report.schedule.idle_time import (
     DONE,
     Activity,
     Idle,
-    Step,
+    IdleStep,
     Waits,
     step_of,
 )
@@ -33,6 +33,7 @@ from tvm_hetero.solvers.timing.decomposed_schedule import Replay, replay
 FASTER = 0.1
 # Tasks of the critical path that are tried, the longest first.
 _TRIED = 40
+
 
 @dataclass(frozen=True)
 class Help:
@@ -46,7 +47,7 @@ class Help:
 class Explanation:
     """All of the above for one schedule; the path from its first step to its last."""
 
-    path: tuple[Step, ...]
+    path: tuple[IdleStep, ...]
     idle: tuple[Idle, ...]
     helps: tuple[Help, ...]
 
@@ -62,7 +63,7 @@ def explain(problem: Problem, schedule: Schedule) -> Explanation:
     return Explanation(path, idle, helps)
 
 
-def _helps(problem: Problem, schedule: Schedule, path: Sequence[Step]) -> tuple[Help, ...]:
+def _helps(problem: Problem, schedule: Schedule, path: Sequence[IdleStep]) -> tuple[Help, ...]:
     """What the value loses if a task of the path, a device or all copies are a tenth faster."""
     again = replay(problem, schedule)
     base = _value(problem, schedule, again, set(), ())
@@ -81,7 +82,7 @@ def _helps(problem: Problem, schedule: Schedule, path: Sequence[Step]) -> tuple[
     return tuple(sorted(helps, key=lambda h: (-h.saved, h.what)))
 
 
-def _longest(step: Step) -> tuple[float, str]:
+def _longest(step: IdleStep) -> tuple[float, str]:
     return (step.start - step.end, step.name)
 
 
@@ -138,7 +139,7 @@ def _explain_period(problem: Problem, schedule: Schedule) -> Explanation:
     load = loads(problem, schedule.executions, schedule.copies)
     busiest = max(load, key=lambda r: (load[r], str(r)), default="")
     second = max((s for r, s in load.items() if r != busiest), default=0.0)
-    steps: list[Step] = []
+    steps: list[IdleStep] = []
     idle = []
     for name in problem.platform.names:
         mine = [e for e in schedule.executions if e.device == name]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.report.schedule.explain import FASTER, Explanation, Help
-from tvm_hetero.report.schedule.html import Table
-from tvm_hetero.report.schedule.idle_time import BUSY, CAUSES, COPY, DATA, HELD, Step
+from tvm_hetero.report.schedule.html import HtmlTable
+from tvm_hetero.report.schedule.idle_time import BUSY, CAUSES, COPY, DATA, HELD, IdleStep
 from tvm_hetero.report.schedule.text import format_value
 from tvm_hetero.util.text_tables import table
 from tvm_hetero.util.units import format_seconds
@@ -36,15 +36,15 @@ def _middle_out(rows: Sequence[Sequence[object]]) -> list[Sequence[object]]:
 
 def explain_tables(
     explanation: Explanation, schedule: Schedule, problem: Problem
-) -> list[Table]:
+) -> list[HtmlTable]:
     """Critical path (of a period: the busiest device), idle time, and what would help."""
     steady = schedule.kind == "throughput"
     path = [_path_row(step) for step in explanation.path]
     named = "What the busiest device or link does" if steady else "Critical path"
     return [
-        Table(named, ("what", "where", "from", "to", "waited for"), path),
-        Table("How the devices spend the time", *_idle_rows(explanation, problem)),
-        Table(
+        HtmlTable(named, ("what", "where", "from", "to", "waited for"), path),
+        HtmlTable("How the devices spend the time", *_idle_rows(explanation, problem)),
+        HtmlTable(
             f"What would help: {FASTER:.0%}".replace("%", " %") + " faster",
             ("faster", "gains", "of the value"),
             [_help_row(one, schedule) for one in explanation.helps if one.saved > 0],
@@ -52,15 +52,13 @@ def explain_tables(
     ]
 
 
-def _path_row(step: Step) -> list[str]:
+def _path_row(step: IdleStep) -> list[str]:
     name = f"copy of {step.name}" if step.copy else step.name
     times = [format_seconds(step.start), format_seconds(step.end)]
     return [name, step.lane, *times, _WHY.get(step.waited, step.waited)]
 
 
-def _idle_rows(
-    explanation: Explanation, problem: Problem
-) -> tuple[list[str], list[list[str]]]:
+def _idle_rows(explanation: Explanation, problem: Problem) -> tuple[list[str], list[list[str]]]:
     """Headers and rows; a cause that never occurs has no column."""
     seen = [c for c in CAUSES if any(row.causes[c] > 0 for row in explanation.idle)]
     rows = []

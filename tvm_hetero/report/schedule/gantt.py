@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tvm_hetero.report.schedule.intervals import Interval, busy_seconds, lane_order, span
-from tvm_hetero.report.schedule.palette import Family, colour_families
+from tvm_hetero.report.schedule.palette import ColorFamily, colour_families
 from tvm_hetero.util.text_tables import printable
 from tvm_hetero.util.units import format_seconds
 
@@ -143,9 +143,7 @@ def _bands(axes: Axes) -> Iterable[str]:
     for lane, row in axes.lanes.items():
         y = _TOP + _ROW * row
         if row % 2 == 0:
-            yield (
-                f'<rect class="band" x="0" y="{y}" width="{axes.right:.1f}" height="{_ROW}"/>'
-            )
+            yield (f'<rect class="band" x="0" y="{y}" width="{axes.right:.1f}" height="{_ROW}"/>')
         yield _text(axes.left - 10, y + _ROW / 2 + 4, printable(lane, 24), "end")
 
 
@@ -170,7 +168,7 @@ def _grid(axes: Axes) -> Iterable[str]:
         yield _text(x, axes.bottom + 15, label, "middle", ' class="faint"')
 
 
-def _bar(interval: Interval, family: Family, axes: Axes) -> str:
+def _bar(interval: Interval, family: ColorFamily, axes: Axes) -> str:
     """One bar with its tooltip, and its name if that fits."""
     x = axes.x(interval.start)
     width = max(1.0, axes.x(interval.end) - x)
@@ -190,9 +188,7 @@ def _bar(interval: Interval, family: Family, axes: Axes) -> str:
     name = printable(interval.name)
     if fits >= min(len(name), 8):
         style = f' style="fill:{family.text}"'
-        parts.append(
-            _text(x + width / 2, y + _BAR / 2 + 4, printable(name, fits), "middle", style)
-        )
+        parts.append(_text(x + width / 2, y + _BAR / 2 + 4, printable(name, fits), "middle", style))
     return "".join([*parts, "</g>"])
 
 
@@ -219,7 +215,7 @@ def _mark_lines(marks: Sequence[Mark], axes: Axes) -> Iterable[str]:
         )
 
 
-def _legend(families: Iterable[Family], axes: Axes) -> tuple[list[str], float]:
+def _legend(families: Iterable[ColorFamily], axes: Axes) -> tuple[list[str], float]:
     """The colours that occur, below the chart, in as many rows as they need; and the height."""
     parts, x, y = [], axes.left, axes.bottom + 28.0
     for family in sorted(set(families), key=lambda family: (family.name == "other", family.name)):

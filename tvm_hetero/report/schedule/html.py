@@ -76,7 +76,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Table:
+class HtmlTable:
     """A table under a heading."""
 
     title: str
@@ -95,7 +95,7 @@ class Page:
     tone: Tone = "plain"
     figures: Sequence[Figure] = ()
     charts: Sequence[Chart] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[HtmlTable] = ()
     lanes: Sequence[str] = field(default=())
 
 
@@ -162,7 +162,7 @@ def _charts(page: Page) -> str:
     return "\n".join(sections)
 
 
-def _table(table: Table) -> str:
+def _table(table: HtmlTable) -> str:
     head = "".join(f"<th>{_safe(header)}</th>" for header in table.headers)
     rows = "".join(
         "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>" for row in table.rows

@@ -32,7 +32,7 @@ CAUSES = (DATA, COPY, END, HELD, DONE)
 
 
 @dataclass(frozen=True)
-class Step:
+class IdleStep:
     """One activity of the critical path, and why it did not start earlier."""
 
     name: str
@@ -116,11 +116,11 @@ class Waits:
         slack = 1e-9 * self.end
         return latest, HELD if activity.start > latest.end + slack else kind
 
-    def critical_path(self) -> tuple[Step, ...]:
+    def critical_path(self) -> tuple[IdleStep, ...]:
         """From the last execution back to one that waited for nothing."""
         executions = {id(e): e for e in self.maker.values()}.values()
         now: Activity | None = max(executions, key=lambda e: (e.end, e.start))
-        steps: list[Step] = []
+        steps: list[IdleStep] = []
         seen: set[int] = set()
         while now is not None and id(now) not in seen:
             seen.add(id(now))
@@ -163,9 +163,9 @@ class Waits:
         return parts
 
 
-def step_of(activity: Activity, waited: str) -> Step:
+def step_of(activity: Activity, waited: str) -> IdleStep:
     if isinstance(activity, Execution):
         lane = activity.device
-        return Step(activity.task, lane, activity.start, activity.end, False, waited)
+        return IdleStep(activity.task, lane, activity.start, activity.end, False, waited)
     lane = f"{activity.src} → {activity.dst}"
-    return Step(activity.tensor, lane, activity.start, activity.end, True, waited)
+    return IdleStep(activity.tensor, lane, activity.start, activity.end, True, waited)

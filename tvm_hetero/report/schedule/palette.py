@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Family:
+class ColorFamily:
     """A group of operator kinds with one colour; `text` is readable upon `fill`."""
 
     name: str
@@ -32,26 +32,26 @@ _SKY = ("#56b4e9", "#111111")
 _SLATE = ("#6b7280", "#ffffff")
 _TEAL = ("#0f766e", "#ffffff")
 _GREY = ("#a8adb5", "#111111")
-OTHER = Family("other", *_GREY)
+OTHER = ColorFamily("other", *_GREY)
 
 # The first family with a word that is found in the kind's name wins: a fused kernel is named by
 # its heaviest part, so heavier families stand first.
-_FAMILIES: tuple[tuple[Family, tuple[str, ...]], ...] = (
-    (Family("copy", *_SLATE), ("copy", "to_vdevice")),
-    (Family("segment", *_TEAL), ("segment", "call")),
-    (Family("convolution", *_BLUE), ("conv",)),
-    (Family("matrix product", *_VERMILLION), ("matmul", "dense", "gemm", "linear", "einsum")),
-    (Family("pooling", *_GREEN), ("pool",)),
-    (Family("normalisation", *_PURPLE), ("norm", "softmax", "lrn")),
+_FAMILIES: tuple[tuple[ColorFamily, tuple[str, ...]], ...] = (
+    (ColorFamily("copy", *_SLATE), ("copy", "to_vdevice")),
+    (ColorFamily("segment", *_TEAL), ("segment", "call")),
+    (ColorFamily("convolution", *_BLUE), ("conv",)),
+    (ColorFamily("matrix product", *_VERMILLION), ("matmul", "dense", "gemm", "linear", "einsum")),
+    (ColorFamily("pooling", *_GREEN), ("pool",)),
+    (ColorFamily("normalisation", *_PURPLE), ("norm", "softmax", "lrn")),
     (
-        Family("data movement", *_ORANGE),
+        ColorFamily("data movement", *_ORANGE),
         (
             *("concat", "reshape", "transpose", "pad", "split", "slice", "layout", "flatten"),
             *("take", "gather", "expand_dims", "squeeze", "broadcast"),
         ),
     ),
     (
-        Family("elementwise", *_SKY),
+        ColorFamily("elementwise", *_SKY),
         ("relu", "add", "mul", "sub", "div", "sigmoid", "tanh", "exp", "sum", "clip", "power"),
     ),
 )
@@ -60,19 +60,19 @@ _FAMILIES: tuple[tuple[Family, tuple[str, ...]], ...] = (
 _SPARE = (_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY)
 
 
-def colour_families(kinds: Iterable[str]) -> dict[str, Family]:
+def colour_families(kinds: Iterable[str]) -> dict[str, ColorFamily]:
     """The family of every kind that occurs; repeated kinds weigh more for unknown names."""
     counts = Counter(kinds)
     families = {kind: _known_family(kind) for kind in counts}
     work = [kind for kind, family in families.items() if family.name != "copy"]
     if work and all(families[kind] is OTHER for kind in work):
         often = sorted((kind for kind in work if kind), key=lambda kind: (-counts[kind], kind))
-        spare = (Family(kind, *colour) for kind, colour in zip(often, _SPARE, strict=False))
+        spare = (ColorFamily(kind, *colour) for kind, colour in zip(often, _SPARE, strict=False))
         families.update({family.name: family for family in spare})
     return families
 
 
-def _known_family(kind: str) -> Family:
+def _known_family(kind: str) -> ColorFamily:
     words = re.sub(r"[^a-z_]", "", kind.lower())
     for family, marks in _FAMILIES:
         if any(mark in words for mark in marks):

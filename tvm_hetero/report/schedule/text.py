@@ -14,7 +14,7 @@ from tvm_hetero.problem.graph import TaskGraph
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Robustness, Schedule
 from tvm_hetero.report.schedule.gantt import Mark
-from tvm_hetero.report.schedule.html import Chart, Figure, Page, Table
+from tvm_hetero.report.schedule.html import Chart, Figure, HtmlTable, Page
 from tvm_hetero.report.schedule.intervals import (
     COPY,
     Interval,
@@ -279,9 +279,7 @@ def plan_figures(schedule: Schedule) -> list[Figure]:
     kind = schedule.kind
     figures = [
         Figure(f"predicted {quantity(kind)}", format_value(kind, schedule.value), schedule.solver),
-        Figure(
-            "lower bound", format_value(kind, schedule.lower_bound), proof(schedule)
-        ),
+        Figure("lower bound", format_value(kind, schedule.lower_bound), proof(schedule)),
     ]
     single = schedule.best_single_device
     if single is not None:
@@ -298,6 +296,6 @@ def plan_page(schedule: Schedule, problem: Problem | None = None) -> Page:
         subtitle=bottleneck(schedule, problem),
         figures=plan_figures(schedule),
         charts=[plan_chart(schedule, problem)],
-        tables=[Table("Placement", PLACEMENT_HEADERS, placement_rows(schedule, problem))],
+        tables=[HtmlTable("Placement", PLACEMENT_HEADERS, placement_rows(schedule, problem))],
         lanes=_device_lanes(schedule, problem),
     )

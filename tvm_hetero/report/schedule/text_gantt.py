@@ -39,9 +39,7 @@ def _bars(intervals: Sequence[Interval], total: float, cells: int) -> str:
     """One lane's row: named bars where they all fit, shades of busyness otherwise."""
     if total <= 0 or not intervals:
         return " " * cells
-    places = [
-        (round(i.start / total * cells), round(i.end / total * cells), i) for i in intervals
-    ]
+    places = [(round(i.start / total * cells), round(i.end / total * cells), i) for i in intervals]
     if min(end - start for start, end, _ in places) < _MIN_BAR:
         return _shades(intervals, total, cells)
     row = [" "] * cells

@@ -38,7 +38,7 @@ _MOST_COSTS = 20_000_000
 _MOST_LOOSE = 256
 
 
-class _Problem(ctypes.Structure):
+class _RangeProblem(ctypes.Structure):
     """TvmHeteroStreamsProblem."""
 
     _fields_ = (
@@ -55,7 +55,7 @@ class _Problem(ctypes.Structure):
     )  # fmt: skip
 
 
-class _Search(ctypes.Structure):
+class _RangeSearch(ctypes.Structure):
     """TvmHeteroStreamsSearch."""
 
     _fields_ = (
@@ -101,7 +101,7 @@ def _anneal() -> Any:
             f"the search library {LIBRARY} cannot be used ({error}); build it with `make setup`"
         ) from error
     p = ctypes.c_void_p
-    function.argtypes = [ctypes.POINTER(_Problem), ctypes.POINTER(_Search), p, p, p]
+    function.argtypes = [ctypes.POINTER(_RangeProblem), ctypes.POINTER(_RangeSearch), p, p, p]
     function.restype = ctypes.c_int
     return function
 
@@ -146,7 +146,7 @@ class StreamSearch:
             np.array(row, np.int32) for row in (start.counts, start.device, start.sequence)
         )
         problem = self._problem(counts.shape[1])
-        search = _Search(work, seed, heat, max(0.0, deadline), math.inf, 0)
+        search = _RangeSearch(work, seed, heat, max(0.0, deadline), math.inf, 0)
         code = _anneal()(
             ctypes.byref(problem), ctypes.byref(search),
             counts.ctypes.data, device.ctypes.data, sequence.ctypes.data,
@@ -188,11 +188,11 @@ class StreamSearch:
             first += count
         return found
 
-    def _problem(self, streams: int) -> _Problem:
+    def _problem(self, streams: int) -> _RangeProblem:
         rows = self._arrays
         span = 1.0 if self.instance.problem.objective.kind == "latency" else 0.0
         limit = self.instance.problem.objective.latency_limit
-        return _Problem(
+        return _RangeProblem(
             len(self), len(self.instance.names), streams, self.batch, len(rows["in_task"]),
             *(row.ctypes.data for row in rows.values()),
             span, math.inf if limit is None else limit,

@@ -5,9 +5,9 @@ read and kernels launched once), in shares over several devices (data parallelis
 overlap (a pipeline), or shared for some tasks and whole for others. The search has three levels:
 
 1. A menu of starts: shares by speed in 1 to 8 rounds, and the placement of a good
-   schedule of whole batches                                          -> `division.menu`
-2. Annealing in C++ over counts, devices and order, where copies are delays (`streams`). The menu
-   is thinned by successive halving: all starts with little work, the better half
+   schedule of whole batches                                            -> `starts.menu`
+2. Annealing in C++ over counts, devices and order, where copies are delays (`range_search`). The
+   menu is thinned by successive halving: all starts with little work, the better half
    with more, until two are left                                      -> `_halved`
    (K. Jamieson, A. Talwalkar: Non-stochastic Best Arm Identification, AISTATS 2016, PMLR 51.)
 3. The best divisions become instances of parts, and annealing by all rules of the format
@@ -43,7 +43,7 @@ from tvm_hetero.solvers.batches.starts import menu
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.lists import best_single, heft
-from tvm_hetero.solvers.native.library import Found, NativeSearch
+from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.native.start import exact_schedule
 from tvm_hetero.solvers.search import annealing
 from tvm_hetero.views.instance import Instance
@@ -71,7 +71,7 @@ _FINALISTS = 2
 
 
 @dataclass(frozen=True)
-class _Effort:
+class _BatchEffort:
     """Items that one run of level 2 may decode, its first temperature, its wall seconds."""
 
     work: int
@@ -80,7 +80,7 @@ class _Effort:
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _BatchCandidate:
     """A division as parts with its times under all rules."""
 
     streams: Streams
@@ -161,7 +161,7 @@ def _least(found: Iterable[Schedule]) -> Schedule | None:
 
 def _halved(
     search: StreamSearch, whole: Schedule | None, options: Options, deadline: float
-) -> list[_Candidate]:
+) -> list[_BatchCandidate]:
     """The divisions that are left when the menu has been halved, the best first."""
     field = menu(search, whole)
     most = _MOST_ITEMS * len(search) * len(search.instance.names)
@@ -173,7 +173,7 @@ def _halved(
     for r, heat in enumerate(_HEATS):
         # Where runs queue for cores, each gets its part of what is left on the clock.
         patience = max(0.0, until - time.monotonic()) * min(1.0, options.workers / len(field))
-        effort = _Effort(max(1, int(work / len(field))), heat, patience)
+        effort = _BatchEffort(max(1, int(work / len(field))), heat, patience)
         seeds = [options.seed * 1000 + 100 * r + i for i in range(len(field))]
         jobs = [
             partial(_annealed, search, start, effort, seed)
@@ -185,7 +185,9 @@ def _halved(
     return ranked[:_FINALISTS]
 
 
-def _annealed(search: StreamSearch, start: Streams, effort: _Effort, seed: int) -> _Candidate:
+def _annealed(
+    search: StreamSearch, start: Streams, effort: _BatchEffort, seed: int
+) -> _BatchCandidate:
     """What level 2 makes of a start."""
     found = search.anneal(
         start, work=effort.work, seed=seed, heat=effort.heat, deadline=effort.patience
@@ -193,7 +195,7 @@ def _annealed(search: StreamSearch, start: Streams, effort: _Effort, seed: int) 
     return _judged(search, found)
 
 
-def _valid(search: StreamSearch, starts: Sequence[Streams]) -> list[_Candidate]:
+def _valid(search: StreamSearch, starts: Sequence[Streams]) -> list[_BatchCandidate]:
     """Those starts that are divisions already; others tear a group of one colour apart."""
     found = []
     for start in starts:
@@ -202,11 +204,11 @@ def _valid(search: StreamSearch, starts: Sequence[Streams]) -> list[_Candidate]:
     return found
 
 
-def _judged(search: StreamSearch, streams: Streams) -> _Candidate:
+def _judged(search: StreamSearch, streams: Streams) -> _BatchCandidate:
     """A division and its times under all rules."""
     instance, placement, order = search.divided(streams)
     decoded = NativeSearch(instance).decode(placement, order)
-    return _Candidate(streams, instance, placement, order, (decoded.excess, decoded.value))
+    return _BatchCandidate(streams, instance, placement, order, (decoded.excess, decoded.value))
 
 
 def _all(jobs: Sequence[Callable[[], T]], workers: int) -> list[T]:
@@ -218,7 +220,7 @@ def _all(jobs: Sequence[Callable[[], T]], workers: int) -> list[T]:
 
 
 def _timed(
-    problem: Problem, candidate: _Candidate, options: Options, deadline: float
+    problem: Problem, candidate: _BatchCandidate, options: Options, deadline: float
 ) -> Schedule | None:
     """A division with the best devices and order that annealing finds; None if it breaks limits."""
     search = NativeSearch(candidate.instance)
@@ -235,7 +237,7 @@ def _timed(
 
 
 def _schedule(
-    problem: Problem, search: NativeSearch, found: Found, options: Options
+    problem: Problem, search: NativeSearch, found: NativeAnswer, options: Options
 ) -> Schedule | None:
     if not found.feasible:
         return None

@@ -30,7 +30,7 @@ _CHARGES = (2.5, 1.0, 1.0)
 
 
 @dataclass
-class Budget:
+class CpsatBudget:
     """What is left of a time limit: `work` in deterministic time, and a `deadline`.
 
     The deadline is a time of `time.monotonic`.
@@ -40,7 +40,7 @@ class Budget:
     deadline: float
 
     @classmethod
-    def of(cls, options: Options, began: float) -> Budget:
+    def of(cls, options: Options, began: float) -> CpsatBudget:
         """The budget of a call that began at `began` (of `time.monotonic`)."""
         return cls(options.time_limit * WORK_PER_SECOND, began + options.wall_limit)
 
@@ -50,7 +50,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CpsatOutcome:
     """What CP-SAT found: a solver to read values from (if `found`), a bound, and a verdict."""
 
     solver: cp_model.CpSolver
@@ -62,12 +62,12 @@ class Outcome:
 def run(
     model: cp_model.CpModel,
     options: Options,
-    budget: Budget,
+    budget: CpsatBudget,
     share: float = 1.0,
     *,
     linear: int,
     prove: bool = False,
-) -> Outcome:
+) -> CpsatOutcome:
     """Minimise with a share of what is left of a budget, and charge it for the work done.
 
     `linear` says how much of the model CP-SAT puts into linear programs (`linearization_level`).
@@ -103,6 +103,6 @@ def run(
     budget.work -= charge * solver.response_proto.deterministic_time
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     bound = solver.best_objective_bound
-    return Outcome(
+    return CpsatOutcome(
         solver, found, status == cp_model.INFEASIBLE, bound if math.isfinite(bound) else 0.0
     )

@@ -2,13 +2,14 @@
 
 Coarse tasks fill memories badly in segments: of alternating tasks of 1.3 and 2.4 GB a device of
 17 GB takes 9 in a row (16.2 GB), but 6 large and 2 small ones are 17.1 GB. Atoms of a line
-(`cluster`) of equal costs and weight are one kind; with a(d, k) how many of kind k device d takes,
+(`machine_counts`) of equal costs and weight are one kind; with a(d, k) how many of kind k device d
+takes,
 
     minimise  sum c(k, d) a(d, k)          (latency of a chain)      or T        (throughput)
     subject to  sum over d of a(d, k) = N_k,   sum over k of w_k a(d, k) <= memory of d,
                 sum over k of c(k, d) a(d, k) <= T,  falling along devices that are alike
 
-by CP-SAT: a handful of whole numbers a device, however many tasks there are      -> `count_plan`
+by CP-SAT: a handful of whole numbers a device, however many tasks there are    -> `cpsat_counts`
 Then the line is walked, staying on a device as long as it has the next atom's kind left, and going
 on where the row that can follow is longest, in the same node if there is a choice  -> `realise`
 """
@@ -22,9 +23,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tvm_hetero.solvers.core.cpsat_run import Budget, run
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.solvers.core.options import Options
-from tvm_hetero.views.machine_counts import Line, Machine
+from tvm_hetero.views.machine_counts import NodeType, TaskLine
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -42,7 +43,7 @@ _FEW = 32
 
 
 @dataclass(frozen=True)
-class Kinds:
+class CountKinds:
     """The kind of every atom, and of each kind how many there are, seconds by device, bytes."""
 
     of: tuple[int, ...]
@@ -51,7 +52,7 @@ class Kinds:
     weights: tuple[float, ...]
 
 
-def kinds_of(line: Line, machines: Sequence[Machine]) -> Kinds:
+def kinds_of(line: TaskLine, machines: Sequence[NodeType]) -> CountKinds:
     """Sort the atoms by what they cost and weigh."""
     alike = [
         [d for node in m.nodes for d in node[c]] for m in machines for c in range(len(m.counts))
@@ -69,11 +70,11 @@ def kinds_of(line: Line, machines: Sequence[Machine]) -> Kinds:
         for key in number
     )
     counts = tuple(of.count(k) for k in range(len(number)))
-    return Kinds(tuple(of), counts, seconds, tuple(key[0] for key in number))
+    return CountKinds(tuple(of), counts, seconds, tuple(key[0] for key in number))
 
 
 def count_plan(
-    line: Line, machines: Sequence[Machine], kinds: Kinds, options: Options
+    line: TaskLine, machines: Sequence[NodeType], kinds: CountKinds, options: Options
 ) -> dict[tuple[int, int], int] | None:
     """The numbers a(d, k) of a best plan found; None if there is none, or it would be too large."""
     devices = [d for m in machines for node in m.nodes for row in node for d in row]
@@ -110,7 +111,7 @@ def count_plan(
     else:
         model.minimize(sum(load.values()))
     work = _WORK if len(devices) <= _FEW else max(_WORK, options.time_limit * _PART)
-    budget = Budget(work, time.monotonic() + options.wall_limit / 3)
+    budget = CpsatBudget(work, time.monotonic() + options.wall_limit / 3)
     outcome = run(model, options, budget, linear=2)
     if not outcome.found:
         return None
@@ -119,8 +120,8 @@ def count_plan(
 
 def _add_memory(
     model: cp_model.CpModel,
-    line: Line,
-    kinds: Kinds,
+    line: TaskLine,
+    kinds: CountKinds,
     a: dict[tuple[int, int], cp_model.IntVar],
     d: int,
 ) -> None:
@@ -134,7 +135,7 @@ def _add_memory(
     model.add(held <= math.floor((limit - line.spare) / unit))
 
 
-def _scale(kinds: Kinds) -> float:
+def _scale(kinds: CountKinds) -> float:
     """Units a second, such that all loads together stay far below 2^63."""
     total = math.fsum(
         count * max(row.values()) for count, row in zip(kinds.counts, kinds.seconds, strict=True)
@@ -142,7 +143,7 @@ def _scale(kinds: Kinds) -> float:
     return _UNITS / total if total > 0 else 1.0
 
 
-def realise(line: Line, kinds: Kinds, plan: dict[tuple[int, int], int]) -> list[int]:
+def realise(line: TaskLine, kinds: CountKinds, plan: dict[tuple[int, int], int]) -> list[int]:
     """The device of every atom (see the head of this file)."""
     left = dict(plan)
     nodes = [device.node for device in line.instance.problem.platform.devices]
@@ -158,7 +159,7 @@ def realise(line: Line, kinds: Kinds, plan: dict[tuple[int, int], int]) -> list[
     return homes
 
 
-def _row(kinds: Kinds, left: dict[tuple[int, int], int], i: int, d: int) -> int:
+def _row(kinds: CountKinds, left: dict[tuple[int, int], int], i: int, d: int) -> int:
     """How many atoms from `i` on device `d` can take in a row."""
     taken: dict[int, int] = {}
     for length, k in enumerate(kinds.of[i:]):

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.solvers.counting.machine_row import Array, Shelf, Used
-from tvm_hetero.views.machine_counts import Line, Machine, Vector
+from tvm_hetero.views.machine_counts import NodeType, TaskLine, Vector
 
 # Levels of spill memory, less where the table would become large.
 _LEVELS = 512
@@ -37,7 +37,7 @@ _MOST_CELLS = 12_000_000
 
 
 @dataclass(frozen=True)
-class State:
+class CountState:
     """Where a segment ends: type, node of that type, used devices, last class, spill memory."""
 
     machine: int
@@ -47,11 +47,11 @@ class State:
     level: int
 
 
-class Table:
+class CountTable:
     """The whole program; `machines` in the order in which they may be used."""
 
     def __init__(
-        self, line: Line, machines: Sequence[Machine], *, steady: bool, spills: bool = True
+        self, line: TaskLine, machines: Sequence[NodeType], *, steady: bool, spills: bool = True
     ) -> None:
         self.line, self.steady = line, steady
         levels = _LEVELS
@@ -156,7 +156,7 @@ class Table:
                 result[i] = min(result[i], value)
         return result
 
-    def _openers(self, p: int, number: int, c: int) -> list[tuple[float, State]]:
+    def _openers(self, p: int, number: int, c: int) -> list[tuple[float, CountState]]:
         """The best state of every node after which a node of type `number` can be opened."""
         found = []
         for a in range(number + 1):
@@ -176,12 +176,12 @@ class Table:
                     if value < math.inf:
                         s, level = divmod(where, shelf.levels + 1)
                         used = shelf.states[mine[s]][0]
-                        found.append((value + wait, State(a, node, used, j, level)))
+                        found.append((value + wait, CountState(a, node, used, j, level)))
         return found
 
-    def best(self) -> tuple[float, State] | None:
+    def best(self) -> tuple[float, CountState] | None:
         """The best value after all atoms, and its state; None if there is none."""
-        found: tuple[float, State] | None = None
+        found: tuple[float, CountState] | None = None
         for a, shelf in enumerate(self.shelves):
             final = shelf.values[-1]
             where = np.unravel_index(int(final.argmin()), final.shape)
@@ -189,14 +189,14 @@ class Table:
             if value < math.inf and (found is None or value < found[0]):
                 s, node, level = (int(i) for i in where)
                 used, last = shelf.states[s]
-                found = value, State(a, node, used, last, level)
+                found = value, CountState(a, node, used, last, level)
         return found
 
-    def homes(self, state: State) -> list[int]:
+    def homes(self, state: CountState) -> list[int]:
         """The device of every atom on the way to a final state."""
         q = len(self.line)
         homes = [-1] * q
-        here: State | None = state
+        here: CountState | None = state
         while here is not None:
             p, before = self._step_back(q, here)
             shelf = self.shelves[here.machine]
@@ -206,7 +206,7 @@ class Table:
             q, here = p, before
         return homes
 
-    def _step_back(self, q: int, state: State) -> tuple[int, State | None]:
+    def _step_back(self, q: int, state: CountState) -> tuple[int, CountState | None]:
         """Where the last segment of a state began, and the state before it."""
         shelf = self.shelves[state.machine]
         c, level = state.last, state.level
@@ -224,15 +224,15 @@ class Table:
         (_, before), p = min(begins, key=lambda row: row[0][0])
         return p, before
 
-    def _origin(self, p: int, state: State, level: int) -> tuple[float, State | None]:
+    def _origin(self, p: int, state: CountState, level: int) -> tuple[float, CountState | None]:
         """The best way to begin at `p` what `state` ends with, as in `_begin`."""
         a, c = state.machine, state.last
         shelf = self.shelves[a]
-        options: list[tuple[float, State | None]] = [(math.inf, None)]
+        options: list[tuple[float, CountState | None]] = [(math.inf, None)]
         for s, wait in self._sources(p, a, state.used, c):
             used, last = shelf.states[s]
             value = float(shelf.values[p, s, state.node, level]) + wait
-            options.append((value, State(a, state.node, used, last, level)))
+            options.append((value, CountState(a, state.node, used, last, level)))
         if level == 0 and sum(state.used) == (0 if c == shelf.spill else 1):
             if p == 0 and state.node == 0:
                 options.append((0.0, None))

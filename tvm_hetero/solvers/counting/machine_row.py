@@ -1,4 +1,4 @@
-"""One type of machine in the table of the count-based program (`count_table`).
+"""One type of machine in the table of the count-based program (`dp_table`).
 
 Durations, segments and copies of its classes of devices, and the values of its states.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_hetero.views.machine_counts import Line, Machine, Vector
+from tvm_hetero.views.machine_counts import NodeType, TaskLine, Vector
 
 Array = NDArray[np.float64]
 Used = tuple[int, ...]
@@ -26,7 +26,7 @@ class Shelf:
     """
 
     def __init__(
-        self, line: Line, machine: Machine, levels: int, *, steady: bool, spills: bool
+        self, line: TaskLine, machine: NodeType, levels: int, *, steady: bool, spills: bool
     ) -> None:
         self.machine = machine
         devices = line.instance.problem.platform.devices
@@ -35,9 +35,7 @@ class Shelf:
         rows = [line.seconds(machine.like(c)) for c in kinds]
         self.spill = _spill(machine, rows) if spills and not steady else None
         limits = [line.instance.capacity[machine.like(c)] for c in kinds]
-        self.intra = {
-            (j, k): line.crossings(*machine.pair(j, k)) for j in kinds for k in kinds
-        }
+        self.intra = {(j, k): line.crossings(*machine.pair(j, k)) for j in kinds for k in kinds}
         self.segment = []
         for c in kinds:
             ends = np.append(self.intra[c, c], 0.0)
@@ -45,12 +43,7 @@ class Shelf:
             self.segment.append(_segments(line, rows[c], limits[c], busy))
         self.counts = [0 if c == self.spill else n for c, n in enumerate(machine.counts)]
         used = itertools.product(*(range(n + 1) for n in self.counts))
-        self.states = [
-            (u, c)
-            for u in used
-            for c in kinds
-            if c == self.spill or (u[c] > 0)
-        ]
+        self.states = [(u, c) for u in used for c in kinds if c == self.spill or (u[c] > 0)]
         self.number = {state: s for s, state in enumerate(self.states)}
         self.levels, self.taken = 0, np.zeros(count, dtype=np.int64)
         if self.spill is not None:
@@ -70,7 +63,7 @@ class Shelf:
         return (*used[:c], used[c] - 1, *used[c + 1 :])
 
 
-def _spill(machine: Machine, rows: Sequence[Vector]) -> int | None:
+def _spill(machine: NodeType, rows: Sequence[Vector]) -> int | None:
     """The class of the device that may be come back to: alone in its class, and slowest of all."""
     total = [float(row[np.isfinite(row)].sum()) for row in rows]
     alone = [c for c, n in enumerate(machine.counts) if n == 1]
@@ -80,7 +73,7 @@ def _spill(machine: Machine, rows: Sequence[Vector]) -> int | None:
     return slowest if total[slowest] == max(total) else None
 
 
-def _segments(line: Line, seconds: Vector, limit: int | None, ends: Vector) -> Array:
+def _segments(line: TaskLine, seconds: Vector, limit: int | None, ends: Vector) -> Array:
     """Cost of the atoms p .. q - 1 in one segment, [p, q]; inf where they do not run or fit."""
     count = len(line)
     cannot = np.concatenate([[0], np.cumsum(~np.isfinite(seconds))])

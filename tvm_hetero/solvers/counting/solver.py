@@ -1,9 +1,9 @@
 """Count-based dynamic programming: a line of tasks on many machines that are alike.
 
-The graph is laid out as a line (`cluster.Line`), the platform as types of machines
-(`cluster.machines_of`), and `count_table.Table` divides the one over the other. On a chain without
-contention its value is that of the schedule; on other graphs it is a guide, and what counts is
-what the placement is worth when it is carried out:
+The graph is laid out as a line (`machine_counts.Line`), the platform as types of machines
+(`machine_counts.machines_of`), and `dp_table.Table` divides the one over the other. On a chain
+without contention its value is that of the schedule; on other graphs it is a guide, and what counts
+is what the placement is worth when it is carried out:
 
     latency      tasks in the order of the line, as early as memory and copies let them: each on
                  its device, or (branches may run side by side) where in its node it ends first
@@ -28,13 +28,13 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.counting.cpsat_counts import count_plan, kinds_of, realise
-from tvm_hetero.solvers.counting.dp_table import Table
+from tvm_hetero.solvers.counting.dp_table import CountTable
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
 from tvm_hetero.solvers.lists.load_balancing import improve
 from tvm_hetero.solvers.timing.device_loads import Loads, exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.views.instance import Instance, instance_of
-from tvm_hetero.views.machine_counts import Line, Machine, machines_of
+from tvm_hetero.views.machine_counts import NodeType, TaskLine, machines_of
 
 # The part of the time limit that tables may take, by the work that is counted.
 _TABLES = 0.25
@@ -98,7 +98,7 @@ def _in_turn(instance: Instance, options: Options) -> Iterable[tuple[float, list
 
 def _placements(instance: Instance, options: Options) -> Iterator[list[int]]:
     """The best placement of every table, and the one of the plan that counts kinds of tasks."""
-    line = Line(instance)
+    line = TaskLine(instance)
     machines = machines_of(instance)
     steady = instance.problem.objective.kind == "throughput"
     seen: set[tuple[int, ...]] = set()
@@ -107,7 +107,7 @@ def _placements(instance: Instance, options: Options) -> Iterator[list[int]]:
         for spills in (False,) if steady else (True, False):
             if seen and work > options.time_limit * _TABLES:
                 continue
-            table = Table(line, order, steady=steady, spills=spills)
+            table = CountTable(line, order, steady=steady, spills=spills)
             work += table.work
             best = table.best()
             if best is None:
@@ -123,10 +123,10 @@ def _placements(instance: Instance, options: Options) -> Iterator[list[int]]:
             yield line.placed(realise(line, kinds, plan))
 
 
-def _orders(line: Line, machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
+def _orders(line: TaskLine, machines: Sequence[NodeType]) -> list[tuple[NodeType, ...]]:
     """The orders of machine types that are tried, fastest first before all others."""
 
-    def pace(machine: Machine) -> float:
+    def pace(machine: NodeType) -> float:
         """Seconds for what the fastest device of the type can run of the line."""
         rows = [line.seconds(machine.like(c)) for c in range(len(machine.counts))]
         return min(math.fsum(s for s in row.tolist() if s < math.inf) for row in rows)

@@ -22,7 +22,7 @@ from tvm_hetero.bounds.latency.heads_tails import critical_path, heads_and_tails
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget, Outcome, run
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, CpsatOutcome, run
 from tvm_hetero.solvers.core.integer_scaling import COARSE, FINE, Ticks, choose
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
@@ -49,7 +49,7 @@ def solve_whole(
     instance: Instance,
     options: Options,
     start: Schedule | None,
-    budget: Budget,
+    budget: CpsatBudget,
     share: float = 1.0,
 ) -> Schedule:
     """Solve in one model.
@@ -87,7 +87,7 @@ def _search(
     instance: Instance,
     options: Options,
     start: Schedule | None,
-    budget: Budget,
+    budget: CpsatBudget,
     share: float,
     error: float,
 ) -> tuple[Schedule | None, float, bool]:
@@ -100,9 +100,7 @@ def _search(
     known = start is not None and problem.objective.kind == "latency"
     ticks = resolution(instance, start.value if start and known else math.inf, error)
     symmetry = symmetry_of(instance, options.symmetry)
-    weigh = weight(
-        instance, options.symmetry, lambda v, d: ticks.ticks(instance.seconds[v][d])
-    )
+    weigh = weight(instance, options.symmetry, lambda v, d: ticks.ticks(instance.seconds[v][d]))
     hint = _hint_of(instance, start)
     if hint is not None:
         # Equal devices have equal routes, so the hops keep their order and with it their keys.
@@ -143,7 +141,7 @@ def count_variables(instance: Instance) -> int:
 
 
 def resolution(instance: Instance, most: float, error: float) -> Ticks:
-    """Ticks as fine as `error` asks for (see `scaling.choose`)."""
+    """Ticks as fine as `error` asks for (see `core.integer_scaling.choose`)."""
     durations = [s for row in instance.seconds for s in row if s < math.inf]
     activities = len(instance)
     k = len(instance.names)
@@ -187,8 +185,7 @@ def _hint_of(instance: Instance, start: Schedule | None) -> tuple[list[int], Key
         placement[v] = device[e.device]
         keys[v] = (e.start, e.end)
     times = {
-        (c.tensor, c.elements, device[c.src], device[c.dst]): (c.start, c.end)
-        for c in start.copies
+        (c.tensor, c.elements, device[c.src], device[c.dst]): (c.start, c.end) for c in start.copies
     }
     plan = make_plan(instance, placement)
     for t, (a, b) in plan.hops:
@@ -272,7 +269,7 @@ def _bound(problem: Problem, ticks: Ticks, bound: float) -> float:
 
 
 def _exact_times(
-    problem: Problem, model: BatchModel, outcome: Outcome, bound: float, options: Options
+    problem: Problem, model: BatchModel, outcome: CpsatOutcome, bound: float, options: Options
 ) -> Schedule | None:
     """The found placement and order with exact times; None if that misses the latency limit."""
     instance = model.instance
@@ -293,9 +290,7 @@ def _exact_times(
     executions, copies = to_schedule(plan, exact)
     if not within_limit(problem, executions):
         return None
-    return make_schedule(
-        problem, "cpsat", executions, copies, lower_bound=bound, seed=options.seed
-    )
+    return make_schedule(problem, "cpsat", executions, copies, lower_bound=bound, seed=options.seed)
 
 
 def _keep(problem: Problem, start: Schedule | None, why: str) -> Schedule:

@@ -16,9 +16,9 @@ the schedule a window needs to know only
 
 so a window's model does not grow with the graph                         -> `WindowModel`.
 Windows lie around a random part of the critical path and are of three kinds: a stretch of time, a
-stretch of time on two devices, a connected set                          -> `Search.free`.
-They grow while CP-SAT proves them within their work, and shrink while it does not. Equal values
-are taken too: a schedule may have to change before it can improve.
+stretch of time on two devices, a connected set                          ->
+`NeighbourhoodSearch.free`. They grow while CP-SAT proves them within their work, and shrink while
+it does not. Equal values are taken too: a schedule may have to change before it can improve.
 
 Copies are mere delays here: not for platforms where they occupy devices or links.
 """
@@ -28,7 +28,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from tvm_hetero.solvers.core.cpsat_run import Budget, run
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat.window_model import WindowModel
 from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
@@ -46,10 +46,10 @@ _PATIENCE = 60
 
 
 def improve_by_windows(
-    instance: Instance, best: Solution, options: Options, budget: Budget, share: float
+    instance: Instance, best: Solution, options: Options, budget: CpsatBudget, share: float
 ) -> Solution | None:
     """Improve a solution with a share of the work that is left; None if nothing better came."""
-    search = Search(instance, best, options)
+    search = NeighbourhoodSearch(instance, best, options)
     limit = budget.work * (1 - share)
     idle = 0
     while budget.work > limit and not budget.exhausted() and idle < _PATIENCE:
@@ -66,7 +66,7 @@ def keys_of(order: Order) -> list[tuple[float, float]]:
     return keys
 
 
-class Search:
+class NeighbourhoodSearch:
     """The schedule at hand, and what windows cost and gave."""
 
     def __init__(self, instance: Instance, best: Solution, options: Options) -> None:
@@ -80,12 +80,12 @@ class Search:
         self.now = self.delays.timed(parts, list(best.placement))
         self.tail = self.delays.tails(self.now)
 
-    def step(self, budget: Budget, limit: float) -> bool:
+    def step(self, budget: CpsatBudget, limit: float) -> bool:
         """Try one window; whether the makespan fell."""
         now, n = self.now, len(self.instance)
         window = self.choose()
         model = WindowModel(self.instance, self.delays, now, self.tail, window)
-        allowed = Budget(min(_WINDOW_WORK, budget.work - limit), budget.deadline)
+        allowed = CpsatBudget(min(_WINDOW_WORK, budget.work - limit), budget.deadline)
         budget.work -= allowed.work + _BUILD_WORK + _PART_WORK * n
         outcome = run(model.model, self.options, allowed, linear=0)
         budget.work += allowed.work

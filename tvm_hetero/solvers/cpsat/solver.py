@@ -11,7 +11,7 @@ import time
 
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.cpsat.batch import solve_whole
@@ -33,11 +33,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
     return improve(problem, options, options.start or best_start(problem, options), began)
 
 
-def improve(
-    problem: Problem, options: Options, start: Schedule | None, began: float
-) -> Schedule:
+def improve(problem: Problem, options: Options, start: Schedule | None, began: float) -> Schedule:
     """Solve from `start`; the time limit counts from `began` (of `time.monotonic`) on."""
-    budget = Budget.of(options, began)
+    budget = CpsatBudget.of(options, began)
     if problem.objective.kind == "throughput":
         return cpsat_throughput.solve(problem, options, start, budget)
     return solve_whole(instance_of(problem), options, start, budget)

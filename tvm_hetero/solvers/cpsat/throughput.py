@@ -13,7 +13,7 @@ import math
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget, run
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.solvers.core.integer_scaling import Ticks, choose
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat.pipeline_model import PipelineModel
@@ -25,7 +25,7 @@ from tvm_hetero.views.instance import Instance, instance_of
 
 
 def solve(
-    problem: Problem, options: Options, start: Schedule | None, budget: Budget
+    problem: Problem, options: Options, start: Schedule | None, budget: CpsatBudget
 ) -> Schedule:
     """Find the placement with the smallest largest load, from `start` if there is one.
 
@@ -41,9 +41,7 @@ def solve(
     ticks = _resolution(instance, most)
     model = _model(instance, ticks, most)
     symmetry = symmetry_of(instance, options.symmetry)
-    weigh = weight(
-        instance, options.symmetry, lambda v, d: ticks.ticks(instance.seconds[v][d])
-    )
+    weigh = weight(instance, options.symmetry, lambda v, d: ticks.ticks(instance.seconds[v][d]))
     add_orderings(model.model, model.x, symmetry, weigh)
     known = placement_of(instance, start)
     if known is not None:

@@ -11,7 +11,7 @@ readers in the window wait for makers in it, and for the delay      `_add_tensor
 one thing at a time on a device; what is not free keeps its order   `_add_order`
 ==================================================================  =================
 
-Only the order is taken from the answer, so durations are rounded down: see `neighbourhood`.
+Only the order is taken from the answer, so durations are rounded down: see `large_neighbourhood`.
 """
 
 from __future__ import annotations

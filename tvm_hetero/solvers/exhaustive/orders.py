@@ -25,13 +25,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tvm_hetero.solvers.timing.timing import Plan
+from tvm_hetero.solvers.timing.timing import TimedPlan
 
 _LOOK_AT_CLOCK = 1024
 
 
 @dataclass
-class Work:
+class OrderWork:
     """Steps that a search may still take; the clock is only a net."""
 
     left: int
@@ -45,7 +45,7 @@ class Work:
         return self.left >= 0
 
 
-def least_makespan(plan: Plan, cutoff: float, work: Work) -> list[float] | None:
+def least_makespan(plan: TimedPlan, cutoff: float, work: OrderWork) -> list[float] | None:
     """Starts (s) of all activities that end first; None if not before `cutoff` (s).
 
     Where `work` runs out (`work.left` < 0), the best so far.
@@ -55,7 +55,7 @@ def least_makespan(plan: Plan, cutoff: float, work: Work) -> list[float] | None:
     return search.found
 
 
-def static_bytes(plan: Plan) -> list[int]:
+def static_bytes(plan: TimedPlan) -> list[int]:
     """Weights on every device, each task's once."""
     instance = plan.instance
     held = {(instance.task_of[v], d): instance.weights[v] for v, d in enumerate(plan.placement)}
@@ -65,7 +65,7 @@ def static_bytes(plan: Plan) -> list[int]:
     return total
 
 
-def everything_fits(plan: Plan) -> bool:
+def everything_fits(plan: TimedPlan) -> bool:
     """Whether every device holds all that is ever on it at once."""
     instance = plan.instance
     total = static_bytes(plan)
@@ -77,7 +77,7 @@ def everything_fits(plan: Plan) -> bool:
     return all(limit is None or need <= limit for need, limit in limits)
 
 
-def tails(plan: Plan) -> list[float]:
+def tails(plan: TimedPlan) -> list[float]:
     """Length of the longest chain of data that begins with each activity, s."""
     after = _readers(plan)
     found: dict[int, float] = {}
@@ -93,7 +93,7 @@ def tails(plan: Plan) -> list[float]:
     return [found[a] for a in range(len(plan))]
 
 
-def loads(plan: Plan) -> dict[int, float]:
+def loads(plan: TimedPlan) -> dict[int, float]:
     """Work on every resource, s; a device that only overlaps has 0."""
     parts: dict[int, list[float]] = {d: [] for d in plan.placement}
     for a in range(len(plan)):
@@ -102,7 +102,7 @@ def loads(plan: Plan) -> dict[int, float]:
     return {resource: math.fsum(row) for resource, row in parts.items()}
 
 
-def _readers(plan: Plan) -> list[list[int]]:
+def _readers(plan: TimedPlan) -> list[list[int]]:
     after: list[list[int]] = [[] for _ in range(len(plan))]
     for a, row in enumerate(plan.before):
         for b in row:
@@ -110,10 +110,10 @@ def _readers(plan: Plan) -> list[list[int]]:
     return after
 
 
-class _Search:
+class _OrderSearch:
     """What both searches keep: starts, ends, and how long each resource is taken."""
 
-    def __init__(self, plan: Plan, cutoff: float, work: Work) -> None:
+    def __init__(self, plan: TimedPlan, cutoff: float, work: OrderWork) -> None:
         self.plan, self.best, self.work = plan, cutoff, work
         self.found: list[float] | None = None
         self.seconds = [plan.seconds(a) for a in range(len(plan))]
@@ -159,7 +159,7 @@ class _Search:
         self.found = [self.starts[a] for a in range(len(self.plan))]
 
 
-class _Active(_Search):
+class _Active(_OrderSearch):
     """Active schedules, where memory cannot run out."""
 
     def visit(self) -> None:
@@ -210,16 +210,14 @@ class _Active(_Search):
         return any(self.free.get(r, 0.0) + s >= self.best for r, s in self.left_on.items())
 
 
-class _Waiting(_Search):
+class _Waiting(_OrderSearch):
     """Schedules in which activities wait for memory as well."""
 
-    def __init__(self, plan: Plan, cutoff: float, work: Work) -> None:
+    def __init__(self, plan: TimedPlan, cutoff: float, work: OrderWork) -> None:
         super().__init__(plan, cutoff, work)
         instance = plan.instance
         limits = zip(static_bytes(plan), instance.capacity, strict=True)
-        self.room = {
-            d: limit - held for d, (held, limit) in enumerate(limits) if limit is not None
-        }
+        self.room = {d: limit - held for d, (held, limit) in enumerate(limits) if limit is not None}
         self.lives = [
             (d, instance.tensors[t].nbytes, openers, closers)
             for (t, d), (openers, closers) in plan.users.items()

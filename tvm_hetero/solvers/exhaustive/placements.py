@@ -1,7 +1,7 @@
 """Exhaustive: every placement, and of each every order that can be best; for small problems.
 
 Placements are listed depth first, task by task in topological order; the orders of a placement
-are those of `exhaustive_times`. What cannot be better than the best known is cut off. Let a partial
+are those of `orders`. What cannot be better than the best known is cut off. Let a partial
 placement be given, v the task that was placed last, d its device, p its time there:
 
     head(v) = p + max over inputs t of v (head(maker of t) + copy of t to d)
@@ -34,7 +34,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.exhaustive.orders import (
-    Work,
+    OrderWork,
     everything_fits,
     least_makespan,
     loads,
@@ -44,7 +44,7 @@ from tvm_hetero.solvers.exhaustive.orders import (
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.timing.device_loads import is_pipeline
 from tvm_hetero.solvers.timing.steady_period import write_period
-from tvm_hetero.solvers.timing.timing import Plan, make_plan, to_schedule
+from tvm_hetero.solvers.timing.timing import TimedPlan, make_plan, to_schedule
 from tvm_hetero.views.instance import Instance
 
 # The largest problem that is taken on: tasks, and placements (before any are cut off).
@@ -69,7 +69,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
     instance = Instance(problem)
     _check_size(instance)
     best = _start(problem, options)
-    work = Work(int(options.time_limit * _STEPS_A_SECOND), time.monotonic() + options.wall_limit)
+    work = OrderWork(
+        int(options.time_limit * _STEPS_A_SECOND), time.monotonic() + options.wall_limit
+    )
     search = _Placements(instance, math.inf if best is None else best.value, work)
     search.visit(0)
     if search.found is not None:
@@ -117,7 +119,7 @@ def _nothing(problem: Problem, complete: bool) -> SolverError | InfeasibleError:
 class _Placements:
     """Depth first through the placements; `found` is the best schedule below the start's value."""
 
-    def __init__(self, instance: Instance, best: float, work: Work) -> None:
+    def __init__(self, instance: Instance, best: float, work: OrderWork) -> None:
         self.instance, self.best, self.work = instance, best, work
         self.found: Schedule | None = None
         seconds, tensors = instance.seconds, instance.tensors
@@ -192,7 +194,7 @@ class _Placements:
             timed = to_schedule(plan, starts)
             self.keep(make_schedule(self.instance.problem, "exhaustive", *timed))
 
-    def finish_period(self, plan: Plan) -> None:
+    def finish_period(self, plan: TimedPlan) -> None:
         """The same for throughput, which has no orders."""
         contiguous = self.instance.problem.objective.contiguous
         fits = everything_fits(plan) and (not contiguous or is_pipeline(self.instance, self.place))
@@ -205,7 +207,7 @@ class _Placements:
         if schedule.value < self.best:
             self.best, self.found = schedule.value, schedule
 
-    def cutoff(self, plan: Plan) -> float:
+    def cutoff(self, plan: TimedPlan) -> float:
         """What the makespan must be below for the value to be better and the limit to be kept, s.
 
         With devices fixed, energy and cost are linear in the makespan.
@@ -237,7 +239,7 @@ def _least_value(
     return math.fsum(parts)
 
 
-def _line(plan: Plan) -> tuple[float, float]:
+def _line(plan: TimedPlan) -> tuple[float, float]:
     """(a, b) such that energy or cost of a placement is a + b * makespan."""
     instance = plan.instance
     devices = instance.problem.platform.devices
@@ -251,6 +253,6 @@ def _line(plan: Plan) -> tuple[float, float]:
     return math.fsum(busy), math.fsum(devices[d].idle_watts for d in sorted(used))
 
 
-def _weights_fit(plan: Plan) -> bool:
+def _weights_fit(plan: TimedPlan) -> bool:
     limits = zip(static_bytes(plan), plan.instance.capacity, strict=True)
     return all(limit is None or held <= limit for held, limit in limits)

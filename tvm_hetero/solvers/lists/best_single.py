@@ -81,9 +81,7 @@ def alone(problem: Problem, device: str) -> tuple[Execution, ...] | None:
     return None
 
 
-def attended(
-    problem: Problem, device: str
-) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
+def attended(problem: Problem, device: str) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
     """All work on `device`, and what takes no time and cannot be there elsewhere.
 
     Nothing if that is not possible, for want of a path or of memory, or if there is no work.

@@ -58,9 +58,7 @@ def cpop(instance: Instance, devices: Sequence[int]) -> Rule:
     return Rule(ready_order(instance, priority), score, (home,))
 
 
-def critical_path(
-    instance: Instance, up: Sequence[float], copies: MeanCopies
-) -> list[int]:
+def critical_path(instance: Instance, up: Sequence[float], copies: MeanCopies) -> list[int]:
     """SET_CP in order. For an entry, rank_d is 0, so the highest priority is the largest rank_u."""
     entries = [v for v in instance.order if not instance.inputs[v]]
     v = max(entries, key=lambda entry: up[entry])

@@ -1,7 +1,7 @@
 """A list scheduler: tasks in a given order, each on the device that scores best.
 
 The score is by default when the task would end there (HEFT's rule, "earliest finish time"); other
-methods hand in their own. What has been decided is kept by `booking`, which can take it back, so
+methods hand in their own. What has been decided is kept by `undo_log`, which can take it back, so
 that a task can be tried on every device before it is placed on one. Memory (rule 6) is in
 `try_place`, colors in `candidates`.
 """
@@ -57,9 +57,7 @@ class ListScheduler(Booking):
         self.name = name
         self.fresh = Fresh(instance.problem, apart)
 
-    def run(
-        self, order: Sequence[int], *, by_space: bool
-    ) -> tuple[list[Execution], list[Copy]]:
+    def run(self, order: Sequence[int], *, by_space: bool) -> tuple[list[Execution], list[Copy]]:
         """Place every task, in the given (topological) order unless memory stops one of them.
 
         With `by_space` a task goes to the device with the most memory left, not to the fastest.

@@ -78,9 +78,7 @@ def solve_by_list(problem: Problem, options: Options, name: str, method: Method)
     return min(answers, key=lambda answer: answer.value)
 
 
-def _none_kept(
-    problem: Problem, name: str, reasons: Sequence[InfeasibleError]
-) -> InfeasibleError:
+def _none_kept(problem: Problem, name: str, reasons: Sequence[InfeasibleError]) -> InfeasibleError:
     limit = problem.objective.latency_limit
     if limit is None:
         return reasons[0]

@@ -13,7 +13,7 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.integer_scaling import Ticks
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
 from tvm_hetero.solvers.lists.ranks import rank_order
-from tvm_hetero.solvers.timing.timing import Plan, make_plan, retime
+from tvm_hetero.solvers.timing.timing import TimedPlan, make_plan, retime
 from tvm_hetero.views.instance import Hop, Instance
 
 Span = tuple[float, float]
@@ -24,7 +24,7 @@ HopTimes = Mapping[tuple[int, Hop], Span]
 class Solution:
     """A placement with exact times: `times[a]` is (start, end) of activity a of `plan`, s."""
 
-    plan: Plan
+    plan: TimedPlan
     times: tuple[Span, ...]
     value: float
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tvm_hetero.solvers.timing.timeline import Life, Memory, Timeline, earliest
+from tvm_hetero.solvers.timing.timeline import Memory, MemoryLife, Timeline, earliest
 from tvm_hetero.views.instance import Hop, Instance
 
 
@@ -158,7 +158,7 @@ class Booking:
         for t in instance.outputs[v]:
             self.arrive(t, device, start, end)
         if instance.unread[v]:
-            self.hold((v, True), device, Life(start, math.inf, instance.unread[v]))
+            self.hold((v, True), device, MemoryLife(start, math.inf, instance.unread[v]))
 
     def arrive(self, tensor: int, device: int, start: float, whole: float) -> None:
         """A tensor is written on a device from `start` on and can be read from `whole` on."""
@@ -171,7 +171,9 @@ class Booking:
         self.undo.append(lambda: self.last_use[tensor].pop(device))
         at_home = self.place_of[self.instance.tensors[tensor].maker] == device
         end = math.inf if at_home else whole
-        self.hold((tensor, False), device, Life(start, end, self.instance.tensors[tensor].nbytes))
+        self.hold(
+            (tensor, False), device, MemoryLife(start, end, self.instance.tensors[tensor].nbytes)
+        )
 
     def use(self, tensor: int, device: int, until: float) -> None:
         """A tensor is in use on a device until that time; it ends with its last use."""
@@ -188,7 +190,7 @@ class Booking:
         life.end = math.inf if waiting else self.last_use[tensor][device]
         self.undo.append(lambda: setattr(life, "end", end))
 
-    def hold(self, key: tuple[int, bool], device: int, life: Life) -> None:
+    def hold(self, key: tuple[int, bool], device: int, life: MemoryLife) -> None:
         """Put a tensor, or the unread output of a task, into a device's memory."""
         if device not in self.watched:
             return

@@ -4,7 +4,7 @@ Annealing pays for what it moves one part at a time; where memory is short, a be
 many moves away, each of which overflows some device. So (latency, one element)
 
     start     the best of `Options.start`, list schedules, annealing, and for many devices
-              `count_dp`; where none fits, annealing from placements that do not fit yet
+              `counting.solver`; where none fits, annealing from placements that do not fit yet
                                                                                     -> `_start`
     ways      the modules' placements are chosen together, by prices of memory and labels of what
               is taken, for all chains that may be better than the start  (`bounds.memory`)
@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 
 from tvm_hetero.bounds.memory.prices_and_labels import (
     WORK_A_SECOND,
+    MemoryBoundSearch,
     MemoryChain,
-    Search,
     memory_chain,
 )
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
@@ -37,9 +37,9 @@ from tvm_hetero.solvers.counting import solver as count_dp
 from tvm_hetero.solvers.lists import best_single, greedy, heft
 from tvm_hetero.solvers.lists.ranks import rank_order
 from tvm_hetero.solvers.memory.spread_weights import roomiest, shortage
-from tvm_hetero.solvers.native.library import Found, NativeSearch
+from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.native.start import divided_as, start_of
-from tvm_hetero.solvers.search.annealing import Effort, improve, schedule_of
+from tvm_hetero.solvers.search.annealing import AnnealingEffort, improve, schedule_of
 from tvm_hetero.solvers.throughput import solver as throughput
 from tvm_hetero.views.instance import Instance, instance_of
 
@@ -69,7 +69,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     """
     if problem.objective.kind == "throughput":
         return replace(throughput.solve(problem, options), solver=NAME)
-    run = _Run(problem, options)
+    run = _MemoryRun(problem, options)
     best = _start(run)
     bound = 0.0
     for _ in range(2):
@@ -77,7 +77,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         chain = _chain(run, best)
         if chain is None or run.late():
             break
-        search = Search(chain, best.value, int(_WORK * options.time_limit), run.deadline)
+        search = MemoryBoundSearch(chain, best.value, int(_WORK * options.time_limit), run.deadline)
         bound = max(bound, search.run())
         if best.value - bound <= OPTIMAL_GAP * best.value:
             break
@@ -87,7 +87,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
 
 
 @dataclass
-class _Run:
+class _MemoryRun:
     """A call: what is to be solved, how long it may still take, and what annealing makes of it."""
 
     problem: Problem
@@ -102,12 +102,12 @@ class _Run:
         """Whether the wall clock's net has caught it."""
         return time.monotonic() > self.deadline
 
-    def effort(self, search: NativeSearch, share: float) -> Effort:
+    def effort(self, search: NativeSearch, share: float) -> AnnealingEffort:
         """Steps for a share of a stage, with a seed of their own."""
         self._seed += 1
         steps = min(self.options.time_limit * _STEPS, _MOST_STEPS * search.items)
         left = max(0.01, self.deadline - time.monotonic())
-        return Effort(max(1, int(share * steps)), left, self._seed, self.options.workers)
+        return AnnealingEffort(max(1, int(share * steps)), left, self._seed, self.options.workers)
 
     def annealed(self, start: Schedule, share: float) -> Schedule:
         """The better of a schedule and what annealing makes of it."""
@@ -116,7 +116,7 @@ class _Run:
         found = improve(search, placement, sequence, self.effort(search, share))
         return min(start, self.schedule(search, found) or start, key=lambda one: one.value)
 
-    def schedule(self, search: NativeSearch, found: Found) -> Schedule | None:
+    def schedule(self, search: NativeSearch, found: NativeAnswer) -> Schedule | None:
         """What was found, exactly timed; None if it breaks a limit then."""
         answer = schedule_of(search, found, self.options)
         if answer is None:
@@ -127,7 +127,7 @@ class _Run:
         return answer if fits else None
 
 
-def _start(run: _Run) -> Schedule:
+def _start(run: _MemoryRun) -> Schedule:
     """The best that is quickly found; else what annealing finds where nothing fits."""
     if run.options.start is not None:
         return run.options.start
@@ -144,7 +144,7 @@ def _start(run: _Run) -> Schedule:
         return min(found, key=lambda one: one.value)
     ways, hopeless = _ways_of_any_length(run)
     search = NativeSearch(run.instance)
-    best: Found | None = None
+    best: NativeAnswer | None = None
     for placement in [*ways, roomiest(run.instance)]:
         tried = improve(search, placement, rank_order(run.instance), run.effort(search, 1.0))
         answer = run.schedule(search, tried)
@@ -161,7 +161,7 @@ def _start(run: _Run) -> Schedule:
     raise SolverError(f"memory found no plan that fits: {lack}")
 
 
-def _ways_of_any_length(run: _Run) -> tuple[list[list[int]], bool]:
+def _ways_of_any_length(run: _MemoryRun) -> tuple[list[list[int]], bool]:
     """Placements that fit as far as the chain knows, and whether it is proven that none does."""
     upper = 2 * _longest(run.instance)
     if run.problem.objective.kind == "throughput" or not 0 < upper < math.inf:
@@ -169,7 +169,7 @@ def _ways_of_any_length(run: _Run) -> tuple[list[list[int]], bool]:
     chain = memory_chain(run.instance, upper)
     if chain is None:
         return [], False
-    search = Search(chain, upper, int(_WORK * run.options.time_limit), run.deadline)
+    search = MemoryBoundSearch(chain, upper, int(_WORK * run.options.time_limit), run.deadline)
     search.run()
     return [chain.placement(way) for way in search.ways[:2]], search.closed
 
@@ -185,13 +185,15 @@ def _longest(instance: Instance) -> float:
     return math.fsum(seconds)
 
 
-def _chain(run: _Run, best: Schedule) -> MemoryChain | None:
+def _chain(run: _MemoryRun, best: Schedule) -> MemoryChain | None:
     if run.problem.objective.kind != "latency" or not best.value > 0:
         return None
     return memory_chain(run.instance, best.value)
 
 
-def _follow(run: _Run, chain: MemoryChain, search: Search, best: Schedule) -> Schedule:
+def _follow(
+    run: _MemoryRun, chain: MemoryChain, search: MemoryBoundSearch, best: Schedule
+) -> Schedule:
     """The better of `best` and the schedules along the ways below it."""
     native = NativeSearch(run.instance)
     ways = [way for way in search.ways if way.seconds < best.value]

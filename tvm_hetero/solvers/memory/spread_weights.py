@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tvm_hetero.problem.memory import timed_peaks
-from tvm_hetero.solvers.native.library import Found, NativeSearch
+from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.native.start import exact_schedule
 from tvm_hetero.util.units import format_bytes, format_seconds
 from tvm_hetero.views.instance import Instance
@@ -37,7 +37,7 @@ def roomiest(instance: Instance) -> list[int]:
     return placement
 
 
-def shortage(search: NativeSearch, found: Found) -> str:
+def shortage(search: NativeSearch, found: NativeAnswer) -> str:
     """Which device lacks how much, and when, at a plan that breaks limits; what to do."""
     problem = search.instance.problem
     if not found.value < math.inf:

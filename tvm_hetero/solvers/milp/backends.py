@@ -1,4 +1,4 @@
-"""Solvers for a `milp_model.Model`: HiGHS and SCIP through MathOpt, Gurobi on its own.
+"""Solvers for a `model.Model`: HiGHS and SCIP through MathOpt, Gurobi on its own.
 
 Work. HiGHS and SCIP stop after a number of nodes of the search tree, Gurobi after an amount of its
 own unit of work, both fixed by model and time limit: so runs can be repeated. The wall clock is
@@ -30,7 +30,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from tvm_hetero.errors import BackendError, SolverError, UsageError
-from tvm_hetero.solvers.milp.model import Model
+from tvm_hetero.solvers.milp.model import MilpModel
 
 if TYPE_CHECKING:
     from ortools.math_opt.python import mathopt
@@ -52,7 +52,7 @@ _SIZE_LIMIT = 10010
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MilpOutcome:
     """What a solver says: values of all variables (None: no solution), a safe bound, a verdict."""
 
     values: list[float] | None
@@ -92,7 +92,9 @@ def has_full_licence() -> bool:
         return False
 
 
-def solve(model: Model, backend: Backend, seconds: float, limit: float, seed: int) -> Outcome:
+def solve(
+    model: MilpModel, backend: Backend, seconds: float, limit: float, seed: int
+) -> MilpOutcome:
     """Minimise.
 
     Parameters
@@ -108,9 +110,9 @@ def solve(model: Model, backend: Backend, seconds: float, limit: float, seed: in
         If the backend is not installed.
     """
     if model.contradiction:
-        return Outcome(None, math.inf, True)
+        return MilpOutcome(None, math.inf, True)
     if not model.names:
-        return Outcome([], model.objective.constant, False)
+        return MilpOutcome([], model.objective.constant, False)
     if backend == "gurobi":
         return _gurobi(model, seconds * _EARLY, limit * _WORK, seed)
     nonzeros = sum(len(row.terms) for row in model.rows)
@@ -119,7 +121,7 @@ def solve(model: Model, backend: Backend, seconds: float, limit: float, seed: in
     deadline = time.monotonic() + seconds * _EARLY
     for tolerance in TOLERANCES:
         try:
-            return _mathopt(model, backend, _Effort(deadline, nodes, seed, tolerance))
+            return _mathopt(model, backend, _BackendEffort(deadline, nodes, seed, tolerance))
         except (RuntimeError, ValueError, AttributeError) as error:
             # ortools 9.15 trips over its own error class; what it meant to say is the context.
             failure: Exception = error
@@ -128,7 +130,7 @@ def solve(model: Model, backend: Backend, seconds: float, limit: float, seed: in
 
 
 @dataclass(frozen=True)
-class _Effort:
+class _BackendEffort:
     """What one run may take: until when (of `time.monotonic`), nodes, seed, tolerance."""
 
     deadline: float
@@ -137,16 +139,16 @@ class _Effort:
     tolerance: float
 
 
-def margin(model: Model, tolerance: float) -> float:
+def margin(model: MilpModel, tolerance: float) -> float:
     """What is taken from a bound (see the head of this file), in units of the objective."""
     return tolerance * (model.ranges() + 1e3)
 
 
-def _safe(model: Model, bound: float, tolerance: float) -> float:
+def _safe(model: MilpModel, bound: float, tolerance: float) -> float:
     return bound - margin(model, tolerance) if math.isfinite(bound) else -math.inf
 
 
-def _mathopt(model: Model, backend: Backend, effort: _Effort) -> Outcome:
+def _mathopt(model: MilpModel, backend: Backend, effort: _BackendEffort) -> MilpOutcome:
     from ortools.math_opt.python import mathopt
 
     program, variables = _to_mathopt(model)
@@ -200,7 +202,7 @@ def _quiet() -> Iterator[None]:
         os.close(kept)
 
 
-def _to_mathopt(model: Model) -> tuple[mathopt.Model, list[mathopt.Variable]]:
+def _to_mathopt(model: MilpModel) -> tuple[mathopt.Model, list[mathopt.Variable]]:
     """The model for MathOpt, as a message: adding rows one by one takes ten times as long.
 
     Without names: MathOpt wants unique ones, and nobody reads them there.
@@ -229,8 +231,11 @@ def _to_mathopt(model: Model) -> tuple[mathopt.Model, list[mathopt.Variable]]:
 
 
 def _outcome(
-    model: Model, result: mathopt.SolveResult, variables: list[mathopt.Variable], tolerance: float
-) -> Outcome:
+    model: MilpModel,
+    result: mathopt.SolveResult,
+    variables: list[mathopt.Variable],
+    tolerance: float,
+) -> MilpOutcome:
     from ortools.math_opt.python import mathopt
 
     reason = result.termination.reason
@@ -239,7 +244,7 @@ def _outcome(
         # Every variable here has bounds, so nothing is unbounded.
         mathopt.TerminationReason.INFEASIBLE_OR_UNBOUNDED,
     ):
-        return Outcome(None, math.inf, True)
+        return MilpOutcome(None, math.inf, True)
     bounds = result.termination.objective_bounds
     bound = bounds.dual_bound
     if reason == mathopt.TerminationReason.OPTIMAL and not math.isfinite(bound):
@@ -247,12 +252,12 @@ def _outcome(
         bound = bounds.primal_bound
     bound = _safe(model, bound, tolerance)
     if not result.has_primal_feasible_solution():
-        return Outcome(None, bound, False)
+        return MilpOutcome(None, bound, False)
     values = result.variable_values()
-    return Outcome([values[variable] for variable in variables], bound, False)
+    return MilpOutcome([values[variable] for variable in variables], bound, False)
 
 
-def _gurobi(model: Model, seconds: float, work: float, seed: int) -> Outcome:
+def _gurobi(model: MilpModel, seconds: float, work: float, seed: int) -> MilpOutcome:
     try:
         import gurobipy
     except ImportError:
@@ -285,7 +290,7 @@ def _gurobi(model: Model, seconds: float, work: float, seed: int) -> Outcome:
         ) from error
 
 
-def _run_gurobi(model: Model, program: Any) -> Outcome:
+def _run_gurobi(model: MilpModel, program: Any) -> MilpOutcome:
     import gurobipy
     from gurobipy import GRB
 
@@ -311,8 +316,8 @@ def _run_gurobi(model: Model, program: Any) -> Outcome:
             variable.Start = hint
     program.optimize()
     if program.Status in (GRB.INFEASIBLE, GRB.INF_OR_UNBD):
-        return Outcome(None, math.inf, True)
+        return MilpOutcome(None, math.inf, True)
     bound = _safe(model, program.ObjBound, TOLERANCES[0])
     if program.SolCount == 0:
-        return Outcome(None, bound, False)
-    return Outcome([variable.X for variable in variables], bound, False)
+        return MilpOutcome(None, bound, False)
+    return MilpOutcome([variable.X for variable in variables], bound, False)

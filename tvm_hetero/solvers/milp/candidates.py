@@ -40,7 +40,7 @@ class Mode(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PlacementCandidate:
     """An execution that may be. `certain`: it takes place, with every element of the batch.
 
     `elements` are those that it may hold, `first` the one that it holds if it takes place.
@@ -63,7 +63,7 @@ class Candidates:
     """All candidates, those of one task next to each other; `of[v]` are positions."""
 
     kind: Class
-    rows: tuple[Candidate, ...]
+    rows: tuple[PlacementCandidate, ...]
     of: tuple[tuple[int, ...], ...]
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ def choose_class(instance: Instance) -> Class:
 
 def make_candidates(instance: Instance, kind: Class) -> Candidates:
     """The candidates of a class."""
-    rows: list[Candidate] = []
+    rows: list[PlacementCandidate] = []
     of: list[tuple[int, ...]] = []
     for v in range(len(instance)):
         mine = _of_task(instance, kind, v)
@@ -88,17 +88,17 @@ def make_candidates(instance: Instance, kind: Class) -> Candidates:
     return Candidates(kind, tuple(rows), tuple(of))
 
 
-def _of_task(instance: Instance, kind: Class, v: int) -> list[Candidate]:
+def _of_task(instance: Instance, kind: Class, v: int) -> list[PlacementCandidate]:
     batch, devices = instance.problem.batch, instance.devices[v]
     everything = tuple(range(batch))
     if kind == "whole":
-        return [Candidate(v, tuple(Mode(d, 1) for d in devices), everything, None, True)]
+        return [PlacementCandidate(v, tuple(Mode(d, 1) for d in devices), everything, None, True)]
     if kind == "slots":
         sizes = [range(1, batch - k + 1) for k in everything]
         modes = [tuple(Mode(d, n) for d in devices for n in row) for row in sizes]
-        return [Candidate(v, modes[k], everything[k:], k) for k in everything]
+        return [PlacementCandidate(v, modes[k], everything[k:], k) for k in everything]
     numbers = range(1, batch + 1)
-    return [Candidate(v, tuple(Mode(d, n) for n in numbers), everything) for d in devices]
+    return [PlacementCandidate(v, tuple(Mode(d, n) for n in numbers), everything) for d in devices]
 
 
 def count_variables(instance: Instance, kind: Class) -> int:

@@ -1,6 +1,6 @@
 """The MILP's rules 2 to 4: a device or exclusive link does one thing at a time.
 
-Notation as in `milp_timing`; r ranges over resources (devices, exclusive links).
+Notation as in `timing`; r ranges over resources (devices, exclusive links).
 
     before[a, b]  a ends before b starts, because both occupy something
 
@@ -20,18 +20,18 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from tvm_hetero.solvers.milp.model import ZERO, Linear, total
-from tvm_hetero.solvers.milp.timing import Activity, Key, Timing
+from tvm_hetero.solvers.milp.timing import Key, TimedActivity, TimingConstraints
 from tvm_hetero.views.instance import Instance
 
 
 class Orders:
-    """The rows above, over the activities of a `Timing`.
+    """The rows above, over the activities of a `TimingConstraints`.
 
     `count` is about how many pairs of activities share a resource; nothing is built where that is
     more than `most`.
     """
 
-    def __init__(self, timing: Timing, most: float = math.inf) -> None:
+    def __init__(self, timing: TimingConstraints, most: float = math.inf) -> None:
         self.timing = timing
         self.model = timing.model
         self.placement = timing.placement
@@ -50,7 +50,7 @@ class Orders:
             self._add_order(a, b)
         self._add_loads()
 
-    def _pairs(self) -> Iterator[tuple[Activity, Activity]]:
+    def _pairs(self) -> Iterator[tuple[TimedActivity, TimedActivity]]:
         """Activities that may be in each other's way, and that no data flow orders."""
         for i, a in enumerate(self._rows):
             later = {j for r in a.occupies for j in self._on[r][bisect_right(self._on[r], i) :]}
@@ -73,7 +73,7 @@ class Orders:
         readers = self.timing.instance.tensors[a[1]].readers
         return all(above >> w & 1 for w in readers)
 
-    def _add_order(self, a: Activity, b: Activity) -> None:
+    def _add_order(self, a: TimedActivity, b: TimedActivity) -> None:
         model = self.model
         literals = []
         for first, second in ((a, b), (b, a)):
@@ -92,7 +92,7 @@ class Orders:
             both = a.occupies[resource] + b.occupies[resource]
             model.at_least(either, both - 1.0)
 
-    def _known_order(self, a: Activity, b: Activity) -> bool | None:
+    def _known_order(self, a: TimedActivity, b: TimedActivity) -> bool | None:
         if self.placement.start is None:
             return None
         if a.known is None or b.known is None:
@@ -104,7 +104,9 @@ class Orders:
         for r in sorted({r for a in self.timing.activities.values() for r in a.occupies}):
             self.model.at_most(self.load(r), self.timing.makespan)
             mine = [
-                (e, mode) for e, row in enumerate(self.timing.rows) for mode in row.modes
+                (e, mode)
+                for e, row in enumerate(self.timing.rows)
+                for mode in row.modes
                 if mode.device == r
             ]
             if not mine:

@@ -24,18 +24,22 @@ from tvm_hetero.problem.schedule import Copy, Execution
 from tvm_hetero.solvers.milp.disjunctions import Orders
 from tvm_hetero.solvers.milp.memory import MemoryRows
 from tvm_hetero.solvers.milp.placement import Placement
-from tvm_hetero.solvers.milp.timing import Key, Timing
+from tvm_hetero.solvers.milp.timing import Key, TimingConstraints
 from tvm_hetero.solvers.timing.steady_period import write_period
-from tvm_hetero.solvers.timing.timing import Plan, has_empty_lives, make_plan, retime, to_schedule
+from tvm_hetero.solvers.timing.timing import (
+    TimedPlan,
+    has_empty_lives,
+    make_plan,
+    retime,
+    to_schedule,
+)
 from tvm_hetero.views.instance import Instance
 
 Timed = tuple[tuple[Execution, ...], tuple[Copy, ...]]
 Arc = tuple[int, int, bool]
 
 
-def read_schedule(
-    orders: Orders, memory: MemoryRows, values: list[float]
-) -> Timed | None:
+def read_schedule(orders: Orders, memory: MemoryRows, values: list[float]) -> Timed | None:
     """The schedule that a solution decides on; None if it overflows a memory after all."""
     timing, placement = orders.timing, orders.placement
     instance, places, candidate = _parts(placement, values)
@@ -70,7 +74,7 @@ def fits(problem: Problem, executions: Sequence[Execution], copies: Sequence[Cop
     return all((limits[name] or 0) >= peak or limits[name] is None for name, peak in peaks.items())
 
 
-def earliest_starts(plan: Plan, arcs: Sequence[Arc]) -> list[float] | None:
+def earliest_starts(plan: TimedPlan, arcs: Sequence[Arc]) -> list[float] | None:
     """The least starts that keep all arcs, s; None if the arcs form a circle that takes time."""
     starts = [0.0] * len(plan)
     seconds = [plan.seconds(a) for a in range(len(plan))]
@@ -86,9 +90,7 @@ def earliest_starts(plan: Plan, arcs: Sequence[Arc]) -> list[float] | None:
     return None
 
 
-def _parts(
-    placement: Placement, values: list[float]
-) -> tuple[Instance, list[int], list[int]]:
+def _parts(placement: Placement, values: list[float]) -> tuple[Instance, list[int], list[int]]:
     """The instance whose parts are the chosen executions, their devices, their candidates."""
     rows = placement.candidates.rows
     chosen: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
@@ -109,7 +111,7 @@ def _parts(
     return parts, [d for d, _ in picked], [e for _, e in picked]
 
 
-def _numbers(placement: Placement, plan: Plan, candidate: list[int]) -> dict[Key, int]:
+def _numbers(placement: Placement, plan: TimedPlan, candidate: list[int]) -> dict[Key, int]:
     """The plan's number of every activity of the model that takes place."""
     number: dict[Key, int] = {(e,): p for p, e in enumerate(candidate)}
     names = {flow.name: t for t, flow in enumerate(placement.instance.tensors)}
@@ -132,7 +134,7 @@ def _ordered(orders: Orders, values: list[float]) -> list[tuple[Key, Key]]:
 
 
 def _believed(
-    timing: Timing, plan: Plan, number: dict[Key, int], values: list[float]
+    timing: TimingConstraints, plan: TimedPlan, number: dict[Key, int], values: list[float]
 ) -> list[float]:
     """The solver's own starts, s; hops without variables follow their maker."""
     starts = [0.0] * len(plan)

@@ -2,7 +2,7 @@
 
 On a device d whose memory can overflow, tensors come with executions (outputs, and what no task
 reads) and with hops into d: the *openers*. What is alive only grows when an opener starts, so it
-is enough to look at those moments. Notation as in `milp_timing`; A a *life*: what one opener o
+is enough to look at those moments. Notation as in `timing`; A a *life*: what one opener o
 brings to d, until its last use there.
 
     first[i, j]    opener i comes no later than opener j: start(i) <= start(j). Openers that
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from tvm_hetero.solvers.milp.disjunctions import Orders
 from tvm_hetero.solvers.milp.model import ONE, ZERO, Linear, total
-from tvm_hetero.solvers.milp.timing import Activity, Key, Timing
+from tvm_hetero.solvers.milp.timing import Key, TimedActivity, TimingConstraints
 from tvm_hetero.views.instance import Hop
 
 # Memory is counted in thousandths of the capacity.
@@ -32,7 +32,7 @@ _UNITS = 1e3
 
 
 @dataclass(frozen=True)
-class Life:
+class MilpLifetime:
     """What `opener` brings: bytes (in units) where it takes place, until `end`.
 
     `closers` (activity, whether it uses the tensor on this device) decide the end; None: the
@@ -40,11 +40,11 @@ class Life:
     """
 
     name: str
-    opener: Activity
+    opener: TimedActivity
     nbytes: Linear
     most: float
     end: Linear
-    closers: tuple[tuple[Activity, Linear], ...] | None
+    closers: tuple[tuple[TimedActivity, Linear], ...] | None
     known_end: float | None
 
 
@@ -55,14 +55,14 @@ class MemoryRows:
     they are more than `most`: each takes a variable and some rows.
     """
 
-    def __init__(self, timing: Timing, orders: Orders, most: float = math.inf) -> None:
+    def __init__(self, timing: TimingConstraints, orders: Orders, most: float = math.inf) -> None:
         self.orders = orders
         self.timing = timing
         self.model = timing.model
         self.placement = timing.placement
         self.instance = timing.instance
         self.first: dict[tuple[Key, Key], Linear] = {}
-        self.gone: list[tuple[int, Life, Activity, Linear]] = []
+        self.gone: list[tuple[int, MilpLifetime, TimedActivity, Linear]] = []
         self._ranks: dict[Key, Linear] = {}
         self._order: dict[Key, int] = self._known_ranks()
         bound = [d for d, binds in enumerate(self.instance.memory_binds) if binds]
@@ -72,7 +72,7 @@ class MemoryRows:
 
     # --- what comes to a device, and until when ----------------------------------------------
 
-    def _openers(self, d: int) -> list[tuple[Activity, Linear]]:
+    def _openers(self, d: int) -> list[tuple[TimedActivity, Linear]]:
         """What can bring bytes to a device, with the literal that it does."""
         timing, place = self.timing, self.placement
         executions = [
@@ -83,7 +83,7 @@ class MemoryRows:
         hops = [timing.activities[key] for key in place.hops if key[2][1] == d]
         return [*executions, *((hop, hop.present) for hop in hops)]
 
-    def _lives(self, d: int, unit: float) -> list[Life]:
+    def _lives(self, d: int, unit: float) -> list[MilpLifetime]:
         lives = []
         for t, flow in enumerate(self.instance.tensors):
             for e in self.placement.candidates.of[flow.maker] if flow.nbytes else ():
@@ -97,14 +97,16 @@ class MemoryRows:
                 known = self.placement.start
                 end = known.makespan / self.timing.unit if known else None
                 opener = self.timing.activities[e,]
-                life = Life(f"unread{e},{d}", opener, size, most, self.timing.makespan, None, end)
+                life = MilpLifetime(
+                    f"unread{e},{d}", opener, size, most, self.timing.makespan, None, end
+                )
                 lives.append(life)
         return lives
 
-    def _lives_of(self, e: int, t: int, d: int, unit: float) -> list[Life]:
+    def _lives_of(self, e: int, t: int, d: int, unit: float) -> list[MilpLifetime]:
         """A tensor of one candidate on one device: made there, or brought by some hop."""
         place, timing = self.placement, self.timing
-        openers: list[tuple[Activity, Linear, float]] = []
+        openers: list[tuple[TimedActivity, Linear, float]] = []
         here = [mode for mode in timing.rows[e].modes if mode.device == d]
         if here:
             sizes = {mode: place.nbytes(t, mode.size) / unit for mode in here}
@@ -125,14 +127,14 @@ class MemoryRows:
             self.model.at_least(end, activity.end + activity.last * (used - 1.0))
         name = f"{e},{t},{d}"
         return [
-            Life(f"{name},{i}", opener, nbytes, most, end, closers, known_end)
+            MilpLifetime(f"{name},{i}", opener, nbytes, most, end, closers, known_end)
             for i, (opener, nbytes, most) in enumerate(openers)
         ]
 
-    def _closers(self, e: int, t: int, d: int) -> tuple[tuple[Activity, Linear], ...]:
+    def _closers(self, e: int, t: int, d: int) -> tuple[tuple[TimedActivity, Linear], ...]:
         """Maker, readers and hops at a device, each with the literal that it is there."""
         place, timing = self.placement, self.timing
-        found: list[tuple[Activity, Linear]] = []
+        found: list[tuple[TimedActivity, Linear]] = []
         if (e, d) in place.on:
             found.append((timing.activities[e,], place.on[e, d]))
         for f in place.readers(t):
@@ -161,7 +163,7 @@ class MemoryRows:
             self.model.at_most(weights + alive + slack * (there - 1.0), limit / unit)
         self._add_working_sets(d, unit, weights)
 
-    def _alive(self, life: Life, i: Activity, d: int) -> Linear:
+    def _alive(self, life: MilpLifetime, i: TimedActivity, d: int) -> Linear:
         """Units of memory that a life takes when `i` starts there."""
         o = life.opener
         own = o.key == i.key
@@ -179,7 +181,7 @@ class MemoryRows:
         self.model.at_least(alive, life.nbytes - life.most * (late + gone))
         return alive
 
-    def _first(self, a: Activity, b: Activity) -> Linear:
+    def _first(self, a: TimedActivity, b: TimedActivity) -> Linear:
         """1 if `a` starts no later than `b`, and before it in the order of equals."""
         if (a.key, b.key) not in self.first:
             literal = self._order_literal(a, b)
@@ -194,7 +196,7 @@ class MemoryRows:
                 )
         return self.first[a.key, b.key]
 
-    def _order_literal(self, a: Activity, b: Activity) -> Linear:
+    def _order_literal(self, a: TimedActivity, b: TimedActivity) -> Linear:
         """A constant where the data flow orders the two."""
         if self.orders.flows(a.key, b.key):
             return ONE
@@ -205,14 +207,14 @@ class MemoryRows:
             known = self._order[a.key] < self._order[b.key]
         return self.model.binary(f"first[{a.key},{b.key}]", known)
 
-    def _rank(self, a: Activity) -> Linear:
+    def _rank(self, a: TimedActivity) -> Linear:
         if a.key not in self._ranks:
             count = float(len(self.timing.activities))
             known = None if self.placement.start is None else self._order[a.key]
             self._ranks[a.key] = self.model.number(0.0, count, f"rank[{a.key}]", known)
         return self._ranks[a.key]
 
-    def _gone(self, life: Life, i: Activity, d: int) -> Linear:
+    def _gone(self, life: MilpLifetime, i: TimedActivity, d: int) -> Linear:
         """1 only if the life is over when `i` starts."""
         if life.opener.key == i.key and i.least > 0:
             return ZERO
@@ -280,11 +282,9 @@ class MemoryRows:
                 found.append((a, b, False))
         return found
 
-    def _is_at(self, activity: Activity, d: int, values: list[float]) -> bool:
+    def _is_at(self, activity: TimedActivity, d: int, values: list[float]) -> bool:
         if len(activity.key) == 1:
             on = self.placement.on.get((activity.key[0], d), ZERO)
             return on.value(values) > 0.5
         hop: Hop = activity.key[2]
         return hop[1] == d and activity.present.value(values) > 0.5
-
-

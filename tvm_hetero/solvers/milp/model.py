@@ -69,7 +69,7 @@ ONE = Linear(None, 1.0)
 
 
 @dataclass(frozen=True)
-class Row:
+class MilpRow:
     """lower <= sum of the terms <= upper."""
 
     terms: dict[int, float]
@@ -78,7 +78,7 @@ class Row:
 
 
 @dataclass
-class Model:
+class MilpModel:
     """The program. `contradiction`: a row without variables that cannot hold was added."""
 
     lower: list[float] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Model:
     integer: list[bool] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     hints: list[float | None] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[MilpRow] = field(default_factory=list)
     objective: Linear = ZERO
     contradiction: bool = False
 
@@ -126,7 +126,7 @@ class Model:
         terms = {v: a for v, a in expression.terms.items() if a != 0.0}
         lower, upper = lower - expression.constant, upper - expression.constant
         if terms:
-            self.rows.append(Row(terms, lower, upper))
+            self.rows.append(MilpRow(terms, lower, upper))
         elif not lower <= 1e-9 or not upper >= -1e-9:
             self.contradiction = True
 

@@ -1,6 +1,6 @@
 """What the MILP minimises: T, energy or cost over it, or the largest load (throughput).
 
-Energy and cost add to `milp_timing` (P_d watts while busy, I_d while idle; price_d per hour)
+Energy and cost add to `timing` (P_d watts while busy, I_d while idle; price_d per hour)
 
     used[d] >= every execution on d and every hop that begins or ends there
     lasting[d] >= T - H (1 - used[d])              T if d is used, else 0
@@ -20,15 +20,15 @@ from collections.abc import Iterator
 from itertools import combinations, permutations
 
 from tvm_hetero.solvers.milp.disjunctions import Orders
-from tvm_hetero.solvers.milp.model import Linear, Model, total
+from tvm_hetero.solvers.milp.model import Linear, MilpModel, total
 from tvm_hetero.solvers.milp.placement import Moves, Placement
-from tvm_hetero.solvers.milp.timing import UNITS, Timing
+from tvm_hetero.solvers.milp.timing import UNITS, TimingConstraints
 
 # Coefficients of the objective are at most this.
 _LARGEST = 1e4
 
 
-def set_energy_or_cost(timing: Timing, orders: Orders, known: float | None) -> float:
+def set_energy_or_cost(timing: TimingConstraints, orders: Orders, known: float | None) -> float:
     """Minimise energy or cost; the value (J or money) of one unit of the objective.
 
     `known` is a value that is known to be possible: it becomes 1,000 units, so that tolerances
@@ -51,7 +51,7 @@ def set_energy_or_cost(timing: Timing, orders: Orders, known: float | None) -> f
     return scale * timing.unit
 
 
-def _while_used(timing: Timing, d: int) -> Linear | None:
+def _while_used(timing: TimingConstraints, d: int) -> Linear | None:
     """At least T where the device is in use; None if it never can be."""
     model, place = timing.model, timing.placement
     users = [on for (_, there), on in place.on.items() if there == d]
@@ -72,12 +72,12 @@ def _while_used(timing: Timing, d: int) -> Linear | None:
     return lasting
 
 
-class Loads:
+class LoadVariables:
     """Throughput: the rows of loads, memory and stages over a placement."""
 
     def __init__(self, placement: Placement, most: float) -> None:
         """`most` is a value that some best placement does not exceed, s."""
-        self.model: Model = placement.model
+        self.model: MilpModel = placement.model
         self.placement = placement
         self.instance = placement.instance
         self.unit = (most or 1.0) / UNITS

@@ -1,6 +1,6 @@
 """The MILP's answer to where: modes, elements, colors, who reads what from whom, and hops.
 
-Notation: e, f candidates (`milp_candidates`), m a mode (device, size), l an element, t a tensor.
+Notation: e, f candidates (`candidates`), m a mode (device, size), l an element, t a tensor.
 
     z[e, m]       e takes place in mode m (DiviML: b, with x = the sum over one device's modes)
     has[e, l]     e holds element l (DiviML: x[i, j, l]); constant for one element
@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tvm_hetero.solvers.milp.candidates import Candidates, Mode
-from tvm_hetero.solvers.milp.model import ONE, ZERO, Linear, Model, total
+from tvm_hetero.solvers.milp.model import ONE, ZERO, Linear, MilpModel, total
 from tvm_hetero.solvers.milp.warm_start import Start
 from tvm_hetero.views.instance import Hop, Instance
 
@@ -52,7 +52,7 @@ class Placement:
 
     def __init__(
         self,
-        model: Model,
+        model: MilpModel,
         instance: Instance,
         candidates: Candidates,
         start: Start | None,
@@ -164,8 +164,7 @@ class Placement:
         for i in range(1, len(first)):
             # Elements of the i-th candidate and later ones: no element after them is earlier's.
             rows = [
-                total(self.has[e, n] for e in first[i:] if (e, n) in self.has)
-                for n in range(batch)
+                total(self.has[e, n] for e in first[i:] if (e, n) in self.has) for n in range(batch)
             ]
             for earlier, later in pairwise(rows):
                 model.at_most(earlier, later)

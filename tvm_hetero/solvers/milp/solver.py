@@ -11,26 +11,26 @@ b[i, j, n] with a cost of its own for each n, starts, ends and pairwise orders. 
 =====================================================  =========================================
 part of the model                                      added by
 =====================================================  =========================================
-which executions there may be, and what a proof says   `milp_candidates`
-modes (device, size), elements, colors, reads, moves,  `milp_placement.Placement`
+which executions there may be, and what a proof says   `candidates`
+modes (device, size), elements, colors, reads, moves,  `placement.Placement`
   hops once a producing execution
-windows from heads and tails, horizon                  `milp_windows`
-starts, copies, data flow                              `milp_timing.Timing`
-one thing at a time, load cuts                         `milp_order.Orders`
-live tensors and weights within memory                 `milp_memory.MemoryRows`
-energy, cost; loads, steady memory, stages             `milp_objective`
+windows from heads and tails, horizon                  `time_windows`
+starts, copies, data flow                              `timing.Timing`
+one thing at a time, load cuts                         `disjunctions.Orders`
+live tensors and weights within memory                 `memory.MemoryRows`
+energy, cost; loads, steady memory, stages             `objective`
 =====================================================  =========================================
 
 What differs from the paper: copies are made once per producing execution and hop by hop, they
 may occupy devices and links, memory is counted when something comes and goes, big-M terms are as
 tight as heads and tails make them, and moves are a transport problem. For one element the model
-is exact with every feature; for small batches too (`milp_candidates`: a task may then have several
+is exact with every feature; for small batches too (`candidates`: a task may then have several
 executions on one device, which DiviML does not allow); for larger batches DiviML's class is
 solved, and no bound is claimed from it. DiviML's observation that this does not scale is confirmed
 (see ../shared/SOLVERS.md): CP-SAT closes what no MILP does, so this solver is the baseline, and
 the judge of others.
 
-The answer is never worse than the start, and always retimed exactly (`milp_answer`).
+The answer is never worse than the start, and always retimed exactly (`extract_schedule`).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ from tvm_hetero.solvers.milp.candidates import (
 from tvm_hetero.solvers.milp.disjunctions import Orders
 from tvm_hetero.solvers.milp.extract_schedule import Timed, read_period, read_schedule
 from tvm_hetero.solvers.milp.memory import MemoryRows
-from tvm_hetero.solvers.milp.model import Model
-from tvm_hetero.solvers.milp.objective import Loads, set_energy_or_cost
+from tvm_hetero.solvers.milp.model import MilpModel
+from tvm_hetero.solvers.milp.objective import LoadVariables, set_energy_or_cost
 from tvm_hetero.solvers.milp.placement import Placement
 from tvm_hetero.solvers.milp.time_windows import make_windows, prune
-from tvm_hetero.solvers.milp.timing import Timing
+from tvm_hetero.solvers.milp.timing import TimingConstraints
 from tvm_hetero.solvers.milp.warm_start import read_start
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
@@ -104,16 +104,14 @@ def _search(
     problem: Problem, options: Options, start: Schedule | None, backend: Backend, began: float
 ) -> Schedule:
     """Build the model around a start and run a backend on it, once."""
-    program = Program(problem, start, options.time_limit * _ROWS_A_SECOND)
+    program = MilpProgram(problem, start, options.time_limit * _ROWS_A_SECOND)
     if program.too_large:
         return _keep(problem, options, start, f"{len(program.instance)} tasks are too many")
     left = began + options.wall_limit - options.clock()
     if left <= 0 or program.too_slow:
         limit = format_seconds(options.time_limit)
         return _keep(problem, options, start, f"{limit} are too short to build the model")
-    outcome = backends.solve(
-        program.model, backend, left, options.time_limit, options.seed
-    )
+    outcome = backends.solve(program.model, backend, left, options.time_limit, options.seed)
     if outcome.infeasible and start is None:
         raise _no_schedule(problem, exact=program.exact)
     found = None
@@ -132,7 +130,7 @@ def _search(
     return replace(best, solver="milp", lower_bound=min(bound, best.value), seed=options.seed)
 
 
-class Program:
+class MilpProgram:
     """The model of a problem, built from its parts.
 
     Attributes
@@ -147,7 +145,7 @@ class Program:
     ) -> None:
         self.problem = problem
         self.instance = instance_of(problem)
-        self.model = Model()
+        self.model = MilpModel()
         self.unit = 1.0
         self.too_slow = False
         kind = choose_class(self.instance)
@@ -172,7 +170,7 @@ class Program:
         all_hops = binds or kind != "latency"
         self.placement = Placement(self.model, instance, candidates, known, all_hops=all_hops)
         busy = any(instance.resources(hop) for _, _, hop in self.placement.hops)
-        self.timing = Timing(self.placement, windows, hops=binds or busy)
+        self.timing = TimingConstraints(self.placement, windows, hops=binds or busy)
         self.orders = Orders(self.timing, _PAIRS * most_rows)
         self.too_slow = self.orders.count > _PAIRS * most_rows
         if self.too_slow:
@@ -184,9 +182,7 @@ class Program:
         if kind == "latency":
             self.model.objective, self.unit = self.timing.makespan, self.timing.unit
         else:
-            self.unit = set_energy_or_cost(
-                self.timing, self.orders, start.value if start else None
-            )
+            self.unit = set_energy_or_cost(self.timing, self.orders, start.value if start else None)
 
     def _build_period(self, start: Schedule | None) -> None:
         """Throughput."""
@@ -197,7 +193,7 @@ class Program:
         self.placement = Placement(
             self.model, instance, self.candidates, known, all_hops=any(instance.memory_binds)
         )
-        self.loads = Loads(self.placement, most)
+        self.loads = LoadVariables(self.placement, most)
         self.unit = self.loads.unit
 
     def read(self, values: list[float]) -> Timed | None:

@@ -33,9 +33,7 @@ class Windows:
     path: float
 
 
-def make_windows(
-    instance: Instance, candidates: Candidates, start: Schedule | None
-) -> Windows:
+def make_windows(instance: Instance, candidates: Candidates, start: Schedule | None) -> Windows:
     """Heads and tails, and a makespan that some best schedule does not exceed."""
     batch, devices = instance.problem.batch, range(len(instance.names))
     least = [[math.inf] * len(devices) for _ in range(len(instance))]

@@ -1,6 +1,6 @@
 """The MILP's answer to when: starts, copies and data flow (latency, energy, cost).
 
-Notation as in `milp_placement`; times in units of `unit` seconds, of which the horizon H has
+Notation as in `placement`; times in units of `unit` seconds, of which the horizon H has
 1,000. The *activities* are the candidates and, where anything can be in a copy's way, the hops.
 
     s[a]       start of activity a; end(a) = s[a] + its duration (0 if it does not take place)
@@ -17,7 +17,7 @@ s[f] >= end of the last hop - M (1 - move)                          `_add_arriva
 
 Every M is the latest end of the one less the earliest start of the other, but at least 0: a
 negative M would order two activities that may come in any order. One thing at a time:
-`milp_order`.
+`disjunctions`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Key = tuple[int] | tuple[int, int, Hop]
 
 
 @dataclass(frozen=True)
-class Activity:
+class TimedActivity:
     """An execution or hop that may take place.
 
     `early` and `late` bound its start, `last` its end, `least` its duration if it takes place;
@@ -60,7 +60,7 @@ class Activity:
         return self.start + self.seconds
 
 
-class Timing:
+class TimingConstraints:
     """The activities, their windows and data flow, and the makespan."""
 
     def __init__(self, placement: Placement, windows: Windows, *, hops: bool) -> None:
@@ -78,7 +78,7 @@ class Timing:
             "T",
             start.makespan / self.unit if start else None,
         )
-        self.activities: dict[Key, Activity] = {}
+        self.activities: dict[Key, TimedActivity] = {}
         for e in range(len(self.rows)):
             self._add_execution(e)
         if hops:
@@ -105,7 +105,7 @@ class Timing:
         start = model.number(min(early, late), late, f"s[{e}]", self._hint(known, early))
         z = {mode: place.z[e, mode] for mode in row.modes}
         seconds = total(lengths[m] * z[m] for m in row.modes)
-        activity = Activity(
+        activity = TimedActivity(
             (e,),
             start,
             seconds,
@@ -148,7 +148,7 @@ class Timing:
         hint = self._hint(known, maker.known[1] if maker.known else 0.0)
         start = self.model.number(min(early, self.horizon), self.horizon, name, hint)
         present = total(taken.values())
-        activity = Activity(
+        activity = TimedActivity(
             (e, t, hop),
             start,
             total(lengths[m] * x for m, x in taken.items()),
@@ -218,8 +218,8 @@ class Timing:
 
     def _add_last_hop(
         self,
-        activity: Activity,
-        reader: Activity,
+        activity: TimedActivity,
+        reader: TimedActivity,
         t: int,
         hop: Hop,
         taken: list[tuple[Mode, Linear]],

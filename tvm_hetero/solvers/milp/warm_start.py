@@ -57,7 +57,8 @@ def read_start(
         t = tensors[copy.tensor]
         made = names[copy.elements[0]]
         maker = next(
-            c for c in candidates.of[instance.tensors[t].maker]
+            c
+            for c in candidates.of[instance.tensors[t].maker]
             if c in chosen and made in chosen[c].elements
         )
         hops[maker, t, (device[copy.src], device[copy.dst])] = (copy.start, copy.end)

@@ -1,13 +1,13 @@
 """The tables of all modules, and the best chain through them (see `split`).
 
     M(i, j)   the least time from the end of a module's first part on i to the end of its last on j
-    D_b(j)  = min over i of D_a(i) + M(i, j)            -> `Chain.best`
+    D_b(j)  = min over i of D_a(i) + M(i, j)            -> `TableChain.best`
 
-Entries are solved in rounds                                               -> `Chain.close`:
+Entries are solved in rounds                                               -> `TableChain.close`:
 a round takes the open entries on the chain that is best by bounds (equal modules share them), or,
 where all of those are closed or tried, on the chain that is best by values. All of a round can be
 solved at once, on any number of threads: what each may spend is settled before. When what is cheap
-has been tried, large modules are squeezed as one problem each                -> `split_squeeze`
+has been tried, large modules are squeezed as one problem each                      -> `tighten`
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import Solution
 from tvm_hetero.solvers.milp_split.join import Joined, joined
 from tvm_hetero.solvers.milp_split.module_bounds import CLOSED
-from tvm_hetero.solvers.milp_split.module_table import Ends, Job, Table
+from tvm_hetero.solvers.milp_split.module_table import Ends, ModuleTable, TableJob
 from tvm_hetero.solvers.milp_split.tighten import squeeze
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, Signature, canonical, signature
@@ -31,7 +31,7 @@ Span = tuple[float, float]
 _DEAR = 2
 
 
-class Chain:
+class TableChain:
     """The modules of an instance, in order.
 
     Attributes
@@ -43,14 +43,14 @@ class Chain:
     def __init__(self, instance: Instance, modules: Sequence[Module]) -> None:
         self.instance, self.modules = instance, modules
         self.parts: list[list[int]] = []
-        self.tables: list[Table] = []
-        known: dict[Signature, Table] = {}
+        self.tables: list[ModuleTable] = []
+        known: dict[Signature, ModuleTable] = {}
         for module in modules:
             order = canonical(instance, module.parts)
             piece = Piece(instance, order)
             key = signature(piece, (module.first is None, module.last is None))
             if key not in known:
-                known[key] = Table.of(piece, module)
+                known[key] = ModuleTable.of(piece, module)
             self.parts.append(order)
             self.tables.append(known[key])
 
@@ -81,7 +81,7 @@ class Chain:
             j = come[j]
         return best, path[::-1]
 
-    def close(self, options: Options, budget: Budget, most: float = math.inf) -> None:
+    def close(self, options: Options, budget: CpsatBudget, most: float = math.inf) -> None:
         """Solve entries until the best chain is proven, all are tried, or work is used up.
 
         `most` is a value that is known already: bounds that reach it end the search.
@@ -104,9 +104,9 @@ class Chain:
                     continue
                 self._improve(jobs, options, budget, work, pool)
 
-    def _open(self, path: Sequence[Ends]) -> list[Job]:
+    def _open(self, path: Sequence[Ends]) -> list[TableJob]:
         """What is to be done for a chain: the jobs that were tried least, each once."""
-        jobs: dict[int, Job] = {}
+        jobs: dict[int, TableJob] = {}
         for table, ends in zip(self.tables, path, strict=False):
             if table.entries[ends].open:
                 job = table.job(ends)
@@ -116,15 +116,15 @@ class Chain:
 
     def _improve(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[TableJob],
         options: Options,
-        budget: Budget,
+        budget: CpsatBudget,
         work: float,
         pool: ThreadPoolExecutor,
     ) -> None:
         """One round: every job gets what it wishes, or its share of what is left."""
         share = max(0.0, budget.work) / len(jobs)
-        budgets = [Budget(min(job.wish(work), share), budget.deadline) for job in jobs]
+        budgets = [CpsatBudget(min(job.wish(work), share), budget.deadline) for job in jobs]
         granted = [own.work for own in budgets]
         run = _spread(options, pool)
         list(run(lambda job, own: job.improve(options, own), jobs, budgets))

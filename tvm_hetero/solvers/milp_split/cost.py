@@ -5,7 +5,7 @@ the problem in which only D runs anything
 
     cost  =  min over D of  price(D) M(D)        over the sets with M(D) <= limit
 
-M(D) comes from the chain of modules (`split_table`), whose bounds know when a set cannot become
+M(D) comes from the chain of modules (`chain_table`), whose bounds know when a set cannot become
 better than what is known: the sets go by price(D) x the critical path on D, the least first.
 Hops over devices that run nothing cost too, which the values know and the bounds leave out.
 """
@@ -19,11 +19,11 @@ from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.lists.partial_schedule import solution
-from tvm_hetero.solvers.milp_split.chain_table import Chain
+from tvm_hetero.solvers.milp_split.chain_table import TableChain
 from tvm_hetero.solvers.milp_split.energy import subsets
 from tvm_hetero.solvers.milp_split.module_bounds import CLOSED
 from tvm_hetero.solvers.timing.timing import to_schedule
@@ -43,12 +43,12 @@ class _Set:
 
     price: float
     instance: Instance
-    chain: Chain
+    chain: TableChain
     low: float
 
 
 def least_cost(
-    instance: Instance, options: Options, budget: Budget, start: Schedule | None
+    instance: Instance, options: Options, budget: CpsatBudget, start: Schedule | None
 ) -> tuple[Schedule | None, float]:
     """The best schedule that is found, from a start, and what is proven of all.
 
@@ -66,7 +66,7 @@ def least_cost(
         # Above the limit by more than what counts as closed: a bound that lies on the limit must
         # not end the search, since devices that are free would then leave a bound of nothing.
         most = min(high / own.price if own.price > 0 else math.inf, limit * (1 + 2 * CLOSED))
-        share = Budget(_PART * budget.work, budget.deadline)
+        share = CpsatBudget(_PART * budget.work, budget.deadline)
         granted = share.work
         own.chain.close(options, share, most)
         budget.work -= granted - share.work
@@ -95,7 +95,7 @@ def _on(problem: Problem, devices: tuple[int, ...]) -> _Set | None:
         instance = Instance(replace(problem, costs=costs, objective=objective))
     except InfeasibleError:
         return None
-    chain = Chain(instance, modules_of(instance))
+    chain = TableChain(instance, modules_of(instance))
     price = math.fsum((problem.platform.devices[d].price or 0.0) / 3600 for d in devices)
     return _Set(price, instance, chain, price * chain.best(low=True)[0] * _ROUNDING)
 

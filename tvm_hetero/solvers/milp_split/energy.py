@@ -5,9 +5,9 @@ looked at, those with the least bound first, until the best schedule that is kno
 the least bound of all sets, which is the bound of the problem (for one element). Hops over devices
 that run nothing are left out of bounds, never of values.
 
-*Cost.* On D every second costs the same, so wanted is the least latency on D   -> `split_cost`
+*Cost.* On D every second costs the same, so wanted is the least latency on D         -> `cost`
 
-*Energy.* A chain of columns with energy e and seconds s (`split_energy`), such that
+*Energy.* A chain of columns with energy e and seconds s (`energy_columns`), such that
 
     minimise  sum of e    subject to  sum of s  <=  limit
 
@@ -27,20 +27,20 @@ from itertools import combinations
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.milp_split.energy_columns import EnergyChain, Times
-from tvm_hetero.solvers.milp_split.labels import WORK_A_SECOND, Search, Step
+from tvm_hetero.solvers.milp_split.labels import WORK_A_SECOND, LabelSearch, LabelStep
+from tvm_hetero.views.arrays import Array
 
 # Devices up to which all their sets are looked at.
 MOST_DEVICES = 5
 # A sum of some thousand floats, in whichever order, is less than this off.
 ROUNDING = 1 - 1e-11
-# A target and a limit in units (see `split_prices`), and by how much a limit may be exceeded.
+# A target and a limit in units (see `lagrangian`), and by how much a limit may be exceeded.
 _UNITS, _TOLERANCE = 1e12, 1e-9
 # What a target is below the best value: what is then proven is optimal.
 _BELOW = 1 - 0.1 * OPTIMAL_GAP
@@ -102,7 +102,7 @@ class OnDevices:
         return found
 
     def probe(
-        self, options: Options, budget: Budget, target: float, width: int, most: float
+        self, options: Options, budget: CpsatBudget, target: float, width: int, most: float
     ) -> tuple[list[Schedule], float]:
         """Look below a target (J): schedules, and the work; `low` rises."""
         plans: list[Schedule] = []
@@ -127,7 +127,7 @@ class OnDevices:
         problem = self.chain.instance.problem
         return [plan for plan in plans if within_limit(problem, plan.executions)], spent
 
-    def _search(self, target: float) -> tuple[Search, list[Array], float]:
+    def _search(self, target: float) -> tuple[LabelSearch, list[Array], float]:
         """Labels for chains below a target, the rows that its steps stand for, units a joule."""
         count, unit = len(self.chain.instance.names), _UNITS / target
         columns = self.columns()
@@ -138,14 +138,14 @@ class OnDevices:
             if self.limit is not None:
                 taken.append(np.floor(seconds * (_UNITS / self.limit)))
             code = table.choices.code[rows]
-            steps[id(table)] = Step(code // count, code % count, np.column_stack(taken))
+            steps[id(table)] = LabelStep(code // count, code % count, np.column_stack(taken))
         room, price = np.array([_UNITS]), np.ones(1)
         if self.limit is not None:
             room = np.append(room, _UNITS * (1 + _TOLERANCE))
             price = np.append(price, self.price * self.limit / target)
         order = [steps[id(table)] for table in self.chain.tables]
         chosen = [columns[id(table)][0] for table in self.chain.tables]
-        return Search(order, count, room, price, by_first=True), chosen, unit
+        return LabelSearch(order, count, room, price, by_first=True), chosen, unit
 
 
 def _price(own: OnDevices) -> tuple[float, float]:
@@ -208,7 +208,7 @@ def _cheapest(
 
 
 def least_energy(
-    chain: EnergyChain, options: Options, budget: Budget, start: Schedule | None
+    chain: EnergyChain, options: Options, budget: CpsatBudget, start: Schedule | None
 ) -> tuple[Schedule | None, float]:
     """The best schedule that is found, from a start, and what is proven of all (J)."""
     used = sorted({d for row in chain.instance.devices for d in row})

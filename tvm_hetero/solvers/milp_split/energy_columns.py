@@ -7,10 +7,10 @@ of length T takes
 
 and both busy(d) and T are sums over the modules (`tvm_hetero.views.modularity`). So for a set D a
 chain takes one column of each module, ends meeting: a placement on D with its busy times and its
-seconds; which chain, `split_spending` says.
+seconds; which chain, `energy` says.
 
 The seconds of a column are a bound first (`bounds.module_choices`). Where a chain that is wanted
-takes it, it is scheduled, by a list, annealing and CP-SAT (`split_entry`), which mostly meets the
+takes it, it is scheduled, by a list, annealing and CP-SAT (`module_bounds`), which mostly meets the
 bound and else raises it                                                    -> `Times.schedule`.
 The schedules one after the other are one of the whole                -> `EnergyChain.schedule`.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices, choices_of, key_of, size_of
+from tvm_hetero.bounds.core.module_choices import Choices, choices_of, key_of, size_of
 from tvm_hetero.bounds.throughput.module_columns import (
     MOST_TOGETHER,
     listable,
@@ -28,16 +28,17 @@ from tvm_hetero.bounds.throughput.module_columns import (
     resources_of,
 )
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
 from tvm_hetero.solvers.milp_split.join import joined
-from tvm_hetero.solvers.milp_split.module_bounds import Entry
+from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.timing.timing import to_schedule
+from tvm_hetero.views.arrays import Array
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, modules_of
 
-# Levels of `Entry` that a placement of a module is worth.
+# Levels of `BoundEntry` that a placement of a module is worth.
 _LEVELS = 3
 
 
@@ -60,16 +61,16 @@ class Times:
     def __post_init__(self) -> None:
         self.seconds = self.choices.seconds.copy()
 
-    def schedule(self, row: int, options: Options, budget: Budget) -> bool:
+    def schedule(self, row: int, options: Options, budget: CpsatBudget) -> bool:
         """Schedule a column if that has not been done; whether its bound has risen."""
         if row in self.known:
             return False
         free = self.piece.pinned({}, [0] if self.first else [])
         places = self.choices.places[row].tolist()
         before = float(self.seconds[row])
-        entry = Entry(free.pinned(dict(enumerate(places))), before)
+        entry = BoundEntry(free.pinned(dict(enumerate(places))), before)
         while entry.best is None or (entry.open and entry.level < _LEVELS):
-            own = Budget(entry.wish(budget.work), budget.deadline)
+            own = CpsatBudget(entry.wish(budget.work), budget.deadline)
             granted = own.work
             entry.improve(options, own)
             budget.work -= granted - own.work

@@ -12,9 +12,9 @@ hubs and else tasks that are all alike, the search for the least makespan was le
 after a minute. That nothing is 3 % below the value the windows show by themselves, in 2 s.
 
 Rounding. A schedule in exact times that takes less than L takes at most L q + slack ticks in the
-same order (see `scaling`), where starts and the ways to the end are q times as late and long, or
-more. So L q + slack, rounded down to a whole tick, is the horizon, and windows are rounded down,
-less a tick.
+same order (see `core.integer_scaling`), where starts and the ways to the end are q times as late
+and long, or more. So L q + slack, rounded down to a whole tick, is the horizon, and windows are
+rounded down, less a tick.
 
 The idea of bounding by refuting one limit after the other: R. Klein and A. Scholl, Computing lower
 bounds by destructive improvement, EJOR 112, 1999, doi:10.1016/S0377-2217(97)00442-6.
@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from tvm_hetero.bounds.core.linear import WORK_A_SECOND
 from tvm_hetero.bounds.latency.nested import Nested
 from tvm_hetero.bounds.latency.precedence import work_of
-from tvm_hetero.bounds.latency.subgraph import Part
-from tvm_hetero.solvers.core.cpsat_run import WORK_PER_SECOND, Budget, run
+from tvm_hetero.bounds.latency.subgraph import Subgraph
+from tvm_hetero.solvers.core.cpsat_run import WORK_PER_SECOND, CpsatBudget, run
 from tvm_hetero.solvers.core.integer_scaling import FINE, Ticks
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat.batch import resolution
@@ -49,7 +49,7 @@ _NUMBERS = 1.25 * WORK_A_SECOND / WORK_PER_SECOND
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FeasibilityVerdict:
     """Whether nothing is within the limit, or a solution that (up to rounding) is, or neither."""
 
     refuted: bool
@@ -66,32 +66,32 @@ def programs_work(piece: Piece) -> float:
 
 
 def refute(
-    piece: Piece, limit: float, options: Options, budget: Budget, *, linear: int = 0
-) -> Verdict:
+    piece: Piece, limit: float, options: Options, budget: CpsatBudget, *, linear: int = 0
+) -> FeasibilityVerdict:
     """Whether a piece has a schedule that takes less than `limit` (s), if it can be told."""
     if budget.exhausted():
-        return Verdict(refuted=False)
+        return FeasibilityVerdict(refuted=False)
     figures = figures_of(piece)
-    nested = Nested(Part.whole(figures), limit, round(max(0.0, budget.work) * _NUMBERS))
+    nested = Nested(Subgraph.whole(figures), limit, round(max(0.0, budget.work) * _NUMBERS))
     none = nested.bound() >= limit
     budget.work -= nested.used / _NUMBERS
     if none:
-        return Verdict(refuted=True)
+        return FeasibilityVerdict(refuted=True)
     if budget.exhausted():
-        return Verdict(refuted=False)
+        return FeasibilityVerdict(refuted=False)
     ticks = resolution(piece, math.inf, _ERROR)
     model = BatchModel(piece, ticks, math.floor(limit * ticks.per_second + ticks.slack))
     add_windows(model, figures, nested.part, limit)
     outcome = run(model.model, options, budget, linear=linear)
     if not outcome.found:
-        return Verdict(refuted=outcome.infeasible and model.exact)
+        return FeasibilityVerdict(refuted=outcome.infeasible and model.exact)
     placement, starts, hops = model.read(outcome.solver.value)
     spans = [(s, s + model.run(v, placement[v])) for v, s in enumerate(starts)]
     times = {(t, hop): (s, s + model.hop(t, hop)) for (t, hop), s in hops.items()}
-    return Verdict(refuted=False, found=solution(piece, placement, spans, times))
+    return FeasibilityVerdict(refuted=False, found=solution(piece, placement, spans, times))
 
 
-def add_windows(model: BatchModel, figures: Figures, part: Part, limit: float) -> None:
+def add_windows(model: BatchModel, figures: Figures, part: Subgraph, limit: float) -> None:
     """Add the heads and tails of `part`, a whole piece for makespans below `limit`."""
     place = {v: i for i, v in enumerate(figures.tasks)}
     ticks = model.ticks

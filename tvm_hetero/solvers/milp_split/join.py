@@ -11,9 +11,7 @@ from tvm_hetero.views.modularity import Module
 Joined = tuple[list[int], list[Span], dict[tuple[int, Hop], Span]]
 
 
-def joined(
-    instance: Instance, steps: Iterable[tuple[Module, Sequence[int], Solution]]
-) -> Joined:
+def joined(instance: Instance, steps: Iterable[tuple[Module, Sequence[int], Solution]]) -> Joined:
     """Devices, times of parts and times of hops.
 
     Parameters

@@ -31,7 +31,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, undominated
+from tvm_hetero.bounds.core.module_choices import undominated
+from tvm_hetero.views.arrays import Array
 
 # Numbers that are looked at in about a second of a slow core.
 WORK_A_SECOND = 50_000_000
@@ -50,7 +51,7 @@ _COMPARED = 4_000
 
 
 @dataclass(frozen=True)
-class Step:
+class LabelStep:
     """The rows of a step: devices at the ends (0 where there is none), amounts (n, components)."""
 
     first: Array
@@ -62,7 +63,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LabelAnswer:
     """What was found out.
 
     Attributes
@@ -80,7 +81,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class _Labels:
+class _SplitLabels:
     """Device, amounts, what they cost by the first price; the label before, the row of the step.
 
     Where labels were merged, the cost is the least of theirs, which says more than the amounts.
@@ -95,15 +96,15 @@ class _Labels:
     def __len__(self) -> int:
         return len(self.device)
 
-    def take(self, rows: Array) -> _Labels:
-        return _Labels(*(column[rows] for column in self.columns))
+    def take(self, rows: Array) -> _SplitLabels:
+        return _SplitLabels(*(column[rows] for column in self.columns))
 
     @property
     def columns(self) -> tuple[Array, ...]:
         return (self.device, self.taken, self.cost, self.back, self.row)
 
 
-class Search:
+class LabelSearch:
     """The steps of a chain with what every price says of the rest of it.
 
     Parameters
@@ -116,7 +117,7 @@ class Search:
 
     def __init__(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[LabelStep],
         devices: int,
         room: Array,
         price: Array,
@@ -142,7 +143,7 @@ class Search:
             self.useful.append(np.flatnonzero((total <= self.budget).all(axis=1)))
             ahead = (ahead[:, :, None] + least[id(step)]).min(axis=1)
 
-    def run(self, width: int, most: int) -> Answer:
+    def run(self, width: int, most: int) -> LabelAnswer:
         """Look for ways with at most `width` labels at one cut and device, and `most` work."""
         first = self._along(width, most, merge=True)
         if first.least == math.inf or first.work > most or not self.merged:
@@ -150,32 +151,32 @@ class Search:
         second = self._along(width, most - first.work, merge=False)
         return replace(first, ways=second.ways, work=first.work + second.work)
 
-    def _along(self, width: int, most: int, *, merge: bool) -> Answer:
+    def _along(self, width: int, most: int, *, merge: bool) -> LabelAnswer:
         self.merged = False
         none = np.zeros(1, dtype=np.int64)
-        labels = _Labels(none, np.zeros((1, len(self.room))), np.zeros(1), none, none)
+        labels = _SplitLabels(none, np.zeros((1, len(self.room))), np.zeros(1), none, none)
         self.side = 4.0 * width
-        past: list[_Labels] = []
+        past: list[_SplitLabels] = []
         work = 0
         for m, step in enumerate(self.steps):
             work += 2_000 + len(labels) * len(self.useful[m])
             if work > most or time.monotonic() > self.until:
-                return Answer(0.0, np.zeros(len(self.room)), [], most + 1)
+                return LabelAnswer(0.0, np.zeros(len(self.room)), [], most + 1)
             labels = self._extended(m, step, labels)
             if time.monotonic() > self.until:
-                return Answer(0.0, np.zeros(len(self.room)), [], most + 1)
+                return LabelAnswer(0.0, np.zeros(len(self.room)), [], most + 1)
             if not len(labels):
-                return Answer(math.inf, self.room, [], work)
+                return LabelAnswer(math.inf, self.room, [], work)
             work += _SUMMED * self.summed
             labels, compared = self._thinned(labels, width, merge=merge)
             work += compared
             past.append(labels)
         key = labels.taken[:, 0] if self.by_first else labels.cost
         ways = [_rows(past, int(at)) for at in np.argsort(key, kind="stable")[:_WAYS]]
-        return Answer(float(labels.cost.min()), labels.taken.min(axis=0), ways, work)
+        return LabelAnswer(float(labels.cost.min()), labels.taken.min(axis=0), ways, work)
 
-    def _extended(self, m: int, step: Step, labels: _Labels) -> _Labels:
-        found: list[_Labels] = []
+    def _extended(self, m: int, step: LabelStep, labels: _SplitLabels) -> _SplitLabels:
+        found: list[_SplitLabels] = []
         self.summed = 0
         useful, rest, costs = self.useful[m], self.rest[m + 1].T, self.costs[id(step)]
         for i in np.unique(labels.device).tolist():
@@ -195,11 +196,13 @@ class Search:
                 a, b, taken = a[good], b[good], taken[good]
                 cost, last = labels.cost[a] + costs[b, 0], step.last[b]
                 good = (taken @ self.prices.T + rest[last] <= self.budget).all(axis=1)
-                new = _Labels(last, taken, cost, a, b)
+                new = _SplitLabels(last, taken, cost, a, b)
                 found.append(new.take(np.flatnonzero(good)))
         return _joined(found) if found else labels.take(np.zeros(0, dtype=np.int64))
 
-    def _thinned(self, labels: _Labels, width: int, *, merge: bool) -> tuple[_Labels, int]:
+    def _thinned(
+        self, labels: _SplitLabels, width: int, *, merge: bool
+    ) -> tuple[_SplitLabels, int]:
         """Without those that are nowhere better than another; merged where they are too many."""
         kept, compared = [], 0
         for j in np.unique(labels.device).tolist():
@@ -213,7 +216,7 @@ class Search:
             kept.append(self._merged(own, width, merge=merge))
         return _joined(kept), compared
 
-    def _merged(self, labels: _Labels, most: int, *, merge: bool) -> _Labels:
+    def _merged(self, labels: _SplitLabels, most: int, *, merge: bool) -> _SplitLabels:
         """At most so many: one for all in a cell, of the finest grid for which that is true.
 
         It is the cheapest of them, if `merge` with the least of everything.
@@ -240,7 +243,7 @@ class Search:
             return best
         taken = np.minimum.reduceat(labels.taken, begins, axis=0)
         cost = np.minimum.reduceat(labels.cost, begins, axis=0)
-        return _Labels(best.device, taken, cost, best.back, best.row)
+        return _SplitLabels(best.device, taken, cost, best.back, best.row)
 
 
 def _fan(price: Array) -> Array:
@@ -254,26 +257,26 @@ def _fan(price: Array) -> Array:
     return np.array(rows)
 
 
-def _least(step: Step, costs: Array, devices: int) -> Array:
+def _least(step: LabelStep, costs: Array, devices: int) -> Array:
     """(prices, first, last): the least cost of a step by its ends."""
     found = np.full((devices * devices, costs.shape[1]), np.inf)
     np.minimum.at(found, step.first * devices + step.last, costs)
     return found.T.reshape(-1, devices, devices)
 
 
-def _first_of_equals(labels: _Labels) -> Array:
+def _first_of_equals(labels: _SplitLabels) -> Array:
     """Of labels with equal amounts the cheapest."""
     order = np.lexsort((labels.cost, *labels.taken.T))
     same = (np.diff(labels.taken[order], axis=0) == 0).all(axis=1)
     return np.sort(order[np.append([True], ~same)])
 
 
-def _joined(found: Sequence[_Labels]) -> _Labels:
+def _joined(found: Sequence[_SplitLabels]) -> _SplitLabels:
     columns = zip(*(one.columns for one in found), strict=True)
-    return _Labels(*(np.concatenate(column) for column in columns))
+    return _SplitLabels(*(np.concatenate(column) for column in columns))
 
 
-def _rows(past: Sequence[_Labels], at: int) -> list[int]:
+def _rows(past: Sequence[_SplitLabels], at: int) -> list[int]:
     rows = []
     for labels in reversed(past):
         rows.append(int(labels.row[at]))

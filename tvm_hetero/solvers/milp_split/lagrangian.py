@@ -1,7 +1,8 @@
 """Throughput by modules: prices of loads, and labels that prove how small the largest can be.
 
-Notation: a chain takes one column of every module, their ends meeting (`split_columns`), loads
-resource r for load(r) and holds bytes(d) on device d. Wanted is the least T of all chains with
+Notation: a chain takes one column of every module, their ends meeting
+(`bounds.throughput.module_columns`), loads resource r for load(r) and holds bytes(d) on device d.
+Wanted is the least T of all chains with
 
     load(r)  <=  T           for every resource r                                     (1)
     bytes(d) <=  memory(d)   for every device d that can be full
@@ -33,10 +34,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Array, Choices
+from tvm_hetero.bounds.core.module_choices import Choices
 from tvm_hetero.bounds.memory.prices import Box, Walk
 from tvm_hetero.bounds.throughput.module_columns import ColumnChain
-from tvm_hetero.solvers.milp_split.labels import Search, Step
+from tvm_hetero.solvers.milp_split.labels import LabelSearch, LabelStep
+from tvm_hetero.views.arrays import Array
 
 # A load is a sum of some thousand floats, in whichever order; their rounding is less than this.
 ROUNDING = 1 - 1e-11
@@ -49,7 +51,7 @@ _MOST_PRICE = 64.0
 
 
 @dataclass(frozen=True)
-class Weights:
+class Multipliers:
     """Prices of loads (sum 1) and of bytes (s per byte), their bound (s), and the work."""
 
     loads: Array
@@ -66,7 +68,7 @@ class Probe:
     ----------
     bound : of all plans (s): the target, where it is proven that there is none.
     plans : that keep (1), or nearly: labels round loads down.
-    work : see `split_labels`.
+    work : see `labels`.
     """
 
     bound: float
@@ -74,7 +76,7 @@ class Probe:
     work: int
 
 
-def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Weights:
+def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Multipliers:
     """The prices of the best Dantzig-Wolfe bound, by cutting planes.
 
     The bound is inf if some module has no column.
@@ -82,7 +84,7 @@ def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Weights:
     from scipy.optimize import linprog
 
     if not all(len(table) for table in chain.tables):
-        return Weights(np.zeros(0), np.zeros(0), float("inf"), 0)
+        return Multipliers(np.zeros(0), np.zeros(0), float("inf"), 0)
     count, limited = chain.tables[0].load.shape[1], len(chain.capacity)
     unit = np.append(np.ones(count), 1.0 / np.maximum(chain.capacity, 1.0))
     room = np.append(np.zeros(count), np.ones(limited))
@@ -127,12 +129,12 @@ def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Weights:
         own = np.maximum(0.0, result.x[:-1])
         prices = np.append(own[:count] / own[:count].sum(), own[count:] * scale)
     bound = max(0.0, best) * ROUNDING
-    return Weights(best_at[:count], best_at[count:] * unit[count:], bound, work)
+    return Multipliers(best_at[:count], best_at[count:] * unit[count:], bound, work)
 
 
 def probe(
     chain: ColumnChain,
-    weights: Weights,
+    weights: Multipliers,
     target: float,
     width: int,
     most: int,
@@ -148,7 +150,7 @@ def probe(
     """
     unit, count = _UNITS / target, len(chain.instance.names)
     steps = {
-        id(t): Step(
+        id(t): LabelStep(
             t.code // count,
             t.code % count,
             np.column_stack([np.floor(t.load * unit), t.held]),
@@ -157,7 +159,7 @@ def probe(
     }
     room = np.append(np.full(len(weights.loads), _UNITS), chain.capacity)
     price = np.append(weights.loads, weights.bytes * unit)
-    search = Search([steps[id(t)] for t in chain.tables], count, room, price)
+    search = LabelSearch([steps[id(t)] for t in chain.tables], count, room, price)
     search.until = until
     answer = search.run(width, most)
     plans = [chain.placement(way) for way in answer.ways]

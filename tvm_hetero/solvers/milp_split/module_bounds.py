@@ -2,7 +2,8 @@
 
 An *entry* is M(i, j): the least time from the end of the module's first part on device i to the
 end of its last on j (see `split`). What is known is a solution and a proven bound. Learning more
-is done in levels, each dearer than the one before                            -> `Entry.improve`:
+is done in levels, each dearer than the one before                            ->
+`BoundEntry.improve`:
 
     0   a list schedule (HEFT), then annealing with few evaluations
     1   CP-SAT from there with little work: it closes almost every module of up to 30 parts
@@ -18,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tvm_hetero.problem.schedule import OPTIMAL_GAP
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat.large_neighbourhood import improve_by_windows
 from tvm_hetero.solvers.lists.partial_schedule import Solution, list_schedule
@@ -43,7 +44,7 @@ _LARGE = 25
 
 
 @dataclass
-class Entry:
+class BoundEntry:
     """One M(i, j): the pinned piece, a proven bound, and the best solution so far."""
 
     piece: Piece
@@ -70,7 +71,7 @@ class Entry:
         """What the next level would like to spend of a call that began with `work`."""
         return _SHARES[min(self.level, LEVELS - 1)] * work
 
-    def improve(self, options: Options, budget: Budget) -> None:
+    def improve(self, options: Options, budget: CpsatBudget) -> None:
         """Do what the next level does, within `budget` (which belongs to this entry)."""
         level, piece = self.level, self.piece
         self.level += 1

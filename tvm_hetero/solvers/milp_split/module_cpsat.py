@@ -5,7 +5,7 @@ With prices a_i and b_j (s) for the devices of a module's ends, the model minimi
     T + a_i + b_j    over all i, j and all schedules with the first part on i, the last on j
 
 and a bound L of that is one of every entry: M(i, j) >= L - a_i - b_j. In ticks the prices are
-rounded down, so the bound holds as it does without them (see `scaling`).
+rounded down, so the bound holds as it does without them (see `core.integer_scaling`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tvm_hetero.solvers.core.cpsat_run import Budget, run
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.solvers.core.integer_scaling import FINE
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat.batch import resolution, too_large
@@ -32,7 +32,7 @@ def search(
     piece: Piece,
     best: Solution,
     options: Options,
-    budget: Budget,
+    budget: CpsatBudget,
     *,
     linear: int,
     prove: bool,

@@ -3,12 +3,12 @@
 An entry begins as a bound alone, the critical path of its pinned piece. Where the module is large
 and has several entries, proving one of them leaves the others, which are much alike. So first
 there is one search for all together: the ends are free, at prices that make the best known values
-of all entries alike                                                       -> `Table.prices`
+of all entries alike                                                       -> `ModuleTable.prices`
 
     a_i = V - min over j of V(i, j)           with V(i, j) the values, V the least of them
     b_j = V - min over i of (V(i, j) + a_i)
 
-and the bound L that it proves raises all: M(i, j) >= L - a_i - b_j (see `split_exact`).
+and the bound L that it proves raises all: M(i, j) >= L - a_i - b_j (see `module_cpsat`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tvm_hetero.bounds.latency.heads_tails import critical_path, heads_and_tails
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
-from tvm_hetero.solvers.milp_split.module_bounds import Entry
+from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.milp_split.module_cpsat import Prices, search, too_large_to_prove
 from tvm_hetero.views.modularity import Module, Piece
 
@@ -35,7 +35,7 @@ _SEARCHES = ((1, 0.05),)
 _WIDE = 0.02
 
 
-class Job(Protocol):
+class TableJob(Protocol):
     """Something that a round can do."""
 
     level: int
@@ -43,12 +43,12 @@ class Job(Protocol):
     def wish(self, work: float) -> float:
         """What it would like to spend of a call that began with `work`."""
 
-    def improve(self, options: Options, budget: Budget) -> None:
+    def improve(self, options: Options, budget: CpsatBudget) -> None:
         """Do it."""
 
 
 @dataclass
-class Table:
+class ModuleTable:
     """A module's entries by the devices of its ends (-1: there is no end).
 
     Attributes
@@ -59,27 +59,27 @@ class Table:
     """
 
     piece: Piece
-    entries: dict[Ends, Entry]
+    entries: dict[Ends, BoundEntry]
     first: int | None
     last: int | None
     level: int = 2
     searches: int = 0
 
     @classmethod
-    def of(cls, piece: Piece, module: Module) -> Table:
+    def of(cls, piece: Piece, module: Module) -> ModuleTable:
         """The table of a module whose parts are those of `piece`."""
         first = None if module.first is None else 0
         last = None if module.last is None else len(piece) - 1
         free = piece.pinned({}, [] if first is None else [first])
-        entries: dict[Ends, Entry] = {}
+        entries: dict[Ends, BoundEntry] = {}
         for i in (-1,) if first is None else piece.devices[first]:
             for j in (-1,) if last is None else piece.devices[last]:
                 places = {p: d for p, d in ((first, i), (last, j)) if p is not None}
                 pinned = free.pinned(places)
-                entries[i, j] = Entry(pinned, entry_bound(pinned))
+                entries[i, j] = BoundEntry(pinned, entry_bound(pinned))
         return cls(free, entries, first, last)
 
-    def job(self, ends: Ends) -> Job:
+    def job(self, ends: Ends) -> TableJob:
         """What to do next where the entry of `ends` is open.
 
         Its first two levels are cheap. After them all entries are bounded together for as long
@@ -97,7 +97,7 @@ class Table:
         """What the search for all would like to spend of a call that began with `work`."""
         return _SEARCHES[self.searches][1] * work
 
-    def improve(self, options: Options, budget: Budget) -> None:
+    def improve(self, options: Options, budget: CpsatBudget) -> None:
         """Bound all entries at once."""
         linear, _ = _SEARCHES[self.searches]
         self.searches += 1

@@ -15,20 +15,20 @@ Cut       The graph is cut at articulations; equal modules are found    ->
 
           Then the least D of the last cut is the optimum.
 Table     Each entry M(i, j) is a small problem. Most are never solved: entries begin with a
-          bound, and only those on the best chain are looked at       -> `split_table.Chain`.
-Entry     List schedule, annealing, CP-SAT, neighbourhood search      -> `split_entry.Entry`.
+          bound, and only those on the best chain are looked at       -> `chain_table.Chain`.
+Entry     List schedule, annealing, CP-SAT, neighbourhood search    -> `module_bounds.Entry`.
 Squeeze   Large modules that this leaves open: limits below their value are refuted, for all
-          ends at once                                -> `split_squeeze`, `split_refute`.
+          ends at once                                     -> `tighten`, `infeasibility`.
 Whole     Where the chain is not proven when the work is used up, the joined schedule is improved
           by neighbourhoods that reach across the cuts               -> `_polish`.
 
 *The others* share something between modules, so a module has *columns*, its placements with what
 each takes: chains of columns are priced, and labels keep what they take
 
-    throughput   loads of devices and links, bytes of memory       -> `split_throughput`
-    energy       energy and seconds, for every set of devices      -> `split_spending`
-    cost         seconds, for every set of devices                 -> `split_cost`
-    memory       latency with bytes                                -> `memory_limits`
+    throughput   loads of devices and links, bytes of memory             -> `throughput`
+    energy       energy and seconds, for every set of devices              -> `energy`
+    cost         seconds, for every set of devices                       -> `cost`
+    memory       latency with bytes                                -> `memory.solver`
 
 What is claimed: the chain's bound is a bound of the problem for one element. For a larger batch
 it is one of this division of the batch only, so nothing is claimed (`tvm_hetero.bounds` is used).
@@ -46,7 +46,7 @@ from tvm_hetero.bounds.throughput.module_columns import listable
 from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import solver as cpsat
 from tvm_hetero.solvers.cpsat.large_neighbourhood import improve_by_windows
@@ -54,7 +54,7 @@ from tvm_hetero.solvers.lists.best_start import best_start
 from tvm_hetero.solvers.lists.partial_schedule import Solution, list_schedule, of_schedule, solution
 from tvm_hetero.solvers.memory import solver as memory_limits
 from tvm_hetero.solvers.milp_split import throughput as split_throughput
-from tvm_hetero.solvers.milp_split.chain_table import Chain
+from tvm_hetero.solvers.milp_split.chain_table import TableChain
 from tvm_hetero.solvers.milp_split.cost import least_cost
 from tvm_hetero.solvers.milp_split.energy import MOST_DEVICES, least_energy
 from tvm_hetero.solvers.milp_split.energy_columns import energy_chain
@@ -72,7 +72,7 @@ NAME = "milp-split"
 
 
 @dataclass(frozen=True)
-class Answer:
+class SplitAnswer:
     """The best solution of an instance, and a bound of all solutions of this instance (s)."""
 
     best: Solution
@@ -94,14 +94,12 @@ def solve(problem: Problem, options: Options) -> Schedule:
     return improve(problem, options, options.start, time.monotonic())
 
 
-def improve(
-    problem: Problem, options: Options, start: Schedule | None, began: float
-) -> Schedule:
+def improve(problem: Problem, options: Options, start: Schedule | None, began: float) -> Schedule:
     """Solve from `start`; the time limit counts from `began` (of `time.monotonic`) on."""
     kind = problem.objective.kind
     instance = instance_of(problem)
     if kind == "latency" and cut_is_exact(instance):
-        return _by_modules(instance, options, start, Budget.of(options, began))
+        return _by_modules(instance, options, start, CpsatBudget.of(options, began))
     if kind == "throughput":
         found = split_throughput.solve(problem, options, start)
         return replace(found, solver=NAME) if found else _whole(problem, options, start, began)
@@ -121,9 +119,7 @@ def improve(
     return replace(found, lower_bound=min(max(low, found.lower_bound), found.value))
 
 
-def _whole(
-    problem: Problem, options: Options, start: Schedule | None, began: float
-) -> Schedule:
+def _whole(problem: Problem, options: Options, start: Schedule | None, began: float) -> Schedule:
     """CP-SAT on the whole graph."""
     start = start or best_start(problem, options)
     return replace(cpsat.improve(problem, options, start, began), solver=NAME)
@@ -132,7 +128,7 @@ def _whole(
 def _within_memory(
     problem: Problem, options: Options, start: Schedule | None
 ) -> tuple[Schedule | None, float]:
-    """The best schedule by prices of memory (`memory_limits`), and its bound.
+    """The best schedule by prices of memory (`memory.solver`), and its bound.
 
     Raises
     ------
@@ -155,7 +151,7 @@ def _spending(
         return None
     start = start or best_start(problem, options)
     own = _share_of(options, start)
-    budget = Budget.of(own, began)
+    budget = CpsatBudget.of(own, began)
     if problem.objective.kind == "cost":
         best, low = least_cost(instance, own, budget, start)
     else:
@@ -191,7 +187,7 @@ def _share_of(options: Options, start: Schedule | None) -> Options:
 
 
 def _by_modules(
-    instance: Instance, options: Options, start: Schedule | None, budget: Budget
+    instance: Instance, options: Options, start: Schedule | None, budget: CpsatBudget
 ) -> Schedule:
     problem = instance.problem
     known = None if start is None else of_schedule(instance, start)
@@ -200,19 +196,17 @@ def _by_modules(
     if start is not None and start.value <= answer.best.value:
         return replace(start, solver=NAME, lower_bound=min(bound, start.value), seed=options.seed)
     executions, copies = to_schedule(answer.best.plan, [s for s, _ in answer.best.times])
-    return make_schedule(
-        problem, NAME, executions, copies, lower_bound=bound, seed=options.seed
-    )
+    return make_schedule(problem, NAME, executions, copies, lower_bound=bound, seed=options.seed)
 
 
 def solve_instance(
-    instance: Instance, options: Options, budget: Budget, known: Solution | None = None
-) -> Answer:
+    instance: Instance, options: Options, budget: CpsatBudget, known: Solution | None = None
+) -> SplitAnswer:
     """The least latency of an instance, divided or not, for which `cut_is_exact`.
 
     `known` is a solution to begin from; the answer is no worse.
     """
-    chain = Chain(instance, modules_of(instance))
+    chain = TableChain(instance, modules_of(instance))
     kept = _KEPT * budget.work if len(chain.modules) > 1 else 0.0
     budget.work -= kept
     chain.close(options, budget, math.inf if known is None else known.value)
@@ -224,10 +218,10 @@ def solve_instance(
         best = _polish(instance, min(found, key=lambda one: one.value), options, budget)
     elif known is not None and known.value < best.value:
         best = known
-    return Answer(best, low, len(chain.modules), chain.distinct)
+    return SplitAnswer(best, low, len(chain.modules), chain.distinct)
 
 
-def _polish(instance: Instance, best: Solution, options: Options, budget: Budget) -> Solution:
+def _polish(instance: Instance, best: Solution, options: Options, budget: CpsatBudget) -> Solution:
     """Neighbourhoods that reach across the cuts, with what work is left."""
     if instance.contended:
         return best

@@ -1,10 +1,10 @@
 """Throughput by modules: plans and proofs by turns, until they meet or the work is used up.
 
-With U the value of the best plan and L what is proven, labels (`split_prices.probe`) are asked for
+With U the value of the best plan and L what is proven, labels (`lagrangian.probe`) are asked for
 a plan below a target t between L and U. The answer is that there is none, and L = t; or plans, and
 U is the value of the best; or neither, since labels were merged. So
 
-    prices        L                                            -> `split_prices.best_weights`
+    prices        L                                              -> `lagrangian.best_weights`
     start         the start that is given, a list schedule, rounded shares, or labels; annealed;
                   where memory binds also CP-SAT on the whole graph, for half of the time
     hunt          t = (L + U) / 2, then nearer to U where that was settled and nearer to L where
@@ -31,12 +31,12 @@ from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import HeteroError, InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers.core.cpsat_run import WORK_PER_SECOND, Budget
+from tvm_hetero.solvers.core.cpsat_run import WORK_PER_SECOND, CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.milp_split.labels import WORK_A_SECOND
-from tvm_hetero.solvers.milp_split.lagrangian import Probe, Weights, best_weights, probe
+from tvm_hetero.solvers.milp_split.lagrangian import Multipliers, Probe, best_weights, probe
 from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, annealed, places
 from tvm_hetero.solvers.throughput.class_rounding import share_plan
 from tvm_hetero.solvers.timing.device_loads import exact_value
@@ -116,7 +116,7 @@ def _ask_cpsat(hunt: Hunt, options: Options) -> None:
     if hunt.closed or time.monotonic() > hunt.until:
         return
     problem = hunt.instance.problem
-    budget = Budget(_WHOLE * WORK_PER_SECOND * options.time_limit, hunt.until)
+    budget = CpsatBudget(_WHOLE * WORK_PER_SECOND * options.time_limit, hunt.until)
     found = cpsat_throughput.solve(problem, options, _schedule(hunt, options, 0.0), budget)
     plan = placement_of(hunt.instance, found)
     hunt.take([] if plan is None else [plan])
@@ -180,7 +180,7 @@ class Hunt:
 def _first_plans(
     problem: Problem,
     chain: ColumnChain,
-    weights: Weights,
+    weights: Multipliers,
     options: Options,
     start: Schedule | None,
 ) -> list[Sequence[int]]:

@@ -13,7 +13,7 @@ module are one problem: with prices for the ends
     a_i = p(m, i) - min p(m, .)      b_j = max p(m + 1, .) - p(m + 1, j)
 
 (1) says that the piece whose first part takes a_i more and whose last takes b_j more has no
-schedule below max p(m + 1, .) - min p(m, .) - s_m, which `split_refute` can tell. Ends that no
+schedule below max p(m + 1, .) - min p(m, .) - s_m, which `infeasibility` can tell. Ends that no
 good chain has are dear and fall away in its windows.
 
 Every module begins with the slack that its bounds leave. Round after round a smaller one is tried
@@ -30,13 +30,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.infeasibility import LEAST, programs_work, refute
-from tvm_hetero.solvers.milp_split.module_bounds import Entry
+from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.milp_split.module_cpsat import too_large_to_prove
-from tvm_hetero.solvers.milp_split.module_table import Table
+from tvm_hetero.solvers.milp_split.module_table import ModuleTable
 from tvm_hetero.views.modularity import Piece
 
 Potential = dict[int, float]
@@ -63,7 +63,7 @@ class Squeeze:
     tries : how often it was so.
     """
 
-    table: Table
+    table: ModuleTable
     programs: float
     failed: float = -1.0
     tries: int = 0
@@ -81,7 +81,7 @@ class Squeeze:
         return self.programs + _SEARCH * work * (1 << self.tries)
 
     def attempt(
-        self, ends: tuple[Potential, Potential], aim: float, options: Options, budget: Budget
+        self, ends: tuple[Potential, Potential], aim: float, options: Options, budget: CpsatBudget
     ) -> None:
         """Try to show that a slack of `aim` is enough between two potentials."""
         table, (before, after) = self.table, ends
@@ -113,9 +113,9 @@ class Squeeze:
 
 
 def squeeze(
-    tables: Sequence[Table],
+    tables: Sequence[ModuleTable],
     options: Options,
-    budget: Budget,
+    budget: CpsatBudget,
     spread: Callable[..., Iterable[object]] = map,
     most: float = math.inf,
 ) -> None:
@@ -138,14 +138,14 @@ def squeeze(
         share = (budget.work - limit) / max(1, len(jobs))
         if not jobs or share < max(own.programs for own, *_ in jobs):
             return
-        budgets = [Budget(min(own.wish(work), share), budget.deadline) for own, *_ in jobs]
+        budgets = [CpsatBudget(min(own.wish(work), share), budget.deadline) for own, *_ in jobs]
         granted = [one.work for one in budgets]
         list(spread(lambda job, one: job[0].attempt(*job[1:], options, one), jobs, budgets))
         budget.work -= math.fsum(g - one.work for g, one in zip(granted, budgets, strict=True))
 
 
 def _round(
-    tables: Sequence[Table], modules: dict[int, Squeeze], most: float
+    tables: Sequence[ModuleTable], modules: dict[int, Squeeze], most: float
 ) -> list[tuple[Squeeze, tuple[Potential, Potential], float]]:
     """Modules with their potentials and aims: those that failed least, where one is worth it."""
     spots = potentials(tables, most)
@@ -159,7 +159,7 @@ def _round(
     return [job for job in jobs if job[0].tries == least]
 
 
-def _large(tables: Sequence[Table], work: float) -> dict[int, Squeeze]:
+def _large(tables: Sequence[ModuleTable], work: float) -> dict[int, Squeeze]:
     """By the place of the first of its kind: modules that are worth it."""
     found: dict[int, Squeeze] = {}
     seen: set[int] = set()
@@ -176,7 +176,7 @@ def _large(tables: Sequence[Table], work: float) -> dict[int, Squeeze]:
     return found
 
 
-def slack_of(table: Table, ends: tuple[Potential, Potential]) -> float:
+def slack_of(table: ModuleTable, ends: tuple[Potential, Potential]) -> float:
     """What is left of (1), as a part of the module's value."""
     before, after = ends
     most = max(
@@ -188,7 +188,7 @@ def slack_of(table: Table, ends: tuple[Potential, Potential]) -> float:
     return most / value if value > 0 else 0.0
 
 
-def potentials(tables: Sequence[Table], most: float = math.inf) -> list[Potential]:
+def potentials(tables: Sequence[ModuleTable], most: float = math.inf) -> list[Potential]:
     """p(m, .) for every module, and one more for what is after the last (see above).
 
     Where the entries' values add up to more than `most`, all are as much smaller: what is not
@@ -216,7 +216,7 @@ def _step(reached: Potential, entries: dict[tuple[int, int], float]) -> Potentia
     return after
 
 
-def _value(entry: Entry) -> float:
+def _value(entry: BoundEntry) -> float:
     """An entry's value; its bound where nobody has looked for one yet."""
     return entry.value if entry.value < math.inf else entry.low
 

@@ -42,7 +42,7 @@ _RATES = {"watts": np.float64, "idle_watts": np.float64, "price": np.float64}
 _COUNTS = ("parts", "devices", "tensors", "tasks", "groups", "sizes", "links", "exclusive")
 
 
-class Problem(ctypes.Structure):
+class ProblemArrays(ctypes.Structure):
     """TvmHeteroSearchProblem."""
 
     _fields_ = (
@@ -55,7 +55,7 @@ class Problem(ctypes.Structure):
     )
 
 
-def flatten(instance: Instance) -> tuple[Problem, list[Array]]:
+def flatten(instance: Instance) -> tuple[ProblemArrays, list[Array]]:
     """The problem for the library, and the arrays that it points to (to be kept alive).
 
     Raises
@@ -70,7 +70,7 @@ def flatten(instance: Instance) -> tuple[Problem, list[Array]]:
         **_devices(instance),
     }
     objective = instance.problem.objective
-    problem = Problem()
+    problem = ProblemArrays()
     try:
         arrays = {
             name: np.ascontiguousarray(columns[name], dtype)

@@ -25,11 +25,11 @@ import numpy.typing as npt
 
 from tvm_hetero.errors import SolverError
 from tvm_hetero.libinfo import LIBRARIES
-from tvm_hetero.solvers.native.arrays import Problem, flatten
-from tvm_hetero.solvers.native.results import Decoded, Found
+from tvm_hetero.solvers.native.arrays import ProblemArrays, flatten
+from tvm_hetero.solvers.native.results import Decoded, NativeAnswer
 from tvm_hetero.views.instance import Hop, Instance
 
-__all__ = ["LIBRARY", "Decoded", "Found", "NativeSearch", "available"]
+__all__ = ["LIBRARY", "Decoded", "NativeAnswer", "NativeSearch", "available"]
 
 LIBRARY = LIBRARIES / "libtvm_hetero_search.so"
 
@@ -66,7 +66,7 @@ class _Result(ctypes.Structure):
     )
 
 
-class _Hop(ctypes.Structure):
+class _NativeHop(ctypes.Structure):
     """TvmHeteroSearchHop."""
 
     _fields_ = (
@@ -97,7 +97,7 @@ def _library() -> ctypes.CDLL:
     result = ctypes.POINTER(_Result)
     settings = ctypes.POINTER(_Settings)
     types: dict[str, list[Any]] = {
-        "create": [ctypes.POINTER(Problem), ctypes.POINTER(p)],
+        "create": [ctypes.POINTER(ProblemArrays), ctypes.POINTER(p)],
         "decode": [p, p, p, i32, p, p, p, i32, result],
         "decode_many": [p, p, p, i32, i64, u64, result],
         "anneal": [p, settings, p, p, i32, result],
@@ -161,7 +161,7 @@ class NativeSearch:
         # A tensor makes at most one hop a device, but for routes that are no trees.
         room = self._most_hops(places)
         while True:
-            hops = (_Hop * room)()
+            hops = (_NativeHop * room)()
             result = _Result()
             self._call(
                 "decode", self._handle, places.ctypes.data, sequence.ctypes.data, len(order),
@@ -186,7 +186,7 @@ class NativeSearch:
 
     def decode_many(
         self, placement: Sequence[int], order: Sequence[int], count: int, seed: int = 0
-    ) -> Found:
+    ) -> NativeAnswer:
         """Decode `count` random neighbours from scratch, one after the other (a benchmark)."""
         places, sequence = self._checked(placement, order)
         result = _Result()
@@ -207,7 +207,7 @@ class NativeSearch:
         heat: float = 0.0,
         restarts: int = 1,
         deadline: float = _FOREVER,
-    ) -> Found:
+    ) -> NativeAnswer:
         """Anneal placement and order for latency, energy or cost.
 
         Parameters
@@ -239,7 +239,7 @@ class NativeSearch:
         heat: float = 0.0,
         restarts: int = 1,
         deadline: float = _FOREVER,
-    ) -> Found:
+    ) -> NativeAnswer:
         """Anneal a placement for throughput. Parameters as for `anneal`."""
         places, sequence = self._checked(placement, self.instance.order)
         settings = _Settings(evaluations, work, seed, heat, deadline, restarts)
@@ -262,10 +262,10 @@ class NativeSearch:
         sequence[: len(order)] = np.asarray(order, np.int32)
         return np.array(placement, np.int32), sequence
 
-    def _found(self, result: _Result, places: _Ints, sequence: _Ints) -> Found:
+    def _found(self, result: _Result, places: _Ints, sequence: _Ints) -> NativeAnswer:
         n = len(self.instance)
         items = tuple(sequence.tolist())
-        return Found(
+        return NativeAnswer(
             value=result.value,
             makespan=result.makespan,
             excess=result.excess,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tvm_hetero.solvers.timing.timing import Plan
+from tvm_hetero.solvers.timing.timing import TimedPlan
 from tvm_hetero.views.instance import Hop
 
 
@@ -35,14 +35,14 @@ class Decoded:
         """Whether every tensor arrives and all limits are kept."""
         return self.excess <= 0 and self.value < math.inf
 
-    def keys(self, plan: Plan) -> list[tuple[float, float]]:
+    def keys(self, plan: TimedPlan) -> list[tuple[float, float]]:
         """The (start, end) of every activity of a plan for the same placement."""
         parts = list(zip(self.starts, self.ends, strict=True))
         return parts + [self.hops[t, hop] for t, hop in plan.hops]
 
 
 @dataclass(frozen=True)
-class Found:
+class NativeAnswer:
     """What a search found.
 
     Attributes

@@ -1,7 +1,7 @@
-"""The C++ half of `stage_sets`: sets of ways to use devices, joined along stages.
+"""The C++ half of `stage_dp.device_sets`: sets of ways to use devices, joined along stages.
 
-Python's own long integers do the same, at a third of the speed (`stage_sets` falls back on them
-where the library is missing).
+Python's own long integers do the same, at a third of the speed (`stage_dp.device_sets` falls back
+on them where the library is missing).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Sets = NDArray[np.uint64]
 _FOREVER = 86_400.0
 
 
-class _Stages(ctypes.Structure):
+class _NativeStages(ctypes.Structure):
     """TvmHeteroStages."""
 
     _fields_ = (
@@ -45,7 +45,7 @@ def _function() -> Any:
     except (OSError, AttributeError):
         return None
     pointer, real = ctypes.c_void_p, ctypes.c_double
-    function.argtypes = [ctypes.POINTER(_Stages), real, real, pointer, pointer]
+    function.argtypes = [ctypes.POINTER(_NativeStages), real, real, pointer, pointer]
     function.restype = ctypes.c_int
     return function
 
@@ -79,7 +79,7 @@ class NativeStages:
             np.ascontiguousarray(beyond, dtype=np.float64),
         )
         pointers = [array.ctypes.data for array in self._arrays]
-        self._stages = _Stages(len(begin) - 1, len(free), free.shape[1], *pointers)
+        self._stages = _NativeStages(len(begin) - 1, len(free), free.shape[1], *pointers)
 
     def reach(self, most: float, seconds: float) -> Sets:
         """(ideals, words): the ways that reach each ideal in stages of at most `most` s.

@@ -13,8 +13,14 @@ from collections.abc import Sequence
 
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
-from tvm_hetero.solvers.native.library import Found, NativeSearch
-from tvm_hetero.solvers.timing.timing import Plan, activity_order, make_plan, retime, to_schedule
+from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
+from tvm_hetero.solvers.timing.timing import (
+    TimedPlan,
+    activity_order,
+    make_plan,
+    retime,
+    to_schedule,
+)
 from tvm_hetero.views.instance import Instance, instance_of
 
 
@@ -51,7 +57,7 @@ def start_of(instance: Instance, schedule: Schedule) -> tuple[list[int], list[in
     return placement, sequence_of(plan, keys)
 
 
-def sequence_of(plan: Plan, keys: Sequence[tuple[float, float]]) -> list[int]:
+def sequence_of(plan: TimedPlan, keys: Sequence[tuple[float, float]]) -> list[int]:
     """The sequence of a plan's activities in the order of their keys (start, end)."""
     instance, n = plan.instance, len(plan.instance)
     fetches: list[tuple[int, int]] = []
@@ -82,7 +88,7 @@ def sequence_of(plan: Plan, keys: Sequence[tuple[float, float]]) -> list[int]:
 
 
 def exact_schedule(
-    search: NativeSearch, found: Found
+    search: NativeSearch, found: NativeAnswer
 ) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
     """Executions and copies of what a search found, with exact times."""
     decoded = search.decode(found.placement, found.sequence or found.order)

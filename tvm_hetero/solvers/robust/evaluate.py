@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Values:
+class RobustValues:
     """The value of the objective in every sample, and in how many the latency limit is broken."""
 
     values: tuple[float, ...]
@@ -48,7 +48,7 @@ class Values:
         return max(self.values)
 
 
-def values_of(problem: Problem, schedule: Schedule, samples: Samples) -> Values:
+def values_of(problem: Problem, schedule: Schedule, samples: Samples) -> RobustValues:
     """Time a valid schedule of `problem` anew in every sample."""
     timer = _Timer(problem, replay(problem, schedule))
     step = max(1, _ROOM // len(timer.plan))
@@ -59,7 +59,7 @@ def values_of(problem: Problem, schedule: Schedule, samples: Samples) -> Values:
         found, over = timer.values(samples, numbers)
         values += found.tolist()
         late += over
-    return Values(tuple(values), late)
+    return RobustValues(tuple(values), late)
 
 
 class _Timer:

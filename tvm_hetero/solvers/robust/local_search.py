@@ -1,11 +1,11 @@
 """Local search for a plan whose mean or worst value over samples of the costs is small.
 
-The state is a `Candidate` (device of every part, sequence), a move puts one group on another device
-or one item elsewhere in the sequence. Its value is the mean, or the mean of the largest tenth, of
-what it is worth in all training samples, decoded one by one (`scorers`: in C++ but for throughput).
-The one largest would be a poor guide, since it is much by chance: a plan of inception-v1 fitted to
-it was 0.3 % worse than the plain plan on fresh samples. The mean of the tail is the conditional
-value at risk (R. T. Rockafellar, S. Uryasev, Journal of Risk 2(3), 2000,
+The state is a `EncodedSchedule` (device of every part, sequence), a move puts one group on another
+device or one item elsewhere in the sequence. Its value is the mean, or the mean of the largest
+tenth, of what it is worth in all training samples, decoded one by one (`scorers`: in C++ but for
+throughput). The one largest would be a poor guide, since it is much by chance: a plan of
+inception-v1 fitted to it was 0.3 % worse than the plain plan on fresh samples. The mean of the tail
+is the conditional value at risk (R. T. Rockafellar, S. Uryasev, Journal of Risk 2(3), 2000,
 doi:10.21314/JOR.2000.038).
 
 Late acceptance (E. K. Burke, Y. Bykov, EJOR 258(1), 2017, doi:10.1016/j.ejor.2016.07.012): a move
@@ -33,7 +33,7 @@ from typing import Literal
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.native.start import start_of
-from tvm_hetero.solvers.search.encoding import Candidate, Space
+from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
 from tvm_hetero.solvers.search.scorers import scorer
 from tvm_hetero.solvers.timing.decomposed_schedule import division_of
 from tvm_hetero.views.instance import Instance
@@ -50,7 +50,7 @@ _MOVES = 256
 
 
 @dataclass(frozen=True)
-class Effort:
+class RobustEffort:
     """Decodes that may be made, the moment (`time.monotonic`) at which to stop, and the seed."""
 
     decodes: int
@@ -79,7 +79,7 @@ def improve(
     start: Schedule,
     training: Sequence[Problem],
     goal: Goal,
-    effort: Effort,
+    effort: RobustEffort,
 ) -> Schedule:
     """A schedule of `problem` with a smaller mean or worst value over `training` than `start`.
 
@@ -89,7 +89,7 @@ def improve(
         where nothing better is found.
     training : the problem with other costs.
     """
-    search = _Search(problem, start, training, goal)
+    search = _RobustSearch(problem, start, training, goal)
     first = search.candidate(start)
     values = search.values(first)
     if not search.valid(first) or not all(value < math.inf for value in values):
@@ -100,7 +100,7 @@ def improve(
     return search.judge.write(found, start.solver, effort.seed)
 
 
-class _Search:
+class _RobustSearch:
     """The scorers of all samples, and how many decodes they have made."""
 
     def __init__(
@@ -108,33 +108,35 @@ class _Search:
     ) -> None:
         division = division_of(start)
         self.instance = Instance(problem, division)
-        self.space = Space(self.instance)
+        self.space = EncodingSpace(self.instance)
         self.judge = scorer(self.instance)
         self.scorers = [scorer(Instance(sample, division)) for sample in training]
         self.goal = goal
         self.decodes = 0
 
-    def candidate(self, schedule: Schedule) -> Candidate:
+    def candidate(self, schedule: Schedule) -> EncodedSchedule:
         """Placement and sequence of a schedule."""
         placement, sequence = start_of(self.instance, schedule)
         items = tuple(item for item in sequence if item < self.space.items)
-        return Candidate(tuple(placement), items)
+        return EncodedSchedule(tuple(placement), items)
 
-    def valid(self, candidate: Candidate) -> bool:
+    def valid(self, candidate: EncodedSchedule) -> bool:
         """Whether it is a schedule of the problem itself."""
         self.decodes += 1
         return self.judge.score(candidate)[0] <= 0
 
-    def value(self, candidate: Candidate, number: int) -> float:
+    def value(self, candidate: EncodedSchedule, number: int) -> float:
         """The value in one sample, whatever its limits."""
         self.decodes += 1
         return self.scorers[number].score(candidate)[1]
 
-    def values(self, candidate: Candidate) -> list[float]:
+    def values(self, candidate: EncodedSchedule) -> list[float]:
         """The value in every sample."""
         return [self.value(candidate, number) for number in range(len(self.scorers))]
 
-    def run(self, first: Candidate, values: list[float], effort: Effort) -> Candidate:
+    def run(
+        self, first: EncodedSchedule, values: list[float], effort: RobustEffort
+    ) -> EncodedSchedule:
         """The best candidate that late acceptance meets."""
         rng = random.Random(effort.seed)
         state, best = first, first
@@ -161,7 +163,7 @@ class _Search:
 
     def comparison(
         self, present: Sequence[float]
-    ) -> Callable[[Candidate, float], list[float] | None]:
+    ) -> Callable[[EncodedSchedule, float], list[float] | None]:
         """Tells the values of a candidate, or None if their total is above a threshold."""
         count = len(present)
         probe, scale = min(_PROBE, count), count
@@ -172,7 +174,7 @@ class _Search:
         # What the samples that are not probed add for the present state.
         rest = math.fsum(present[s] for s in order[probe:]) if self.goal == "mean" else 0.0
 
-        def compare(candidate: Candidate, threshold: float) -> list[float] | None:
+        def compare(candidate: EncodedSchedule, threshold: float) -> list[float] | None:
             found = [0.0] * count
             for s in order[:probe]:
                 found[s] = self.value(candidate, s)

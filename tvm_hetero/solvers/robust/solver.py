@@ -1,12 +1,12 @@
 """Plans for costs that are not exactly known: how good a plan stays, and plans that stay good.
 
 Costs are measured or modelled, and off by some per cent. `assess` times a plan anew in samples of
-costs that are off by up to a share r (`robust_samples`, `robust_values`): placement and order are
+costs that are off by up to a share r (`samples`, `evaluate`): placement and order are
 kept, as a runtime keeps them. `solve` also looks for a plan with a small mean or worst value:
 
     1  the plan for the costs as they are (half of the time)
     2  plans for four samples of the costs, annealed from it: what is best when costs are otherwise
-    3  local search over all training samples, from the best of these (`robust_search`)
+    3  local search over all training samples, from the best of these (`local_search`)
 
 and takes, of all of them, the one whose mean (for the worst: mean of the largest tenth) over the
 training samples is smallest.
@@ -35,8 +35,8 @@ from tvm_hetero.solvers.core.verified_call import attempt
 from tvm_hetero.solvers.robust.evaluate import values_of
 from tvm_hetero.solvers.robust.local_search import (
     GOALS,
-    Effort,
     Goal,
+    RobustEffort,
     decodes_in,
     improve,
     total,
@@ -59,7 +59,7 @@ _MOST_TASKS = 400_000
 
 
 @dataclass(frozen=True)
-class Request:
+class RobustRequest:
     """What is asked for.
 
     Attributes
@@ -97,7 +97,7 @@ def assess(problem: Problem, schedule: Schedule, samples: Samples) -> Schedule:
 
 
 def solve(
-    problem: Problem, request: Request, solver: str = "auto", options: Options | None = None
+    problem: Problem, request: RobustRequest, solver: str = "auto", options: Options | None = None
 ) -> Schedule:
     """Solve a problem, and say what the plan is worth when costs are off.
 
@@ -127,7 +127,7 @@ def solve(
     return assess(problem, answer, request.fresh(options.seed))
 
 
-def fit(problem: Problem, plain: Schedule, request: Request, options: Options) -> Schedule:
+def fit(problem: Problem, plain: Schedule, request: RobustRequest, options: Options) -> Schedule:
     """The plan with the smallest mean or worst value that `options.time_limit` finds.
 
     Parameters
@@ -152,7 +152,7 @@ def fit(problem: Problem, plain: Schedule, request: Request, options: Options) -
     guides = list(request.training(options.seed, count).problems(problem))
     share = options.time_limit * (1 - _SAMPLED / (1 - _PLAIN))
     decodes = decodes_in(problem, len(best.executions), share)
-    effort = Effort(decodes, deadline, options.seed)
+    effort = RobustEffort(decodes, deadline, options.seed)
     improved = improve(problem, best, guides, request.goal, effort)
     for plan in _verified(problem, improved, options) if improved is not best else []:
         plans.append(plan)
@@ -181,7 +181,7 @@ def _first(totals: Sequence[float]) -> int:
 
 
 def _sampled_plans(
-    problem: Problem, plain: Schedule, request: Request, options: Options, deadline: float
+    problem: Problem, plain: Schedule, request: RobustRequest, options: Options, deadline: float
 ) -> list[Schedule]:
     """Plans that are good in one sample each, as schedules of the problem itself."""
     plans: list[Schedule] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
 from tvm_hetero.solvers.native.library import NativeSearch, available
@@ -15,7 +15,7 @@ STEPS = 1.5e8
 
 
 def annealed(
-    instance: Instance, best: Solution, options: Options, budget: Budget, steps: float
+    instance: Instance, best: Solution, options: Options, budget: CpsatBudget, steps: float
 ) -> Solution | None:
     """What annealing makes of `best` with so many steps; None if nothing, or without the library.
 

@@ -28,7 +28,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.lists import best_single, heft
-from tvm_hetero.solvers.native.library import Found, NativeSearch
+from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.native.start import divided_as, exact_schedule, start_of
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.views.instance import Instance
@@ -48,7 +48,7 @@ _MOST_STEPS = 20_000_000
 
 
 @dataclass(frozen=True)
-class Effort:
+class AnnealingEffort:
     """Work of all runs together, wall seconds that are left, seed and cores."""
 
     work: int
@@ -78,7 +78,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         rate *= _BUSY
     work = min(options.time_limit * rate, _MOST_STEPS * search.items)
     left = options.wall_limit - (options.clock() - began)
-    effort = Effort(int(work), max(0.01, left), options.seed, options.workers)
+    effort = AnnealingEffort(int(work), max(0.01, left), options.seed, options.workers)
     others = _other_places(instance, starts[1:]) if throughput else []
     found = improve(search, placement, sequence, effort, others)
     answer = schedule_of(search, found, options)
@@ -113,9 +113,9 @@ def improve(
     search: NativeSearch,
     placement: Sequence[int],
     sequence: Sequence[int],
-    effort: Effort,
+    effort: AnnealingEffort,
     others: Sequence[Sequence[int]] = (),
-) -> Found:
+) -> NativeAnswer:
     """Several runs, then a cold one from the best of them.
 
     `others` are placements at which some of the runs for throughput begin.
@@ -124,7 +124,9 @@ def improve(
     places = [placement, *others] if kind == "throughput" else [placement]
     ends = time.monotonic() + effort.deadline
 
-    def run(i: int, start: Sequence[int], order: Sequence[int], work: float, heat: float) -> Found:
+    def run(
+        i: int, start: Sequence[int], order: Sequence[int], work: float, heat: float
+    ) -> NativeAnswer:
         seed, steps = effort.seed * (RUNS + 1) + i, max(1, int(work))
         left = max(0.01, ends - time.monotonic())
         if kind == "throughput":
@@ -135,19 +137,18 @@ def improve(
     # Threads are enough: the library runs without Python's lock.
     with ThreadPoolExecutor(min(effort.workers, RUNS)) as pool:
         runs = [
-            pool.submit(run, i, places[i % len(places)], sequence, share, 0.0)
-            for i in range(RUNS)
+            pool.submit(run, i, places[i % len(places)], sequence, share, 0.0) for i in range(RUNS)
         ]
         best = min((future.result() for future in runs), key=_rank)
     order = best.sequence or sequence
     return min(best, run(RUNS, best.placement, order, effort.work * _POLISH, _COLD), key=_rank)
 
 
-def _rank(found: Found) -> tuple[float, float]:
+def _rank(found: NativeAnswer) -> tuple[float, float]:
     return (found.excess, found.value)
 
 
-def schedule_of(search: NativeSearch, found: Found, options: Options) -> Schedule | None:
+def schedule_of(search: NativeSearch, found: NativeAnswer, options: Options) -> Schedule | None:
     """What was found, exactly timed; None if it breaks a limit."""
     if not found.feasible:
         return None

@@ -5,8 +5,8 @@ order of *items*: the parts, and where copies can be in the way of anything also
 numbers end where fetches begin: one for every tensor and reader, see `native`), since it then
 matters what is copied before what. For throughput there is no sequence.
 
-`Space` knows what may stand where: it draws candidates, moves them a little, and takes them from
-schedules. What a candidate is worth says a `Scorer` (`scorers`).
+`EncodingSpace` knows what may stand where: it draws candidates, moves them a little, and takes them
+from schedules. What a candidate is worth says a `Scorer` (`scorers`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _FARTHEST = 200
 
 
 @dataclass(frozen=True)
-class Candidate:
+class EncodedSchedule:
     """A device for every part, and a topological order of the items (none for throughput)."""
 
     placement: tuple[int, ...]
     sequence: tuple[int, ...]
 
 
-class Space:
+class EncodingSpace:
     """The candidates of an instance.
 
     Attributes
@@ -110,9 +110,7 @@ class Space:
         """The topological order that takes, of what is free, the smallest key first."""
         waiting = [len(row) for row in self.before]
         heap = [
-            (keys[item], self._rank[item], item)
-            for item, count in enumerate(waiting)
-            if count == 0
+            (keys[item], self._rank[item], item) for item, count in enumerate(waiting) if count == 0
         ]
         heapq.heapify(heap)
         order: list[int] = []
@@ -146,20 +144,22 @@ class Space:
         rest.insert(target, item)
         return tuple(rest)
 
-    def neighbour(self, candidate: Candidate, rng: random.Random) -> Candidate:
+    def neighbour(self, candidate: EncodedSchedule, rng: random.Random) -> EncodedSchedule:
         """One group on another device, or one item elsewhere in the sequence, as likely."""
         place = self.items == 0 or rng.random() < 0.5
         if self.movable and place:
             group = rng.choice(self.movable)
             home = candidate.placement[self.instance.groups[group][0]]
             device = rng.choice([d for d in self.choices(group) if d != home])
-            return Candidate(self.moved(candidate.placement, group, device), candidate.sequence)
+            return EncodedSchedule(
+                self.moved(candidate.placement, group, device), candidate.sequence
+            )
         if self.items == 0:
             return candidate
         sequence = self.shifted(candidate.sequence, rng.randrange(self.items), rng)
-        return Candidate(candidate.placement, sequence or candidate.sequence)
+        return EncodedSchedule(candidate.placement, sequence or candidate.sequence)
 
-    def of_schedule(self, schedule: Schedule) -> Candidate | None:
+    def of_schedule(self, schedule: Schedule) -> EncodedSchedule | None:
         """The candidate that gives a schedule again (or better); None if it divides a batch."""
         instance = self.instance
         index, devices = instance.problem.graph.index, instance.problem.platform.index
@@ -179,7 +179,7 @@ class Space:
             flow = instance.tensors[t]
             made = keys[flow.maker][1]
             keys[f] = begun.get((flow.name, placement[reader]), (made, made))
-        return Candidate(tuple(placement), self.sorted_by(keys) if self.items else ())
+        return EncodedSchedule(tuple(placement), self.sorted_by(keys) if self.items else ())
 
 
 def _fetches(instance: Instance) -> list[tuple[int, int]]:

@@ -30,7 +30,7 @@ from itertools import accumulate
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options
-from tvm_hetero.solvers.search.encoding import Candidate, Space
+from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
 from tvm_hetero.solvers.search.scorers import Score
 from tvm_hetero.solvers.search.search_loop import Search
 
@@ -44,7 +44,7 @@ _RATIO = 10 ** (-2 / _MEMBERS)
 # Of the first generation, neighbours of the start, and steps that they are away from it.
 _NEAR, _STEPS = 15, 5
 
-Member = tuple[Score, Candidate]
+Member = tuple[Score, EncodedSchedule]
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -99,7 +99,7 @@ def _next_generation(search: Search, population: list[Member]) -> list[Member]:
     return _by_rank(children)
 
 
-def _add(search: Search, population: list[Member], candidate: Candidate) -> None:
+def _add(search: Search, population: list[Member], candidate: EncodedSchedule) -> None:
     population.append((search.score(candidate), candidate))
 
 
@@ -119,7 +119,9 @@ class RouletteWheel:
         return min(bisect(self._edges, rng.random() * self._edges[-1]), len(self._edges) - 1)
 
 
-def cross(space: Space, one: Candidate, other: Candidate, rng: random.Random) -> Candidate:
+def cross(
+    space: EncodingSpace, one: EncodedSchedule, other: EncodedSchedule, rng: random.Random
+) -> EncodedSchedule:
     """Both strings of `one` up to a cut, and what follows as in `other`."""
     groups = space.instance.groups
     placement = list(one.placement)
@@ -129,10 +131,10 @@ def cross(space: Space, one: Candidate, other: Candidate, rng: random.Random) ->
     head = one.sequence[: rng.randint(0, space.items)]
     taken = frozenset(head)
     tail = tuple(item for item in other.sequence if item not in taken)
-    return Candidate(tuple(placement), head + tail)
+    return EncodedSchedule(tuple(placement), head + tail)
 
 
-def mutate(space: Space, candidate: Candidate, rng: random.Random) -> Candidate:
+def mutate(space: EncodingSpace, candidate: EncodedSchedule, rng: random.Random) -> EncodedSchedule:
     """One group and one item somewhere else."""
     placement, sequence = candidate.placement, candidate.sequence
     if space.movable:
@@ -140,4 +142,4 @@ def mutate(space: Space, candidate: Candidate, rng: random.Random) -> Candidate:
         placement = space.moved(placement, group, rng.choice(space.choices(group)))
     if space.items:
         sequence = space.shifted(sequence, rng.randrange(space.items), rng) or sequence
-    return Candidate(placement, sequence)
+    return EncodedSchedule(placement, sequence)

@@ -20,7 +20,7 @@ from itertools import cycle
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options
-from tvm_hetero.solvers.search.encoding import Candidate
+from tvm_hetero.solvers.search.encoding import EncodedSchedule
 from tvm_hetero.solvers.search.scorers import Score
 from tvm_hetero.solvers.search.search_loop import Search
 
@@ -57,7 +57,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     return search.answer()
 
 
-def climb(search: Search, here: Candidate, height: Score) -> tuple[Candidate, Score]:
+def climb(search: Search, here: EncodedSchedule, height: Score) -> tuple[EncodedSchedule, Score]:
     """From a candidate upwards until no neighbour is better, or the budget is spent.
 
     All moves are tried in turn, in a random order. One that changes nothing in the score is made
@@ -88,19 +88,19 @@ def _moves(search: Search) -> list[Move]:
     return places + [(place, None) for place in range(space.items)]
 
 
-def _made(search: Search, here: Candidate, move: Move) -> Candidate | None:
+def _made(search: Search, here: EncodedSchedule, move: Move) -> EncodedSchedule | None:
     """The candidate after a move; None if it changes nothing."""
     space = search.space
     what, device = move
     if device is not None:
         if here.placement[space.instance.groups[what][0]] == device:
             return None
-        return Candidate(space.moved(here.placement, what, device), here.sequence)
+        return EncodedSchedule(space.moved(here.placement, what, device), here.sequence)
     sequence = space.shifted(here.sequence, what, search.rng)
-    return None if sequence is None else Candidate(here.placement, sequence)
+    return None if sequence is None else EncodedSchedule(here.placement, sequence)
 
 
-def _shaken(search: Search, candidate: Candidate) -> Candidate:
+def _shaken(search: Search, candidate: EncodedSchedule) -> EncodedSchedule:
     """A candidate some random steps away."""
     space = search.space
     size = len(space.movable) + space.items

@@ -18,7 +18,7 @@ from tvm_hetero.errors import PlatformError
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import make_schedule
 from tvm_hetero.solvers.native import library as native
-from tvm_hetero.solvers.search.encoding import Candidate
+from tvm_hetero.solvers.search.encoding import EncodedSchedule
 from tvm_hetero.solvers.timing.device_loads import Loads, is_pipeline
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.solvers.timing.timing import make_plan, to_schedule
@@ -30,11 +30,11 @@ Score = tuple[float, float, float]
 class Scorer(Protocol):
     """Scores candidates and writes them out as schedules."""
 
-    def score(self, candidate: Candidate) -> Score:
+    def score(self, candidate: EncodedSchedule) -> Score:
         """(excess, value, tie); less is better, excess 0 is valid."""
         ...
 
-    def write(self, candidate: Candidate, solver: str, seed: int) -> Schedule:
+    def write(self, candidate: EncodedSchedule, solver: str, seed: int) -> Schedule:
         """The schedule of a valid candidate."""
         ...
 
@@ -60,13 +60,13 @@ class TimeScorer(native.NativeSearch):
         n = len(instance)
         self._placement, self._sequence = np.zeros(n, np.int32), np.zeros(self.items, np.int32)
         self._starts, self._ends = np.zeros(n), np.zeros(n)
-        self._hops, self._result = (native._Hop * 1)(), native._Result()
+        self._hops, self._result = (native._NativeHop * 1)(), native._Result()
         self._pointers = [
             array.ctypes.data
             for array in (self._placement, self._sequence, self._starts, self._ends)
         ]
 
-    def score(self, candidate: Candidate) -> Score:
+    def score(self, candidate: EncodedSchedule) -> Score:
         """(excess, value, 0)."""
         length = len(candidate.sequence)
         self._placement[:] = candidate.placement
@@ -81,7 +81,7 @@ class TimeScorer(native.NativeSearch):
             return math.inf, math.inf, 0.0
         return self._result.excess, self._result.value, 0.0
 
-    def write(self, candidate: Candidate, solver: str, seed: int) -> Schedule:
+    def write(self, candidate: EncodedSchedule, solver: str, seed: int) -> Schedule:
         """The decoded times, as they are."""
         problem = self.instance.problem
         decoded = self.decode(candidate.placement, candidate.sequence)
@@ -105,7 +105,7 @@ class LoadScorer:
             for k in devices
         )
 
-    def score(self, candidate: Candidate) -> Score:
+    def score(self, candidate: EncodedSchedule) -> Score:
         """(excess, largest load in s, sum of squared loads in s^2)."""
         home = self.loads.home
         for group in self.instance.groups:
@@ -130,7 +130,7 @@ class LoadScorer:
             return False
         return True
 
-    def write(self, candidate: Candidate, solver: str, seed: int) -> Schedule:
+    def write(self, candidate: EncodedSchedule, solver: str, seed: int) -> Schedule:
         """One period."""
         executions, copies = write_period(self.instance, candidate.placement)
         return make_schedule(self.instance.problem, solver, executions, copies, seed=seed)

@@ -13,7 +13,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists import best_single, greedy, heft
-from tvm_hetero.solvers.search.encoding import Candidate, Space
+from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
 from tvm_hetero.solvers.search.scorers import Score, scorer
 from tvm_hetero.views.instance import instance_of
 
@@ -38,11 +38,11 @@ class Search:
         self._deadline = options.clock() + options.wall_limit
         self.problem, self.options, self.name = problem, options, name
         self.instance = instance_of(problem)
-        self.space = Space(self.instance)
+        self.space = EncodingSpace(self.instance)
         self.rng = random.Random(options.seed)
         self._scorer = scorer(self.instance)
         self.looks = self._affordable(options.time_limit)
-        self.best: Candidate | None = None
+        self.best: EncodedSchedule | None = None
         self.best_score: Score | None = None
 
     def _affordable(self, seconds: float) -> int:
@@ -56,7 +56,7 @@ class Search:
         """Whether the budget is spent."""
         return self.looks <= 0
 
-    def score(self, candidate: Candidate) -> Score:
+    def score(self, candidate: EncodedSchedule) -> Score:
         """Look at a candidate."""
         self.looks -= 1
         found = self._scorer.score(candidate)
@@ -66,12 +66,12 @@ class Search:
             self.looks = -1
         return found
 
-    def draw(self) -> Candidate:
+    def draw(self) -> EncodedSchedule:
         """A random candidate."""
         placement = self.space.draw_placement(self.rng)
-        return Candidate(placement, self.space.draw_sequence(self.rng))
+        return EncodedSchedule(placement, self.space.draw_sequence(self.rng))
 
-    def start(self) -> tuple[Candidate, Score]:
+    def start(self) -> tuple[EncodedSchedule, Score]:
         """The best of what is given, HEFT, the best single device and greedy; else a random one."""
         found = []
         for schedule in self._starts():

@@ -5,7 +5,8 @@ On eight kinds of 28 devices there are 32,400 ways. Here the question is only wh
 can be reached, and of each ideal all ways that reach it are one long integer:
 
     R(0) = {0},   R(I) = union over kinds k, I' < I with load_k(I - I') <= T of
-                         {u + e_k : u in R(I'), uk < nk}                     -> `_Search.reach`
+                         {u + e_k : u in R(I'), uk < nk}                     ->
+                         `_DeviceSetSearch.reach`
 
 Way u is bit number sum uk stride_k, so {u + e_k} is a shift and the union a bitwise or: 4 kB at
 once. The optimum is one of the loads. T grows from a guess until R(V) is not empty; the loads up
@@ -13,8 +14,8 @@ to it are then halved, with those that were too small left out.                 
 
 A question takes pairs (I', I) with small loads times words of a set; some fifteen are asked.
 
-Where copies keep nothing busy and memory is ample (`Family.additive`), stages may as well be as
-large as T allows: let J' hold J, both with load_k(J' - I) <= T; then a chain over J becomes one
+Where copies keep nothing busy and memory is ample (`IdealFamily.additive`), stages may as well be
+as large as T allows: let J' hold J, both with load_k(J' - I) <= T; then a chain over J becomes one
 over J' if every later ideal is joined with J', and its later stages only shrink. So I is followed
 by largest ideals alone, those that no block can be added to. And as T lies between the value that
 shares of devices prove and the best one known, only pairs that are largest for some such T are
@@ -35,7 +36,7 @@ import numpy as np
 from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.native import stages
-from tvm_hetero.views.ideals import Family, Floats, Integers
+from tvm_hetero.views.ideals import Floats, IdealFamily, Integers
 from tvm_hetero.views.task_classes import shares_of
 
 # Bits (ideals x ways) that sets may have: 256 MB. Pairs of ideals x kinds that may be kept: 400 MB.
@@ -51,7 +52,7 @@ Stages = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
-class _Stages:
+class _DeviceSetStages:
     """Stages by the ideal that they follow, then by kind.
 
     begin : (ideals,), where the stages behind each ideal start.
@@ -65,10 +66,10 @@ class _Stages:
     beyond: Floats
 
 
-class _Search:
+class _DeviceSetSearch:
     """The ways to use devices, and the stages that have been looked at."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: IdealFamily) -> None:
         self.family = family
         sizes = [len(kind.devices) + 1 for kind in family.kinds]
         ways = math.prod(sizes)
@@ -107,7 +108,7 @@ class _Search:
                     f"stages: more than {_MOST_PAIRS} stages to choose from; use solver linear-dp"
                 )
         columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
-        self.stages = _Stages(np.array([*begin, begin[-1]]), *columns)
+        self.stages = _DeviceSetStages(np.array([*begin, begin[-1]]), *columns)
         self.native = self._native() if stages.available() else None
 
     def _native(self) -> stages.NativeStages:
@@ -174,7 +175,7 @@ def _numbers(bits: int) -> Integers:
     return np.flatnonzero(np.unpackbits(text, bitorder="little"))
 
 
-def least(family: Family, most: float, deadline: float = math.inf) -> tuple[float, Stages]:
+def least(family: IdealFamily, most: float, deadline: float = math.inf) -> tuple[float, Stages]:
     """The least value of at most `most` (s) and stages that have it; inf and none without.
 
     Parameters
@@ -188,7 +189,7 @@ def least(family: Family, most: float, deadline: float = math.inf) -> tuple[floa
     """
     if len(family) == 1:  # nothing but inputs and outputs
         return 0.0, ()
-    search = _Search(family)
+    search = _DeviceSetSearch(family)
     whole = family.work[-1]
     total = float(whole.max() + family.arrive.sum() + family.leave.sum())
     top = min(most, total * (1 + 1e-9))
@@ -225,7 +226,7 @@ def _distinct(loads: Floats, total: float) -> Floats:
     return kept
 
 
-def _proven(family: Family) -> float:
+def _proven(family: IdealFamily) -> float:
     """A value that no chain of stages is below, s: shares of devices, less what rounding may do."""
     if not family.additive:
         return -math.inf
@@ -233,7 +234,7 @@ def _proven(family: Family) -> float:
     return shares * (1 - 1e-9) if shares > 0 else -math.inf
 
 
-def _guess(family: Family, total: float) -> float:
+def _guess(family: IdealFamily, total: float) -> float:
     """The value if all kinds could run everything and all shares were possible, s."""
     rates = [
         len(kind.devices) / work

@@ -19,9 +19,9 @@ from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.stage_dp.stage_dp import Chain, best_plan
+from tvm_hetero.solvers.stage_dp.stage_dp import StageChain, best_plan
 from tvm_hetero.solvers.timing.steady_period import write_period
-from tvm_hetero.views.ideals import Blocks, Family, contract
+from tvm_hetero.views.ideals import Blocks, IdealFamily, contract
 from tvm_hetero.views.instance import Instance, instance_of
 
 MOST_IDEALS = 6_000
@@ -83,7 +83,7 @@ def check_kind(problem: Problem, solver: str) -> None:
         raise UsageError(f"{solver} serves throughput, not {kind}; use solver auto")
 
 
-def stage_bound(problem: Problem, family: Family, chain: Chain) -> float:
+def stage_bound(problem: Problem, family: IdealFamily, chain: StageChain) -> float:
     """What the best chain of all ideals proves of a problem, s.
 
     A batch that is divided over devices may form other stages, so one element only.
@@ -93,7 +93,7 @@ def stage_bound(problem: Problem, family: Family, chain: Chain) -> float:
     return chain.bound(family)
 
 
-def all_ideals(instance: Instance, most: int = MOST_IDEALS) -> Family:
+def all_ideals(instance: Instance, most: int = MOST_IDEALS) -> IdealFamily:
     """All ideals of the graph of blocks.
 
     Raises
@@ -102,7 +102,7 @@ def all_ideals(instance: Instance, most: int = MOST_IDEALS) -> Family:
         If there are more than `most`.
     """
     blocks = contract(instance, instance.terminals)
-    return Family(instance, blocks, _enumerate(blocks, most), nested=False)
+    return IdealFamily(instance, blocks, _enumerate(blocks, most), nested=False)
 
 
 def _enumerate(blocks: Blocks, most: int) -> NDArray[np.bool_]:

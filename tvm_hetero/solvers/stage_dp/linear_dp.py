@@ -20,7 +20,7 @@ from tvm_hetero.solvers.stage_dp.ideals_dp import check_kind
 from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period
-from tvm_hetero.views.ideals import Blocks, Family, contract
+from tvm_hetero.views.ideals import Blocks, IdealFamily, contract
 from tvm_hetero.views.instance import Instance, instance_of
 
 # Positions of an order at which a stage may end: 2,000 take about a second.
@@ -69,7 +69,7 @@ def linear_plan(
     found: list[tuple[float, list[int]]] = []
     blocks = contract(instance, instance.terminals)
     for order in (blocks, _breadth_first(blocks)):
-        family = Family(instance, order, _prefixes(order, len(instance.tensors)), nested=True)
+        family = IdealFamily(instance, order, _prefixes(order, len(instance.tensors)), nested=True)
         try:
             placement, _ = best_plan(instance, family, most, deadline)
         except SolverError:

@@ -13,7 +13,7 @@ it is their linearised version (DPL). Loads are lower bounds of the true ones, s
 all ideals is a bound of the problem, and the plan is valued again, exactly (`best_plan`).
 
 Where there are many ways u to use the devices, or many ideals and nothing but work to count,
-`stage_sets` answers without this table: on eight kinds of 28 devices and 506 ideals in 0.3 s
+`device_sets` answers without this table: on eight kinds of 28 devices and 506 ideals in 0.3 s
 instead of 30.
 """
 
@@ -29,10 +29,10 @@ import numpy as np
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.stage_dp.device_sets import SAME, least
 from tvm_hetero.solvers.timing.device_loads import exact_value
-from tvm_hetero.views.ideals import Family, place_terminals
+from tvm_hetero.views.ideals import IdealFamily, place_terminals
 from tvm_hetero.views.instance import Instance
 
-# Ways to use the devices from which on sets of them (`stage_sets`) are quicker than the table.
+# Ways to use the devices from which on sets of them (`device_sets`) are quicker than the table.
 _FEW_WAYS = 32
 # Ideals from which on they are quicker whatever the ways, as not all stages have to be looked at.
 _FEW_IDEALS = 500
@@ -41,13 +41,13 @@ _ROUNDING = 1e-12 + 2 * SAME
 
 
 @dataclass(frozen=True)
-class Chain:
+class StageChain:
     """The best chain of ideals: its value, and (kind, first and last ideal) of its stages."""
 
     value: float
     stages: tuple[tuple[int, int, int], ...]
 
-    def bound(self, family: Family) -> float:
+    def bound(self, family: IdealFamily) -> float:
         """What the value proves where `family` holds all ideals, s."""
         if self.value == math.inf:
             return 0.0
@@ -55,10 +55,10 @@ class Chain:
         return max(0.0, self.value - _ROUNDING * noise)
 
 
-class Table:
+class StageTable:
     """f and, for every state, from which ideal and with which kind of device it was reached."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: IdealFamily) -> None:
         sizes = [len(kind.devices) + 1 for kind in family.kinds]
         count = math.prod(sizes)
         self.counts = np.array(list(itertools.product(*(range(size) for size in sizes))))
@@ -84,7 +84,7 @@ class Table:
             self.origin[where] = np.where(better, i, self.origin[where])
             self.kind[where] = np.where(better, k, self.kind[where])
 
-    def best(self) -> Chain:
+    def best(self) -> StageChain:
         """The best chain to the last ideal; among equals one with the fewest devices."""
         last = self.value.shape[1] - 1
         used = self.counts.sum(axis=1)
@@ -95,10 +95,10 @@ class Table:
             kind, before = int(self.kind[state, last]), int(self.origin[state, last])
             stages.append((kind, before, last))
             state, last = state - self.strides[kind], before
-        return Chain(value, tuple(reversed(stages)))
+        return StageChain(value, tuple(reversed(stages)))
 
 
-def run(family: Family, most: float = math.inf, deadline: float = math.inf) -> Chain:
+def run(family: IdealFamily, most: float = math.inf, deadline: float = math.inf) -> StageChain:
     """The best chain of ideals with a value of at most `most` (s); value inf if there is none.
 
     Parameters
@@ -112,8 +112,8 @@ def run(family: Family, most: float = math.inf, deadline: float = math.inf) -> C
     """
     ways = math.prod(len(kind.devices) + 1 for kind in family.kinds)
     if ways > _FEW_WAYS or (family.additive and len(family) > _FEW_IDEALS):
-        return Chain(*least(family, most, deadline))
-    table = Table(family)
+        return StageChain(*least(family, most, deadline))
+    table = StageTable(family)
     for i in range(len(family) - 1):
         if time.monotonic() > deadline:
             raise SolverError("stages: no time is left to join stages")
@@ -122,7 +122,7 @@ def run(family: Family, most: float = math.inf, deadline: float = math.inf) -> C
     return table.best()
 
 
-def placement_of(family: Family, chain: Chain) -> list[int]:
+def placement_of(family: IdealFamily, chain: StageChain) -> list[int]:
     """The device of every part, devices of a kind in the order of the platform."""
     placement = [-1] * len(family.instance)
     free = [list(kind.devices) for kind in family.kinds]
@@ -136,8 +136,8 @@ def placement_of(family: Family, chain: Chain) -> list[int]:
 
 
 def best_plan(
-    instance: Instance, family: Family, most: float, deadline: float = math.inf
-) -> tuple[list[int] | None, Chain]:
+    instance: Instance, family: IdealFamily, most: float, deadline: float = math.inf
+) -> tuple[list[int] | None, StageChain]:
     """The plan of the best chain if it is valid (routes, memory), and the chain itself.
 
     `most` is a value that is known already; with rounding room, so that it can be met again.

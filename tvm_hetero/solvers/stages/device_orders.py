@@ -1,7 +1,8 @@
 """Contiguous stages for few unlike devices: one program for each order that they can stand in.
 
     1. orders     all sequences of the devices, those that are alike exchanged for nothing
-    2. bounds     the relaxed program of every order (`stage_order`); its values rounded are plans
+    2. bounds     the relaxed program of every order (`fixed_order_milp`); its values rounded are
+                  plans
     3. annealing  of the best of these plans, so that programs have something to beat
     4. programs   by rising bound; each looks only for what is better than the best so far, and
                   most are refuted at once
@@ -14,7 +15,7 @@ Inference, arXiv:2311.03703) bound equal devices by 'three superblocks': one sta
 and all behind it. On three devices that is this very program. On more, ours has rows for all stages
 at once, so it is no lower, relaxed as theirs or whole as theirs. Where devices are alike and copies
 free, neither relaxation says more than shares of the work; then plans of whole tasks are what is
-left to refute, in the whole programs or by ideals (`stage_sets`).
+left to refute, in the whole programs or by ideals (`stage_dp.device_sets`).
 
 Measured with 15 s, one core: 200 tasks in series and parallel on three unlike devices are proven in
 6 s with copy engines and 8 s without (CP-SAT with the order as variables left 1.5 and 3.0 %), 500
@@ -54,7 +55,7 @@ _THRESHOLDS = 40
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundOrder:
     """A proven bound (s; 0 for none) and the best placement, None if none was better."""
 
     bound: float
@@ -63,7 +64,7 @@ class Found:
 
 def search_orders(
     instance: Instance, best: Sequence[int], options: Options, deadline: float
-) -> Found | None:
+) -> FoundOrder | None:
     """Look for stages better than a valid placement, order by order; None if it is too large.
 
     Parameters
@@ -79,11 +80,11 @@ def search_orders(
     kinds = _kinds(instance, blocks)
     if not 0 < value < math.inf or not _small(instance, kinds):
         return None
-    search = _Search(instance, blocks, list(best), value, options, deadline)
+    search = _DeviceOrderSearch(instance, blocks, list(best), value, options, deadline)
     return search.run(list(_orders(kinds)))
 
 
-class _Search:
+class _DeviceOrderSearch:
     """What is known on the way."""
 
     def __init__(
@@ -100,7 +101,7 @@ class _Search:
         self.options, self.deadline = options, deadline
         self.plain = not instance.contended and _joined(instance)
 
-    def run(self, orders: list[tuple[int, ...]]) -> Found:
+    def run(self, orders: list[tuple[int, ...]]) -> FoundOrder:
         """The steps at the head of this file."""
         bounds: list[float] = []
         plans: list[list[int]] = []
@@ -114,7 +115,7 @@ class _Search:
                 break
             bounds[i] = max(bounds[i], self._exact(orders[i]))
         better = self.value < self.first
-        return Found(min(*bounds, self._beaten()), self.best if better else None)
+        return FoundOrder(min(*bounds, self._beaten()), self.best if better else None)
 
     def _beaten(self) -> float:
         return self.value * (1 - _BETTER)
@@ -122,14 +123,14 @@ class _Search:
     def _late(self) -> bool:
         return time.monotonic() >= self.deadline
 
-    def _solve(self, order: StageOrder, *, whole: bool) -> backends.Outcome:
+    def _solve(self, order: StageOrder, *, whole: bool) -> backends.MilpOutcome:
         model = order.model if whole else order.relaxed()
         left = self.deadline - time.monotonic()
         try:
             limit = _PATIENCE * self.options.time_limit
             return backends.solve(model, "highs", max(0.01, left), limit, self.options.seed)
         except SolverError:
-            return backends.Outcome(None, 0.0, False)
+            return backends.MilpOutcome(None, 0.0, False)
 
     def _relaxed(self, order: tuple[int, ...]) -> tuple[float, list[list[int]]]:
         """What the relaxed program proves of an order, and the best plans that it is rounded to."""

@@ -1,7 +1,7 @@
 """Contiguous stages when the order of the devices is given: a program whose relaxation is close.
 
 Let device d be stage s = 0 .. k - 1 of a pipeline (stages may be empty), and v a block of tasks
-(`stage_family.contract`). With
+(`views.ideals.contract`). With
 
     E(v, s) = 1   v is in stage s or an earlier one;  E(v, -1) = 0, E(v, k - 1) = 1
     P(v, s) = E(v, s) - E(v, s - 1),  v is in stage s
@@ -25,8 +25,8 @@ doi:10.1287/mnsc.22.11.1268), so that k rows of loads leave only a few
 clusters of tasks in parts. Which device comes first is what other models do not know: for 200
 tasks in series and parallel on three unlike devices the relaxed programs of the six orders say 0.1
 to 0.5 % less than the best plan of each, and the least says 0.2 % less than the best of all; shares
-of devices (`class_shares`), which know no order, say 5.3 % less. `stage_orders` searches among
-orders.
+of devices (`views.task_classes`), which know no order, say 5.3 % less. `device_orders` searches
+among orders.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_hetero.solvers.milp.model import ONE, ZERO, Linear, Model, total
+from tvm_hetero.solvers.milp.model import ONE, ZERO, Linear, MilpModel, total
 from tvm_hetero.views.ideals import Blocks
 from tvm_hetero.views.instance import Hop, Instance
 
@@ -61,7 +61,7 @@ class StageOrder:
         self.order = tuple(order)
         self.unit = most / _WHOLE
         self.most = most
-        self.model = Model()
+        self.model = MilpModel()
         self.rank = {d: s for s, d in enumerate(order)}
         self.top = self.model.number(0.0, _WHOLE, "T")
         self.model.objective = self.top
@@ -78,7 +78,7 @@ class StageOrder:
         if not plain:
             self._add_memory()
 
-    def relaxed(self) -> Model:
+    def relaxed(self) -> MilpModel:
         """The same without whole numbers."""
         return replace(self.model, integer=[False] * len(self.model.integer))
 

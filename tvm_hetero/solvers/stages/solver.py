@@ -2,7 +2,7 @@
 
     1. `linear_dp`      any graph, in a second                     a plan
     2. `ideals_dp`      where the ideals are few                   a bound, mostly of the same value
-    3. `stage_orders`   few devices: a program for each order      a plan and a bound, mostly equal
+    3. `device_orders`   few devices: a program for each order      a plan and a bound, mostly equal
     4. annealing        of many devices                            a plan
     5. CP-SAT           `pipeline_model`, from the best plan       a bound for what is small
 
@@ -22,7 +22,7 @@ from dataclasses import replace
 from tvm_hetero.errors import HeteroError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.search.stage_annealing import LONG, annealed
@@ -60,7 +60,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     contiguous = replace(problem.objective, contiguous=True)
     staged = problem.with_objective(contiguous)
     own = options.start if problem.objective.contiguous else None
-    climb = _Climb(staged, replace(options, start=own), Budget.of(options, began))
+    climb = _Climb(staged, replace(options, start=own), CpsatBudget.of(options, began))
     answer = climb.run()
     if problem.objective.contiguous:
         return answer
@@ -70,7 +70,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
 class _Climb:
     """The ladder at the head of this file, and the best plan and bound so far."""
 
-    def __init__(self, problem: Problem, options: Options, budget: Budget) -> None:
+    def __init__(self, problem: Problem, options: Options, budget: CpsatBudget) -> None:
         self.problem, self.options, self.budget = problem, options, budget
         self.instance = instance_of(problem)
         self.best = options.start

@@ -1,7 +1,7 @@
 """Throughput by rounding shares: each class of tasks on the kinds that the program gave it.
 
-A corner of the program of `class_shares` divides fewer classes than there are kinds, so nearly
-all groups go where it says (Lenstra, Shmoys and Tardos 1990, doi:10.1007/BF01585745):
+A corner of the program of `views.task_classes` divides fewer classes than there are kinds, so
+nearly all groups go where it says (Lenstra, Shmoys and Tardos 1990, doi:10.1007/BF01585745):
 
     1. of every class as many whole groups to each kind as the program gave it; the groups of a
        class are taken in topological order, so that neighbours stay together        -> `_deal`

@@ -49,7 +49,7 @@ NAME = "shares"
 _GAIN = 1e-4
 
 
-class _Move(NamedTuple):
+class _ElementMove(NamedTuple):
     """So many elements of `task` go from one device to another, whose loads are then these."""
 
     task: int
@@ -73,7 +73,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     instance = instance_of(problem)
     _check(instance)
     best = options.start or _start(problem, options)
-    counts = _Counts(instance, best)
+    counts = _ElementCounts(instance, best)
     while (move := _best_move(counts)) is not None:
         counts.take(move)
     found = _schedule(problem, counts, options)
@@ -106,7 +106,7 @@ def _start(problem: Problem, options: Options) -> Schedule:
     return min(found, key=lambda schedule: schedule.value)
 
 
-class _Counts:
+class _ElementCounts:
     """How many elements of each task every device takes, what that loads, and the bytes there."""
 
     def __init__(self, instance: Instance, start: Schedule) -> None:
@@ -163,7 +163,7 @@ class _Counts:
                 best[key] = d
         yield from best.values()
 
-    def take(self, move: _Move) -> None:
+    def take(self, move: _ElementMove) -> None:
         """Carry out a move."""
         row = self.of[move.task]
         if move.dst not in row:
@@ -178,7 +178,7 @@ class _Counts:
         self.loads[move.src], self.loads[move.dst] = move.loads
 
 
-def _best_move(counts: _Counts) -> _Move | None:
+def _best_move(counts: _ElementCounts) -> _ElementMove | None:
     """The move from the busiest device that leaves the least; None if none makes it less."""
     src = max(range(len(counts.loads)), key=counts.loads.__getitem__)
     best, least = None, counts.loads[src] * (1 - _GAIN)
@@ -193,7 +193,7 @@ def _best_move(counts: _Counts) -> _Move | None:
                 more = counts.loads[dst] - there + counts.seconds(task, dst, before + count)
                 if max(left, more) < least:
                     least = max(left, more)
-                    best = _Move(task, src, dst, count, (left, more))
+                    best = _ElementMove(task, src, dst, count, (left, more))
     return best
 
 
@@ -202,7 +202,7 @@ def _sizes(have: int) -> list[int]:
     return [*(1 << i for i in range((have - 1).bit_length())), have]
 
 
-def _schedule(problem: Problem, counts: _Counts, options: Options) -> Schedule | None:
+def _schedule(problem: Problem, counts: _ElementCounts, options: Options) -> Schedule | None:
     """One period of these shares; None if memory or links do not allow all their copies."""
     division, homes = {}, []
     for task, row in zip(problem.graph.tasks, counts.of, strict=True):

@@ -1,12 +1,13 @@
 """Throughput by the whole ladder: balance, stages, annealing, CP-SAT; and the bound of shares.
 
-    1. bound      the linear program of `class_shares`, and where copies or memory are in the way
-                  that of `throughput_bounds`; done where a value meets it. Along chains
-                  `chain_bounds` raises it, given the best value so far, along modules `split_runs`
+    1. bound      the linear program of `views.task_classes`, and where copies or memory are in the
+                  way that of `share_program`; done where a value meets it. Along chains `chain`
+                  raises it, given the best value so far, along modules `identical_devices` (all
+                  three of `bounds.throughput`)
     2. starts     the shares of classes rounded (`share_plan`), which is nearly all where copies
                   are in nobody's way; else also greedy balancing, contiguous stages along an
                   order, which copy little, and the shares of groups cut at a threshold
-                  (`share_cut`)
+                  (`threshold_rounding`)
     3. annealing  of the starts in C++ (without the library: moves of single groups); some times
                   from the cut shares, as the values of such runs are a percent apart
     4. CP-SAT     from the best, where the model is small enough to be searched
@@ -41,7 +42,7 @@ from tvm_hetero.bounds.throughput.share_program import (
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.cpsat_run import Budget
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.lists.load_balancing import balanced
@@ -91,7 +92,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     check_kind(problem, "throughput")
     if problem.objective.contiguous:
         return replace(stages.solve(problem, options), solver="throughput")
-    budget = Budget.of(options, time.monotonic())
+    budget = CpsatBudget.of(options, time.monotonic())
     instance = instance_of(problem)
     classes = shares_of(instance, rates(instance))
     bound, weights = classes.value, np.zeros(len(instance.names))
@@ -116,7 +117,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
 
 
-def _starts(instance: Instance, options: Options, budget: Budget) -> list[list[int]]:
+def _starts(instance: Instance, options: Options, budget: CpsatBudget) -> list[list[int]]:
     """Placements to begin from; none if all means fail.
 
     The programs along an order are cut by the clock, which that of a divided batch on many kinds of
@@ -164,7 +165,7 @@ def _search(
     best: Schedule | None,
     bound: float,
     options: Options,
-    budget: Budget,
+    budget: CpsatBudget,
     cut: list[int] | None = None,
 ) -> Schedule | None:
     """The best of all starts, and of what annealing makes of them where the bound is not met."""
@@ -233,7 +234,7 @@ def divided(problem: Problem) -> Division:
 
 
 def _search_parts(
-    problem: Problem, best: Schedule, bound: float, options: Options, budget: Budget
+    problem: Problem, best: Schedule, bound: float, options: Options, budget: CpsatBudget
 ) -> Schedule:
     """The same search with divided batches; the better answer."""
     instance = Instance(problem, divided(problem))
@@ -243,7 +244,9 @@ def _search_parts(
     return best if found is None else found
 
 
-def _close(problem: Problem, best: Schedule | None, options: Options, budget: Budget) -> Schedule:
+def _close(
+    problem: Problem, best: Schedule | None, options: Options, budget: CpsatBudget
+) -> Schedule:
     """CP-SAT from the best placement; what it proves goes with the answer."""
     try:
         return cpsat_throughput.solve(problem, options, best, budget)

@@ -1,8 +1,8 @@
 """Throughput by rounding shares with one threshold for all groups: few tensors are cut.
 
-Where copies block devices, the program of `throughput_bounds` gives each group g a share Y(g, c)
-of each device c, nearly equal for groups that pass tensors on. With the devices in some order
-and one threshold a in (0, 1)
+Where copies block devices, the program of `bounds.throughput.share_program` gives each group g a
+share Y(g, c) of each device c, nearly equal for groups that pass tensors on. With the devices in
+some order and one threshold a in (0, 1)
 
     g runs on the first c with  Y(g, 1) + ... + Y(g, c) > a
 
@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_hetero.bounds.throughput.share_program import Shares
+from tvm_hetero.bounds.throughput.share_program import BatchShares
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.instance import Instance
 
@@ -35,7 +35,7 @@ _THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _MOST_KINDS = 3
 
 
-def share_cut(instance: Instance, found: Shares) -> list[int] | None:
+def share_cut(instance: Instance, found: BatchShares) -> list[int] | None:
     """The best placement of the thresholds that is valid; None where there is none.
 
     Only where every kind is a single device: shares of a kind do not say which of its devices.
@@ -61,7 +61,7 @@ def _orders(count: int) -> Iterable[list[int]]:
 
 
 def _cut(
-    instance: Instance, found: Shares, order: Sequence[int], beyond: NDArray[np.bool_]
+    instance: Instance, found: BatchShares, order: Sequence[int], beyond: NDArray[np.bool_]
 ) -> list[int]:
     """Every group on the first kind of the order that is `beyond` the threshold, if it may be."""
     likely = found.shares.argmax(axis=1)

@@ -8,7 +8,7 @@ tasks' tables, so kernels that compute several elements at once count. Devices t
 task get none.
 
 Between devices that are alike this is as good as anything for large batches, and the bound beside
-it (that of dividing the work of each task at will, `class_shares`) often proves it at once.
+it (that of dividing the work of each task at will, `views.task_classes`) often proves it at once.
 """
 
 from __future__ import annotations

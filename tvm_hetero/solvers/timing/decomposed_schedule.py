@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.timing.timing import Plan, make_plan, retime
+from tvm_hetero.solvers.timing.timing import TimedPlan, make_plan, retime
 from tvm_hetero.views.instance import Division, Instance
 
 
@@ -20,7 +20,7 @@ class Replay:
     """A schedule as instance, plan and the (start, end) of every activity of the plan, s."""
 
     instance: Instance
-    plan: Plan
+    plan: TimedPlan
     keys: list[tuple[float, float]]
 
     def starts(self, duration: Callable[[int], float] | None = None) -> list[float]:

@@ -1,6 +1,6 @@
 """An order of parts where copies are mere delays: its times, its tails, and windows of it.
 
-This is all that neighbourhood search keeps of a schedule (see `neighbourhood`).
+This is all that neighbourhood search keeps of a schedule (see `cpsat.large_neighbourhood`).
 """
 
 from __future__ import annotations

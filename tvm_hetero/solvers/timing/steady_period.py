@@ -18,7 +18,7 @@ from dataclasses import replace
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.score import value_of
 from tvm_hetero.solvers.timing.timeline import Timeline, earliest
-from tvm_hetero.solvers.timing.timing import Plan, make_plan, to_schedule
+from tvm_hetero.solvers.timing.timing import TimedPlan, make_plan, to_schedule
 from tvm_hetero.views.instance import Instance
 
 
@@ -45,7 +45,7 @@ def placement_of(instance: Instance, schedule: Schedule | None) -> list[int] | N
     return placement
 
 
-def _pack(plan: Plan, *, hops_first: bool) -> list[float]:
+def _pack(plan: TimedPlan, *, hops_first: bool) -> list[float]:
     """Start times without precedence, s."""
     n = len(plan.instance)
     hopped = {r for activity in range(n, len(plan)) for r in plan.resources(activity)}

@@ -24,7 +24,7 @@ class Timeline:
     """
 
     def __init__(self) -> None:
-        self._runs: list[_Run] = []
+        self._runs: list[_BusyRun] = []
         self._lasts: list[float] = []
 
     @property
@@ -58,7 +58,7 @@ class Timeline:
     def add(self, start: float, end: float) -> None:
         """Mark an interval busy."""
         if not self._runs:
-            self._runs.append(_Run([], []))
+            self._runs.append(_BusyRun([], []))
             self._lasts.append(end)
         r = min(bisect_right(self._lasts, start), len(self._runs) - 1)
         run = self._runs[r]
@@ -94,7 +94,7 @@ class Timeline:
 
 
 @dataclass
-class _Run:
+class _BusyRun:
     """Successive intervals of a timeline; `widest` is None while it must be worked out anew."""
 
     starts: list[float]
@@ -142,10 +142,10 @@ class _Run:
         self.widest = None
         return True
 
-    def split(self) -> _Run:
+    def split(self) -> _BusyRun:
         """Give away the second half."""
         half = len(self.starts) // 2
-        later = _Run(self.starts[half:], self.ends[half:])
+        later = _BusyRun(self.starts[half:], self.ends[half:])
         del self.starts[half:], self.ends[half:]
         self.widest = None
         return later
@@ -164,7 +164,7 @@ def earliest(timelines: Sequence[Timeline], ready: float, seconds: float) -> flo
 
 
 @dataclass
-class Life:
+class MemoryLife:
     """Bytes that lie in a memory from `start` to `end` (s, exclusive)."""
 
     start: float
@@ -176,14 +176,14 @@ class Life:
 class Memory:
     """One device's memory.
 
-    `lives` maps a name to its `Life`; `permanent` are the weights; `total` is the sum of
+    `lives` maps a name to its `MemoryLife`; `permanent` are the weights; `total` is the sum of
     everything that was ever put here: while that fits, no moment needs to be looked at.
     """
 
     limit: int | None
     permanent: int = 0
     total: int = 0
-    lives: dict[tuple[int, bool], Life] = field(default_factory=dict)
+    lives: dict[tuple[int, bool], MemoryLife] = field(default_factory=dict)
 
     def peak(self) -> int:
         """The most bytes that are alive at one moment."""

@@ -27,7 +27,7 @@ from tvm_hetero.views.instance import Hop, Instance
 
 
 @dataclass(frozen=True)
-class Plan:
+class TimedPlan:
     """The activities of one placement.
 
     Attributes
@@ -62,7 +62,7 @@ class Plan:
         return self.instance.resources(self.hops[activity - n][1])
 
 
-def make_plan(instance: Instance, placement: Sequence[int]) -> Plan:
+def make_plan(instance: Instance, placement: Sequence[int]) -> TimedPlan:
     """List the activities of a placement and what each of them waits for."""
     n = len(instance)
     hops: list[tuple[int, Hop]] = []
@@ -87,7 +87,7 @@ def make_plan(instance: Instance, placement: Sequence[int]) -> Plan:
                 last = number[hop]
             before[reader].append(last)
             users[t, there][1].append(reader)
-    return Plan(
+    return TimedPlan(
         instance,
         tuple(placement),
         tuple(hops),
@@ -96,7 +96,7 @@ def make_plan(instance: Instance, placement: Sequence[int]) -> Plan:
     )
 
 
-def activity_order(plan: Plan, keys: Sequence[tuple[float, float]]) -> list[int]:
+def activity_order(plan: TimedPlan, keys: Sequence[tuple[float, float]]) -> list[int]:
     """Every activity after those that it waits for; among the free ones the smallest key first.
 
     `keys` are (start, end) in any unit; ties fall to the topological order.
@@ -123,7 +123,7 @@ def activity_order(plan: Plan, keys: Sequence[tuple[float, float]]) -> list[int]
 
 
 def retime(
-    plan: Plan,
+    plan: TimedPlan,
     keys: Sequence[tuple[float, float]],
     duration: Callable[[int], float] | None = None,
 ) -> list[float]:
@@ -148,7 +148,7 @@ def retime(
 
 
 def memory_arcs(
-    plan: Plan, keys: Sequence[tuple[float, float]], order: Sequence[int]
+    plan: TimedPlan, keys: Sequence[tuple[float, float]], order: Sequence[int]
 ) -> dict[int, set[int]]:
     """For an activity that takes memory, those that must have ended because they give some back.
 
@@ -186,7 +186,7 @@ class _Lives:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TimedPlan,
         closers: Sequence[Sequence[int]],
         keys: Sequence[tuple[float, float]],
         position: Sequence[int],
@@ -221,7 +221,7 @@ class _Lives:
         return found
 
 
-def has_empty_lives(plan: Plan, keys: Sequence[tuple[float, float]]) -> bool:
+def has_empty_lives(plan: TimedPlan, keys: Sequence[tuple[float, float]]) -> bool:
     """Whether a tensor comes and goes at one moment where memory binds.
 
     It then needs no memory (lives are half open), but only as long as what brings it and what
@@ -240,7 +240,7 @@ def has_empty_lives(plan: Plan, keys: Sequence[tuple[float, float]]) -> bool:
 
 
 def to_schedule(
-    plan: Plan, starts: Sequence[float]
+    plan: TimedPlan, starts: Sequence[float]
 ) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
     """The executions and copies of a timed plan, in order of start."""
     instance = plan.instance

@@ -20,9 +20,15 @@ from tests.frontends.relay.models import DATA, recorded
 from tests.frontends.relay.numpy_reference import conv_transpose
 from tvm_hetero import relay
 from tvm_hetero.errors import HeteroError, ModelError
-from tvm_hetero.frontends.relay import Limits, load_params
+from tvm_hetero.frontends.relay import RelayLimits, load_params
 from tvm_hetero.frontends.relay.check import relay_check
-from tvm_hetero.frontends.relay.core.program import Call, Constant, Device, Function, Program
+from tvm_hetero.frontends.relay.core.program import (
+    Constant,
+    Function,
+    RelayCall,
+    RelayDevice,
+    RelayProgram,
+)
 from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.operators.reshape_codes import new_shape
 from tvm_hetero.frontends.relay.read import parse, read
@@ -187,10 +193,10 @@ def test_plain_and_referred_values_of_one_spelling_are_told_apart() -> None:
     soft = g.call("nn.softmax", [x], plain)
     root = g.function([x], g.call("repeat", [g.call("expand_dims", [soft], stacked)], deep))
     (call,) = [parse(g.text(root), "test").functions["main"].body]
-    assert isinstance(call, Call)
+    assert isinstance(call, RelayCall)
     assert call.attributes == {"repeats": 2, "axis": None}
     inner = call.args[0]
-    assert isinstance(inner, Call) and inner.attributes == {"axis": 1, "num_newaxis": 1}
+    assert isinstance(inner, RelayCall) and inner.attributes == {"axis": 1, "num_newaxis": 1}
 
 
 def old(text: str) -> str:
@@ -235,7 +241,7 @@ def test_on_device_of_every_version() -> None:
     both = g.call("add", [g.call("on_device", [a], newer), g.call("on_device", [b], older)])
     steps = flatten(parse(g.text(g.function([x], both)), "test")).steps
     assert [(s.operator, s.device) for s in steps] == [
-        ("exp", Device(2, 1)), ("log", Device(1)), ("add", None),
+        ("exp", RelayDevice(2, 1)), ("log", RelayDevice(1)), ("add", None),
     ]  # fmt: skip
 
 
@@ -397,7 +403,7 @@ def test_an_oversized_file_is_not_opened(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no text"):
         relay.frontend.from_json(tmp_path / "binary.json")
     with pytest.raises(ModelError, match="at most 100"):
-        relay.frontend.from_json(JSON, limits=Limits(nodes=100))
+        relay.frontend.from_json(JSON, limits=RelayLimits(nodes=100))
 
 
 @settings(max_examples=36, deadline=None)
@@ -479,6 +485,6 @@ def test_a_program_is_partitioned_with_its_params(tmp_path: Path) -> None:
 
 def test_the_classes_are_plain_data() -> None:
     program, name = read(DATA / "mlp.relay.json")
-    assert name == "mlp" and isinstance(program, Program)
+    assert name == "mlp" and isinstance(program, RelayProgram)
     assert isinstance(program.functions["main"], Function)
     assert Constant(np.zeros(1)).value.shape == (1,)

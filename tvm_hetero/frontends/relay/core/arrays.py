@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits, read_file
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits, read_file
 from tvm_hetero.util.untrusted_names import printable
 
 _ARRAY_MAGIC = 0xDD5E40F096B4A13F
@@ -75,7 +75,9 @@ def dtype_of(name: str) -> np.dtype[Any]:
     raise ModelError(f"data type '{printable(name)}' is not supported: cast it before saving")
 
 
-def array_from_base64(text: object, name: str, limits: Limits = DEFAULT_LIMITS) -> NDArray[Any]:
+def array_from_base64(
+    text: object, name: str, limits: RelayLimits = DEFAULT_LIMITS
+) -> NDArray[Any]:
     """Return an array of a saved program's ``b64ndarrays``."""
     if not isinstance(text, str):
         raise ModelError(f"{name}: expected base64 text, got {type(text).__name__}")
@@ -87,7 +89,7 @@ def array_from_base64(text: object, name: str, limits: Limits = DEFAULT_LIMITS) 
 
 
 def load_params(
-    path: str | os.PathLike[str] | bytes, limits: Limits = DEFAULT_LIMITS
+    path: str | os.PathLike[str] | bytes, limits: RelayLimits = DEFAULT_LIMITS
 ) -> dict[str, NDArray[Any]]:
     """Read a ``.params`` file (``relay.save_param_dict``) of the old TVM.
 
@@ -143,7 +145,7 @@ def _name(data: _Bytes) -> str:
         raise ModelError(f"{data.name}: damaged: a name is no text") from None
 
 
-def _array(data: _Bytes, limits: Limits) -> NDArray[Any]:
+def _array(data: _Bytes, limits: RelayLimits) -> NDArray[Any]:
     """Read one array; the data it claims must be there before anything is allocated."""
     magic, _, _, _, rank = data.numbers("QQiii", "an array's header")
     if magic != _ARRAY_MAGIC:

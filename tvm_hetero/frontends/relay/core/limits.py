@@ -16,7 +16,7 @@ from tvm_hetero.errors import ModelError
 
 
 @dataclass(frozen=True)
-class Limits:
+class RelayLimits:
     """Caps that are checked before anything of that size is allocated.
 
     Attributes
@@ -55,11 +55,11 @@ class Limits:
     depth: int = 60
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = RelayLimits()
 
 
 @dataclass
-class Budget:
+class ReadBudget:
     """What may still be looked at: functions, tuples and types can make much of little."""
 
     most: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TensorType:
+class RelayTensorType:
     """A tensor's type. A dimension that is not known is None."""
 
     shape: tuple[int | None, ...]
@@ -26,7 +26,7 @@ class TensorType:
         dims = ", ".join("?" if d is None else str(d) for d in self.shape)
         return f"Tensor[({dims}), {self.dtype}]"
 
-    def holds(self, other: TensorType) -> bool:
+    def holds(self, other: RelayTensorType) -> bool:
         """Whether a tensor of type `other` is of this type, whose dimensions may be open."""
         return (
             len(self.shape) == len(other.shape)
@@ -60,11 +60,11 @@ class FunctionType:
         return "fn"
 
 
-Type: TypeAlias = TensorType | TupleType | FunctionType
+Type: TypeAlias = RelayTensorType | TupleType | FunctionType
 
 
 @dataclass(frozen=True)
-class Device:
+class RelayDevice:
     """Where an annotation wants something: a DLPack device type, and which of them (-1: any)."""
 
     kind: int
@@ -77,7 +77,7 @@ class Var:
 
     name: str
     type: Type | None = None
-    device: Device | None = None
+    device: RelayDevice | None = None
 
 
 @dataclass(eq=False)
@@ -102,7 +102,7 @@ class GlobalName:
 
 
 @dataclass(eq=False)
-class Call:
+class RelayCall:
     """A call of an operator, a global function, or a function value."""
 
     callee: Operator | GlobalName | Expr
@@ -120,7 +120,7 @@ class Tuple:
 
 
 @dataclass(eq=False)
-class Item:
+class ProgramItem:
     """One field of a tuple."""
 
     tuple: Expr
@@ -157,12 +157,21 @@ class Unsupported:
 
 
 Expr: TypeAlias = (
-    Var | Constant | Operator | GlobalName | Call | Tuple | Item | Let | Function | Unsupported
+    Var
+    | Constant
+    | Operator
+    | GlobalName
+    | RelayCall
+    | Tuple
+    | ProgramItem
+    | Let
+    | Function
+    | Unsupported
 )
 
 
 @dataclass
-class Program:
+class RelayProgram:
     """A module: functions by name; ``main`` is what runs."""
 
     functions: dict[str, Function]

@@ -6,16 +6,16 @@ import math
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.core.program import TensorType
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
+from tvm_hetero.frontends.relay.core.program import RelayTensorType
 from tvm_hetero.util.untrusted_names import printable
 
 MOST_ELEMENTS = 2**40
 
 
 def tensor_type(
-    dims: list[Any], dtype: str, where: str, limits: Limits = DEFAULT_LIMITS
-) -> TensorType:
+    dims: list[Any], dtype: str, where: str, limits: RelayLimits = DEFAULT_LIMITS
+) -> RelayTensorType:
     """A checked tensor type: dimensions not negative, a product below 2^63.
 
     Raises
@@ -30,4 +30,4 @@ def tensor_type(
             raise ModelError(f"{where}: a dimension is '{printable(dim, 40)}', expected a number")
     if math.prod(d or 1 for d in dims) > MOST_ELEMENTS:
         raise ModelError(f"{where}: {dims} has too many elements")
-    return TensorType(tuple(dims), printable(dtype, 40))
+    return RelayTensorType(tuple(dims), printable(dtype, 40))

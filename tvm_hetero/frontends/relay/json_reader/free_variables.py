@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.relay.core.program import Call, Expr, Function, Item, Let, Tuple, Var
+from tvm_hetero.frontends.relay.core.program import (
+    Expr,
+    Function,
+    Let,
+    ProgramItem,
+    RelayCall,
+    Tuple,
+    Var,
+)
 
 
 def children(expr: Expr) -> list[Expr]:
     """The expressions directly within one."""
-    if isinstance(expr, Call):
+    if isinstance(expr, RelayCall):
         return [expr.callee, *expr.args]
     if isinstance(expr, Tuple):
         return list(expr.fields)
-    if isinstance(expr, Item):
+    if isinstance(expr, ProgramItem):
         return [expr.tuple]
     if isinstance(expr, Let):
         return [expr.value, expr.body]

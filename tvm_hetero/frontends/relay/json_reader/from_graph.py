@@ -1,4 +1,4 @@
-"""From the nodes of a saved graph to a `Program`: expressions, their types, and functions.
+"""From the nodes of a saved graph to a `RelayProgram`: expressions, their types, and functions.
 
 What they consist of is read by those below:
 
@@ -12,16 +12,16 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
 from tvm_hetero.frontends.relay.core.program import (
-    Call,
     Constant,
     Function,
-    Item,
     Let,
     Operator,
-    Program,
-    TensorType,
+    ProgramItem,
+    RelayCall,
+    RelayProgram,
+    RelayTensorType,
     Tuple,
     TupleType,
     Unsupported,
@@ -31,12 +31,12 @@ from tvm_hetero.frontends.relay.core.tensor_types import tensor_type
 from tvm_hetero.frontends.relay.core.trampoline import Walk, run
 from tvm_hetero.frontends.relay.json_reader.free_variables import free_variables
 from tvm_hetero.frontends.relay.json_reader.graph_attributes import Attributes
-from tvm_hetero.frontends.relay.json_reader.graph_file import Graph, Node
+from tvm_hetero.frontends.relay.json_reader.graph_file import GraphNode, RelayGraph
 from tvm_hetero.frontends.relay.json_reader.graph_leaves import number
 from tvm_hetero.util.untrusted_names import printable
 
 
-def program_of(graph: Graph, name: str, limits: Limits = DEFAULT_LIMITS) -> Program:
+def program_of(graph: RelayGraph, name: str, limits: RelayLimits = DEFAULT_LIMITS) -> RelayProgram:
     """Return the program of a saved graph.
 
     Raises
@@ -44,12 +44,14 @@ def program_of(graph: Graph, name: str, limits: Limits = DEFAULT_LIMITS) -> Prog
     ModelError
         The graph goes in circles or is damaged, or what was saved is no program.
     """
-    return _Reader(graph, name, limits).program()
+    return _GraphReader(graph, name, limits).program()
 
 
-def constants_of(graph: Graph, name: str, limits: Limits = DEFAULT_LIMITS) -> dict[str, list[Any]]:
+def constants_of(
+    graph: RelayGraph, name: str, limits: RelayLimits = DEFAULT_LIMITS
+) -> dict[str, list[Any]]:
     """Return what the metadata of a text holds: lists of objects by their type."""
-    reader, found = _Reader(graph, name, limits), {}
+    reader, found = _GraphReader(graph, name, limits), {}
     root = graph.node(graph.root)
     if root.type != "Map" or len(root.keys) != len(root.data):
         raise ModelError(f"{name}: the metadata is no map; the file is damaged")
@@ -61,10 +63,10 @@ def constants_of(graph: Graph, name: str, limits: Limits = DEFAULT_LIMITS) -> di
     return found
 
 
-class _Reader(Attributes):
+class _GraphReader(Attributes):
     """Makes expressions and types."""
 
-    def __init__(self, graph: Graph, name: str, limits: Limits) -> None:
+    def __init__(self, graph: RelayGraph, name: str, limits: RelayLimits) -> None:
         super().__init__(graph, name, limits)
         self.makers |= {
             "relay.Var": self._var,
@@ -77,7 +79,7 @@ class _Reader(Attributes):
             "TupleType": self._tuple_type,
         }
 
-    def program(self) -> Program:
+    def program(self) -> RelayProgram:
         """The functions of the module that was saved, or the function or expression as main."""
         root = self.graph.node(self.graph.root)
         if root.type == "IRModule":
@@ -86,9 +88,9 @@ class _Reader(Attributes):
             functions = {"main": _as_function(run(self.value(root)), root)}
         if "main" not in functions:
             raise ModelError(f"{self.name}: the module has no function 'main'")
-        return Program(functions, self.graph.version)
+        return RelayProgram(functions, self.graph.version)
 
-    def _functions(self, root: Node) -> dict[str, Function]:
+    def _functions(self, root: GraphNode) -> dict[str, Function]:
         found = {}
         table = self.graph.target(root, "functions")
         if table.type != "Map" or len(table.data) % 2 or table.keys:
@@ -108,11 +110,15 @@ class _Reader(Attributes):
 
     # ------------------------------------------------------------------ expressions
 
-    def _var(self, node: Node) -> Walk:
+    def _var(self, node: GraphNode) -> Walk:
         identity = self.graph.target(node, "vid")
         kind = yield self.field(node, "_checked_type_")
         noted = yield self.field(node, "type_annotation")
-        if isinstance(kind, TensorType) and isinstance(noted, TensorType) and not noted.holds(kind):
+        if (
+            isinstance(kind, RelayTensorType)
+            and isinstance(noted, RelayTensorType)
+            and not noted.holds(kind)
+        ):
             name = printable(self.leaves.hint(identity))
             raise ModelError(
                 f"{self.name}: {node}: the file says that variable '{name}' is {noted} and that it "
@@ -121,23 +127,25 @@ class _Reader(Attributes):
         device = yield self.field(node, "virtual_device_")
         return Var(self.leaves.hint(identity), kind or noted, device)
 
-    def _call(self, node: Node) -> Walk:
+    def _call(self, node: GraphNode) -> Walk:
         callee = yield self.field(node, "op")
         args = yield self.listed(node, "args")
         kind = yield self.field(node, "_checked_type_")
         attributes = yield self.attributes(self.graph.target(node, "attrs"))
         name = callee.name if isinstance(callee, Operator) else "a function"
-        return Call(callee, args, attributes, kind, f"node {node.index} ({name})")
+        return RelayCall(callee, args, attributes, kind, f"node {node.index} ({name})")
 
-    def _tuple(self, node: Node) -> Walk:
+    def _tuple(self, node: GraphNode) -> Walk:
         return Tuple((yield self.listed(node, "fields")))
 
-    def _item(self, node: Node) -> Walk:
+    def _item(self, node: GraphNode) -> Walk:
         value = yield self.field(node, "tuple_value")
         value = value if value is not None else (yield self.field(node, "tuple"))
-        return Item(value, number(node.fields.get("index", ""), int, node), f"node {node.index}")
+        return ProgramItem(
+            value, number(node.fields.get("index", ""), int, node), f"node {node.index}"
+        )
 
-    def _let(self, node: Node) -> Walk:
+    def _let(self, node: GraphNode) -> Walk:
         var = yield self.field(node, "var")
         if not isinstance(var, Var):
             raise ModelError(f"{self.name}: {node} binds no variable; the file is damaged")
@@ -145,7 +153,7 @@ class _Reader(Attributes):
         body = yield self.field(node, "body")
         return Let(var, value, body)
 
-    def _function(self, node: Node) -> Walk:
+    def _function(self, node: GraphNode) -> Walk:
         params = yield self.listed(node, "params")
         if not all(isinstance(param, Var) for param in params):
             raise ModelError(f"{self.name}: {node}: a parameter is no variable; damaged")
@@ -156,22 +164,22 @@ class _Reader(Attributes):
 
     # ------------------------------------------------------------------ types
 
-    def _tensor_type(self, node: Node) -> Walk:
+    def _tensor_type(self, node: GraphNode) -> Walk:
         shape = yield self.listed(node, "shape")
         dims = [None if isinstance(d, Unsupported) else d for d in shape]
         return tensor_type(dims, node.fields.get("dtype", ""), f"{self.name}: {node}", self.limits)
 
-    def _tuple_type(self, node: Node) -> Walk:
+    def _tuple_type(self, node: GraphNode) -> Walk:
         fields = tuple((yield self.listed(node, "fields")))
         self.grown(node, (self.graph.target(node, "fields").index,))
         return TupleType(fields)
 
 
-def _as_function(value: Any, root: Node) -> Function:
+def _as_function(value: Any, root: GraphNode) -> Function:
     """What was saved, if it is an expression, as a function of the variables that it reads."""
     if isinstance(value, Function):
         return value
-    if not isinstance(value, Call | Tuple | Item | Let | Constant):
+    if not isinstance(value, RelayCall | Tuple | ProgramItem | Let | Constant):
         raise ModelError(
             f"what was saved is {root}, no Relay program; save the module: tvm.ir.save_json(mod)"
         )

@@ -11,7 +11,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.relay.core.program import Unsupported
 from tvm_hetero.frontends.relay.core.trampoline import Walk
 from tvm_hetero.frontends.relay.json_reader.fields import is_attributes, kind_of
-from tvm_hetero.frontends.relay.json_reader.graph_file import Node
+from tvm_hetero.frontends.relay.json_reader.graph_file import GraphNode
 from tvm_hetero.frontends.relay.json_reader.graph_leaves import INTEGERS, number
 from tvm_hetero.frontends.relay.json_reader.graph_values import GraphValues
 
@@ -21,7 +21,7 @@ _MOST_FIELDS = 50
 class Attributes(GraphValues):
     """Reads attributes."""
 
-    def attributes(self, node: Node) -> Walk:
+    def attributes(self, node: GraphNode) -> Walk:
         """The fields of an operator's attributes, each as what it is."""
         if node.index == 0 or not node.type:
             return {}
@@ -39,7 +39,7 @@ class Attributes(GraphValues):
             found[name] = yield self._attribute(node, name, text)
         return found
 
-    def _attribute(self, node: Node, name: str, text: str) -> Any:
+    def _attribute(self, node: GraphNode, name: str, text: str) -> Any:
         kind = kind_of(node.type, name)
         if kind == "n":  # an object where there is a number under it
             known = text.isdecimal() and len(text) < 10 and int(text) < len(self.graph.raw)

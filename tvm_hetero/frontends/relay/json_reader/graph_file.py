@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
 from tvm_hetero.util.untrusted_names import printable
 
 _STRINGS = frozenset({"runtime.String", "ffi.String", "String", "StringImm", "tir.StringImm"})
@@ -48,7 +48,7 @@ _RENAMED = {
 
 
 @dataclass(slots=True)  # not frozen: that makes each three times as expensive to make
-class Node:
+class GraphNode:
     """One object of a graph; `fields` still are texts (see `fields.py`)."""
 
     index: int
@@ -63,7 +63,7 @@ class Node:
 
 
 @dataclass
-class Graph:
+class RelayGraph:
     """A saved graph: its nodes as they were parsed, arrays still in base64, and the node that was
     saved. A node is looked at when somebody asks for it, so that what nobody refers to costs
     nothing.
@@ -74,9 +74,9 @@ class Graph:
     arrays: tuple[Any, ...]
     root: int
     version: str
-    made: dict[int, Node] = field(default_factory=dict)
+    made: dict[int, GraphNode] = field(default_factory=dict)
 
-    def node(self, index: int, asked: object = "the file") -> Node:
+    def node(self, index: int, asked: object = "the file") -> GraphNode:
         """Return a node by number; `asked` names who does."""
         found = self.made.get(index)
         if found is None:
@@ -88,7 +88,7 @@ class Graph:
             found = self.made[index] = _node(index, self.raw[index], self.name)
         return found
 
-    def target(self, node: Node, name: str) -> Node:
+    def target(self, node: GraphNode, name: str) -> GraphNode:
         """Return the node that a field of `node` refers to; node 0 where there is no such."""
         text = node.fields.get(name, "0")
         index = int(text) if text.isdecimal() and len(text) < 10 else -1
@@ -100,7 +100,7 @@ class Graph:
         """Whether a number is that of a node that holds a text."""
         return 0 < index < len(self.raw) and self.node(index).type in _STRINGS
 
-    def text(self, node: Node) -> str:
+    def text(self, node: GraphNode) -> str:
         """Return the text that a node holds."""
         if node.type in _TEXT_IN_FIELD and node.text is None:
             return self.plain_text(node.fields.get("value", ""))
@@ -119,7 +119,7 @@ def is_graph(text: str) -> bool:
     return text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
 
 
-def parse_graph(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Graph:
+def parse_graph(text: str, name: str, limits: RelayLimits = DEFAULT_LIMITS) -> RelayGraph:
     """Return a saved graph, whose nodes are checked as they are asked for.
 
     Raises
@@ -143,7 +143,7 @@ def parse_graph(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Graph:
     if calls > limits.steps:
         raise ModelError(f"{name}: {calls} calls; at most {limits.steps} are taken")
     root = _index(document["root"], f"{name}: 'root'")
-    graph = Graph(name, nodes, tuple(arrays), root, version)
+    graph = RelayGraph(name, nodes, tuple(arrays), root, version)
     graph.node(graph.root, f"{name}: 'root'")
     return graph
 
@@ -163,7 +163,7 @@ def _no_graph(document: Mapping[str, Any], name: str) -> str:
     return f"{name}: a saved graph has 'root' and 'nodes', this has {keys or 'nothing'}"
 
 
-def _json(text: str, name: str, limits: Limits) -> Any:
+def _json(text: str, name: str, limits: RelayLimits) -> Any:
     """Parse JSON whose size in memory is bounded by what is counted before."""
     if len(text) > limits.file_bytes:
         raise ModelError(f"{name}: {len(text)} bytes; at most {limits.file_bytes} are taken")
@@ -198,14 +198,14 @@ def _index(value: object, who: str) -> int:
     raise ModelError(f"{who}: expected the number of a node, got '{printable(value, 40)}'")
 
 
-def _node(index: int, raw: Any, name: str) -> Node:
+def _node(index: int, raw: Any, name: str) -> GraphNode:
     """One node."""
     if not isinstance(raw, dict):
         raise ModelError(f"{name}: node {index}: expected an object, got {type(raw).__name__}")
     kind = raw.get("type_key", raw.get("node_type", raw.get("type")))
     if not isinstance(kind, str):
         raise ModelError(f"{name}: node {index} has no type_key; the file is damaged")
-    node = Node(index, _RENAMED.get(kind, kind))
+    node = GraphNode(index, _RENAMED.get(kind, kind))
     where = f"{name}: node {index}"
     fields = raw.get("attrs") or {}
     if not isinstance(fields, dict) or not _ONLY_TEXT.issuperset(map(type, fields.values())):

@@ -6,16 +6,16 @@ from typing import Any
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.relay.core.arrays import array_from_base64
-from tvm_hetero.frontends.relay.core.limits import Limits
+from tvm_hetero.frontends.relay.core.limits import RelayLimits
 from tvm_hetero.frontends.relay.core.program import (
     Constant,
-    Device,
     FunctionType,
     GlobalName,
     Operator,
+    RelayDevice,
     Unsupported,
 )
-from tvm_hetero.frontends.relay.json_reader.graph_file import Graph, Node
+from tvm_hetero.frontends.relay.json_reader.graph_file import GraphNode, RelayGraph
 from tvm_hetero.util.untrusted_names import printable
 
 INTEGERS = frozenset({"IntImm", "UIntImm", "runtime.BoxInt", "runtime.BoxBool", "int", "bool"})
@@ -36,11 +36,11 @@ _CONTROL = {
 class Leaves:
     """Makes the objects of such nodes; an array once, however many constants say it is theirs."""
 
-    def __init__(self, graph: Graph, name: str, limits: Limits) -> None:
+    def __init__(self, graph: RelayGraph, name: str, limits: RelayLimits) -> None:
         self.graph, self.name, self.limits = graph, name, limits
         self.arrays: dict[int, Constant] = {}
 
-    def leaf(self, node: Node) -> Any:
+    def leaf(self, node: GraphNode) -> Any:
         """What refers to nothing: numbers, texts, names."""
         if node.index == 0 or node.type in _NOTES or not node.type:
             return None
@@ -63,17 +63,17 @@ class Leaves:
             return self.graph.text(node)
         return Unsupported(_CONTROL.get(node.type, node.type), f"node {node.index}")
 
-    def hint(self, node: Node) -> str:
+    def hint(self, node: GraphNode) -> str:
         """The name that a node bears."""
         return self.graph.plain_text(node.fields.get("name_hint", node.fields.get("name", "")))
 
-    def _number(self, node: Node, kind: type) -> Any:
+    def _number(self, node: GraphNode, kind: type) -> Any:
         text = node.text
         for name in ("value", "v_int64", "v_float64"):
             text = node.fields.get(name, text)
         return number(text or "", kind, node)
 
-    def _constant(self, node: Node) -> Constant:
+    def _constant(self, node: GraphNode) -> Constant:
         text = node.fields.get("data", "")
         index = number(text, int, node)
         if not 0 <= index < len(self.graph.arrays):
@@ -86,14 +86,14 @@ class Leaves:
             self.arrays[index] = Constant(value)
         return self.arrays[index]
 
-    def _device(self, node: Node) -> Device | None:
+    def _device(self, node: GraphNode) -> RelayDevice | None:
         kind = node.fields.get("device_type_int", node.fields.get("device_type", "-1"))
         kind = number(kind, int, node)
         index = number(node.fields.get("virtual_device_id", "-1"), int, node)
-        return Device(kind, index) if kind > 0 else None
+        return RelayDevice(kind, index) if kind > 0 else None
 
 
-def number(text: str, kind: type, node: Node) -> Any:
+def number(text: str, kind: type, node: GraphNode) -> Any:
     """The number that a text is.
 
     Raises

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import Limits
+from tvm_hetero.frontends.relay.core.limits import RelayLimits
 from tvm_hetero.frontends.relay.core.trampoline import Walk
-from tvm_hetero.frontends.relay.json_reader.graph_file import Graph, Node
+from tvm_hetero.frontends.relay.json_reader.graph_file import GraphNode, RelayGraph
 from tvm_hetero.frontends.relay.json_reader.graph_leaves import Leaves
 
 
@@ -22,16 +22,19 @@ class GraphValues:
     all others are `leaves`.
     """
 
-    def __init__(self, graph: Graph, name: str, limits: Limits) -> None:
+    def __init__(self, graph: RelayGraph, name: str, limits: RelayLimits) -> None:
         self.graph, self.name, self.limits = graph, name, limits
         self.leaves = Leaves(graph, name, limits)
         self.made: dict[int, Any] = {}
         self.sizes: dict[int, int] = {}
         self.open: set[int] = set()
         self.counted = 0
-        self.makers: dict[str, Callable[[Node], Walk]] = {"Array": self._array, "Map": self._map}
+        self.makers: dict[str, Callable[[GraphNode], Walk]] = {
+            "Array": self._array,
+            "Map": self._map,
+        }
 
-    def value(self, node: Node) -> Any:
+    def value(self, node: GraphNode) -> Any:
         """A node's object: an expression, a type, a list, a number, a text or None; or the walk
         that makes it (`run` takes either).
         """
@@ -48,17 +51,17 @@ class GraphValues:
         made = self.made[node.index] = self.leaves.leaf(node)
         return made
 
-    def _making(self, node: Node, walk: Walk) -> Walk:
+    def _making(self, node: GraphNode, walk: Walk) -> Walk:
         self.open.add(node.index)
         made = self.made[node.index] = yield from walk
         self.open.discard(node.index)
         return made
 
-    def field(self, node: Node, name: str) -> Any:
+    def field(self, node: GraphNode, name: str) -> Any:
         """The object that a field refers to, or the walk that makes it."""
         return self.value(self.graph.target(node, name))
 
-    def listed(self, node: Node, name: str) -> Walk:
+    def listed(self, node: GraphNode, name: str) -> Walk:
         """The objects of a list that a field refers to."""
         target = self.graph.target(node, name)
         if target.type not in ("Array", ""):
@@ -72,7 +75,7 @@ class GraphValues:
             )
         return found
 
-    def _array(self, node: Node) -> Walk:
+    def _array(self, node: GraphNode) -> Walk:
         found: list[Any] = []
         for index in node.data:
             if index in self.made:
@@ -82,7 +85,7 @@ class GraphValues:
         self.grown(node, node.data)
         return tuple(found)
 
-    def _map(self, node: Node) -> Walk:
+    def _map(self, node: GraphNode) -> Walk:
         keys: list[Any] = list(node.keys) or (yield from self._keys(node))
         data = node.data if node.keys else node.data[1::2]
         if len(keys) != len(data):
@@ -93,7 +96,7 @@ class GraphValues:
         self.grown(node, data)
         return found
 
-    def _keys(self, node: Node) -> Walk:
+    def _keys(self, node: GraphNode) -> Walk:
         """The keys of a map in which every other value is one."""
         keys = []
         for index in node.data[::2]:
@@ -103,7 +106,7 @@ class GraphValues:
             keys.append(key)
         return keys
 
-    def grown(self, node: Node, within: Iterable[int]) -> None:
+    def grown(self, node: GraphNode, within: Iterable[int]) -> None:
         """Bound a value that is lists of lists: sixty of two, each the next twice, are 2^60."""
         size = 1 + sum(self.sizes.get(index, 1) for index in within)
         if size > self.limits.nodes:

@@ -17,7 +17,7 @@ from tvm.ir import GenericConst
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.relay.core.arrays import dtype_of
-from tvm_hetero.frontends.relay.core.program import TensorType, Type
+from tvm_hetero.frontends.relay.core.program import RelayTensorType, Type
 from tvm_hetero.util.untrusted_names import printable
 
 Result: TypeAlias = "relax.Expr | list[relax.Expr]"
@@ -126,10 +126,10 @@ class Site:
         """The number of dimensions of an argument."""
         return len(self.shape(index))
 
-    def declared(self) -> TensorType | None:
+    def declared(self) -> RelayTensorType | None:
         """The type of the result, where the file says it and it is a tensor."""
-        known = isinstance(self.result, TensorType) and None not in self.result.shape
-        return self.result if known and isinstance(self.result, TensorType) else None
+        known = isinstance(self.result, RelayTensorType) and None not in self.result.shape
+        return self.result if known and isinstance(self.result, RelayTensorType) else None
 
     # ------------------------------------------------------------------ attributes
 

@@ -17,33 +17,37 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.frontends.relay.core.arrays import dtype_of
-from tvm_hetero.frontends.relay.core.limits import Limits
+from tvm_hetero.frontends.relay.core.limits import RelayLimits
 from tvm_hetero.frontends.relay.core.program import (
-    Call,
     Constant,
     Expr,
     Function,
     GlobalName,
-    Item,
     Let,
     Operator,
-    TensorType,
+    ProgramItem,
+    RelayCall,
+    RelayTensorType,
     Tuple,
     Unsupported,
     Var,
 )
-from tvm_hetero.frontends.relay.text_reader.lexer import Source, Token
-from tvm_hetero.frontends.relay.text_reader.values import Values, number_of
+from tvm_hetero.frontends.relay.text_reader.lexer import SourceText, Token
+from tvm_hetero.frontends.relay.text_reader.values import ParsedValues, number_of
 from tvm_hetero.util.untrusted_names import printable
 
 _CONTROL = ("if", "match", "match?", "ref", "ref_read", "ref_write")
 
 
-class Expressions(Values, ABC):
+class Expressions(ParsedValues, ABC):
     """Reads expressions; `scopes` are the names that they may refer to, the innermost last."""
 
     def __init__(
-        self, source: Source, words: list[Token], metadata: dict[str, list[Any]], limits: Limits
+        self,
+        source: SourceText,
+        words: list[Token],
+        metadata: dict[str, list[Any]],
+        limits: RelayLimits,
     ) -> None:
         super().__init__(source, words, metadata, limits)
         self.scopes: list[dict[str, Expr]] = [{}]
@@ -100,19 +104,23 @@ class Expressions(Values, ABC):
         expr = self._atom()
         while True:
             kind = self.skip_types()
-            if kind is not None and isinstance(expr, Call) and expr.type is None:
+            if kind is not None and isinstance(expr, RelayCall) and expr.type is None:
                 expr.type = kind
-            if kind is not None and isinstance(expr, Constant) and isinstance(kind, TensorType):
+            if (
+                kind is not None
+                and isinstance(expr, Constant)
+                and isinstance(kind, RelayTensorType)
+            ):
                 expr = self._retyped(expr, kind, start)
             if self.ahead("(") and not isinstance(expr, Constant | Tuple):
                 expr = self._call(expr, start)
             elif self.word.kind == "item":
-                expr = Item(expr, int(self.take().text[1:6]), self.source.where(start.at))
+                expr = ProgramItem(expr, int(self.take().text[1:6]), self.source.where(start.at))
             else:
                 self.depth -= 1
                 return expr
 
-    def _retyped(self, expr: Constant, kind: TensorType, word: Token) -> Constant:
+    def _retyped(self, expr: Constant, kind: RelayTensorType, word: Token) -> Constant:
         """A number as what its comment says; arrays of the metadata have a type already."""
         if kind.shape == () and expr.value.shape == ():
             return Constant(expr.value.astype(dtype_of(kind.dtype)))
@@ -180,7 +188,7 @@ class Expressions(Values, ABC):
                 raise self.error(f"expected ',' or ')', got '{printable(self.word.text, 40)}'")
         return fields[0] if len(fields) == 1 and not comma else Tuple(fields)
 
-    def _call(self, callee: Expr, start: Token) -> Call:
+    def _call(self, callee: Expr, start: Token) -> RelayCall:
         self.expect("(")
         args: list[Expr] = []
         attributes: dict[str, Any] = {}
@@ -194,7 +202,7 @@ class Expressions(Values, ABC):
                 self.expect(",")
         name = getattr(callee, "name", "a function")
         where = f"{self.source.where(start.at)} ({printable(name)})"
-        return Call(callee, args, attributes, None, where)
+        return RelayCall(callee, args, attributes, None, where)
 
     # ------------------------------------------------------------------ names
 
@@ -214,5 +222,5 @@ class Expressions(Values, ABC):
 
     def _fields(self, expr: Expr, items: list[int], word: Token) -> Expr:
         for index in items:
-            expr = Item(expr, index, self.source.where(word.at))
+            expr = ProgramItem(expr, index, self.source.where(word.at))
         return expr

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
 from tvm_hetero.util.untrusted_names import printable
 
 _TOKEN = re.compile(
@@ -38,7 +38,7 @@ class Token(NamedTuple):
     suffix: str = ""
 
 
-class Source:
+class SourceText:
     """A text that can say on which line something is."""
 
     def __init__(self, text: str, name: str) -> None:
@@ -55,7 +55,7 @@ class Source:
         return ModelError(f"{self.name}: {self.where(at)}: {problem}")
 
 
-def tokens(source: Source, limits: Limits = DEFAULT_LIMITS) -> list[Token]:
+def tokens(source: SourceText, limits: RelayLimits = DEFAULT_LIMITS) -> list[Token]:
     """Return the words of a text, an ``end`` last.
 
     Raises
@@ -87,7 +87,7 @@ def tokens(source: Source, limits: Limits = DEFAULT_LIMITS) -> list[Token]:
     return found
 
 
-def _comment(source: Source, at: int, found: list[Token]) -> tuple[int, int]:
+def _comment(source: SourceText, at: int, found: list[Token]) -> tuple[int, int]:
     """Skip a comment; one that gives a type becomes a word. Returns where it ends and for how many
     words it counts: a type is parsed too.
     """

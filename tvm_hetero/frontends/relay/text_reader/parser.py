@@ -1,4 +1,4 @@
-"""A Relay program in text (``mod.astext()``, version 0.0.5) to a `Program`.
+"""A Relay program in text (``mod.astext()``, version 0.0.5) to a `RelayProgram`.
 
     program    definition*  expression?  metadata?
     definition def @name(params) -> type { body }
@@ -19,13 +19,13 @@ from dataclasses import replace
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.core.program import Expr, Function, Program, Var
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
+from tvm_hetero.frontends.relay.core.program import Expr, Function, RelayProgram, Var
 from tvm_hetero.frontends.relay.json_reader.free_variables import free_variables
 from tvm_hetero.frontends.relay.json_reader.from_graph import constants_of
 from tvm_hetero.frontends.relay.json_reader.graph_file import parse_graph
 from tvm_hetero.frontends.relay.text_reader.expressions import Expressions
-from tvm_hetero.frontends.relay.text_reader.lexer import Source, Token, tokens
+from tvm_hetero.frontends.relay.text_reader.lexer import SourceText, Token, tokens
 from tvm_hetero.util.untrusted_names import printable
 
 # Where the metadata begin: from TVM 0.7 on, and before.
@@ -33,7 +33,7 @@ _METADATA = ("#[metadata]", "/* meta data */")
 _OLD_HEAD = re.compile(r"\s*v0\.0\.\d\b")  # how a text began in TVM 0.6
 
 
-def parse_text(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program:
+def parse_text(text: str, name: str, limits: RelayLimits = DEFAULT_LIMITS) -> RelayProgram:
     """Return the program of a text.
 
     Raises
@@ -51,7 +51,7 @@ def parse_text(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program
     version = ""
     if head := _OLD_HEAD.match(code):
         version, code = "0.6", " " * head.end() + code[head.end() :]
-    source = Source(code, name)
+    source = SourceText(code, name)
     if mark:
         quarter = replace(limits, nodes=limits.nodes // 4, values=limits.values // 4)
         graph = parse_graph(metadata, f"{name}: metadata", quarter)
@@ -61,14 +61,18 @@ def parse_text(text: str, name: str, limits: Limits = DEFAULT_LIMITS) -> Program
     version = version or ("0.8" if parser.newer else "")
     if "main" not in functions:
         raise ModelError(f"{name}: there is no function '@main'")
-    return Program(functions, version)
+    return RelayProgram(functions, version)
 
 
 class _Parser(Expressions):
     """A parser that looks one word ahead; see the module for the grammar."""
 
     def __init__(
-        self, source: Source, words: list[Token], metadata: dict[str, list[Any]], limits: Limits
+        self,
+        source: SourceText,
+        words: list[Token],
+        metadata: dict[str, list[Any]],
+        limits: RelayLimits,
     ) -> None:
         super().__init__(source, words, metadata, limits)
         self.newer = False  # whether parameters have comments with types, as from TVM 0.8 on

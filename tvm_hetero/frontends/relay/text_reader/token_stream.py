@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import Limits
+from tvm_hetero.frontends.relay.core.limits import RelayLimits
 from tvm_hetero.frontends.relay.core.program import Type
-from tvm_hetero.frontends.relay.text_reader.lexer import Source, Token
+from tvm_hetero.frontends.relay.text_reader.lexer import SourceText, Token
 from tvm_hetero.frontends.relay.text_reader.types import parse_type, read_type
 from tvm_hetero.util.untrusted_names import printable
 
@@ -16,7 +16,11 @@ class Words:
     """The words of a text, and the one that is next. `metadata` has what ``meta[...]`` is."""
 
     def __init__(
-        self, source: Source, words: list[Token], metadata: dict[str, list[Any]], limits: Limits
+        self,
+        source: SourceText,
+        words: list[Token],
+        metadata: dict[str, list[Any]],
+        limits: RelayLimits,
     ) -> None:
         self.source, self.words, self.metadata, self.limits = source, words, metadata, limits
         self.at = 0

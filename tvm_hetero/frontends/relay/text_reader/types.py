@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, Limits
-from tvm_hetero.frontends.relay.core.program import TensorType, TupleType, Type
+from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
+from tvm_hetero.frontends.relay.core.program import RelayTensorType, TupleType, Type
 from tvm_hetero.frontends.relay.core.tensor_types import tensor_type
 from tvm_hetero.util.untrusted_names import printable
 
@@ -15,7 +15,7 @@ _SCALAR = re.compile(r"(?:bool|b?float\d+|u?int\d+)\b")
 _DEPTH = 20
 
 
-def parse_type(text: str, where: str, limits: Limits = DEFAULT_LIMITS) -> Type | None:
+def parse_type(text: str, where: str, limits: RelayLimits = DEFAULT_LIMITS) -> Type | None:
     """Return the type that a whole text is; None for those that say nothing (functions, holes).
 
     Raises
@@ -30,7 +30,7 @@ def parse_type(text: str, where: str, limits: Limits = DEFAULT_LIMITS) -> Type |
 
 
 def read_type(
-    text: str, at: int, where: str, limits: Limits = DEFAULT_LIMITS, depth: int = 0
+    text: str, at: int, where: str, limits: RelayLimits = DEFAULT_LIMITS, depth: int = 0
 ) -> tuple[Type | None, int]:
     """Return the type that begins at a place, and where it ends."""
     while text[at : at + 1].isspace():
@@ -39,13 +39,13 @@ def read_type(
         dims = [_dim(d, where) for d in match[1].split(",") if d.strip()]
         return tensor_type(dims, match[2], where, limits), match.end()
     if match := _SCALAR.match(text, at):
-        return TensorType((), match.group()), match.end()
+        return RelayTensorType((), match.group()), match.end()
     if text.startswith("(", at) and depth < _DEPTH:
         return _tuple(text, at + 1, where, limits, depth)
     return None, at
 
 
-def _tuple(text: str, at: int, where: str, limits: Limits, depth: int) -> tuple[Type, int]:
+def _tuple(text: str, at: int, where: str, limits: RelayLimits, depth: int) -> tuple[Type, int]:
     fields: list[Type | None] = []
     while True:
         while text[at : at + 1].isspace() or text[at : at + 1] == ",":

@@ -11,7 +11,7 @@ from typing import Any
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.relay.core.arrays import dtype_of
-from tvm_hetero.frontends.relay.core.program import Device, Unsupported
+from tvm_hetero.frontends.relay.core.program import RelayDevice, Unsupported
 from tvm_hetero.frontends.relay.text_reader.lexer import Token
 from tvm_hetero.frontends.relay.text_reader.token_stream import Words
 from tvm_hetero.util.untrusted_names import printable
@@ -19,7 +19,7 @@ from tvm_hetero.util.untrusted_names import printable
 _SUFFIXES = {"f": "float32", "h": "float16", "": "int32", "bf16": "bfloat16"}
 
 
-class Values(Words):
+class ParsedValues(Words):
     """Reads attributes."""
 
     def attribute(self, found: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ class Values(Words):
                 numbers[each.text] = int(self.words[self.at + 1].text)
         if word.text in ("VirtualDevice", "SEScope"):
             kind = numbers.get("device_type", -1)
-            return Device(kind, numbers.get("virtual_device_id", -1)) if kind > 0 else None
+            return RelayDevice(kind, numbers.get("virtual_device_id", -1)) if kind > 0 else None
         return Unsupported(word.text, self.source.where(word.at))
 
     def _equals_number(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, block, pixels
-from tvm_hetero.kernels.convolution.winograd.sizes import Place, Sizes
+from tvm_hetero.kernels.convolution.winograd.sizes import WinogradPlace, WinogradSizes
 from tvm_hetero.kernels.convolution.winograd.transforms import (
     ELEMENTS,
     STEP,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def transform_data(
-    conv: Convolution, sizes: Sizes, data: Matrices, place: Place, channels: Expr
+    conv: Convolution, sizes: WinogradSizes, data: Matrices, place: WinogradPlace, channels: Expr
 ) -> tirx.Stmt:
     """V for some channels, a vector's, of all tiles of a block."""
     height, width = STEP * sizes.rows + 2, STEP * sizes.columns + 2
@@ -45,7 +45,7 @@ def transform_data(
     )  # fmt: skip
 
 
-def _rest(sizes: Sizes, data: Matrices, channels: Expr) -> list[tirx.Stmt]:
+def _rest(sizes: WinogradSizes, data: Matrices, channels: Expr) -> list[tirx.Stmt]:
     """Zeros for the tiles that only fill the last register tile."""
     zero = spread(real(0), sizes.lanes)
     more = sizes.padded - sizes.tiles
@@ -55,14 +55,18 @@ def _rest(sizes: Sizes, data: Matrices, channels: Expr) -> list[tirx.Stmt]:
         data.store(channels * ELEMENTS + e, t + sizes.tiles, whole(0), zero)))]  # fmt: skip
 
 
-def _inside(conv: Convolution, sizes: Sizes, place: Place) -> tuple[Expr, Expr, Expr]:
+def _inside(
+    conv: Convolution, sizes: WinogradSizes, place: WinogradPlace
+) -> tuple[Expr, Expr, Expr]:
     """The image's row in the first row of a block, and the rows of the image that it has."""
     first = place.row * STEP - conv.top
     rows = STEP * sizes.rows + 2
     return first, tirx.max(first, whole(0)), tirx.min(first + rows, whole(conv.height))
 
 
-def _zeros(conv: Convolution, sizes: Sizes, image: tirx.Var, place: Place) -> list[tirx.Stmt]:
+def _zeros(
+    conv: Convolution, sizes: WinogradSizes, image: tirx.Var, place: WinogradPlace
+) -> list[tirx.Stmt]:
     """Zeros where the block is outside of the image."""
     height, width = (int(e) for e in image.ty.shape[:2])
     first, low, high = _inside(conv, sizes, place)
@@ -83,7 +87,12 @@ def _zeros(conv: Convolution, sizes: Sizes, image: tirx.Var, place: Place) -> li
 
 
 def _filled(
-    conv: Convolution, sizes: Sizes, image: tirx.Var, place: Place, g: Expr, channels: Expr
+    conv: Convolution,
+    sizes: WinogradSizes,
+    image: tirx.Var,
+    place: WinogradPlace,
+    g: Expr,
+    channels: Expr,
 ) -> list[tirx.Stmt]:
     """What the block has of the image, its channels side by side."""
     lanes, width = sizes.lanes, conv.width
@@ -108,7 +117,11 @@ def _filled(
 
 
 def _tile(
-    sizes: Sizes, data: Matrices, image: tirx.Var, channels: Expr, at: tuple[Expr, Expr, Expr]
+    sizes: WinogradSizes,
+    data: Matrices,
+    image: tirx.Var,
+    channels: Expr,
+    at: tuple[Expr, Expr, Expr],
 ) -> list[tirx.Stmt]:
     """A tile, transformed."""
     code, lanes, (g, r, c) = Straight(), sizes.lanes, at

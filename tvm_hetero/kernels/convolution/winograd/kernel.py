@@ -50,7 +50,12 @@ from tvm_hetero.kernels.convolution.winograd.match import Convolution, convoluti
 from tvm_hetero.kernels.convolution.winograd.output_transform import store_results
 from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, block
 from tvm_hetero.kernels.convolution.winograd.products import products
-from tvm_hetero.kernels.convolution.winograd.sizes import Place, Sizes, estimate, sizes_of
+from tvm_hetero.kernels.convolution.winograd.sizes import (
+    WinogradPlace,
+    WinogradSizes,
+    estimate,
+    sizes_of,
+)
 from tvm_hetero.kernels.cpu.compilation import WRITTEN_OUT
 from tvm_hetero.kernels.tir.statements import PARALLEL, SERIAL, loop, sequence
 
@@ -108,7 +113,7 @@ def share_of_plain(func: tirx.PrimFunc, unit: VectorUnit) -> float:
 
 
 def _block(
-    conv: Convolution, sizes: Sizes, data: Matrices, number: Expr, kind: tirx.ForKind
+    conv: Convolution, sizes: WinogradSizes, data: Matrices, number: Expr, kind: tirx.ForKind
 ) -> list[tirx.Stmt]:
     """One block of tiles."""
     place = sizes.place(number)
@@ -125,7 +130,7 @@ def _block(
 
 
 def _results(
-    conv: Convolution, sizes: Sizes, data: Matrices, place: Place, first: Expr
+    conv: Convolution, sizes: WinogradSizes, data: Matrices, place: WinogradPlace, first: Expr
 ) -> tirx.Stmt:
     """The results of a block for `together` output channels from ``first`` on."""
     sums = Matrices.of("M", sizes.padded, sizes.together)

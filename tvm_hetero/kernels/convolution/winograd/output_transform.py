@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, block, pixels
-from tvm_hetero.kernels.convolution.winograd.sizes import Place, Sizes
+from tvm_hetero.kernels.convolution.winograd.sizes import WinogradPlace, WinogradSizes
 from tvm_hetero.kernels.convolution.winograd.transforms import STEP, TILE, both_ways, result_line
 from tvm_hetero.kernels.tir.statements import (
     VECTORIZED,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def store_results(
-    conv: Convolution, sizes: Sizes, sums: Matrices, place: Place, first: Expr
+    conv: Convolution, sizes: WinogradSizes, sums: Matrices, place: WinogradPlace, first: Expr
 ) -> tirx.Stmt:
     """The kernel's results for `together` output channels from ``first`` on."""
     lanes = sizes.lanes
@@ -48,7 +48,7 @@ def store_results(
 
 
 def _tile(
-    sizes: Sizes, sums: Matrices, image: tirx.Var, v: Expr, at: tuple[Expr, Expr, Expr]
+    sizes: WinogradSizes, sums: Matrices, image: tirx.Var, v: Expr, at: tuple[Expr, Expr, Expr]
 ) -> list[tirx.Stmt]:
     """A tile, transformed back."""
     code, lanes, (g, r, c) = Straight(), sizes.lanes, at
@@ -65,7 +65,12 @@ def _tile(
 
 
 def _stored(
-    conv: Convolution, sizes: Sizes, image: tirx.Var, place: Place, g: Expr, out: Expr
+    conv: Convolution,
+    sizes: WinogradSizes,
+    image: tirx.Var,
+    place: WinogradPlace,
+    g: Expr,
+    out: Expr,
 ) -> tirx.Stmt:
     """A vector's channels of one image, with what is fused behind."""
     lanes, (_, _, height, width) = sizes.lanes, conv.results

@@ -16,7 +16,7 @@ from tvm import tirx
 
 from tvm_hetero.kernels.convolution.winograd.match import Convolution
 from tvm_hetero.kernels.convolution.winograd.pixels import Matrices, block
-from tvm_hetero.kernels.convolution.winograd.sizes import Sizes
+from tvm_hetero.kernels.convolution.winograd.sizes import WinogradSizes
 from tvm_hetero.kernels.convolution.winograd.transforms import (
     ELEMENTS,
     TILE,
@@ -47,11 +47,11 @@ _NEAR = 1 << 18
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ProductPart:
     """Some output channels, from ``first`` on, and some input channels, from ``channel`` on."""
 
     conv: Convolution
-    sizes: Sizes
+    sizes: WinogradSizes
     data: Matrices
     weights: Matrices
     sums: Matrices
@@ -60,13 +60,13 @@ class _Part:
 
 
 def products(
-    conv: Convolution, sizes: Sizes, data: Matrices, sums: Matrices, first: Expr
+    conv: Convolution, sizes: WinogradSizes, data: Matrices, sums: Matrices, first: Expr
 ) -> tirx.Stmt:
     """M for `together` output channels from ``first`` on, of all tiles of a block."""
     weights = Matrices.of("U", sizes.depth, sizes.together)
 
     def some(step: Expr) -> list[tirx.Stmt]:
-        part = _Part(conv, sizes, data, weights, sums, first, step * sizes.depth)
+        part = _ProductPart(conv, sizes, data, weights, sums, first, step * sizes.depth)
         vectors = sizes.together // sizes.lanes
         return [
             loop("c", sizes.depth, lambda c: loop("v", vectors, lambda v: _window(part, c, v))),
@@ -77,7 +77,7 @@ def products(
     return block("winograd_products", steps, [weights.buffer])
 
 
-def _window(part: _Part, c: Expr, v: Expr) -> list[tirx.Stmt]:
+def _window(part: _ProductPart, c: Expr, v: Expr) -> list[tirx.Stmt]:
     """U for a vector of output channels and one input channel."""
     code, lanes = Straight(), part.sizes.lanes
     square = [[code.let(_weights(part, c, v, i, j)) for j in range(WINDOW)] for i in range(WINDOW)]
@@ -87,7 +87,7 @@ def _window(part: _Part, c: Expr, v: Expr) -> list[tirx.Stmt]:
     return code.statements
 
 
-def _weights(part: _Part, c: Expr, v: Expr, i: int, j: int) -> Expr:
+def _weights(part: _ProductPart, c: Expr, v: Expr, i: int, j: int) -> Expr:
     """A weight of each of a vector's output channels, be they in several packed blocks."""
     conv, lanes = part.conv, part.sizes.lanes
     each = math.gcd(conv.packed, lanes)
@@ -99,7 +99,7 @@ def _weights(part: _Part, c: Expr, v: Expr, i: int, j: int) -> Expr:
     return loads[0] if each == lanes else tirx.Shuffle(loads, list(range(lanes)))
 
 
-def _product(part: _Part, e: Expr) -> tirx.Stmt:
+def _product(part: _ProductPart, e: Expr) -> tirx.Stmt:
     """The product of one element, register tile by register tile."""
     sizes = part.sizes
     across = sizes.together // sizes.across
@@ -113,7 +113,7 @@ def _product(part: _Part, e: Expr) -> tirx.Stmt:
 
 
 def _register_tile(
-    part: _Part, e: Expr, row: Expr, column: Expr, asks: Callable[[Expr], list[tirx.Stmt]]
+    part: _ProductPart, e: Expr, row: Expr, column: Expr, asks: Callable[[Expr], list[tirx.Stmt]]
 ) -> tirx.Stmt:
     """The sums of some tiles and output channels."""
     lanes, scalars, vectors = part.sizes.lanes, part.sizes.scalars, part.sizes.vectors
@@ -150,7 +150,7 @@ def _register_tile(
     return block("winograd_tile", body, [acc])
 
 
-def _asks(part: _Part, tile: Expr) -> Callable[[Expr], list[tirx.Stmt]]:
+def _asks(part: _ProductPart, tile: Expr) -> Callable[[Expr], list[tirx.Stmt]]:
     """Asking for the weights that are transformed next, some lines in each step of a tile.
 
     Behind the last ones lies nothing; to ask for it does no harm.

@@ -49,7 +49,7 @@ _LOSSES = 1.2
 
 
 @dataclass(frozen=True)
-class Place:
+class WinogradPlace:
     """Where a block is: its first image, and the first of its rows of tiles."""
 
     image: Expr
@@ -57,7 +57,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class WinogradSizes:
     """How many of what; see the file's text.
 
     Attributes
@@ -96,15 +96,15 @@ class Sizes:
         """Tiles of a block, with those that only fill the last register tile."""
         return -(-self.tiles // self.scalars) * self.scalars
 
-    def place(self, block: Expr) -> Place:
+    def place(self, block: Expr) -> WinogradPlace:
         """Where a block is."""
         if self.strips == 1:
-            return Place(block * self.images, whole(0))
+            return WinogradPlace(block * self.images, whole(0))
         row = tirx.min(block % self.strips * self.rows, whole(self.last_row))
-        return Place(block // self.strips, row)
+        return WinogradPlace(block // self.strips, row)
 
 
-def sizes_of(conv: Convolution, unit: VectorUnit) -> Sizes:
+def sizes_of(conv: Convolution, unit: VectorUnit) -> WinogradSizes:
     """The sizes for a vector unit.
 
     Raises
@@ -123,13 +123,13 @@ def sizes_of(conv: Convolution, unit: VectorUnit) -> Sizes:
     _require_pixels(conv, [min(s * rows, all_rows - rows) for s in range(strips)], rows, lanes)
     together = _together(conv, lanes)
     vectors, scalars = _tile(together, unit, many * rows * columns)
-    return Sizes(
+    return WinogradSizes(
         lanes, many, rows, columns, all_rows - rows, strips, images // many * strips, together,
         _depth(conv.channels, together, unit), vectors, scalars,
     )  # fmt: skip
 
 
-def estimate(conv: Convolution, sizes: Sizes, unit: VectorUnit) -> float:
+def estimate(conv: Convolution, sizes: WinogradSizes, unit: VectorUnit) -> float:
     """What the kernel should take, as a share of what plain sums take; see the file's text."""
     inner, outer, tiles = conv.channels, conv.results[1], sizes.padded
     pixels = conv.results[0] * conv.results[2] * conv.results[3] / sizes.blocks

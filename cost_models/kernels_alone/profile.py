@@ -25,6 +25,7 @@ class Profile:
     reasons : why a kernel is left out somewhere.
     call_seconds : of boards that are reached by RPC, what calling a kernel there takes beside it.
     seconds : what each step took, wall time: schedule, compile, measure, compare.
+    runs : measurements that were really made, for those who want to know.
     """
 
     choices: dict[tuple[str, str], Choice] = field(default_factory=dict)
@@ -32,6 +33,7 @@ class Profile:
     reasons: dict[str, str] = field(default_factory=dict)
     call_seconds: dict[str, float] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    runs: int = 0
 
     def costs(self, kernels: Sequence[Kernel], devices: Sequence[Device]) -> Costs:
         """The costs of the chosen implementations."""

@@ -1,9 +1,9 @@
 """What was measured, kept: one SQLite file for all models and all programs of a user.
 
 Kernels are found again by what they *are*: a structural hash finds the candidates, the full text
-decides. With it goes everything else that a time depends on (`Place`). Results are committed as
-they are measured, so an interrupted run loses nothing, and SQLite's locks let several programs
-use the file at once. If two of them measure the same kernel, the smaller time stays, as it
+decides. With it goes everything else that a time depends on (`MeasuringPlace`). Results are
+committed as they are measured, so an interrupted run loses nothing, and SQLite's locks let several
+programs use the file at once. If two of them measure the same kernel, the smaller time stays, as it
 would within one run (time on a shared machine only errs upwards).
 
 Beside the times stand links, what whole networks take (`tvm_hetero.cost_models.in_network.costs`),
@@ -13,7 +13,7 @@ candidate that was tried (`tvm_hetero.cost_models.tuning.tuner`).
 
 The file is ``costs.sqlite`` in the folder of `tvm_hetero.util.cache_dir.cache_dir`. It is a cache:
 a damaged one is set aside with a warning, and everything is measured again. An older layout is
-brought up to date where it stands (`tvm_hetero.cost_models.store_layout`).
+brought up to date where it stands (`tvm_hetero.cost_models.store.layout`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tvm_hetero.cost_models.store_layout import make_tables
+from tvm_hetero.cost_models.store.layout import make_tables
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.problem.implementation_choice import Timing
 from tvm_hetero.util.cache_dir import cache_dir
@@ -49,7 +49,7 @@ class KernelKey:
 
 
 @dataclass(frozen=True)
-class Place:
+class MeasuringPlace:
     """Where and how a kernel was measured: everything beside the kernel that the time depends on.
 
     Attributes
@@ -102,12 +102,12 @@ class CostStore:
         """The file; by default in the user's cache."""
         return cache_dir() / "costs.sqlite" if self._given is None else self._given
 
-    def find(self, key: KernelKey, place: Place) -> float | None:
+    def find(self, key: KernelKey, place: MeasuringPlace) -> float | None:
         """Seconds that were measured for this kernel in this place, None if it never was."""
         timing = self.timing(key, place)
         return None if timing is None else timing.seconds
 
-    def timing(self, key: KernelKey, place: Place) -> Timing | None:
+    def timing(self, key: KernelKey, place: MeasuringPlace) -> Timing | None:
         """What was measured for this kernel in this place, None if it never was."""
         with self._transaction() as db:
             row = db.execute(
@@ -117,7 +117,7 @@ class CostStore:
         return None if row is None else Timing(*row)
 
     def add(
-        self, key: KernelKey, place: Place, seconds: float, spread: float | None = None
+        self, key: KernelKey, place: MeasuringPlace, seconds: float, spread: float | None = None
     ) -> None:
         """Keep a measured time (s, > 0) and how far its repeats were apart (s, or None).
 
@@ -125,7 +125,7 @@ class CostStore:
         """
         self.add_all([(key, place, Timing(seconds, spread))])
 
-    def add_all(self, times: Iterable[tuple[KernelKey, Place, Timing]]) -> None:
+    def add_all(self, times: Iterable[tuple[KernelKey, MeasuringPlace, Timing]]) -> None:
         """Keep several times as `add` does, in one commit: one takes the disk 15 ms."""
         with self._transaction(write=True) as db:
             for key, place, timing in times:
@@ -136,7 +136,7 @@ class CostStore:
                     (_make_kernel(db, key), place.text, timing.seconds, timing.spread),
                 )
 
-    def forget(self, key: KernelKey, place: Place) -> None:
+    def forget(self, key: KernelKey, place: MeasuringPlace) -> None:
         """Drop a time: the kernel turned out to compute the wrong thing there."""
         with self._transaction(write=True) as db:
             db.execute(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tvm_hetero.cost_models.store import KernelKey, Place
+from tvm_hetero.cost_models.store.database import KernelKey, MeasuringPlace
 from tvm_hetero.devices.target import CPU, device_target, dl_device
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.host import available_cores, read_processor
@@ -34,7 +34,7 @@ def kernel_key(func: PrimFunc, cold: Iterable[int] = ()) -> KernelKey:
     return KernelKey(f"{tvm_ffi.structural_hash(bare) & (2**64 - 1):016x}", text)
 
 
-def place_of(platform: Platform, device: Device) -> Place:
+def place_of(platform: Platform, device: Device) -> MeasuringPlace:
     """Everything beside the kernel that its time on `device` depends on."""
     import tvm
 
@@ -45,7 +45,7 @@ def place_of(platform: Platform, device: Device) -> Place:
         processor = f"{device.kind} of {device.rpc.text}, weights warm"
     elif kind != CPU:
         processor = f"{tvm.device(device.kind, number).device_name} in {processor}"
-    return Place(
+    return MeasuringPlace(
         target=str(device_target(device)),
         versions=f"{METHOD}, tvm {tvm.__version__}",
         processor=processor,

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 
 import tvm
 
-from tvm_hetero.cost_models.identity import kernel_key
-from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.cost_models.store.database import CostStore
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import TUNED
-from tvm_hetero.passes.annotate_devices import is_annotated, strip_devices
+from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.kernel_choices import traces_of, with_traces
+from tvm_hetero.passes.placed_model import is_annotated
 from tvm_hetero.problem.model import Problem
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.implementation_choice import Choice
+from tvm_hetero.problem.model import Problem
+
+if TYPE_CHECKING:
+    from tvm import IRModule
 
 # Told at every step: what is being done ("measure on cpu0"), how many are done, of how many.
 Progress = Callable[[str, int, int], None]
@@ -42,40 +46,36 @@ class CostModel(Protocol):
         ...
 
 
-class ProfileWarning(UserWarning):
-    """A kernel, or one way to compute it, was left out of a device's costs; the text names kernel
-    and device and says why.
+@runtime_checkable
+class MeasuringCostModel(CostModel, Protocol):
+    """A cost model that runs kernels on the devices themselves, which have to be reached for it.
+
+    So links that the platform leaves open are measured beside it, and it knows in which way each
+    kernel was the fastest. Its `costs` are those of kernels alone, on devices that are idle else.
     """
 
+    @property
+    def in_place(self) -> bool:
+        """Whether `refine` goes on to measure in the whole network."""
+        ...
 
-def left_out(kernel: str, device: str, reason: str) -> None:
-    """Warn that `kernel` has no cost on `device`."""
-    text = f"kernel {kernel!r} on device {device!r}: {reason}; the device is left out for it"
-    warnings.warn(text, ProfileWarning, stacklevel=2)
+    def with_links(self, platform: Platform) -> Platform:
+        """The platform, links between devices of one node measured where it has none."""
+        ...
 
+    def choices(self) -> tuple[Choice, ...]:
+        """How each kernel of the last `costs` is computed on each device."""
+        ...
 
-def refused(kernel: str, device: str, implementation: str, reason: str) -> None:
-    """Warn that an implementation of `kernel` is not used on `device`; another one is."""
-    text = f"kernel {kernel!r} on device {device!r}: {implementation} is refused, {reason}"
-    warnings.warn(text, ProfileWarning, stacklevel=2)
+    def traces(self) -> Mapping[str, Mapping[str, str]]:
+        """Of tuned schedules among the choices: kernel -> device -> trace."""
+        ...
 
-
-def not_in_place(device: str, reason: str) -> None:
-    """Warn that a whole network could not be measured on `device`."""
-    text = (
-        f"device {device!r}: the whole network cannot be run there, so its costs are those of "
-        f"kernels alone: {reason}"
-    )
-    warnings.warn(text, ProfileWarning, stacklevel=2)
-
-
-def not_at_once(elements: int, device: str, reason: str) -> None:
-    """Warn that kernels for several elements at once could not be tried on `device`."""
-    text = (
-        f"device {device!r}: kernels that compute {elements} elements at once are not used, since "
-        f"the network could not be run with them: {reason:.300}"
-    )
-    warnings.warn(text, ProfileWarning, stacklevel=2)
+    def refine(
+        self, module: IRModule, problem: Problem, progress: Progress | None = None
+    ) -> Problem:
+        """A problem with costs as they are in the whole network; `module` has the choices."""
+        ...
 
 
 def require_a_device(costs: Mapping[str, Mapping[str, Cost]], reasons: Mapping[str, str]) -> None:

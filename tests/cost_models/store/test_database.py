@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cost_models.kernel_samples import python_path
-from tvm_hetero.cost_models import store_layout
-from tvm_hetero.cost_models.store import CostStore, KernelKey, Place, Tuning
+from tvm_hetero.cost_models.store import CostStore, KernelKey, MeasuringPlace, Tuning, layout
 from tvm_hetero.errors import ProfileError, UsageError
 
 KEY = KernelKey("00ff", "def main(): pass")
-PLACE = Place("llvm", "profiled/1, tvm 0", "a CPU", (0,))
+PLACE = MeasuringPlace("llvm", "profiled/1, tvm 0", "a CPU", (0,))
 
 
 @pytest.fixture
@@ -31,11 +30,11 @@ def test_finds_what_was_added_and_nothing_else(store: CostStore) -> None:
     assert store.find(KEY, PLACE) == 0.25
     assert CostStore(store.path).find(KEY, PLACE) == 0.25
     for other in (
-        Place("cuda", PLACE.versions, PLACE.processor, PLACE.cores),
-        Place(PLACE.target, "profiled/2, tvm 0", PLACE.processor, PLACE.cores),
-        Place(PLACE.target, PLACE.versions, "another CPU", PLACE.cores),
-        Place(PLACE.target, PLACE.versions, PLACE.processor, (1,)),
-        Place(PLACE.target, PLACE.versions, PLACE.processor, (0, 1)),
+        MeasuringPlace("cuda", PLACE.versions, PLACE.processor, PLACE.cores),
+        MeasuringPlace(PLACE.target, "profiled/2, tvm 0", PLACE.processor, PLACE.cores),
+        MeasuringPlace(PLACE.target, PLACE.versions, "another CPU", PLACE.cores),
+        MeasuringPlace(PLACE.target, PLACE.versions, PLACE.processor, (1,)),
+        MeasuringPlace(PLACE.target, PLACE.versions, PLACE.processor, (0, 1)),
     ):
         assert store.find(KEY, other) is None
 
@@ -91,14 +90,14 @@ def test_traces_of_another_tvm_are_not_found(
     store: CostStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.set_tuning(KEY, "avx2", Tuning("trace", 1.0, 2.0, 5))
-    monkeypatch.setattr("tvm_hetero.cost_models.store.version", lambda _name: "0.28.0")
+    monkeypatch.setattr("tvm_hetero.cost_models.store.database.version", lambda _name: "0.28.0")
     assert store.find_tuned(KEY, "avx2") is None
 
 
 def test_a_file_of_the_first_layout_is_brought_up_to_date(store: CostStore) -> None:
     store.path.parent.mkdir()
     with sqlite3.connect(store.path) as db:
-        db.executescript(f"{store_layout._FIRST}; PRAGMA user_version = 1;")
+        db.executescript(f"{layout._FIRST}; PRAGMA user_version = 1;")
         db.execute("INSERT INTO kernels VALUES (1, ?, ?)", (KEY.hash, KEY.text))
         db.execute("INSERT INTO times VALUES (1, ?, 0.25)", (PLACE.text,))
         db.execute("INSERT INTO links VALUES ('a to b', 1e-6, 2e10)")
@@ -133,8 +132,12 @@ def test_two_programs_write_at_once(store: CostStore) -> None:
     assert [program.wait(60) for program in programs] == [0, 0]
     for i in range(30):
         key = KernelKey("h", str(i))
-        assert store.find(key, Place("t", "v", "1")) == store.find(key, Place("t", "v", "2")) == 1
-        assert store.find(key, Place("t", "v", "both")) == 1.0
+        assert (
+            store.find(key, MeasuringPlace("t", "v", "1"))
+            == store.find(key, MeasuringPlace("t", "v", "2"))
+            == 1
+        )
+        assert store.find(key, MeasuringPlace("t", "v", "both")) == 1.0
     with sqlite3.connect(store.path) as db:
         assert db.execute("SELECT count(*) FROM kernels").fetchone() == (30,)
     db.close()

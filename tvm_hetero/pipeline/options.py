@@ -1,0 +1,43 @@
+"""What a partition is asked for, in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tvm_hetero.problem.objective_kinds import Objective
+
+if TYPE_CHECKING:
+    from tvm_hetero.cost_models.protocol import CostModel
+
+# A search ends within this share of the least value: costs are not measured more exactly.
+MEASURED_GAP = 1e-3
+
+
+@dataclass(frozen=True)
+class PartitionOptions:
+    """How a module is divided over the devices of a platform.
+
+    Attributes
+    ----------
+    objective : what is minimised, and the elements of a batch.
+    solver : the name of a solver (``tvm_hetero.solvers.names()``).
+    time_limit : seconds for the solver.
+    gap : it may end where its plan is proven to be within this share of the best.
+    seed : of the solver.
+    cost_model : a cost model, or the name of one (``profiled``, ``profiled-alone``,
+        ``analytical``, ``table:FILE``).
+    respect_annotations : run what the model's own annotations name a device for on that device
+        (`tvm_hetero.passes.pins`); otherwise they say nothing.
+    plain_sums : sum convolutions up as they are written, never by Winograd's tiles: slower, with
+        errors about a tenth (`tvm_hetero.kernels.convolution.winograd.kernel`).
+    """
+
+    objective: Objective = field(default_factory=Objective)
+    solver: str = "auto"
+    time_limit: float = 60.0
+    gap: float = MEASURED_GAP
+    seed: int = 0
+    cost_model: str | CostModel = "profiled"
+    respect_annotations: bool = False
+    plain_sums: bool = False
