@@ -28,7 +28,7 @@ from tvm_hetero.solvers.reductions.placements import (
 from tvm_hetero.solvers.reductions.relaxations import Arrays, ItemTypes
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.solvers.timing.timing import to_schedule
-from tvm_hetero.util.text_tables import counted, table
+from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.views.instance import Instance, instance_of
 from tvm_hetero.views.reduction import Placed, Reduction, Relaxation, Shape
 
@@ -77,16 +77,18 @@ def describe_forms(problem: Problem) -> str:
     instance = instance_of(problem)
     head = ", ".join(
         [
-            counted(len(instance), "part"),
-            counted(len(instance.names), "device"),
-            counted(len(instance.tensors), "tensor"),
-            f"{problem.objective.kind} of {counted(problem.batch, 'element')}",
+            count_noun(len(instance), "part"),
+            count_noun(len(instance.names), "device"),
+            count_noun(len(instance.tensors), "tensor"),
+            f"{problem.objective.kind} of {count_noun(problem.batch, 'element')}",
         ]
     )
     rows = [
         [form.name, form.keeps, form.size or f"none: {form.refusal}"] for form in forms_of(instance)
     ]
-    return f"{problem.name} -> instance ({head}) ->\n\n" + table(["form", "keeps", "size"], rows)
+    return f"{problem.name} -> instance ({head}) ->\n\n" + format_table(
+        ["form", "keeps", "size"], rows
+    )
 
 
 def schedule_of(placed: Placed, solver: str) -> Schedule:

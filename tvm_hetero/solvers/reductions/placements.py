@@ -29,7 +29,7 @@ from tvm_hetero.solvers.milp_split.join import join_modules
 from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals, stage_bound
 from tvm_hetero.solvers.stage_dp.stage_dp import StageChain, placement_of, run
 from tvm_hetero.solvers.throughput.class_rounding import share_plan
-from tvm_hetero.util.text_tables import counted
+from tvm_hetero.util.text_tables import count_noun
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.ideals import IdealFamily
 from tvm_hetero.views.instance import Instance
@@ -66,7 +66,7 @@ class TaskLines:
     def size(self, form: LineOnMachines) -> str:
         """Atoms, and classes of devices."""
         classes = sum(len(machine.counts) for machine in form.machines)
-        return f"{counted(len(form.line), 'atom')} x {counted(classes, 'class', 'classes')}"
+        return f"{count_noun(len(form.line), 'atom')} x {count_noun(classes, 'class', 'classes')}"
 
     def invert(self, form: LineOnMachines, answer: Sequence[int]) -> Placed:
         """From a device for every atom."""
@@ -101,7 +101,9 @@ class AtomCounts:
     def size(self, form: LineOnMachines) -> str:
         """Kinds of atoms, and devices."""
         devices = {d for row in form.kinds.seconds for d in row}
-        return f"{counted(len(form.kinds.counts), 'kind')} x {counted(len(devices), 'device')}"
+        return (
+            f"{count_noun(len(form.kinds.counts), 'kind')} x {count_noun(len(devices), 'device')}"
+        )
 
     def invert(self, form: LineOnMachines, answer: Mapping[tuple[int, int], int]) -> Placed:
         """From the numbers a(device, kind), for every device that can run the kind."""
@@ -134,7 +136,7 @@ class TaskClasses:
     def size(self, form: SharesOfInstance) -> str:
         """Classes, and kinds of devices."""
         classes, kinds = form.program.work.shape
-        return f"{counted(classes, 'class', 'classes')} x {counted(kinds, 'kind')}"
+        return f"{count_noun(classes, 'class', 'classes')} x {count_noun(kinds, 'kind')}"
 
     def invert(self, form: SharesOfInstance, answer: FloatArray) -> Placed:
         """From (classes, kinds), how many groups go where.
@@ -177,7 +179,7 @@ class Stages:
 
     def size(self, form: IdealFamily) -> str:
         """Ideals, and kinds of devices."""
-        return f"{counted(len(form), 'ideal')} x {counted(len(form.kinds), 'kind')}"
+        return f"{count_noun(len(form), 'ideal')} x {count_noun(len(form.kinds), 'kind')}"
 
     def invert(self, form: IdealFamily, answer: StageChain) -> Placed:
         """From the stages of a chain."""
@@ -219,7 +221,7 @@ class ModuleColumns:
     def size(self, form: ColumnChain) -> str:
         """Modules, and columns of the different ones."""
         columns = sum(len(table) for table in form.distinct)
-        return f"{counted(len(form.tables), 'module')}, {counted(columns, 'column')}"
+        return f"{count_noun(len(form.tables), 'module')}, {count_noun(columns, 'column')}"
 
     def invert(self, form: ColumnChain, answer: Sequence[int]) -> Placed:
         """From one row of every module's table; rows in a row meet on one device."""
@@ -254,7 +256,7 @@ class Modules:
     def size(self, form: CutInstance) -> str:
         """Modules, and parts of the largest."""
         most = max(len(piece) for _, piece in form.modules)
-        return f"{counted(len(form.modules), 'module')}, {counted(most, 'part')} at most"
+        return f"{count_noun(len(form.modules), 'module')}, {count_noun(most, 'part')} at most"
 
     def invert(self, form: CutInstance, answer: Sequence[Solution]) -> Placed:
         """From a solution of every piece; in a row they end and begin on one device."""
@@ -290,9 +292,9 @@ class Ranges:
         """Tasks, devices, and sizes of executions."""
         return " x ".join(
             [
-                counted(len(form), "task"),
-                counted(len(form.instance.names), "device"),
-                counted(form.batch, "size"),
+                count_noun(len(form), "task"),
+                count_noun(len(form.instance.names), "device"),
+                count_noun(form.batch, "size"),
             ]
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tvm_hetero.bounds import critical_path_bound, load_bound
 from tvm_hetero.bounds.throughput.patterns import pattern_bound
-from tvm_hetero.util.text_tables import counted
+from tvm_hetero.util.text_tables import count_noun
 from tvm_hetero.views.arrays import Figures, figures_of
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.item_types import PatternInstance, pattern_instance_of, unit_flow
@@ -32,8 +32,8 @@ class Arrays:
     def size(self, form: Figures) -> str:
         """Tasks, devices and edges."""
         tasks, devices = form.least.shape
-        edges = counted(len(form.src), "edge")
-        return f"{counted(tasks, 'task')} x {counted(devices, 'device')}, {edges}"
+        edges = count_noun(len(form.src), "edge")
+        return f"{count_noun(tasks, 'task')} x {count_noun(devices, 'device')}, {edges}"
 
     def bound(self, instance: Instance) -> float:
         """The critical path with copies, or the least load of the busiest device, s."""
@@ -64,7 +64,7 @@ class ItemTypes:
 
     def size(self, form: PatternInstance) -> str:
         """Kinds of items, and types of devices."""
-        kinds, types = counted(len(form.counts), "kind"), counted(len(form.devices), "type")
+        kinds, types = count_noun(len(form.counts), "kind"), count_noun(len(form.devices), "type")
         return f"{kinds} x {types}"
 
     def bound(self, instance: Instance) -> float:
