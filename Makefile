@@ -56,6 +56,7 @@ format: peers
 
 lint: peers
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 
 types: peers
 	$(BIN)/mypy --num-workers 2
