@@ -1,1 +1,1 @@
-"""Pipelines tuned while they run. Nothing is here yet: the room has its floor (tests/test_floors.py)."""
+"""Pipelines that are tuned while they run: nothing yet but a floor (tests/test_floors.py)."""

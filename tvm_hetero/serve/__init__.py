@@ -1,1 +1,1 @@
-"""Requests served under service-level objectives. Nothing is here yet: the room has its floor."""
+"""Requests served under service-level objectives: nothing yet but a floor."""
