@@ -21,7 +21,7 @@ def test_views_bounds_and_solvers_make_no_array_types_of_their_own() -> None:
         for file in files
         if file.name != "array_types.py"
         for line in file.read_text().splitlines()
-        if re.search(r"\b(NDArray|ndarray)\[", line)
+        if re.search(r"\b(NDArray|ndarray)\b", line)
     ]
     assert own == []
 

@@ -44,6 +44,7 @@ import numpy as np
 
 from tvm_hetero.bounds.throughput.knapsack import Knapsack
 from tvm_hetero.bounds.throughput.packing_patterns import MaximalPatterns
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.item_types import (
     PatternInstance,
@@ -139,7 +140,7 @@ class _Master:
         self.patterns.append((t, pattern))
         return True
 
-    def solve(self) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self) -> tuple[FloatArray, FloatArray]:
         """Multipliers of the kinds, and of the rows of nodes, all at least 0."""
         shop = self.shop
         kinds, types, columns = len(shop.counts), len(shop.devices), len(self.patterns)
@@ -166,8 +167,8 @@ class _Master:
 
 
 def _minimise(
-    objective: np.ndarray, rows: np.ndarray, right: np.ndarray, low: np.ndarray
-) -> tuple[float, np.ndarray]:
+    objective: FloatArray, rows: FloatArray, right: FloatArray, low: FloatArray
+) -> tuple[float, FloatArray]:
     """The value of min objective'x, rows x <= right, x >= low, and multipliers >= 0 of the rows."""
     from scipy.optimize import linprog
 
@@ -175,7 +176,7 @@ def _minimise(
     result = linprog(objective, A_ub=rows, b_ub=right, bounds=bounds, method="highs")
     if result.status != 0:
         return math.inf, np.zeros(len(right))
-    multipliers: np.ndarray = np.maximum(0.0, -result.ineqlin.marginals)
+    multipliers: FloatArray = np.maximum(0.0, -result.ineqlin.marginals)
     return float(result.fun), multipliers
 
 
@@ -253,8 +254,8 @@ def _refuted(shop: PatternInstance, load: float, hop: float) -> bool:
 
 
 def _cover(
-    shop: PatternInstance, patterns: Sequence[Pattern], unit: np.ndarray
-) -> tuple[float, np.ndarray]:
+    shop: PatternInstance, patterns: Sequence[Pattern], unit: FloatArray
+) -> tuple[float, FloatArray]:
     """What the patterns leave uncovered, at `unit` an item, and multipliers of the kinds."""
     if not patterns:
         return math.inf, unit

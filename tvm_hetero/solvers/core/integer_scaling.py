@@ -27,6 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_hetero.views.array_types import FloatArray
+
 # Rounding noise of a float product is no reason to take one tick more.
 _NOISE = 1e-6
 FINE = 1e-7
@@ -85,7 +87,7 @@ def choose(
     return Ticks(wanted, activities * _error(values, wanted))
 
 
-def _error(values: np.ndarray, per_second: float) -> float:
+def _error(values: FloatArray, per_second: float) -> float:
     """The most by which `Ticks.ticks` rounds one of `values` up, in ticks."""
     scaled = values * per_second
     rounded = np.maximum(1.0, np.ceil(scaled - _NOISE))

@@ -36,7 +36,7 @@ import numpy as np
 from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.native import stages
-from tvm_hetero.views.array_types import FloatArray, IntArray
+from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
 from tvm_hetero.views.ideals import IdealFamily
 from tvm_hetero.views.task_classes import shares_of
 
@@ -165,7 +165,7 @@ class _DeviceSetSearch:
         return tuple(reversed(chain))
 
 
-def _bits(flags: np.ndarray) -> int:
+def _bits(flags: BoolArray) -> int:
     """The integer whose bits are `flags`, the first the lowest."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 

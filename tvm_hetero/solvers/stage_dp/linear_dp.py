@@ -20,6 +20,7 @@ from tvm_hetero.solvers.stage_dp.ideals_dp import check_kind
 from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.views.array_types import BoolArray
 from tvm_hetero.views.ideals import Blocks, IdealFamily, contract
 from tvm_hetero.views.instance import Instance, instance_of
 
@@ -81,7 +82,7 @@ def linear_plan(
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _prefixes(blocks: Blocks, tensors: int) -> np.ndarray:
+def _prefixes(blocks: Blocks, tensors: int) -> BoolArray:
     """Prefixes of the order of the blocks, evenly spread where there are many."""
     most = max(1, min(_MOST_CUTS, _MOST_ENTRIES // max(1, tensors)))
     step = max(1, math.ceil(len(blocks) / most))

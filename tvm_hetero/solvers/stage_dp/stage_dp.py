@@ -29,6 +29,7 @@ import numpy as np
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.stage_dp.device_sets import SAME, least
 from tvm_hetero.solvers.timing.device_loads import exact_value
+from tvm_hetero.views.array_types import FloatArray, IntArray
 from tvm_hetero.views.ideals import IdealFamily, place_terminals
 from tvm_hetero.views.instance import Instance
 
@@ -69,7 +70,7 @@ class StageTable:
         self.origin = np.zeros((count, len(family)), dtype=np.int32)
         self.kind = np.zeros((count, len(family)), dtype=np.int16)
 
-    def extend(self, i: int, later: np.ndarray, loads: np.ndarray) -> None:
+    def extend(self, i: int, later: IntArray, loads: FloatArray) -> None:
         """Add one stage behind ideal `i`."""
         for k, stride in enumerate(self.strides):
             source = (self.counts[:, k] + 1 < self.sizes[k]) & np.isfinite(self.value[:, i])
