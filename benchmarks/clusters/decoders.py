@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tvm_hetero.cluster.description import LOCAL, Description, NodeRow
-from tvm_hetero.cluster.replan import Placed
+from tvm_hetero.cluster.replan import ScheduledModel
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.attributes import STATE_SETS
 from tvm_hetero.pipeline.partition import make_problem
@@ -45,7 +45,7 @@ def platform(nodes: Sequence[str], network: tuple[float, float]) -> Platform:
 
 def placed(
     folder: Path, place: Platform, *, tokens: int, batch: int, length: int, groups: int
-) -> Placed:
+) -> ScheduledModel:
     """A step (or a prefill) of a model, as a pipeline over the platform's nodes."""
     module = from_huggingface(folder, tokens=tokens, length=length)
     module["main"] = module["main"].with_attr(STATE_SETS, groups)
@@ -54,4 +54,4 @@ def placed(
     goal = Objective("throughput", batch=batch, contiguous=several)
     prepared = make_problem(module, place, goal, "analytical")
     schedule = solve(prepared.problem, "auto", limit)
-    return Placed(prepared.module, prepared.problem, schedule)
+    return ScheduledModel(prepared.module, prepared.problem, schedule)

@@ -41,7 +41,7 @@ from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import ClusterExecutor
 from tvm_hetero.cluster.kernel_text import kernels_from_text, kernels_to_text
 from tvm_hetero.cluster.node import Node
-from tvm_hetero.cluster.replan import Placed
+from tvm_hetero.cluster.replan import ScheduledModel
 from tvm_hetero.cluster.transport.inbox import PartWork
 from tvm_hetero.cluster.transport.message import DRIVER, ECHO, Message
 from tvm_hetero.compiler.build import build
@@ -95,14 +95,14 @@ def ended() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def decoder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Placed, Placed]:
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> tuple[ScheduledModel, ScheduledModel]:
     """The step of a tiny decoder for a batch, and its prefill, each placed at random."""
     folder = tiny("llama", tmp_path_factory.mktemp("decoder") / "llama")
 
-    def placed(tokens: int, batch: int, seed: int) -> Placed:
+    def placed(tokens: int, batch: int, seed: int) -> ScheduledModel:
         module = lowered(from_huggingface(folder, tokens=tokens, length=LENGTH), PLATFORM)
         problem = unit_problem(module, PLATFORM, batch)
-        return Placed(module, problem, random_schedule(problem, seed))
+        return ScheduledModel(module, problem, random_schedule(problem, seed))
 
     return placed(1, BATCH, 0), placed(CHUNK, 1, 1)
 
@@ -145,7 +145,7 @@ def finds_its_mail(node: Node) -> None:
     del node.take
 
 
-def alone(step: Placed, prefill: Placed) -> list[list[int]]:
+def alone(step: ScheduledModel, prefill: ScheduledModel) -> list[list[int]]:
     """What the decoder generates on this machine without a cluster."""
     facts = DecoderFacts(
         family="llama", length=LENGTH, batch=BATCH, groups=1, chunk=CHUNK, vocabulary=96, eos=(),
@@ -187,7 +187,7 @@ def test_a_model_on_nodes_is_the_model(cluster: Cluster):
 def test_plans_for_other_nodes_and_decoders_as_functions_are_refused(cluster, decoder):
     module, problem, schedule = planned(branchy(), nodes(1, 1, 1, 1), 0)
     with pytest.raises(UsageError, match=r"on node 'n3', which is not in the cluster"):
-        ClusterExecutor(cluster, Placed(module, problem, schedule))
+        ClusterExecutor(cluster, ScheduledModel(module, problem, schedule))
     with pytest.raises(UsageError, match="use ClusterDecoder"):
         ClusterExecutor(cluster, decoder[0])
     with pytest.raises(UsageError, match="a prefill is of one sequence"):
@@ -275,7 +275,7 @@ def test_the_benchmark(cluster: Cluster, tmp_path: Path, capsys):
 def test_a_part_that_fails_fails_its_request_and_no_other(cluster: Cluster):
     module, problem, schedule = planned(branchy(), PLATFORM, 5)
     named = dict(zip(("in/x", "y"), branchy_inputs(0), strict=True))
-    with ClusterExecutor(cluster, Placed(module, problem, schedule)) as executor:
+    with ClusterExecutor(cluster, ScheduledModel(module, problem, schedule)) as executor:
         expected = [out.tobytes() for out in map(as_array, executor.run(named))]
         for node in executor.nodes:
             told(cluster, node, fails_once)
@@ -290,7 +290,7 @@ def test_a_part_that_fails_fails_its_request_and_no_other(cluster: Cluster):
 def test_what_no_node_works_on_and_what_one_never_ends_are_late(cluster: Cluster):
     module, problem, schedule = planned(branchy(), PLATFORM, 5)
     named = dict(zip(("in/x", "y"), branchy_inputs(0), strict=True))
-    placed = Placed(module, problem, schedule)
+    placed = ScheduledModel(module, problem, schedule)
     with ClusterExecutor(cluster, placed, deadline=0.5, patience=0.5) as executor:
         expected = [out.tobytes() for out in map(as_array, executor.run(named))]
         first = executor.nodes[0]
@@ -308,7 +308,7 @@ def test_what_no_node_works_on_and_what_one_never_ends_are_late(cluster: Cluster
 def test_channels_are_used_again(cluster: Cluster):
     """Ray gives back none; models one after the other take those that are there."""
     module, problem, schedule = planned(branchy(), PLATFORM, 5)
-    placed = Placed(module, problem, schedule)
+    placed = ScheduledModel(module, problem, schedule)
     with ClusterExecutor(cluster, placed) as executor:
         inputs = executor.random_inputs(0)
         expected = [as_array(out).tobytes() for out in executor.run(inputs)]
@@ -324,7 +324,7 @@ def test_who_waits_computes_nothing(cluster: Cluster):
     """Ray's own waiting keeps a core busy for each channel that a process reads."""
     module, problem, schedule = planned(branchy(), PLATFORM, 5)
     named = dict(zip(("in/x", "y"), branchy_inputs(0), strict=True))
-    with ClusterExecutor(cluster, Placed(module, problem, schedule)) as executor:
+    with ClusterExecutor(cluster, ScheduledModel(module, problem, schedule)) as executor:
         executor.run(named)
         processes = [psutil.Process(), *(psutil.Process(cluster.pid(n)) for n in executor.nodes)]
 
@@ -360,7 +360,7 @@ def test_a_closed_cluster_ends_what_is_in_flight_and_every_thread(cluster: Clust
     before = sorted(thread.name for thread in threading.enumerate())
     ours = Cluster(Description("auto", NODES[:2]), silence=3.0, beat=0.1)
     module, problem, schedule = planned(branchy(), nodes(1, 1), 3)
-    executor = ClusterExecutor(ours, Placed(module, problem, schedule))
+    executor = ClusterExecutor(ours, ScheduledModel(module, problem, schedule))
     inputs = executor.random_inputs(0)
     assert executor.run(inputs)
     for node in executor.nodes:

@@ -21,7 +21,7 @@ from tests.models import branchy, branchy_inputs
 from tvm_hetero.cluster.description import read_description
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import ClusterExecutor
-from tvm_hetero.cluster.replan import Placed
+from tvm_hetero.cluster.replan import ScheduledModel
 from tvm_hetero.cluster.survey import hop_seconds
 from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
@@ -63,7 +63,7 @@ def test_a_model_goes_over_two_machines_and_outlives_one(raylets: Raylets, tmp_p
         assert len(machines) == 2
         # A difference of two times: on a busy machine it may be below 0.
         assert all(map(math.isfinite, hop_seconds(cluster, (64, 2**20), 1)))
-        with ClusterExecutor(cluster, Placed(module, problem, schedule)) as executor:
+        with ClusterExecutor(cluster, ScheduledModel(module, problem, schedule)) as executor:
             assert executor.nodes == ("n0", "n1")
             for _ in range(3):
                 assert [as_array(out).tobytes() for out in executor.run(named)] == expected

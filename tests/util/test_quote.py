@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvm_hetero.util.quote import SHOWN, quote
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.untrusted_names import SHOWN
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
 VALUES = st.recursive(

@@ -27,7 +27,7 @@ _REQUIRED = ("format", "versions", "default", "variants", "source", "files")
 
 
 def versions() -> dict[str, str]:
-    """What an artifact must match to be loaded: the format of libraries and plans hangs on it."""
+    """What an artifact must match to be loaded: the format of libraries and plans depends on it."""
     return {
         "tvm_hetero": code_version(),
         "apache-tvm": metadata.version("apache-tvm"),

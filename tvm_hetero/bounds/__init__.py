@@ -47,7 +47,7 @@ __all__ = [
     "lower_bound",
 ]
 
-# What a bound beside a schedule may take if nobody says, and at most, s.
+# What a bound beside a schedule may take if no one says, and at most, s.
 _QUICK, _LONGEST = 1.0, 4.0
 # Seconds that the whole ladder takes for each second of programs: several rungs have some.
 _RUNGS = 3.5

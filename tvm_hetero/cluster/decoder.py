@@ -24,7 +24,7 @@ from tvm_hetero.cluster.executor import DEADLINE, check_nodes
 from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
 from tvm_hetero.cluster.replan import (
     TIME_LIMIT,
-    Placed,
+    ScheduledModel,
     locate_states,
     place_states,
     replan_without,
@@ -57,8 +57,8 @@ class ClusterDecoder(Generates, Closeable):
     def __init__(
         self,
         cluster: Cluster,
-        step: Placed,
-        prefill: Placed | None = None,
+        step: ScheduledModel,
+        prefill: ScheduledModel | None = None,
         *,
         groups: int = 1,
         stop: Sequence[int] = (),
@@ -160,7 +160,7 @@ class ClusterDecoder(Generates, Closeable):
         self.closed = True
         self._runner.close()
 
-    def _planned(self, step: Placed) -> list[RunningModel]:
+    def _planned(self, step: ScheduledModel) -> list[RunningModel]:
         """The step, and for each of its lanes a prefill with the caches where the step has them."""
         parts = cut_by_node(step.module, step.problem, step.schedule)
         models = [RunningModel(STEP, parts, self._networks[0], self.groups)]
@@ -176,7 +176,9 @@ class ClusterDecoder(Generates, Closeable):
         return models
 
 
-def load_placed(path: str | os.PathLike[str]) -> tuple[DecoderFacts, Placed, Placed | None]:
+def load_placed(
+    path: str | os.PathLike[str],
+) -> tuple[DecoderFacts, ScheduledModel, ScheduledModel | None]:
     """What a decoder's folder for several nodes holds: facts, step, and prefill if there is one.
 
     Raises
@@ -185,11 +187,11 @@ def load_placed(path: str | os.PathLike[str]) -> tuple[DecoderFacts, Placed, Pla
         See `ClusterDecoder.load`.
     """
     facts, path = read_facts(path), Path(path)
-    prefill = Placed.load(path / PREFILL) if facts.chunk > 1 else None
-    return facts, Placed.load(path / STEP), prefill
+    prefill = ScheduledModel.load(path / PREFILL) if facts.chunk > 1 else None
+    return facts, ScheduledModel.load(path / STEP), prefill
 
 
-def _tokens(prefill: Placed) -> int:
+def _tokens(prefill: ScheduledModel) -> int:
     """How many tokens a prefill takes."""
     parts: Parts = cut_by_node(prefill.module, prefill.problem, prefill.schedule)
     by_name = {given.name: given for given in parts.inputs}
@@ -201,7 +203,7 @@ def _tokens(prefill: Placed) -> int:
     return by_name["token"].shape[0]
 
 
-def _length(step: Placed) -> int:
+def _length(step: ScheduledModel) -> int:
     """How many rows the caches have."""
     from tvm_hetero.passes.lowered_main import read_main, static_shape
     from tvm_hetero.passes.states import states_of

@@ -18,7 +18,7 @@ import tvm
 
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.parts.parts import Parts, cut_by_node
-from tvm_hetero.cluster.replan import TIME_LIMIT, Placed, replan_without
+from tvm_hetero.cluster.replan import TIME_LIMIT, ScheduledModel, replan_without
 from tvm_hetero.cluster.runner import Runner, RunningModel
 from tvm_hetero.cluster.stacking import put_elements, take_elements
 from tvm_hetero.devices.target import CPU
@@ -42,7 +42,7 @@ class ClusterExecutor(Closeable):
 
     Parameters
     ----------
-    mod : placed: an annotated module, or `Placed`.
+    mod : placed: an annotated module, or `ScheduledModel`.
     deadline : seconds that a request may take before the node that it waits for is given up.
     patience : seconds that finding another plan after a loss may take.
 
@@ -56,13 +56,13 @@ class ClusterExecutor(Closeable):
     def __init__(
         self,
         cluster: Cluster,
-        mod: tvm.IRModule | Placed,
+        mod: tvm.IRModule | ScheduledModel,
         *,
         deadline: float = DEADLINE,
         patience: float = TIME_LIMIT,
     ) -> None:
         self.cluster, self._patience = cluster, patience
-        self._whole = mod if isinstance(mod, Placed) else Placed.of(mod)
+        self._whole = mod if isinstance(mod, ScheduledModel) else ScheduledModel.of(mod)
         self._network = self._whole.network
         check_nodes(cluster, self._whole)
         self.placed = self._whole
@@ -185,7 +185,7 @@ class ClusterExecutor(Closeable):
                 raise DeadlineError(f"deadline: it was not done within {deadline:g} s") from None
 
 
-def check_nodes(cluster: Cluster, placed: Placed) -> None:
+def check_nodes(cluster: Cluster, placed: ScheduledModel) -> None:
     """Refuse a plan for nodes that the cluster lacks.
 
     Raises

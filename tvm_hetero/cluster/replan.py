@@ -37,7 +37,7 @@ TIME_LIMIT = 5.0
 
 
 @dataclass(frozen=True)
-class Placed:
+class ScheduledModel:
     """A lowered module with its problem, and a schedule of it."""
 
     module: tvm.IRModule
@@ -50,7 +50,7 @@ class Placed:
         return Network(self.module, self.problem)
 
     @classmethod
-    def of(cls, mod: tvm.IRModule) -> Placed:
+    def of(cls, mod: tvm.IRModule) -> ScheduledModel:
         """What an annotated module says."""
         if not is_annotated(mod):
             raise UsageError("the module has no placement; partition it first")
@@ -58,7 +58,7 @@ class Placed:
         return cls(with_stored_traces(strip_devices(mod), problem), problem, schedule)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Placed:
+    def load(cls, path: str | os.PathLike[str]) -> ScheduledModel:
         """What an artifact for several nodes says.
 
         Raises
@@ -77,15 +77,19 @@ class Placed:
         return cls(module, executable.problem, executable.schedule)
 
 
-def solve_again(placed: Placed, problem: Problem, seconds: float = TIME_LIMIT) -> Placed:
+def solve_again(
+    placed: ScheduledModel, problem: Problem, seconds: float = TIME_LIMIT
+) -> ScheduledModel:
     """The same module by the best schedule of another problem."""
     options = Options(time_limit=seconds, gap=MEASURED_GAP)
-    return Placed(
+    return ScheduledModel(
         placed.module, problem, prefer_fewer_transfers(problem, solve(problem, "auto", options))
     )
 
 
-def replan_without(placed: Placed, nodes: Collection[str], seconds: float = TIME_LIMIT) -> Placed:
+def replan_without(
+    placed: ScheduledModel, nodes: Collection[str], seconds: float = TIME_LIMIT
+) -> ScheduledModel:
     """The model on what is left when these nodes are lost.
 
     Raises
@@ -128,7 +132,7 @@ def on_platform(problem: Problem, platform: Platform) -> Problem:
     return replace(problem, costs=costs, platform=platform)
 
 
-def locate_states(placed: Placed, element: int = 0) -> dict[str, str]:
+def locate_states(placed: ScheduledModel, element: int = 0) -> dict[str, str]:
     """The device that keeps each state of an element."""
     device = {e.task: e.device for e in placed.schedule.executions if element in e.elements}
     main = read_main(placed.module)
@@ -138,7 +142,9 @@ def locate_states(placed: Placed, element: int = 0) -> dict[str, str]:
     }
 
 
-def place_states(placed: Placed, kept: Mapping[str, str], seconds: float = TIME_LIMIT) -> Placed:
+def place_states(
+    placed: ScheduledModel, kept: Mapping[str, str], seconds: float = TIME_LIMIT
+) -> ScheduledModel:
     """The model with its states where they are kept: as it is, if they are, else solved again.
 
     Parameters

@@ -171,7 +171,7 @@ def _libraries(
 
 def _on_best_device(lowered: tvm.IRModule, model: PlacedModel) -> PlacedModel | None:
     """The model on the best single device; None if there is none or it is there already."""
-    # Not `solve`, which proves a bound beside the answer: seconds that nobody asked for here.
+    # Not `solve`, which proves a bound beside the answer: seconds that no one asked for here.
     alone = best_single(model.problem, Options())
     if alone is None or alone.placement == model.schedule.placement:
         return None

@@ -25,7 +25,7 @@ def device_target(device: Device) -> Target:
 
     A CPU device whose target does not say ``num-cores`` gets the number of its cores, because
     that is what decides whether a kernel is divided over threads. A board's kernels do without
-    tile registers: nobody there has asked its system for them (`platform.amx_permission`).
+    tile registers: no one there has asked its system for them (`platform.amx_permission`).
 
     Raises
     ------

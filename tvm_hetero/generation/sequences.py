@@ -73,7 +73,7 @@ class Sequence:
 
     Attributes
     ----------
-    number : of the sequence; its random numbers hang on it.
+    number : of the sequence; its random numbers depend on it.
     tokens : the prompt, and what was generated.
     rows : how many of the tokens are in the caches.
     reason : why it has ended; None while it has not.

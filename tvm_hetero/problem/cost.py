@@ -24,12 +24,12 @@ class Cost:
     batches, which then take the last point's time an element: going on with that slope would
     make them free. A plain number c is ``Cost(((1, c),))``, which makes n elements take n * c.
 
-    `implementation` says which way of computing the task takes that long; nothing here hangs on
+    `implementation` says which way of computing the task takes that long; nothing here depends on
     it, and whoever builds the task must build that one.
 
     `sizes` says for how many elements at once there is a kernel: rising, from 1. An execution of n
     elements is built of the largest that fit, one after the other (`calls_of`); nothing else here
-    hangs on them, since `points` say what that takes.
+    depends on them, since `points` say what that takes.
     """
 
     points: tuple[tuple[int, float], ...]

@@ -113,7 +113,7 @@ class Problem:
     def terminals(self) -> frozenset[str]:
         """Inputs and outputs, which belong to no stage (rule 8).
 
-        Tasks without a color that take no time anywhere and read nothing, or are read by nobody.
+        Tasks without a color that take no time anywhere and read nothing, or are read by no one.
         """
         graph = self.graph
         return frozenset(

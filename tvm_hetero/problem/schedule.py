@@ -60,7 +60,7 @@ class SingleDevice:
 
 @dataclass(frozen=True)
 class Robustness:
-    """What a plan is worth when costs are off: placement and order kept, times anew.
+    """What a plan is worth when costs are off: placement and order kept, times computed again.
 
     Attributes
     ----------

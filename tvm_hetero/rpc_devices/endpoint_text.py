@@ -37,7 +37,7 @@ def unreachable_text(device: Device, reason: str) -> str:
     remote = remote_of(device)
     return (
         f"device {device.name!r} ({remote.text}) cannot be reached: {reason}; see that its server "
-        "runs, that key and address are right, and that nobody else uses it"
+        "runs, that key and address are right, and that no one else uses it"
     )
 
 

@@ -68,7 +68,7 @@ _OURS = {
 }
 # What the ladder of bounds takes beside an answer at most, about, s.
 _MOST_ASIDE = 4.0
-# New objects after which Python looks for circles among them (its own number is 700).
+# New objects after which Python looks for cycles among them (its own number is 700).
 _OBJECTS = 200_000
 _REGISTERED: dict[str, Solver] = {}
 
@@ -148,7 +148,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
         If no placement can keep the limits; says by how much memory is too small, or which
         devices no link joins.
     SolverError
-        If the solver finds nothing in its time; if it fails and nobody else finds anything; if
+        If the solver finds nothing in its time; if it fails and no one else finds anything; if
         the backend that was asked for refuses the model.
     """
     with _few_collections():
@@ -157,7 +157,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
 
 @contextmanager
 def _few_collections() -> Iterator[None]:
-    """Python looks for circles of garbage less often: large graphs are many objects, all in use.
+    """Python looks for cycles of garbage less often: large graphs are many objects, all in use.
 
     With its own thresholds it takes a third of the time of a list scheduler at 100,000 tasks.
     """

@@ -17,7 +17,8 @@ from typing import Any, NoReturn, TypeVar
 
 from tvm_hetero.errors import FormatError
 from tvm_hetero.util.documents import check_keys
-from tvm_hetero.util.quote import SHOWN, quote
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.untrusted_names import SHOWN
 
 _T = TypeVar("_T")
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator, Mapping
 
-# Longest value that is shown, in characters.
-SHOWN = 80
+from tvm_hetero.util.untrusted_names import SHOWN
 
 
 def quote(value: object, limit: int = SHOWN) -> str:

@@ -72,7 +72,7 @@ def parse_bytes(value: object, where: str = "size") -> int:
         If `value` is neither a number nor a number with a unit of size, or is negative.
     """
     size = _parse(value, _SIZES, "size", where, "8GiB")
-    # A whole number stays what it is: above 2**53 the float would be another one.
+    # An integer stays what it is: above 2**53 the float would be another one.
     return value if isinstance(value, int) else round(size)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.zoo.language import Shape, attention, head, weight_bytes
+from tvm_hetero.zoo.language import DecoderShape, attention, head, weight_bytes
 from tvm_hetero.zoo.layers import total
 from tvm_hetero.zoo.transformer import embedding
 from tvm_hetero.zoo.work_graph import HALF, Builder, Value, WorkGraph
@@ -31,7 +31,7 @@ class Mixture:
     for plain attention.
     """
 
-    base: Shape
+    base: DecoderShape
     experts: int
     chosen: int
     expert: int
@@ -48,13 +48,13 @@ class Mixture:
 
 
 MIXTURES = {
-    "mixtral-8x7b": Mixture(Shape(32, 4096, 0, 32, 8, 32000, 3), 8, 2, 14336),
-    "mixtral-8x22b": Mixture(Shape(56, 6144, 0, 48, 8, 32768, 3), 8, 2, 16384),
+    "mixtral-8x7b": Mixture(DecoderShape(32, 4096, 0, 32, 8, 32000, 3), 8, 2, 14336),
+    "mixtral-8x22b": Mixture(DecoderShape(56, 6144, 0, 48, 8, 32768, 3), 8, 2, 16384),
     "deepseek-v3": Mixture(
-        Shape(61, 7168, 18432, 128, 128, 129280, 3), 256, 8, 2048, 1, 3, (1536, 512, 64)
+        DecoderShape(61, 7168, 18432, 128, 128, 129280, 3), 256, 8, 2048, 1, 3, (1536, 512, 64)
     ),
     "kimi-k2": Mixture(
-        Shape(61, 7168, 18432, 64, 64, 163840, 3), 384, 8, 2048, 1, 1, (1536, 512, 64)
+        DecoderShape(61, 7168, 18432, 64, 64, 163840, 3), 384, 8, 2048, 1, 1, (1536, 512, 64)
     ),
 }
 # Width of one head of latent attention, for queries, keys and values alike.
@@ -92,7 +92,7 @@ def mixture(
 
 
 def _latent_attention(
-    net: Builder, x: Value, base: Shape, latent: tuple[int, int, int], context: int
+    net: Builder, x: Value, base: DecoderShape, latent: tuple[int, int, int], context: int
 ) -> Value:
     """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): keys are made of a small cache.
 
@@ -116,7 +116,7 @@ def _latent_attention(
     )
 
 
-def _dense(net: Builder, x: Value, base: Shape) -> Value:
+def _dense(net: Builder, x: Value, base: DecoderShape) -> Value:
     weights = base.matrices * base.width * base.hidden
     flops = 2.0 * x.shape[0] * weights
     return net.add("feedforward", "gemm", [x], x.shape, flops=flops, weights=weights)

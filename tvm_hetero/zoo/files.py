@@ -2,7 +2,7 @@
 
 The nine ``light`` models of the onnx wheel (weights made up, shapes real) are stored after import
 and fusion, so that they can be scheduled without TVM and ONNX. ``benchmarks/zoo_data.py`` makes the
-files anew.
+files again.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ WEIGHTS: dict[str, float] = {
 
 
 @dataclass(frozen=True)
-class Shape:
+class DecoderShape:
     """The shape of a dense decoder.
 
     `matrices` of the feed-forward network: 2, or 3 if gated. `tied`: the head's weights are those
@@ -59,20 +59,20 @@ class Shape:
         return 2 * self.layers * self.kv_heads * self.head_size * HALF * tokens
 
 
-def _gpt2(layers: int, width: int, heads: int, positions: int = 1024) -> Shape:
-    return Shape(layers, width, 4 * width, heads, heads, 50257, 2, positions, tied=True)
+def _gpt2(layers: int, width: int, heads: int, positions: int = 1024) -> DecoderShape:
+    return DecoderShape(layers, width, 4 * width, heads, heads, 50257, 2, positions, tied=True)
 
 
-def _gpt3(layers: int, width: int, heads: int) -> Shape:
+def _gpt3(layers: int, width: int, heads: int) -> DecoderShape:
     return _gpt2(layers, width, heads, 2048)
 
 
-def _llama2(layers: int, width: int, hidden: int, heads: int, kv_heads: int) -> Shape:
-    return Shape(layers, width, hidden, heads, kv_heads, 32000, 3)
+def _llama2(layers: int, width: int, hidden: int, heads: int, kv_heads: int) -> DecoderShape:
+    return DecoderShape(layers, width, hidden, heads, kv_heads, 32000, 3)
 
 
-def _llama3(layers: int, width: int, hidden: int, heads: int) -> Shape:
-    return Shape(layers, width, hidden, heads, 8, 128256, 3)
+def _llama3(layers: int, width: int, hidden: int, heads: int) -> DecoderShape:
+    return DecoderShape(layers, width, hidden, heads, 8, 128256, 3)
 
 
 SHAPES = {
@@ -94,7 +94,7 @@ SHAPES = {
     "llama3-8b": _llama3(32, 4096, 14336, 32),
     "llama3-70b": _llama3(80, 8192, 28672, 64),
     "llama3-405b": _llama3(126, 16384, 53248, 128),
-    "megatron-1t": Shape(128, 25600, 4 * 25600, 160, 160, 51200, 2, 2048),
+    "megatron-1t": DecoderShape(128, 25600, 4 * 25600, 160, 160, 51200, 2, 2048),
 }
 
 
@@ -142,7 +142,7 @@ def weight_bytes(weights: str) -> float:
     return WEIGHTS[weights]
 
 
-def attention(net: Builder, x: Value, shape: Shape, context: int, shards: int) -> Value:
+def attention(net: Builder, x: Value, shape: DecoderShape, context: int, shards: int) -> Value:
     """One shard of the attention: projections, scores, mixing, projection.
 
     Of several tokens each looks at those before it and at itself; the cache is read once for all.
@@ -163,7 +163,7 @@ def attention(net: Builder, x: Value, shape: Shape, context: int, shards: int) -
     )
 
 
-def _feed_forward(net: Builder, x: Value, shape: Shape, shards: int) -> Value:
+def _feed_forward(net: Builder, x: Value, shape: DecoderShape, shards: int) -> Value:
     weights = shape.matrices * shape.width * shape.hidden // shards
     return net.add(
         "feedforward", "gemm", [x], x.shape, flops=2.0 * x.shape[0] * weights, weights=weights

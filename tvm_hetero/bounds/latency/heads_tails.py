@@ -61,7 +61,7 @@ def heads_and_tails(
         after = np.zeros(k)
         for t in instance.outputs[v]:
             for w in instance.tensors[t].readers:
-                # In this order of sums, see the head of this file: answers hang on the last digit.
+                # In this order of sums, see the file's text: answers depend on the last digit.
                 rest = copies(t) + runs[w] + tail[w]
                 np.maximum(after, rest.min(axis=1), out=after)
         places = list(instance.devices[v])

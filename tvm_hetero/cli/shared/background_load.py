@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-# user, nice, system, irq, softirq, steal: fields of /proc/stat in which somebody works.
+# user, nice, system, irq, softirq, steal: fields of /proc/stat in which someone works.
 _BUSY_FIELDS = (1, 2, 3, 6, 7, 8)
 # Cores' worth of other people's work that is worth a word.
 _WORTH_A_WORD = 0.1

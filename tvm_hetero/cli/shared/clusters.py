@@ -62,10 +62,10 @@ def prepare_costs(
 def place_executor(steps: Steps, artifact: Path, where: str) -> Iterator[ClusterExecutor]:
     """Steps: start a cluster and place an artifact's model on its nodes."""
     from tvm_hetero.cluster.executor import ClusterExecutor
-    from tvm_hetero.cluster.replan import Placed
+    from tvm_hetero.cluster.replan import ScheduledModel
 
     with steps.step("Load artifact") as step:
-        whole = Placed.load(artifact)
+        whole = ScheduledModel.load(artifact)
         step.note = str(artifact)
     with start_nodes(steps, where) as running:
         with steps.step("Place parts") as step:

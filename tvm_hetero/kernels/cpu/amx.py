@@ -5,7 +5,7 @@
 with A of 32 numbers of bfloat16 to a row, B of 16 rows (two steps of the reduction each, number by
 number in turn, for 16 columns), C of 16 float32 to a row. One instruction is 16 x 16 x 32
 multiply-adds in 16 cycles, sixteen times what vectors of float32 do. The same of bytes: four steps
-to 32 bits, sums of whole numbers, A with or without a sign, B without (`BYTES_BY_BYTES`).
+to 32 bits, sums of integers, A with or without a sign, B without (`BYTES_BY_BYTES`).
 
 TVM has no word for them, so functions in LLVM's language have (`llvm_functions`). Registers go by
 number there, and hold what they hold until something else is loaded: a kernel sees to it by itself.

@@ -8,7 +8,7 @@ they are:
     sums[m, n] += left[m, 2 j] * right[2 j, n] + left[m, 2 j + 1] * right[2 j + 1, n]
 
 for a vector of columns n at once, in float32: half as many multiplications, and no conversion.
-A left side of float32 is not for this: it would have to be rounded, which nobody has asked for.
+A left side of float32 is not for this: it would have to be rounded, which no one has asked for.
 
     pairs      two steps of the left side as one word: read by all parts of the columns
     product    for each block of columns, a tile of rows: of two steps the columns are read as they

@@ -1,4 +1,4 @@
-"""Products with weights of few bits (`product`) in whole numbers: two codes to an instruction.
+"""Products with weights of few bits (`product`) in integers: two codes to an instruction.
 
 Rounded to 16 bits (`quantized.int16_operand`), the left side meets the codes as they are: two
 numbers of a row times two codes of a column, added up in 32 bits, is one instruction (of x86 since
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def in_whole_numbers(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
-    """The kernel in whole numbers, to be scheduled by `written_products.schedule_parts`.
+    """The kernel in integers, to be scheduled by `written_products.schedule_parts`.
 
     By tile registers, where there are some and it has rows enough (`quantized.amx`).
 

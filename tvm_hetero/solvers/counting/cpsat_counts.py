@@ -9,7 +9,7 @@ takes,
     subject to  sum over d of a(d, k) = N_k,   sum over k of w_k a(d, k) <= memory of d,
                 sum over k of c(k, d) a(d, k) <= T,  falling along devices that are alike
 
-by CP-SAT: a handful of whole numbers a device, however many tasks there are    -> `cpsat_counts`
+by CP-SAT: a handful of integers a device, however many tasks there are    -> `cpsat_counts`
 Then the line is walked, staying on a device as long as it has the next atom's kind left, and going
 on where the row that can follow is longest, in the same node if there is a choice  -> `realise`
 """

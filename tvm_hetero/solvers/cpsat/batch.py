@@ -55,7 +55,7 @@ def solve_whole(
 ) -> Schedule:
     """Solve in one model.
 
-    Where memory binds, first with few ticks: CP-SAT sees a circle of waits (a for b's memory, b
+    Where memory binds, first with few ticks: CP-SAT sees a cycle of waits (a for b's memory, b
     for a's data) only by pushing both to the horizon, one shortest duration at a time.
     """
     problem = instance.problem

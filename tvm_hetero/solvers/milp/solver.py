@@ -6,7 +6,7 @@ Heterogeneous Platforms, ICCAD 2023, arXiv:2308.00127.
 The problem: place every task of a graph, for every element of a batch, on a device, and order
 what each device does, such that the latency (or throughput, energy, cost) is least. DiviML's
 variables are an assignment x[i, j, l] of task i's element l to device j, a batch-size choice
-b[i, j, n] with a cost of its own for each n, starts, ends and pairwise orders. Here, anew:
+b[i, j, n] with a cost of its own for each n, starts, ends and pairwise orders. Here, besides:
 
 =====================================================  =========================================
 part of the model                                      added by
@@ -69,7 +69,7 @@ from tvm_hetero.views.instance import instance_of
 _WORTH = 0.7
 # Rows of a memory at a moment (`MemoryRows.count`) that are built in a second.
 _ROWS_A_SECOND = 10_000
-# Pairs of activities that are looked at in the time of a row; most of them are in nobody's way.
+# Pairs of activities that are looked at in the time of a row; most of them are in no one's way.
 _PAIRS = 10
 
 

@@ -18,7 +18,7 @@ with one component dearer                                                       
 
 Of too many labels those in one cell of a grid, the finest that leaves few enough, are merged: into
 one that takes the least of each component, so that no way gets lost, and if none is left in the
-end, (1) has no solution; or, to find ways, into the cheapest as it is. Amounts are whole numbers:
+end, (1) has no solution; or, to find ways, into the cheapest as it is. Amounts are integers:
 their sums are exact, and equal whatever their order.
 """
 

@@ -50,7 +50,7 @@ class RobustValues:
 
 
 def values_of(problem: Problem, schedule: Schedule, samples: Samples) -> RobustValues:
-    """Time a valid schedule of `problem` anew in every sample."""
+    """Time a valid schedule of `problem` again in every sample."""
     timer = _Timer(problem, replay(problem, schedule))
     step = max(1, _ROOM // len(timer.plan))
     values: list[float] = []

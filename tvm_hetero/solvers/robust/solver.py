@@ -1,6 +1,6 @@
 """Plans for costs that are not exactly known: how good a plan stays, and plans that stay good.
 
-Costs are measured or modelled, and off by some per cent. `assess` times a plan anew in samples of
+Costs are measured or modelled, and off by some per cent. `assess` times a plan again in samples of
 costs that are off by up to a share r (`samples`, `evaluate`): placement and order are
 kept, as a runtime keeps them. `solve` also looks for a plan with a small mean or worst value:
 

@@ -1,8 +1,8 @@
 """Simulated annealing over devices and priorities, with a list decoder, in C++.
 
 S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by Simulated Annealing, Science 220(4598),
-1983, doi:10.1126/science.220.4598.671; for task graphs on unlike machines it is one of the eleven
-heuristics that T. Braun et al. compare (JPDC 61(6), 2001, doi:10.1006/jpdc.2000.1714).
+1983, doi:10.1126/science.220.4598.671; for task graphs on heterogeneous machines it is one of the
+eleven heuristics that T. Braun et al. compare (JPDC 61(6), 2001, doi:10.1006/jpdc.2000.1714).
 
 The state is the device of every part and the order in which parts and copies are decided; the
 value is that of the list schedule which this order gives (src/search/annealer.h, moves.h,
@@ -13,7 +13,7 @@ are there. Then several runs with seeds of their own, side by side on `Options.w
 one that goes on, colder, from the best of them. For throughput, where the way from few devices to
 many is steep, the runs begin at different ones of the starts. How long they last is counted in
 steps of the search, so the same seed gives the same schedule; the clock only stops what a slow
-machine drags out. Annealing proves nothing: the bound beside its answer is somebody else's.
+machine drags out. Annealing proves nothing: the bound beside its answer is someone else's.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
                   raises it, given the best value so far, along modules `identical_devices` (all
                   three of `bounds.throughput`)
     2. starts     the shares of classes rounded (`class_rounding`), which is nearly all where copies
-                  are in nobody's way; else also greedy balancing, contiguous stages along an
+                  are in no one's way; else also greedy balancing, contiguous stages along an
                   order, which copy little, and the shares of groups cut at a threshold
                   (`threshold_rounding`)
     3. annealing  of the starts in C++ (without the library: moves of single groups); some times

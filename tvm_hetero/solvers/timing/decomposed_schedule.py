@@ -1,4 +1,4 @@
-"""A schedule taken apart again: its division, placement and order, ready to be timed anew.
+"""A schedule taken apart again: its division, placement and order, ready to be timed again.
 
 What `timing.to_schedule` writes, `replay` reads back. It serves whoever asks what a given plan
 would do if something were different: shorter tasks (`report.schedule.explain`), perturbed costs
