@@ -3,12 +3,12 @@
 Problem
     Convolutions with packed weights are one loop nest: ``acc[p, c] += data[p, k] * weight[k, c]``
     over points ``p`` (columns of a row, or of all rows joined), output channels ``c`` and the
-    reduction ``k``. A tile of accumulators stays in the vector registers. Which
-    loop becomes the lanes of the vectors, and how large is the tile?
+    reduction ``k``. A tile of accumulators stays in the vector registers. Which loop
+    becomes the lanes of the vectors, and how large is the tile?
 
 Notation
-    L lanes of a vector, R registers, P points, T points of a tile; ``v`` vectors and ``t``
-    scalars span the tile: each step of ``k`` loads ``v`` and broadcasts ``t``. Lanes are output channels or points.
+    L lanes of a vector, R registers, P points, T of a tile; ``v`` vectors and ``t`` scalars span
+    it: each step of ``k`` loads ``v`` and broadcasts ``t``. Lanes are channels or points.
 
 Cost, in cycles for each accumulated value, here with x86's constants              -> `_tile`
     step    = norm(v t / 2, 4.5, (v + t) / 2.2, v L / 8) + v / 4
