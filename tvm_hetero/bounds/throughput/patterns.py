@@ -3,7 +3,7 @@
 A device holds a *pattern*, a whole number of tasks of each kind; n_p devices hold pattern p
 (P. Gilmore and R. Gomory, Operations Research 9, 1961, doi:10.1287/opre.9.6.849). Notation: kinds
 k with N_k items of weight w_k (an item is a task, or all tasks of a color); device types t with
-D_t devices of memory C_t, at most R_t in a node; a_pk how many items of kind k are in pattern p.
+D_t devices of memory C_t, at most R_t in a node; a_pk items of kind k in pattern p.
 
 Latency, one element; M used nodes, b the least of a unit flow, s and S the least copies between
 devices and between nodes                                                        -> `_latency`
