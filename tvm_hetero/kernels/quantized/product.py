@@ -12,11 +12,10 @@ Codes, without a zero point; scales are rounded to bfloat16 first           -> `
 
 Layout
     Columns in blocks of B, at most `BLOCK`, as packed products have them (`product`): scales
-    ``[o, q, i]``, stored times 2^bits; codes ``[o, k', i]`` in words of 32 bits, each with the
-    codes of the next 4 or 8 steps of the reduction, the first in the lowest bits, plus 128 or 8.
+    ``[o, q, i]``, times 2^bits; codes ``[o, k', i]`` in words of 32 bits, each of the next 4 or 8
+    steps of the reduction, the first in the lowest bits, plus 128 or 8.
 
-Codes, moved behind the point of 1.0, are the float 1.5 + code / 2^bits; of two codes of 4 bits
-the lower one stands behind that of 16, and is 16.5 + code / 16             -> `_near`
+Codes become floats by a shift, 1.5 + code / 2^bits or 16.5 + code / 16     -> `_near`
 
 Codes that stay integers: `quantized.integer_product`. The schedule takes what a group shares
 out of the sum (`quantized.factored`, `quantized.float_schedule`).
