@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (
-        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "docs").rglob("*.md")),
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
         ROOT / "benchmarks" / "README.md",
     )
@@ -170,9 +170,16 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    index = PAGES["docs/README.md"]
-    for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "README.md" or f"]({page.name})" in index, page.name
+    pages = [name.removeprefix("docs/") for name in PAGES if name.startswith("docs/")]
+    assert "method/precedence.md" in pages
+    lost = [page for page in pages if f"]({page})" not in PAGES["docs/README.md"]]
+    assert lost == ["README.md"]
+
+
+def test_every_derivation_that_a_file_names_is_a_page() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in MODULES.values()]
+    named = {name for text in texts for name in re.findall(r"docs/method/[\w-]+\.md", text)}
+    assert named == {page for page in PAGES if page.startswith("docs/method/")}
 
 
 # ----------------------------------------------------------------- the house, and what goes wrong

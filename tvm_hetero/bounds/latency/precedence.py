@@ -1,42 +1,25 @@
 """The linear program of precedence, loads and copies: a bound of a whole graph or of a module.
 
-Variables (`shares`; tasks v, devices d, B elements a batch; all times are means over the elements):
+Variables (`transfer_shares`; tasks v, devices d; times are means over the elements of a batch):
 
     x(v, d, c)  share of the batch that v runs on d at choice c of its costs (`views.arrays`)
-    y(v, d)     sum over c of x(v, d, c): the share of v on d (one variable for a whole color)
+    y(v, d)     sum over c of x(v, d, c)
     S(v)        start of the execution that holds an element
-    z(e, j, k)  for edge e from u to w: share of the batch with u on j and w on k
     in, out(t, d)   share of tensor t that arrives at, leaves d
 
     minimise T  subject to
-      sum over d of y(v, d) = 1
-      `TransferShares.add_shares` S(u) + sum path(u, d, c) x(u, d, c) + copies of e  <=  S(w)
-        `_add_order`
-        copies of e: sum over j, k of copy(j, k) z(e, j, k), the sums of z over k and j being
-        y(u, j) and y(w, k), and more for the other elements of the maker's execution: sum over
-        j, c of (size(c) - 1) bytes / bandwidth g(e, j, c), where g <= x(u, j, c) and its sum over
-        c is that of z over k != j                                         ->
-        `TransferShares._add_sizes` Where all copies take as long (B = 1) or devices are many:
-        sum over k of m(e, k) min over j of copy(j, k) with m(e, k) >= y(w, k) - y(u, k)
-                                                                           `TransferShares.add_copies`
-      sum over d of (head(v, d) - least(v, d)) y(v, d)  <=  S(v)           `_add_windows`
-      S(v) + sum path x + sum over d of tail(v, d) y(v, d)  <=  T
-      sum load(v, d, c) x(v, d, c) + sum hop(t, d) (in + out)(t, d)  <=  T   `build`, `_add_moves`
-      sum of weights(v) y(v, d)  <=  memory of d                           `_add_memory`
-      S(a) + sum path x(a) + sum over v between of path(v, d, c) x(v, d, c)  <=  S(b)
-        for B > 1 and articulations a, b that follow one another: executions that hold the
-        same element and are on one device follow one another              `_add_turns`
+      sum over d of y(v, d) = 1                               `TransferShares.add_shares`
+      S(u) + sum path x(u) + copies of (u, w) <= S(w)         `_add_order`, `add_copies`
+      sum of (head - least)(v, d) y(v, d)  <=  S(v)           `_add_windows`
+      S(v) + sum path x(v) + sum of tail(v, d) y(v, d) <= T   `_add_windows`
+      sum load x + sum hop(t, d) (in + out)(t, d) <= T        `build`, `_add_moves`
+      sum of weights(v) y(v, d)  <=  memory of d              `_add_memory`
+      S(a) + sum path x, of a and on d up to b  <=  S(b)      `_add_turns`
 
-The rows of a share hold for each element, so they hold for their mean; with B > 1 this is what
-couples long executions, which are cheap for devices, to their elements' way through the graph.
+The most violated rows of `load_cuts` and `count_cuts` are added in rounds: `PrecedenceModel.bound`,
+at most `limit`.
 
-The rows of loads that start late or end early are in `load_cuts`, those of whole tasks in
-`count_cuts`; the most violated ones are added, and the program is solved again  ->
-`PrecedenceModel.bound` Copies at a device without a copy engine are work of it: they start after
-the maker's least head, and the least of its readers follows.
-
-All times are at most `limit`: a bound min(limit, L) of all schedules follows (see `linear`), and
-a share on d with head + tail above the limit is 0.
+Derivation: docs/method/precedence.md.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.arrays import Choice
 
-# Beyond this many devices z is replaced by m (see `precedence`).
+# Beyond this many devices pairs z are replaced by arrivals m (docs/method/precedence.md).
 MOST_DEVICES = 6
 
 
@@ -169,7 +169,7 @@ class TransferShares:
     def _add_pairs(
         self, u: int, w: int, times: FloatArray, makers: list[int], readers: list[int]
     ) -> dict[tuple[int, int], int]:
-        """z(j, k), see the head of this file."""
+        """z(j, k): share of the batch with the maker on j and the reader on k."""
         z = {
             (j, k): self.program.variable()
             for j in makers

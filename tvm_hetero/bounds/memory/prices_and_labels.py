@@ -1,35 +1,25 @@
 """Latency under memory limits, by modules: prices of memory, and labels of what is taken.
 
-Let every module be small enough to go through its placements p (`module_choices`): a time t(p) and
-bytes w(p, d) that stay on each device d with a limit C(d), and a(p, d) that some part needs there
-while it runs. A schedule of one element takes one placement of each module, their ends meeting,
-so its makespan is at least
+A module's placements p (`module_choices`) have a time t(p), bytes w(p, d) that stay on each device
+d with a limit C(d), and a(p, d) that some part needs there while it runs. A schedule of one element
+takes one placement of each module, their ends meeting, so its makespan is at least
 
     minimise  sum over modules of t(p)                                                (1)
     subject to  sum of w(p, d) + max of a(p, d)  <=  C(d)    for every d
 
-*Boxes.* Suppose that the max of a(., d) lies between l(d) and h(d). Then placements with more
-than h(d) drop out, and C(d) - l(d) is left for w. The boxes of all devices cover all cases, so
-the least bound of all boxes is a bound; the box with the least is halved          ->
-`MemoryBoundSearch.run`
+*Boxes.* The max of a(., d) lies between l(d) and h(d); the box with the least bound is halved
+                                                                     -> `MemoryBoundSearch.run`
 
-*Prices.* For prices x(d) >= 0 of a byte a box has the bound
+*Prices.* For prices x(d) >= 0 of a byte a box has the bound         -> `best_prices`
 
     min over chains of sum of (t(p) + x w(p))  -  sum over d of x(d) (C(d) - l(d))
 
-(A. Geoffrion: Lagrangean relaxation for integer programming, 1974, doi:10.1007/BFb0120690). It is
-concave in x; the best prices are found by cutting planes (J. E. Kelley, J. SIAM 8, 1960,
-doi:10.1137/0108053).                                                              -> `best_prices`
+*Labels.* (device, time, bytes taken), module by module, dropped where prices or another label say
+that they cannot lead below a known value U                          -> `labels.py`
 
-*Labels.* With a schedule of value U known, a placement whose chain costs U or more by these prices
-is of no use. What is left is gone through from the first module to the last with labels (device,
-time, bytes taken), as in resource constrained shortest paths (M. Desrochers and F. Soumis, INFOR
-26, 1988; I. Dumitrescu and N. Boland, Networks 42, 2003, doi:10.1002/net.10090), each dropped
-when the prices say that it cannot lead below U, or another is nowhere worse. Where there are too
-many, near ones are merged into one that has the least time and bytes of them: the bound stays one
-                                                                                    -> `labels.py`
+(1) knows no waiting for memory, and no copies' memory.
 
-(1) knows no waiting for memory, and no copies' memory, so that there remains a gap of its own.
+Derivation, references: docs/method/memory-prices.md.
 """
 
 from __future__ import annotations

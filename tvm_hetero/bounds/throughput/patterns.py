@@ -1,38 +1,23 @@
 """Bounds for many alike devices with little memory: what one of them holds, and how many there are.
 
-The linear program over shares fills every memory to the last byte, though no device holds half a
-layer; and it has tensors cross for free. Here one device holds a *pattern*, a whole number of
-tasks of each kind, and the program chooses how many devices of each type hold which pattern
+A device holds a *pattern*, a whole number of tasks of each kind; n_p devices hold pattern p
 (P. Gilmore and R. Gomory, Operations Research 9, 1961, doi:10.1287/opre.9.6.849). Notation: kinds
 k with N_k items of weight w_k (an item is a task, or all tasks of a color); device types t with
-D_t devices of memory C_t; a_pk how many items of kind k are in pattern p.
+D_t devices of memory C_t, at most R_t in a node; a_pk items of kind k in pattern p.
 
-Latency, one element. Let f be a unit flow from sources to sinks of the graph: shares of paths, so
+Latency, one element; M used nodes, b the least of a unit flow, s and S the least copies between
+devices and between nodes                                                        -> `_latency`
 
-    makespan >= sum over tasks v of f_v c(v, device of v) + sum over edges e of f_e copy(e)
-
-with f equal to 1 on a chain. Let b = min f_v. U used devices on M used nodes make the flow enter
-other devices at least b U - 1 times and other nodes at least b M - 1 times. With s and S the
-least time of a copy between devices and between nodes (s <= S), and R_t the most devices of type
-t in a node,
-
-    minimise  sum_p (sum_k c_kt a_pk + b s) n_p  +  b (S - s) M  -  S                -> `_latency`
+    minimise  sum_p (sum_k c_kt a_pk + b s) n_p  +  b (S - s) M  -  S
     subject to  sum_p a_pk n_p >= N_k,   sum over p of t: n_p <= D_t,
                 sum over p of t: n_p <= R_t M,   M >= 1
 
-Throughput, one element. T is refuted if the items do not fit into D_t patterns of each type within
-memory C_t and load T, both together: caches take memory and little time, weights take both. A
-device without copy engine has, where several devices are used, at least one hop to make
-                                                                                  -> `_throughput`
+Throughput, one element: T is refuted if the items do not fit into D_t patterns of each type within
+memory C_t and load T                                            -> `_throughput`, `_refuted`
 
-Patterns are found by pricing: with multipliers pi of the kinds, a knapsack (`knapsack.py`), or,
-where memory and load bind together, all of them (`packing_patterns.py`). No linear program's
-optimum is believed: for any multipliers pi, nu >= 0 the program is at least
+Patterns are priced by `knapsack.py`, `packing_patterns.py`; any multipliers prove a bound.
 
-    sum_k pi_k N_k + sum_t D_t min(0, b s + nu_t / R_t - V_t(pi)) + max(0, b (S - s) - sum nu) - S
-
-where V_t(pi) is (an upper bound of) the best pattern's sum of (pi_k - c_kt) a_pk; and T is
-refuted if sum_k pi_k N_k > sum_t D_t V_t(pi). The best over all rounds counts.
+Derivation: docs/method/patterns.md.
 """
 
 from __future__ import annotations

@@ -1,32 +1,23 @@
 """Depthwise convolutions (one input channel for each output) over lines of points.
 
 Problem
-    A window of 9 values for each result and no channels to reduce over: nothing to pack, nothing
-    to keep in registers but the window's weights. What costs is everything around: narrow images
-    (7 or 14 columns) fill no vector, and strided columns are no vector at all.
+    A window of 9 values for each result and no channels to reduce over. What costs is everything
+    around: narrow images (7 or 14 columns) fill no vector, and strided columns are no vector.
 
-Answer
-    Rows are joined. With padding that keeps the width, result ``p = y * OW + x`` needs
-    ``line[p + kh * OW + kw - left]``: whole vectors at any ``p``, whatever the width. Only at the
-    ends of rows is that the wrong value (of a neighbouring row), where the window hangs over the
-    image; so taps are summed for each shift ``kw - left`` apart, and a shift's sum counts only
-    where a constant mask says so: two selects for each vector of a 3x3 window.
+Rows are joined: result ``p = y * OW + x`` needs ``line[p + kh * OW + kw - left]``, whole vectors
+at any ``p``. At the ends of rows a constant mask drops neighbouring rows         -> `_joined`
 
-        out[p] = sum over shifts s: mask[s, p] ? sum over (kh, kw -> s): w[kh, kw] * line[...] : 0
+    out[p] = sum over shifts s: mask[s, p] ? sum over (kh, kw -> s): w[kh, kw] * line[...] : 0
 
-    A stride sorts columns and rows into ``sy * sx`` planes of ``OW`` columns each; a tap reads the
-    plane ``(kh - top) mod sy, (kw - left) mod sx`` at a shift ``(kw - left) // sx``. Planes with
-    zero rows above and below are copied for each channel, and stay in the first-level cache.
+A stride sorts columns and rows into ``sy * sx`` planes of ``OW`` columns each; a tap reads the
+plane ``(kh - top) mod sy, (kw - left) mod sx`` at a shift ``(kw - left) // sx``   -> `_planes`
 
-    Wide images without stride are simpler: their rows fill vectors, so the copy has zero columns
-    too, tiles are parts of a row, and there is no mask.
+Wide images without stride: tiles are parts of a row, without a mask              -> `_by_rows`
 
-The kernel is one expression for each result, without a reduction loop, so that bias and
-activation are inlined behind it. The rule takes the convolutions whose planes have no more than
-OW columns (padding that keeps the width, divided by the stride); others go to `generic`.
-On one Zen 5 core with AVX-512, GFLOP/s of 3x3 windows beside ONNX Runtime's and the nest that
-`generic` gives: 272 channels of 14x14 71, 48, 68; 544 of 7x7 46, 54, 13; 136 of 28x28 64, 55, 39;
-with stride 2 112 of 56x56 48, 32, 22 and 272 of 14x14 28, 32, 6.
+The rule takes the convolutions whose planes have no more than OW columns (`fits`); others go to
+`generic`.
+
+Derivation: docs/method/depthwise.md.
 """
 
 from __future__ import annotations

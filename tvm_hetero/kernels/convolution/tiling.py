@@ -3,40 +3,23 @@
 Problem
     Convolutions with packed weights are one loop nest: ``acc[p, c] += data[p, k] * weight[k, c]``
     over points ``p`` (columns of a row, or of all rows joined), output channels ``c`` and the
-    reduction ``k``. A tile of accumulators stays in the vector registers for the whole
-    reduction. Which loop becomes the lanes of the vectors, and how large is the tile?
+    reduction ``k``. A tile of accumulators stays in the vector registers. Which loop
+    becomes the lanes of the vectors, and how large is the tile?
 
 Notation
-    L lanes of a vector, R registers; ``v`` vectors and ``t`` scalars span the tile: each step
-    of ``k`` loads ``v`` vectors, broadcasts ``t`` values and does ``v * t`` multiply-adds.
-    Lanes are output channels (the broadcast values are data), or points (the broadcast values
-    are weights). A tile of T points need not divide the P points: the last one overlaps
-    (`tir.tail_tiles`), so that P / T tiles cost what ceil(P / T) do.
+    L lanes of a vector, R registers, P points, T of a tile; ``v`` vectors and ``t`` scalars span
+    it: each step of ``k`` loads ``v`` and broadcasts ``t``. Lanes are channels or points.
 
-Cost, in cycles for each accumulated value; constants from `cpu.vector_unit`, here those of x86
+Cost, in cycles for each accumulated value, here with x86's constants              -> `_tile`
     step    = norm(v t / 2, 4.5, (v + t) / 2.2, v L / 8) + v / 4
-              4.5: one accumulator waits for itself, 4 cycles and some slack
-              2.2: loads a cycle; a vector of points counts for two where it straddles lines
-              v L / 8: the vectors come from the second-level cache, 32 bytes a cycle, or 16
-              where a tile's weights, read again for every tile, take more than half of it
-              norm: of order 8, since limits that come close to each other add up a little
     value   = (depth * step / (v t L) + store) * ceil(P / T) / (P / T)
-    store   = 0.15 where points are the lanes (whole vectors, in NCHW), else 1.2
 
-Constraints
-    v t <= 3/4 R, and v t + v + t <= R, with AVX2 R + 3 (channels as lanes: R + 1), where loads
-    fold into instructions. With AVX-512 broadcasts fold into the multiply-add, so that for v = 1
-    it is t + 2 <= R. Larger tiles spill: 4 x 6 on AVX-512 200 GFLOP/s against 255 for 2 x 7
-    (160 to 320 3x3 at 6x6), 2 x 6 on AVX2 60 against 134 for 2 x 5 (64 to 64 3x3), 3 x 4 with
-    channels as lanes 50 against 115 for 2 x 5 (32 to 96 5x5 at 27x27).
-
-How the constants came about
-    The tiles of 40 convolutions of the light models were timed on one Zen 5 core (1,400 kernels
-    for AVX-512, 900 for AVX2), and constants taken from a grid. They choose tiles with 0.98
-    (AVX-512) and 0.96 (AVX2) of the best tile's speed in the geometric mean, where constants
-    set by hand before gave 0.92 and 0.81. That is all they are good for: they predict no times.
+Constraints                                                                        -> `_fits`
+    v t <= 3/4 R, and v t + v + t <= R, with allowances where operands fold into instructions
 
 `plan_tile` minimises the cost; ties go to the larger tile, then to channels as lanes.
+
+Derivation: docs/method/convolution-tiles.md.
 """
 
 from __future__ import annotations

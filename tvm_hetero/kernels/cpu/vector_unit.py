@@ -3,34 +3,15 @@
 A rule never asks which instruction set it has; it reads numbers here. A new instruction set is
 a new line of `UNITS`.
 
-    bits, registers        how wide a vector register is, and how many there are
-    fmas                   vector multiply-adds that start in a cycle
-    latency                cycles until an accumulator that was added to can be added to again
-    loads                  loads that start in a cycle, of vectors or of single values
-    load                   cycles that a vector's own load costs beside all that
-    stream, far            bytes a cycle from the second-level cache, and from beyond it
-    store_vector, _value   cycles for one result, stored with whole vectors or one by one
-    broadcasts             a multiply-add broadcasts a value from memory by itself, so that one
-                           that is used once needs no register
-    partial                vectors of any length up to a register's cost what whole ones do
-    folded                 operands of a tile beyond the registers that do not make LLVM spill,
-                           since their loads fold into the multiply-adds (not where broadcasts do)
-    follows                the core's own prefetcher keeps up with what is read as fast as the
-                           memory brings it: asking for it ahead costs more than it gains
-    spills                 sums beyond the registers cost less than half a block read apart, while
-                           the memory is waited for
-    pairs                  LLVM's name for the instruction that multiplies pairs of 16 bits and adds
-                           the two products of each; none where there is no such
-    dots                   the same of pairs of bfloat16, which adds to a sum of float32, too
-    amx                    whether there are tile registers, for bfloat16 and bytes (`amx`)
-    ahead                  bytes ahead that constants are asked for (`prefetch`)
-    codes_ahead            the same of codes of few bits (`quantized.tile`); 0 for not at all
-    l2                     bytes of the second-level cache of one core
+    what a number means            the attributes of `VectorUnit`
+    which target has which         `UNITS` by LLVM's features, `_CPUS` by name  -> `vector_unit`
+    how limits of a loop add up    `combine_limits`
 
-Two FMAs a cycle, 32 bytes a cycle and 4 cycles of latency (4.5: some slack) are what Zen 2-5 and
-Intel's cores since Skylake share; Neoverse N1 has two pipes of 128 bits too. The others come from
-sweeps over tiles on one Zen 5 core with AVX-512 and AVX2 (`tiling`); SSE's and NEON's were not
-measured. The cache sizes are the smallest of the machines that a target name covers.
+Numbers are what Zen 2-5 and Intel's cores since Skylake share, or come from sweeps over tiles on
+one Zen 5 core with AVX-512 and AVX2; SSE's and NEON's were not measured. The cache sizes are the
+smallest of the machines that a target name covers.
+
+At length: docs/method/vector-unit.md.
 """
 
 from __future__ import annotations
@@ -70,15 +51,17 @@ class VectorUnit:
     store_vector, store_value
         Cycles for each result, stored with whole vectors and one by one.
     broadcasts
-        Whether a multiply-add can broadcast a value from memory.
+        Whether a multiply-add broadcasts a value from memory by itself, so that one that is used
+        once needs no register.
     partial
-        Whether vectors shorter than a register are cheap.
+        Whether vectors of any length up to a register's cost what whole ones do.
     folded
-        Operands of a tile that need no register of their own.
+        Operands of a tile beyond the registers that do not make LLVM spill.
     follows
         Whether the core's own prefetcher keeps up with what is read at the memory's pace.
     spills
-        Whether sums beyond the registers are cheap while the memory is waited for.
+        Whether sums beyond the registers cost less than half a block read apart, while the memory
+        is waited for.
     pairs
         LLVM's intrinsic for products of 16 bits, added in pairs; empty without one.
     dots
@@ -88,7 +71,7 @@ class VectorUnit:
     ahead, codes_ahead
         Bytes ahead that constants, and codes of few bits, are asked for; 0 for not at all.
     l2
-        Bytes of the second-level cache.
+        Bytes of the second-level cache of one core.
     """
 
     bits: int

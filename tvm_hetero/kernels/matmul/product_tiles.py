@@ -4,28 +4,23 @@ Notation
     L lanes of a vector, R registers, ``v`` vectors of columns by ``t`` rows of accumulators: each
     step of the reduction loads ``v`` vectors and broadcasts ``t`` values.
 
-Cost in cycles of one step
+Cost in cycles of one step                                                     -> `_cycles`
     step = max(v t / fmas, v bytes / stream, (v + t) / 2, latency)
 
-``(v + t) / 2``: two loads a cycle, a broadcast being one. A tile of one vector by 16 rows is at
-that limit, and anything that the first-level cache misses is lost: 235 GFLOP/s where the rows of
-the left side are packed [k, t], but 120 where they stand 12 KiB apart (all in one set of the
-cache). Up to 8 rows by 2 or 3 vectors need no packing: 250 either way (C loops with intrinsics,
-Zen 5, 144 x 3072 x 768; neither did blocking the reduction or the rows gain anything there).
-So tiles of more than `_ROWS` rows make the left side a stage, which is charged. So does a tile of
-`_ROWS` rows that are all: its rows take as many ways of the first-level cache as there are, while
-weights pass through it (8 rows on one Zen 4 core, us without and with the stage: 3072 x 768 527,
-390; 4096 x 4096 4000, 2850).
+    Tiles of more than `_ROWS` rows, or of `_ROWS` that are all, make the left side a stage,
+    which is charged.
 
 Memory
     Weights beyond the second-level cache come at `_MEMORY` bytes a cycle. One tile of rows asks
     for them ahead (`prefetch`) and takes max(work, bytes / memory); of several, the first one
-    waits and the others find them in the caches: work + bytes / memory. Hence few rows are one
-    tall tile (C loops, 16 x 4096 x 4032: 1 x 16 packed and asked for ahead 232, 2 x 8 160 GFLOP/s).
+    waits and the others find them in the caches: work + bytes / memory.
 
 Constraint as in `tiling`: v t + v + t <= R + folded; but a few rows of constants that come from
-memory may take all registers, so that a tile takes whole blocks (`_hidden`), on cores where that
-pays (`VectorUnit.spills`).
+memory may take all registers (`_hidden`), on cores where that pays (`VectorUnit.spills`).
+
+`choose_product_layout` takes the layout whose tiles cost all targets least together.
+
+Derivation: docs/method/product-tiles.md.
 """
 
 from __future__ import annotations

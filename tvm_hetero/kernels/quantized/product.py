@@ -1,40 +1,26 @@
 """Products with weights of 8 or 4 bits and a scale for each group along the reduction.
 
 A weight is ``code * scale``: codes are integers, and ``group`` of them, one after the other
-along the reduction, share a scale. So a product is
+along the reduction, share a scale. So a product is                         -> `groupwise_dense`
 
     acc[n] = sum over groups q of scale[q, n] * (sum over the group of x[k] * code[k, n])
 
-and reads 8.5 or 4.5 bits a weight (with groups of 32). Symmetric, without a zero point: that would
-be another number for each group, and another sum for each row, for a gain that 4 bits hardly show
-where scales have signs (below), and 8 bits not at all.
+Codes, without a zero point; scales are rounded to bfloat16 first           -> `_quantized`
 
     8 bits   codes -127 .. 127; scale = largest magnitude / 127
-    4 bits   codes -8 .. 7; scale = -(value of the largest magnitude) / 8: that value gets -8, so
-             that all sixteen codes are used, whatever its sign
-
-Scales are bfloat16, rounded before codes are chosen, so that their rounding costs nothing. A
-weight is off by half a scale at most; with 4 bits one of the other sign that is as large as the
-largest may be off by a whole scale, since 8 would be its code.
+    4 bits   codes -8 .. 7; scale = -(value of the largest magnitude) / 8
 
 Layout
     Columns in blocks of B, at most `BLOCK`, as packed products have them (`product`): scales
-    ``[o, q, i]``; codes ``[o, k', i]`` in words of 32 bits, each with the codes of the next 4 or 8
-    steps of the reduction, the first in the lowest bits, plus 128 or plus 8.
+    ``[o, q, i]``, times 2^bits; codes ``[o, k', i]`` in words of 32 bits, each of the next 4 or 8
+    steps of the reduction, the first in the lowest bits, plus 128 or 8.
 
-Codes become floats without a conversion: moved to the highest bits behind the point of 1.0, they
-are 1.5 + code / 2^bits. That is a shift and one logical operation for a vector, where widening
-bytes and converting them takes a shuffle and a conversion. Two codes of 4 bits share the shift: the
-lower one then stands behind the point of 16 instead, and is 16.5 + code / 16. The stored scale is
-2^bits times what is said above. What is to be taken off, 1.5 or 16.5, is the same for all columns:
-it is taken off once for a group, times the values on the left. Such a sum is some times larger than
-what is wanted, and so is its rounding; that of the codes is far larger still.
+Codes become floats by a shift, 1.5 + code / 2^bits or 16.5 + code / 16     -> `_near`
 
-Where the target multiplies pairs of integers of 16 bits, codes need not become floats at all:
-`quantized.integer_product`.
+Codes that stay integers: `quantized.integer_product`. The schedule takes what a group shares
+out of the sum (`quantized.factored`, `quantized.float_schedule`).
 
-`groupwise_dense` builds one sum of all that; taking what a group shares out of it is the
-schedule's (`quantized.factored`, `quantized.float_schedule`).
+Derivation: docs/method/groupwise-weights.md.
 """
 
 from __future__ import annotations

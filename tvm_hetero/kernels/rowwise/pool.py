@@ -1,34 +1,22 @@
 """Maximum and average pooling: rows first, then columns, in whole vectors.
 
 A window of KH x KW needs KH + KW - 2 operations a value instead of KH * KW - 1 where the rows of
-a window are joined first, and only the columns that are left must be taken apart when the stride
-is not one. Stages, each a block with a role (see `tir.block_roles`):
+a window are joined first. Stages, each a block with a role (see `tir.block_roles`):
 
-    rows      r[y, x] = max or sum over the rows of a window; rows beyond the image are clamped to
-              its edge (a maximum does not mind) or masked (a sum), so nothing is padded
-    streams   one stream a column of the window: s[k, u] = r[y, u * stride + k - left], the
-              identity beyond the image; as many columns as whole vectors have
+    rows      r[y, x] = max or sum over the rows of a window; rows beyond the image are clamped
+              to its edge (a maximum) or masked (a sum)                           -> `_rows`
+    streams   one a column of the window: s[k, u] = r[y, u * stride + k - left], the identity
+              beyond the image                                    -> `_streams`, `_padded_row`
     window    max or sum over the streams
     unpack    the columns that exist
 
 Two schedules (`pool_schedule`), chosen by the shape when the kernel is built:
 
-    in registers   strides above one, and images of at most `_NARROW` columns. A row of the output
-                   is one piece of straight code: the streams are unrolled, LLVM turns them into
-                   shuffles of registers, and no value passes through memory between two stages.
-    in memory      stride one, wider: shuffles would cross registers, which LLVM gives up on (28
-                   columns: 146 us, it stores and loads again). Streams then are one padded
-                   row, read at KW offsets; four rows are done stage by stage, since
-                   a load that follows the stores it spans waits for them.
+    in registers   strides above one, and images of at most `_NARROW` columns: straight code,
+                   LLVM turns streams into shuffles of registers
+    in memory      stride one, wider: streams are one padded row, read at KW offsets
 
-Measured on one Zen 5 core with AVX-512, us: first all in one loop nest as TVM makes it, its
-vectors left to LLVM, then as here, then ONNX Runtime.
-
-    192 x 56 x 56, 3 x 3, stride 2       256     31     83
-    576 x 14 x 14, 3 x 3, stride 2       100      5     20
-    64 x 112 x 112, 3 x 3, stride 2      168     35    115
-    512 x 13 x 13, 3 x 3, stride 1        55      9     30
-    192 x 28 x 28, 3 x 3, stride 1        95     24     43
+Derivation: docs/method/pooling.md.
 """
 
 from __future__ import annotations

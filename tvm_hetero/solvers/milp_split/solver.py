@@ -1,39 +1,30 @@
 """MILP-SPLIT: every objective by modules, exact where cutting is, with a true gap everywhere.
 
 After Y. Zhou et al., DiviML: a module-based heuristic for mapping neural networks onto
-heterogeneous platforms, ICCAD 2023, doi:10.1109/ICCAD57390.2023.10323837, who split a network into
-modules, solve an exact model for each, and put the answers together. Here:
+heterogeneous platforms, ICCAD 2023, doi:10.1109/ICCAD57390.2023.10323837. The graph is cut at
+articulations; equal modules are found: `tvm_hetero.views.modularity`.
 
-Cut       The graph is cut at articulations; equal modules are found    ->
-`tvm_hetero.views.modularity`.
-          At a cut every device is idle, and all that came before is known by the cut's device.
+Latency, with consecutive cuts a, b:
 
-*Latency.* Let a, b be consecutive cuts and
+    M(i, j)   the least time from the end of a on i to the end of b on j
+    D_b(j)  = min over i of D_a(i) + M(i, j)
 
-              M(i, j)   the least time from the end of a on i to the end of b on j
-              D_b(j)  = min over i of D_a(i) + M(i, j)
+    table     entries begin with bounds, the best chain's are solved    `chain_table.Chain`
+    entry     list schedule, annealing, CP-SAT, neighbourhood search    `module_bounds.Entry`
+    squeeze   limits below large modules' values are refuted            `tighten`, `infeasibility`
+    whole     neighbourhoods that reach across the cuts                 `_polish`
 
-          Then the least D of the last cut is the optimum.
-Table     Each entry M(i, j) is a small problem. Most are never solved: entries begin with a
-          bound, and only those on the best chain are looked at       -> `chain_table.Chain`.
-Entry     List schedule, annealing, CP-SAT, neighbourhood search    -> `module_bounds.Entry`.
-Squeeze   Large modules that this leaves open: limits below their value are refuted, for all
-          ends at once                                     -> `tighten`, `infeasibility`.
-Whole     Where the chain is not proven when the work is used up, the joined schedule is improved
-          by neighbourhoods that reach across the cuts               -> `_polish`.
+Others: chains of *columns* (placements of a module) are priced, and labels keep what they take
 
-*The others* share something between modules, so a module has *columns*, its placements with what
-each takes: chains of columns are priced, and labels keep what they take
+    throughput   loads of devices and links, bytes of memory    `throughput`
+    energy       energy and seconds, for every set of devices   `energy`
+    cost         seconds, for every set of devices              `cost`
+    memory       latency with bytes                             `memory.solver`
 
-    throughput   loads of devices and links, bytes of memory             -> `throughput`
-    energy       energy and seconds, for every set of devices              -> `energy`
-    cost         seconds, for every set of devices                       -> `cost`
-    memory       latency with bytes                                -> `memory.solver`
+The chain's bound is claimed for one element; else that of `tvm_hetero.bounds`. What modules
+cannot do goes to `cpsat`.
 
-What is claimed: the chain's bound is a bound of the problem for one element. For a larger batch
-it is one of this division of the batch only, so nothing is claimed (`tvm_hetero.bounds` is used).
-Where modules have too many placements, or not everything is connected, the whole graph goes to
-CP-SAT (`cpsat`), as does what modules leave open of energy, cost and memory.
+Derivation: docs/method/milp-split.md.
 """
 
 from __future__ import annotations

@@ -5,28 +5,20 @@ Let device d be stage s = 0 .. k - 1 of a pipeline (stages may be empty), and v 
 
     E(v, s) = 1   v is in stage s or an earlier one;  E(v, -1) = 0, E(v, k - 1) = 1
     P(v, s) = E(v, s) - E(v, s - 1),  v is in stage s
-    need(t, a, b)  tensor t is made in stage a and read in stage b               (0 to 1)
+    need(t, a, b)  tensor t is made in stage a and read in stage b
 
 minimise T subject to
 
     E(v, s) <= E(v, s + 1)                     stages follow each other      -> `_add_prefixes`
     E(w, s) <= E(v, s)                         w reads from v                -> `_add_prefixes`
     need(t, a, b) >= P(v, a) + P(w, b) - 1     v makes t, w reads it         -> `_add_needs`
-    sum over b of need(t, a, b) >= P(v, a) - P(w, a)
-    sum over a of need(t, a, b) >= P(w, b) - P(v, b)
     y(t, hop) >= need(t, a, b)                 the hops from a to b          -> `_hop`
     load of every device and exclusive link <= T                             -> `_add_loads`
     weights, outputs and arrivals of a device <= its memory                  -> `_add_memory`
 
-This is exact: inputs and outputs, which are in no stage, have places P(v, d) of their own, and
-everything is left out that copies no one waits for. The first two rows alone have whole corners
-(they are those of a closure, J.-C. Picard, Management Science 22, 1976,
-doi:10.1287/mnsc.22.11.1268), so that k rows of loads leave only a few
-clusters of tasks in parts. Which device comes first is what other models do not know: for 200
-tasks in series and parallel on three heterogeneous devices the relaxed programs of the six orders
-say 0.1 to 0.5 % less than the best plan of each, and the least says 0.2 % less than the best of
-all; shares of devices (`views.task_classes`), which know no order, say 5.3 % less. `device_orders`
-searches among orders.
+This is exact. `device_orders` searches among orders.
+
+Derivation: docs/method/fixed-order-stages.md.
 """
 
 from __future__ import annotations

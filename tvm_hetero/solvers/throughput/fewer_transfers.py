@@ -1,11 +1,8 @@
 """Of throughput plans that are about as good, the one that hands over the least.
 
-The value of a throughput plan is the busy time of its busiest device (rule 7). A copy engine, and
-shared memory counts as one, moves tensors while its device computes (rule 4), so hand-overs between
-CPU devices cost a plan nothing, and a solver scatters tasks as it likes to gain a last thousandth.
-A real core pays for each tensor that comes from another core: it begins one more segment, and its
-kernel reads what lies in the other one's cache. That is just what the link between the two was
-measured to take. So plans are compared here by what devices pay,
+By the rules a hand-over between CPU devices keeps no device busy (rules 4 and 7), so a solver
+scatters tasks as it likes. A real core pays for each tensor that comes from another one. So plans
+are compared by the largest paid(d)                                           -> `effective_load`
 
     paid(d) = busy(d) + sum of extra(d, t) over the tensors t that are handed over in one memory,
 
@@ -13,27 +10,13 @@ measured to take. So plans are compared here by what devices pay,
     extra(d, t)  = hand-over(t) at the end where t arrives, if both devices overlap copies;
                    hand-over(t) - link.seconds(bytes) at each end that does not (busy has it),
     cold         = max(0, 1 - CACHE / ((S + 2) B)),   B = the bytes of all these tensors in a batch,
-                                                      S = the largest number of hand-overs on a way,
+                             S = the largest number of hand-overs on a way    -> `_depth`
 
-and by the largest paid(d). What is handed over waits for a period or more, and S + 2 batches, each
-with tensors of its own, take turns (`src/executor/stages.h`); the share of these that the caches
-cannot hold
-takes the link's cold bandwidth. (SqueezeNet in batches of 16 on a big and a little core took 97 ms
-a batch where the rules say 79: `python -m benchmarks.big_little`.) The candidates are the solver's
-plan and two of a plain form:
+Candidates are the solver's plan, whole elements (`_elements`) and contiguous stages (`_stages`).
+The first of the plain ones that is paid up to `TOLERANCE` more for than the best of the three
+takes its place. Its value may be larger than the solver's; the lower bound stays.
 
-whole elements   every element of a batch on one device alone (`elements`): no hand-over at all
-stages           contiguous stages along one order (`linear_dp`): few hand-overs
-
-A plain plan takes the place of the solver's where it is paid up to `TOLERANCE` more for than the
-best of the three, whole elements before stages. For what costs in place differ by from one
-measurement to the next is noise, and a solver finds it: on two equal cores it gives each task to
-the one that looked a little quicker. That gains nothing when it runs, and loses, since the tensors
-of another core's period have left the caches by the time they are read. Heterogeneous devices gain
-more by what each is good at, and that stays.
-
-Its value by the rules may be larger than the solver's; the lower bound stays, so the gap tells by
-how much.
+Derivation: docs/method/fewer-transfers.md.
 """
 
 from __future__ import annotations
