@@ -27,7 +27,7 @@ tight as heads and tails make them, and moves are a transport problem. For one e
 is exact with every feature; for small batches too (`candidates`: a task may then have several
 executions on one device, which DiviML does not allow); for larger batches DiviML's class is
 solved, and no bound is claimed from it. DiviML's observation that this does not scale is confirmed
-(see ../shared/SOLVERS.md): CP-SAT closes what no MILP does, so this solver is the baseline, and
+(see docs/scheduling.md): CP-SAT closes what no MILP does, so this solver is the baseline, and
 the judge of others.
 
 The answer is never worse than the start, and always retimed exactly (`extract_schedule`).
