@@ -1,0 +1,1 @@
+"""Requests served under service-level objectives: nothing yet but a floor."""
