@@ -20,9 +20,10 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -80,6 +81,8 @@ class Node:
         self._inbox = Inbox()
         self._pool = ThreadPoolExecutor(THREADS, f"tvm_hetero {name}")
         self._lock = threading.Lock()
+        # Seconds in which parts were computed, since when one is, and how many are.
+        self._busy, self._since, self._active = 0.0, 0.0, 0
 
     def describe(self) -> dict[str, Any]:
         """What is here: process, cores, devices, versions."""
@@ -186,6 +189,16 @@ class Node:
         """Lanes of requests that are not through here."""
         return len(self._inbox)
 
+    def usage(self) -> float:
+        """Seconds in which something was computed here, since the last time that one asked."""
+        with self._lock:
+            now = time.perf_counter()
+            if self._active:
+                self._busy += now - self._since
+                self._since = now
+            found, self._busy = self._busy, 0.0
+        return found
+
     def clear(self) -> None:
         """Forget all parts and states."""
         for started in self._parts.values():
@@ -219,8 +232,9 @@ class Node:
     def compute(self, work: PartWork) -> list[Array]:
         """What a part makes of what has come; it may raise, and must end."""
         started = self._parts[work.part]
-        outputs = self._run(started, work.group, work.slot, work.arrays)
-        return [as_array(output) for output in outputs]
+        with self._computing():
+            outputs = self._run(started, work.group, work.slot, work.arrays)
+            return [as_array(output) for output in outputs]
 
     def _run(
         self, started: _Started, group: int, slot: int | None, arrays: Sequence[Array]
@@ -232,6 +246,21 @@ class Node:
         rows = zip(*arrays, strict=True) if arrays else [()] * executor.batch
         each = [dict(zip(started.inputs, row, strict=True)) for row in rows]
         return executor.run(each, state=state)
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Count the time in which at least one part is computed."""
+        with self._lock:
+            self._active += 1
+            if self._active == 1:
+                self._since = time.perf_counter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._active -= 1
+                if self._active == 0:
+                    self._busy += time.perf_counter() - self._since
 
     def _state(self, started: _Started, group: int, slot: int | None) -> State:
         if (group, slot) not in started.states:
