@@ -1,4 +1,4 @@
-"""How long a model's libraries take to compile for two unlike devices, on one core and on all.
+"""How long a model's libraries take to compile for two heterogeneous devices, on one core and all.
 
     python -m benchmarks.building             the nine light models, writes results/building.json
     python -m benchmarks.building --small     a tiny one, no file (the tests run it)

@@ -1,6 +1,6 @@
-"""The picture of a plan in README.md: Inception-v1 on a CPU and two unlike GPUs.
+"""The picture of a plan in README.md: Inception-v1 on a CPU and two different GPUs.
 
-    python -m benchmarks.plan_picture       # solves, writes docs/pictures/plan.json and plan.svg
+    python -m benchmarks.plan_picture       # solves, writes schedule.json and plan.svg in docs/pictures
 
 The schedule is committed beside its picture, so that anybody can check it and draw it again.
 """
@@ -24,7 +24,7 @@ def main() -> None:
     """Solve the problem and draw its plan."""
     problem = pictured_problem()
     schedule = solve(problem, "auto", Options(time_limit=60.0))
-    write_atomic(PICTURES / "plan.json", schedule.dumps())
+    write_atomic(PICTURES / "schedule.json", schedule.dumps())
     write_atomic(PICTURES / "plan.svg", picture(problem, schedule))
     print(f"{schedule.value:.3g} s, {schedule.status}, gap {schedule.gap:.2%}")
 

@@ -213,7 +213,7 @@ def _plans(rows: Sequence[Row]) -> str:
     ]  # fmt: skip
     return "\n".join([
         "## Plans", "",
-        "`gpt3-*node` are servers with a processor and two unlike GPUs on 100 Gb/s Ethernet, "
+        "`gpt3-*node` are servers with a processor and two different GPUs on 100 Gb/s Ethernet, "
         "`mixed-*` servers with eight H100, eight A100, four L4 and four T4 in equal numbers. "
         "Tokens a second are those of all sequences in flight, played with all batches full. "
         "*Placements* fall into *classes* by exchanges of equal devices and nodes.", "",

@@ -1,4 +1,4 @@
-"""The part of results/performance.md that tells how near kernels are to the memory's pace."""
+"""The part of build/results/performance.md that tells how near kernels are to the memory's pace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of results/performance.md that tells how plans run, and the goals of it."""
+"""The part of build/results/performance.md that tells how plans run, and the goals of it."""
 
 from __future__ import annotations
 

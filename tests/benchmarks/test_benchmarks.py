@@ -50,7 +50,7 @@ def test_the_pictures_show_the_committed_results(tmp_path):
 
 def test_the_readmes_picture_is_a_valid_plan_drawn():
     problem = plan_picture.pictured_problem()
-    schedule = Schedule.load(DOCS / "pictures" / "plan.json")
+    schedule = Schedule.load(DOCS / "pictures" / "schedule.json")
     assert check_schedule(problem, schedule) == []
     assert (schedule.problem, schedule.status) == (problem.digest, "optimal")
     drawn = (DOCS / "pictures" / "plan.svg").read_text(encoding="utf-8")

@@ -51,7 +51,9 @@ class DecoderRequest:
 
 @dataclass(frozen=True)
 class DecoderPlan:
-    """A wish and its plan.
+    """A request and its plan.
+
+    The request's field is called `wish`.
 
     Attributes
     ----------

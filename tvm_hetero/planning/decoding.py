@@ -74,6 +74,7 @@ def plan_decoder(
 
     Parameters
     ----------
+    wish : the request.
     options : time limit (s) for all of it, the gap that is good enough, seed, workers.
 
     Raises
@@ -141,7 +142,7 @@ def _better(one: DecoderPlan | None, other: DecoderPlan) -> DecoderPlan:
 
 
 def _made(
-    wish: DecoderRequest,
+    request: DecoderRequest,
     in_flight: int,
     options: Options,
     deadline: float,
@@ -149,13 +150,13 @@ def _made(
     *,
     quickly: bool = False,
 ) -> DecoderPlan:
-    problem = wish.problem(in_flight)
+    problem = request.problem(in_flight)
     if start is not None:
         options = replace(options, start=start.schedule)
     schedule = _solved(problem, options, deadline, quickly=quickly)
     busy = loads(problem, schedule.executions, schedule.copies)
     found = DecoderPlan(
-        wish, problem, schedule, in_flight, one_pass(problem, schedule), max(busy.values())
+        request, problem, schedule, in_flight, one_pass(problem, schedule), max(busy.values())
     )
     return replace(found, played=_played(found))
 
@@ -167,8 +168,8 @@ def _add_batches(plan: DecoderPlan, options: Options, deadline: float) -> Decode
     """
     if not _needs_more_batches(plan) or options.clock() >= deadline:
         return plan
-    wish, problem = plan.wish, plan.problem
-    alone = replace(wish, kind="latency").problem(plan.in_flight)
+    request, problem = plan.wish, plan.problem
+    alone = replace(request, kind="latency").problem(plan.in_flight)
     try:
         swift = _solved(alone, options, deadline, quickly=True)
     except (InfeasibleError, SolverError):
@@ -203,15 +204,15 @@ def _played(plan: DecoderPlan) -> float | None:
     return steady_rate(service, warmup + window, warmup)
 
 
-def _filled(wish: DecoderRequest, options: Options, deadline: float) -> DecoderPlan:
+def _filled(request: DecoderRequest, options: Options, deadline: float) -> DecoderPlan:
     """A quick plan with caches for as many batches as make most tokens.
 
     A climb from the least number that could do: up while batches still wait for each other, down
     while caches drive weights to slower places, in steps that shrink.
     """
     quick = _quick(options)
-    first = _made(wish, 1, quick, deadline, quickly=True)
-    most = _most_batches(wish, first.problem)
+    first = _made(request, 1, quick, deadline, quickly=True)
+    most = _most_batches(request, first.problem)
     tried = {1}
     best, wanted, step, since = first, min(first.needed, most), _STEP, options.clock()
     for _ in range(_ROUNDS):
@@ -226,7 +227,7 @@ def _filled(wish: DecoderRequest, options: Options, deadline: float) -> DecoderP
         if wanted in tried or late:
             break
         tried.add(wanted)
-        found = _fitting(wish, wanted, quick, deadline)
+        found = _fitting(request, wanted, quick, deadline)
         if found is None:
             most = wanted - 1
         if found is not None and found.tokens_per_second > best.tokens_per_second:
@@ -242,11 +243,11 @@ def _filled(wish: DecoderRequest, options: Options, deadline: float) -> DecoderP
 
 
 def _fitting(
-    wish: DecoderRequest, in_flight: int, options: Options, deadline: float
+    request: DecoderRequest, in_flight: int, options: Options, deadline: float
 ) -> DecoderPlan | None:
     """A quick plan; None if so many batches do not fit."""
     try:
-        plan = _made(wish, in_flight, options, deadline, quickly=True)
+        plan = _made(request, in_flight, options, deadline, quickly=True)
         return _add_batches(plan, options, deadline)
     except (InfeasibleError, SolverError):
         return None
@@ -265,10 +266,10 @@ def _neighbours(best: DecoderPlan, first: DecoderPlan, step: float, most: int) -
     return found[::-1] if best.in_flight > best.needed else found
 
 
-def _most_batches(wish: DecoderRequest, one: Problem) -> int:
+def _most_batches(request: DecoderRequest, one: Problem) -> int:
     """Batches whose caches fit if memory were in one piece; `one` is the problem of one batch."""
-    weights = [sum(task.weight_bytes for task in p.tasks) for p in (one, wish.problem(2))]
-    sizes = [device.memory for device in wish.platform.devices]
+    weights = [sum(task.weight_bytes for task in p.tasks) for p in (one, request.problem(2))]
+    sizes = [device.memory for device in request.platform.devices]
     each = weights[1] - weights[0]
     if each == 0 or None in sizes:
         return _MOST_IN_FLIGHT

@@ -25,10 +25,10 @@ FORMAT = "tvm-hetero/decoder/1"
 _FIGURES = ("length", "batch", "groups", "chunk")
 
 
-def context_of(wish: DecoderRequest) -> int:
-    """Tokens in every cache of a wish."""
-    default = zoo.describe(wish.model).parameters["context"]
-    return int(wish.parameters.get("context", default))
+def context_of(request: DecoderRequest) -> int:
+    """Tokens in every cache of a request."""
+    default = zoo.describe(request.model).parameters["context"]
+    return int(request.parameters.get("context", default))
 
 
 def service_of(plan: DecoderPlan, chunk: int = 256, *, padded: bool = False) -> Service:
@@ -49,12 +49,12 @@ def service_of(plan: DecoderPlan, chunk: int = 256, *, padded: bool = False) -> 
 
 def _chunks(plan: DecoderPlan, chunk: int) -> tuple[Route, ...]:
     """The route of a chunk for every slot; slots with the same devices share one."""
-    wish = plan.wish
-    parameters = dict(wish.parameters) | {"tokens": chunk}
-    problem = zoo.problem(wish.model, wish.platform, Objective("latency", 1), **parameters)
+    request = plan.wish
+    parameters = dict(request.parameters) | {"tokens": chunk}
+    problem = zoo.problem(request.model, request.platform, Objective("latency", 1), **parameters)
     known: dict[tuple[str, ...], Route] = {}
     routes = []
-    for slot in range(wish.batch):
+    for slot in range(request.batch):
         homes = {e.task: e.device for e in plan.schedule.executions if slot in e.elements}
         key = tuple(homes[task.id] for task in problem.tasks)
         if key not in known:
@@ -64,8 +64,8 @@ def _chunks(plan: DecoderPlan, chunk: int) -> tuple[Route, ...]:
     return tuple(routes)
 
 
-def adopt_schedule(wish: DecoderRequest, schedule: Schedule) -> DecoderPlan:
-    """A plan that was made before, of the same wish.
+def adopt_schedule(request: DecoderRequest, schedule: Schedule) -> DecoderPlan:
+    """A plan that was made before, of the same request.
 
     Raises
     ------
@@ -74,8 +74,8 @@ def adopt_schedule(wish: DecoderRequest, schedule: Schedule) -> DecoderPlan:
     """
     from tvm_hetero.problem.objective import loads
 
-    in_flight = wish.in_flight or 1
-    problem = wish.problem(in_flight)
+    in_flight = request.in_flight or 1
+    problem = request.problem(in_flight)
     if schedule.problem != problem.digest:
         raise UsageError(
             f"the schedule answers another problem ({schedule.problem[:12]}..., this one is "
@@ -84,7 +84,7 @@ def adopt_schedule(wish: DecoderRequest, schedule: Schedule) -> DecoderPlan:
         )
     busy = loads(problem, schedule.executions, schedule.copies)
     return DecoderPlan(
-        wish, problem, schedule, in_flight, one_pass(problem, schedule), max(busy.values())
+        request, problem, schedule, in_flight, one_pass(problem, schedule), max(busy.values())
     )
 
 

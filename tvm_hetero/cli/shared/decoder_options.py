@@ -1,4 +1,4 @@
-"""What ``plan`` and ``simulate`` are both told of a decoder, and the wish that it makes."""
+"""What ``plan`` and ``simulate`` are both told of a decoder, and the request that it makes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Settings = Annotated[
 ]
 
 
-def read_wish(
+def read_request(
     model: str,
     platform: str,
     objective: str,

@@ -62,14 +62,14 @@ def plan(
     for path, option in ((output, "-o"), (problem, "--problem"), (html, "--html")):
         options.check_writable(path, option)
     given = {"context": context, "shards": shards, "weights": weights}
-    wish = decoder.read_wish(model, platform, objective, batch, in_flight, given, settings)
+    request = decoder.read_request(model, platform, objective, batch, in_flight, given, settings)
     steps = Steps(quiet=json_output)
     with steps.step("Plan") as step:
         cores = workers or len(os.sched_getaffinity(0))
         found = plan_decoder(
-            wish, Options(time_limit=time_limit, gap=gap, seed=seed, workers=cores)
+            request, Options(time_limit=time_limit, gap=gap, seed=seed, workers=cores)
         )
-        size = f"{len(found.problem.tasks)} tasks, {len(wish.platform.devices)} devices"
+        size = f"{len(found.problem.tasks)} tasks, {len(request.platform.devices)} devices"
         step.note = f"{size}, {found.schedule.solver}"
     if output is not None:
         found.schedule.save(output)

@@ -90,8 +90,10 @@ def simulate(
         service, rows = folder_service(Path(model))
     else:
         given = {"context": context, "shards": shards, "weights": weights}
-        wish = decoder.read_wish(model, platform, objective, batch, in_flight, given, settings)
-        service, rows = _planned(steps, wish, schedule, chunk, padded, (time_limit, gap, seed))
+        request = decoder.read_request(
+            model, platform, objective, batch, in_flight, given, settings
+        )
+        service, rows = _planned(steps, request, schedule, chunk, padded, (time_limit, gap, seed))
     fitting, too_long = truncate_requests(requests, rows)
     with steps.step("Simulate") as step:
         until = seconds / 10 if warmup is None else warmup
@@ -106,7 +108,7 @@ def simulate(
 
 def _planned(
     steps: Steps,
-    wish: object,
+    request: object,
     schedule: Path | None,
     chunk: int,
     padded: bool,
@@ -118,19 +120,19 @@ def _planned(
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.solvers import Options
 
-    assert isinstance(wish, DecoderRequest)
+    assert isinstance(request, DecoderRequest)
     time_limit, gap, seed = chosen
     with steps.step("Plan" if schedule is None else "Load") as step:
         if schedule is not None:
-            plan = adopt_schedule(wish, Schedule.load(schedule))
+            plan = adopt_schedule(request, Schedule.load(schedule))
         else:
             cores = len(os.sched_getaffinity(0))
-            plan = plan_decoder(wish, Options(time_limit, seed, gap=gap, workers=cores))
+            plan = plan_decoder(request, Options(time_limit, seed, gap=gap, workers=cores))
         step.note = (
-            f"{plan.in_flight} x {wish.batch} sequences, {plan.tokens_per_second:.4g} tokens a "
+            f"{plan.in_flight} x {request.batch} sequences, {plan.tokens_per_second:.4g} tokens a "
             "second"
         )
-    return service_of(plan, min(chunk, context_of(wish)), padded=padded), context_of(wish)
+    return service_of(plan, min(chunk, context_of(request)), padded=padded), context_of(request)
 
 
 def _rate(text: str) -> float:
