@@ -1,6 +1,6 @@
 """The picture of a plan in README.md: Inception-v1 on a CPU and two different GPUs.
 
-    python -m benchmarks.plan_picture       # solves, writes schedule.json and plan.svg in docs/pictures
+    python -m benchmarks.plan_picture    # solves; docs/pictures: schedule.json, plan.svg
 
 The schedule is committed beside its picture, so that anybody can check it and draw it again.
 """

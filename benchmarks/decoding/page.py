@@ -1,4 +1,4 @@
-"""The part of build/results/performance.md that tells how many tokens come out, and the goal of it."""
+"""The part of build/results/performance.md on how many tokens come out, and the goal of it."""
 
 from __future__ import annotations
 

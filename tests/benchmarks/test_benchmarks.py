@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,15 @@ def test_the_pages_of_results_have_every_row(tmp_path):
     lines = scheduling.read_text(encoding="utf-8").splitlines()
     for row in page.read_results(schedule.RESULTS)["latency"]["rows"]:
         assert any(line.startswith(f"| {row['case']} |") for line in lines)
+
+
+def test_the_readme_lists_every_benchmark():
+    folder = Path(kernels.__file__).parent
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"benchmarks\.(\w+)", text)) | set(re.findall(r"`(\w+)\.py`", text))
+    assert listed == {path.stem for path in folder.glob("*.py")}
+    folders = {path.parent.name for path in folder.glob("*/*.py")}
+    assert set(re.findall(r"`(\w+)/`", text)) == folders
 
 
 def test_a_table_takes_the_place_of_the_one_with_its_head():

@@ -53,10 +53,9 @@ class DecoderRequest:
 class DecoderPlan:
     """A request and its plan.
 
-    The request's field is called `wish`.
-
     Attributes
     ----------
+    wish : the request.
     in_flight : batches whose caches have a place.
     pass_seconds : one step of one batch through the plan; period : of the busiest device (or
         exclusive link).
