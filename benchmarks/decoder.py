@@ -2,8 +2,8 @@
 
     python benchmarks/decoder.py [--small] [--output FILE]
 
-Random layered graphs of 58 to 5,000 tasks (two more are input and output) on a CPU and two GPUs that
-differ, once with copy engines (copies are delays) and once without (copies block both ends). `whole`
+Random layered graphs of 58 to 5,000 tasks (two more are input and output) on a CPU and two unlike
+GPUs, once with copy engines (copies are delays) and once without (copies block both ends). `whole`
 decodes random neighbours from the first task to the last; `search` is what annealing really does:
 it begins at the first change and stops where a candidate is lost. Thread CPU time, best of the
 repeats: other work on the machine slows a repeat down, nothing makes one faster.
