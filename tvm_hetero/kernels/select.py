@@ -60,8 +60,8 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
 
     Pure and deterministic: the same function and target give structurally the same schedule.
     Where no rule fits, the generic treatment; where that fails too, the function as it came. What
-    it reads and writes stays within bounds, whatever its indices are (`indexing.checks`). A function
-    that is scheduled already comes back as it is. One that says how it is to be computed
+    it reads and writes stays within bounds, whatever its indices are (`indexing.checks`). A
+    function that is scheduled already comes back as it is. One that says how it is to be computed
     (`tir.implementation_attr`) is scheduled so.
 
     Parameters
