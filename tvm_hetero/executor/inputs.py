@@ -24,7 +24,7 @@ from tvm_hetero.util.documents import nearest
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """Name, shape and type of an input: of a whole batch, merged (see `runtime.batches`).
+    """Name, shape and type of an input: of a whole batch, merged (see `executor.batches`).
 
     `range` is the least and the largest integer in it, where the model says so.
     """

@@ -1,7 +1,7 @@
 """Which rule schedules a kernel for a target, unless the kernel itself says otherwise.
 
-A kernel may bear an implementation (see `implementations`): then that is how it is scheduled,
-and the rules are asked only where it does not apply.
+A kernel may bear an implementation (see `tir.implementation_attr`): then that is how it is
+scheduled, and the rules are asked only where it does not apply.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
 
     Pure and deterministic: the same function and target give structurally the same schedule.
     Where no rule fits, the generic treatment; where that fails too, the function as it came. What
-    it reads and writes stays within bounds, whatever its indices are (`index_checks`). A function
-    that is scheduled already comes back as it is. One that says how it is to be computed
-    (`implementations`) is scheduled so.
+    it reads and writes stays within bounds, whatever its indices are (`indexing.checks`). A
+    function that is scheduled already comes back as it is. One that says how it is to be computed
+    (`tir.implementation_attr`) is scheduled so.
 
     Parameters
     ----------

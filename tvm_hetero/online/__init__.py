@@ -1,1 +1,6 @@
-"""Pipelines that are tuned while they run: nothing yet but a floor (tests/test_floors.py)."""
+"""Policies that tune and rebalance pipelines while they run (Pipe-search, Shisha, ODIN): empty yet.
+
+They would watch what stages really take and move tasks between devices; that is not what
+`cost_models.tuning` and `kernels.tuning` do, which tune kernels before a model is built. May import
+every room below floor 11 (tests/test_floors.py): solvers, executor, pipeline and all beneath.
+"""

@@ -165,7 +165,7 @@ def _tables(instance: Instance, batch: int) -> tuple[FloatArray, FloatArray]:
             cost = instance.problem.costs[instance.tasks[v]][instance.names[d]]
             if cost not in known:
                 known[cost] = _best(instance.problem, cost)
-            # A part that was made free (see `modules.Piece`) has no time at all.
+            # A part that was made free (see `modularity.Piece`) has no time at all.
             free = instance.seconds[v][d] == 0
             rate[i, d], least[i, d] = (0.0, 0.0) if free else known[cost]
     return rate, least

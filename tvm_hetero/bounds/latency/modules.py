@@ -138,7 +138,7 @@ class ModuleChain:
             value = self.close(work)
         return value
 
-    # --- what a module adds to the whole (`shaving`) -------------------------------------------
+    # --- what a module adds to the whole (for `nested`) -------------------------------------------
 
     def parts(self, m: int) -> int:
         """The number of tasks of module m, with the one before it."""

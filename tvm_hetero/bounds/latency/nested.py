@@ -12,7 +12,7 @@ and tails likewise, backwards, from v and all that follows it. The program of th
 with all of them, is the bound: a program in a program in a program        -> `Nested.bound`
 
 A module is looked at with all that is before and after it, for makespans up to a known or assumed
-value H: the bound is one of the whole graph, or H               -> `modules.Chain.around`, `nest`
+value H: the bound is one of the whole graph, or H         -> `modules.ModuleChain.around`, `nest`
 What has head + tail >= H is not on d at all, and below H only so many whole tasks fit on a device
 (`count_cuts`, in every program with the windows of the whole). So the nearer H is, the more is
 known: where a value is known, H lies between the bound so far and what a module's share of the gap

@@ -1,4 +1,7 @@
-"""Labels along the modules of a box: device, time, bytes taken (see `bounds.memory`)."""
+"""Labels along the modules of a box: device, time, bytes taken.
+
+The method is in `bounds.memory.prices_and_labels`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Boxes of placements, and the best prices of memory for one (see `bounds.memory`)."""
+"""Boxes of placements, and the best prices of memory for one.
+
+The method is in `bounds.memory.prices_and_labels`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class Way:
 
 @dataclass(eq=False)
 class Box:
-    """Some placements of every module; see `bounds.memory`. Bytes, one for each limited device.
+    """Some placements of every module. Bytes, one for each limited device.
 
     `prices` (s per byte) are those of the box that it is a part of: where to begin.
     """

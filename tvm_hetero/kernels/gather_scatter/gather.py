@@ -5,7 +5,7 @@
     gather_nd          out[i.., j..] = data[index[i.., 0], index[i.., 1], .., j..]
 
 A gather whose indices no one counts from the end is left to TVM. What makes both raise an error
-where an index is out of bounds is `index_checks`.
+where an index is out of bounds is `indexing.checks`.
 """
 
 from __future__ import annotations

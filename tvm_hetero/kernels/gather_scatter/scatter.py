@@ -7,7 +7,7 @@ or, by the reduction, what stands there plus, times, or the least or largest of 
 indices are equal, updates come in their order.
 
 TVM's own join all axes to one, so that an index beyond its axis writes in the next row: neither
-the answer nor an error. Here each index stands for itself, and `index_checks` finds it.
+the answer nor an error. Here each index stands for itself, and `indexing.checks` finds it.
 """
 
 from __future__ import annotations

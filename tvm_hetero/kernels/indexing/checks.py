@@ -25,7 +25,7 @@ Answer
 The function that the call names is in the executor's library (``src/executor/index_error.cc``);
 processes without it have the one below. Where there is neither, the call itself is an error.
 
-For CPUs alone: what indices of a GPU are, its host cannot see (`index_masks`).
+For CPUs alone: what indices of a GPU are, its host cannot see (`masks`).
 """
 
 from __future__ import annotations

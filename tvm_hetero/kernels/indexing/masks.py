@@ -1,6 +1,6 @@
 """Kernels for GPUs that read and write nothing out of bounds, whatever their indices are.
 
-Indices in a GPU's memory its host cannot look at before the kernel begins (`index_checks`), and a
+Indices in a GPU's memory its host cannot look at before the kernel begins (`checks`), and a
 thread cannot raise an error. So what would be read from out of bounds is NaN instead, which
 `check_numerics` finds, or the least of integers; what would be written there is left out.
 """

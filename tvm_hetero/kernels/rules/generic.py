@@ -8,7 +8,7 @@ on the schedule. The loops are only put into the shape that LLVM's own vectorise
     padding                         a fill and a copy instead of a condition for each value
                                     (`_decompose_padding`)
     small windows                   (pooling, depthwise convolution) unrolled, so that the row
-                                    of outputs is the innermost loop (`_unroll_window`)
+                                    of outputs is the innermost loop (`_schedule_reduction`)
     reductions of leading axes      a tile of neighbouring outputs in registers (`_tile`)
     other long reductions           eight outputs at a time, since one sum can only take one
                                     step in four cycles (`_interleave`)

@@ -1,7 +1,7 @@
 """Count-based dynamic programming: a line of tasks on many machines that are alike.
 
-The graph is laid out as a line (`machine_counts.Line`), the platform as types of machines
-(`machine_counts.machines_of`), and `dp_table.Table` divides the one over the other. On a chain
+The graph is laid out as a line (`machine_counts.TaskLine`), the platform as types of machines
+(`machine_counts.machines_of`), and `dp_table.CountTable` divides the one over the other. On a chain
 without contention its value is that of the schedule; on other graphs it is a guide, and what counts
 is what the placement is worth when it is carried out:
 

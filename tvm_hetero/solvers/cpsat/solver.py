@@ -1,6 +1,6 @@
 """CP-SAT on the whole graph: exact schedules (latency, energy, cost) and placements (throughput).
 
-One model for everything (`batch`; throughput: `throughput`): what `split` is measured
+One model for everything (`batch`; throughput: `throughput`): what `milp_split` is measured
 against, and what it uses where a graph cannot be cut. The answer is never worse than the start:
 the best schedule known, which also tells CP-SAT where to begin.
 """

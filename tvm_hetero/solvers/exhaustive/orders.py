@@ -1,6 +1,6 @@
 """The least makespan of one placement, by branch and bound over the orders of its activities.
 
-An activity is an execution or a hop (`timing.Plan`). Every objective only gets better when an
+An activity is an execution or a hop (`timing.TimedPlan`). Every objective only gets better when an
 activity is moved to the left with the others kept, so two kinds of schedule are enough:
 
 - Where memory cannot run out, *active* ones: none can start earlier without delaying another.

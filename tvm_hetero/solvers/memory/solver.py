@@ -7,7 +7,8 @@ many moves away, each of which overflows some device. So (latency, one element)
               `counting.solver`; where none fits, annealing from placements that do not fit yet
                                                                                     -> `_start`
     ways      the modules' placements are chosen together, by prices of memory and labels of what
-              is taken, for all chains that may be better than the start  (`bounds.memory`)
+              is taken, for all chains that may be better than the start
+                                                         (`bounds.memory.prices_and_labels`)
     schedules each way is annealed a little with memory as it really is (copies, waiting), the best
               one for longer                                                       -> `_follow`
 

@@ -1,4 +1,4 @@
-"""Solvers for a `model.Model`: HiGHS and SCIP through MathOpt, Gurobi on its own.
+"""Solvers for a `model.MilpModel`: HiGHS and SCIP through MathOpt, Gurobi on its own.
 
 Work. HiGHS and SCIP stop after a number of nodes of the search tree, Gurobi after an amount of its
 own unit of work, both fixed by model and time limit: so runs can be repeated. The wall clock is
@@ -11,7 +11,7 @@ sum of all variables' ranges, and a tree that cuts nodes within a tolerance of i
 by that tolerance; `margin` takes away both. Rows and integrality that hold within tolerances only
 make the solver's problem larger, so its bound smaller. This is no certificate (HiGHS is known to
 have reported wrong optima, its issues 1334, 2325, 2782), and a bound that a schedule refutes is
-dropped (`milp.solve`). HiGHS fails on some small models at 1e-9 with an internal error; it is
+dropped (`solver.solve`). HiGHS fails on some small models at 1e-9 with an internal error; it is
 asked again at 1e-8 and 1e-7, and the margin grows with the tolerance.
 """
 

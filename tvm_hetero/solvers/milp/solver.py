@@ -15,7 +15,7 @@ which executions there may be, and what a proof says   `candidates`
 modes (device, size), elements, colors, reads, moves,  `placement.Placement`
   hops once a producing execution
 windows from heads and tails, horizon                  `time_windows`
-starts, copies, data flow                              `timing.Timing`
+starts, copies, data flow                              `timing.TimingConstraints`
 one thing at a time, load cuts                         `disjunctions.Orders`
 live tensors and weights within memory                 `memory.MemoryRows`
 energy, cost; loads, steady memory, stages             `objective`

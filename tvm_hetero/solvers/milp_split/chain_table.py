@@ -1,4 +1,4 @@
-"""The tables of all modules, and the best chain through them (see `split`).
+"""The tables of all modules, and the best chain through them (see `solver`).
 
     M(i, j)   the least time from the end of a module's first part on i to the end of its last on j
     D_b(j)  = min over i of D_a(i) + M(i, j)            -> `TableChain.best`

@@ -12,7 +12,7 @@ that run nothing are left out of bounds, never of values.
     minimise  sum of e    subject to  sum of s  <=  limit
 
     prices    a price x of a second gives the bound  min of sum (e + x s)  -  x limit   -> `_price`
-    labels    of the chains that are below a target, with two amounts, e and s          -> `_probe`
+    labels    of the chains that are below a target, with two amounts, e and s          -> `probe`
     seconds   of the columns on the best of these are made exact; then labels again
 
 Where a module has too many placements, or cutting is not exact, the whole graph goes to CP-SAT,

@@ -1,7 +1,7 @@
 """Is there a schedule of a piece that takes less than a limit L? Windows first, then CP-SAT.
 
 That a limit cannot be kept is often shown in a second where raising a bound to it takes minutes,
-for L itself says much: with heads and tails of programs that know L (`bounds.nested`),
+for L itself says much: with heads and tails of programs that know L (`bounds.latency.nested`),
 
     head(v, d) <= end of v            if v runs on d and T < L
     tail(v, d) <= T - end of v        likewise; head + tail >= L: v is not on d

@@ -23,8 +23,9 @@ will. If none is left, no plan is below t; labels that are too many are merged i
 the least of each load, so that the proof stays one. Without merging the last labels are plans
 that keep (1) with T = t                                                            -> `probe`
 
-Labels and narrowing are those of `bounds.memory`: with w load as the time, loads as bytes, t as
-the memory. On gpt-96 on diviml-serial (772 tasks) prices alone leave 2.8 %, labels nothing.
+Labels and narrowing are those of `bounds.memory.prices_and_labels`: with w load as the time, loads
+as bytes, t as the memory. On gpt-96 on diviml-serial (772 tasks) prices alone leave 2.8 %, labels
+nothing.
 """
 
 from __future__ import annotations

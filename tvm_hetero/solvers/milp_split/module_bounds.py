@@ -1,7 +1,7 @@
 """One module between two devices: what is known about it, and how to learn more.
 
 An *entry* is M(i, j): the least time from the end of the module's first part on device i to the
-end of its last on j (see `split`). What is known is a solution and a proven bound. Learning more
+end of its last on j (see `solver`). What is known is a solution and a proven bound. Learning more
 is done in levels, each dearer than the one before                            ->
 `BoundEntry.improve`:
 

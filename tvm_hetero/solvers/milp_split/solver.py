@@ -9,8 +9,8 @@ Latency, with consecutive cuts a, b:
     M(i, j)   the least time from the end of a on i to the end of b on j
     D_b(j)  = min over i of D_a(i) + M(i, j)
 
-    table     entries begin with bounds, the best chain's are solved    `chain_table.Chain`
-    entry     list schedule, annealing, CP-SAT, neighbourhood search    `module_bounds.Entry`
+    table     entries begin with bounds, the best chain's are solved    `chain_table.TableChain`
+    entry     list schedule, annealing, CP-SAT, neighbourhood search    `module_bounds.BoundEntry`
     squeeze   limits below large modules' values are refuted            `tighten`, `infeasibility`
     whole     neighbourhoods that reach across the cuts                 `_polish`
 
