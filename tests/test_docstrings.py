@@ -35,6 +35,7 @@ ELSEWHERE = {
 WORDS = {
     "BF16ComputeLegalize": "a pass of TVM's",
     "PassTimingInstrument": "TVM's",
+    "guide": "a value of `Keeps`",
     "interleave_search": "a parameter of CP-SAT",
 }
 EXTENSIONS = {"bin", "json", "h", "md", "py", "so"}
@@ -177,7 +178,7 @@ def test_what_a_text_names_by_its_module_or_class_is_there() -> None:
                 seen += 1
                 if not resolves(parts, room) and ".".join(parts) not in ELSEWHERE:
                     lost.add((text.module, ".".join(parts)))
-    assert seen > 500
+    assert seen > 400
     assert sorted(lost) == []
 
 
