@@ -239,7 +239,7 @@ def _items(
     order: Sequence[int | SegmentCopy],
     device_of: Sequence[int],
 ) -> list[StepItem]:
-    """The order as `cutting` takes it."""
+    """The order as `form_steps` takes it."""
     # Which item puts a root into a memory; none does for inputs in the memory where they arrive.
     maker: dict[tuple[TensorSource, int], int] = {}
     items = []

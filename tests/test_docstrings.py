@@ -15,8 +15,10 @@ from typing import NamedTuple
 from tests.test_docs import PAGES
 from tests.test_floors import MODULES, room_of
 
-# What is no name of ours, though its first part is one.
+# What is no name of ours, though its first or last part is one.
 ELSEWHERE = {
+    "hetero.kernel": "an attribute of kernels",
+    "hetero.values": "an attribute of kernels",
     "image.resize2d": "an operator of Relay's",
     "objective.contiguous": "a key of the document of a problem",
     "objective.kind": "a key of the document of a problem",
@@ -28,6 +30,8 @@ ELSEWHERE = {
     "relay.variance": "TVM's, when it had Relay",
     "torch.addmm": "PyTorch's",
     "torch.where": "PyTorch's",
+    "tvm.tirx.build": "TVM's",
+    "tvm_ffi.libinfo": "TVM's",
     "tvm_hetero.choices": "an attribute of modules",
     "value.L.S": "an input of a decoder: layer L, stream S",
 }
@@ -35,6 +39,7 @@ ELSEWHERE = {
 WORDS = {
     "BF16ComputeLegalize": "a pass of TVM's",
     "PassTimingInstrument": "TVM's",
+    "guide": "a value of `Keeps`",
     "interleave_search": "a parameter of CP-SAT",
 }
 EXTENSIONS = {"bin", "json", "h", "md", "py", "so"}
@@ -136,6 +141,12 @@ def holds(module: str, rest: tuple[str, ...]) -> bool:
     return node is not None and (len(rest) == 1 or not isinstance(node, ast.FunctionDef))
 
 
+def is_ours(text: Text, parts: tuple[str, ...]) -> bool:
+    """Whether a dotted name begins as one of ours or, in the package, ends as one."""
+    ends = parts[:1] if not text.module else (parts[0], parts[-1])
+    return len(parts) > 1 and any((end,) in places() or end in classes() for end in ends)
+
+
 def resolves(parts: tuple[str, ...], room: str = "") -> bool:
     """Whether a reference leads somewhere, from a room or from anywhere."""
     if parts[0] in classes() and len(parts) > 1 and has_member(classes()[parts[0]], parts[1]):
@@ -173,11 +184,11 @@ def test_what_a_text_names_by_its_module_or_class_is_there() -> None:
     for text in texts():
         room = room_of(text.module) if text.module else ""
         for parts in text.references():
-            if len(parts) > 1 and (parts[:1] in places() or parts[0] in classes()):
+            if is_ours(text, parts):
                 seen += 1
                 if not resolves(parts, room) and ".".join(parts) not in ELSEWHERE:
                     lost.add((text.module, ".".join(parts)))
-    assert seen > 500
+    assert seen > 400
     assert sorted(lost) == []
 
 
@@ -201,6 +212,8 @@ def test_the_lists_of_exceptions_are_not_longer_than_they_have_to_be() -> None:
 def test_a_name_from_before_a_renaming_is_found() -> None:
     assert resolves(("timing", "TimedPlan"), "solvers")
     assert not resolves(("timing", "Plan"), "solvers")
+    assert not resolves(("runtime", "batches"), "executor")
+    assert is_ours(Text("executor.inputs", "", frozenset()), ("runtime", "batches"))
     assert resolves(("chain_table", "TableChain", "close"))
     assert not resolves(("chain_table", "TableChain", "shut"))
     assert "_schedule_reduction" in words() and "_unroll_window" not in words()

@@ -1,7 +1,7 @@
 """Kernels: operators that are computed in ways of our own, and the schedules of all kernels.
 
-Own ways have products and convolutions (weights packed, of 8 or 4 bits too), attention over a cache,
-poolings, sums and softmax, gathers and scatters; all else is as TVM legalises it.
+Own ways have products and convolutions (weights packed, of 8 or 4 bits too), attention over a
+cache, poolings, sums and softmax, gathers and scatters; all else is as TVM legalises it.
 
 ``LowerToTasks`` (tvm_hetero.passes.lower_to_tasks) asks `legalize` which operators are built here
 and how; `schedule_kernel` (`select`) schedules each kernel for the target on which it runs. Each

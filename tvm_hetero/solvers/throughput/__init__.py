@@ -1,5 +1,6 @@
-"""Throughput by the whole ladder: shares rounded, whole elements, stages, annealing, CP-SAT.
+"""Throughput by the whole ladder (`solver`): balance, stages, annealing, CP-SAT, bound of shares.
 
-`solver` climbs it until the value meets the bound of the period. Shares of elements, which divide a
-task among devices (`element_sharing`), and plans that hand over less (`fewer_transfers`) follow.
+Beside it are solvers of one idea each, by shares of elements (`element_sharing`: several devices
+divide a task) and by whole ones (`whole_elements`: each device runs the whole graph), and what
+chooses among plans that are about as good the one that hands over least (`fewer_transfers`).
 """
