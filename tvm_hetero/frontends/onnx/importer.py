@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.ignored_forms import refuse_ignored_forms
 from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph
@@ -71,6 +72,7 @@ def from_onnx(
     if random_weights is not None:
         randomize_graph(graph, random_weights, limits)
     simplify_graph(graph, limits)
+    refuse_ignored_forms(graph)
     return _with_names(_import(graph), graph, identifier(name or "model"))
 
 

@@ -28,6 +28,7 @@ from tvm_hetero.frontends.onnx.external import load_external, refuse_external
 from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.operators import check_operators
+from tvm_hetero.frontends.onnx.resize_scales import settle_scales
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.tensors import check_data, check_sizes, element_count
 from tvm_hetero.frontends.onnx.validate import check_structure
@@ -149,8 +150,9 @@ def _check_with_onnx(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     Output shapes that were open are set to what inference found.
     """
     try:
+        _check(OnnxGraph(model).skeleton())
+        settle_scales(model)
         graph = OnnxGraph(model)
-        _check(graph.skeleton())
         verify_declared(graph)
         inferred = graph.inferred(strict=True)
         found = [*inferred.graph.value_info, *inferred.graph.output]

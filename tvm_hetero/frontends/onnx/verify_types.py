@@ -68,7 +68,7 @@ def verify_declared(graph: OnnxGraph) -> None:
     ModelError
         Names the output, its node and both types.
     """
-    inferred = _inferred(graph)
+    inferred = inferred_types(graph)
     for value in graph.outputs:
         declared, found = _of_onnx(value), inferred.get(value.name)
         if found is None or declared.fits(found):
@@ -95,7 +95,7 @@ def verify_types(graph: OnnxGraph, values: Mapping[str, relax.Expr]) -> None:
     ModelError
         Names the first such node, its operator, the value, and both types.
     """
-    inferred = _inferred(graph)
+    inferred = inferred_types(graph)
     declared = {value.name: _of_onnx(value) for value in graph.outputs}
     for node, name in _read_values(graph):
         imported = _of_relax(values.get(name))
@@ -145,13 +145,13 @@ def _read_values(graph: OnnxGraph) -> Iterator[tuple[NodeProto, str]]:
                 yield node, name
 
 
-def _inferred(graph: OnnxGraph) -> dict[str, OnnxTensorType]:
-    """Return what onnx infers from inputs, constants and nodes, outputs' declarations aside."""
+def inferred_types(graph: OnnxGraph) -> dict[str, OnnxTensorType]:
+    """Return what onnx infers of inputs and of what nodes make, outputs' declarations aside."""
     model = graph.skeleton()
     for output in model.graph.output:
         output.ClearField("type")
     inferred = onnx.shape_inference.infer_shapes(model).graph
-    return {v.name: _of_onnx(v) for v in [*inferred.value_info, *inferred.output]}
+    return {v.name: _of_onnx(v) for v in [*inferred.input, *inferred.value_info, *inferred.output]}
 
 
 def _of_onnx(value: ValueInfoProto) -> OnnxTensorType:

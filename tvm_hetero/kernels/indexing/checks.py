@@ -39,8 +39,10 @@ from tvm import s_tir, tirx
 from tvm.sym import Analyzer
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.kernels.indexing.exact_casts import exact_cast, with_exact_casts
 from tvm_hetero.kernels.indexing.indirect_accesses import (
     Access,
+    has_indirect_accesses,
     indirect_accesses,
     loads_in,
     substitute,
@@ -86,7 +88,10 @@ def with_checks(
     """
     # What attention reads of its caches is clamped to them by whoever writes it out.
     clamped = kernel_parameters(func, ATTENTION) is not None
-    accesses = [] if clamped else indirect_accesses(func)
+    if clamped or not has_indirect_accesses(func):
+        return schedule(func)
+    func = with_exact_casts(func)
+    accesses = indirect_accesses(func)
     if not accesses:
         return schedule(func)
     _register()
@@ -221,7 +226,7 @@ def _guarded(access: Access, body: tirx.Stmt) -> tirx.Stmt:
 
 
 def _outside(access: Access) -> Expr:
-    index = wide(access.index)
+    index = exact_cast(INDEX, access.index)
     return tirx.any(index < whole(0), index >= whole(access.length))
 
 
@@ -256,6 +261,8 @@ def _counts_from_the_end(access: Access, given: Expr) -> bool:
     """Whether minus the length is taken for the first place."""
     if given is access.index or not str(given.ty.dtype).startswith("int"):
         return False
+    if _has_unsigned(access.index):  # TVM folds no negative number into an unsigned one
+        return False
     lowest = tirx.const(-access.length, str(given.ty.dtype))
 
     def put(ld: Any) -> Any:
@@ -264,6 +271,12 @@ def _counts_from_the_end(access: Access, given: Expr) -> bool:
     kinds = type(given)
     place = Analyzer().simplify(tvm_ffi.structural_map(access.index, (kinds, put)))
     return isinstance(place, tirx.IntImm) and int(place) == 0
+
+
+def _has_unsigned(index: Expr) -> bool:
+    kinds: list[str] = []
+    tvm_ffi.structural_walk(index, (tirx.Cast, lambda cast: kinds.append(str(cast.ty.dtype))))
+    return any(kind.startswith("uint") for kind in kinds)
 
 
 def _name(buffer: tirx.Var) -> str:

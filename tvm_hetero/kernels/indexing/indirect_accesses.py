@@ -73,11 +73,34 @@ def indirect_accesses(func: tirx.PrimFunc) -> list[Access]:
     list
         In the order in which they happen: an index that is looked up itself comes first.
     """
-    if not _any(func.body):
+    if not has_indirect_accesses(func):
         return []
     finder = _Finder(func)
     finder.statement(func.body, _Context())
     return finder.found
+
+
+def has_indirect_accesses(func: tirx.PrimFunc) -> bool:
+    """Whether there may be such places at all, inside of bounds or not; most kernels have none."""
+    found = False
+
+    def meet(indices: Sequence[Expr]) -> None:
+        nonlocal found
+        found = found or any(_told(index) for index in indices)
+
+    def bind(_: tirx.Bind) -> None:
+        nonlocal found
+        found = True
+
+    tvm_ffi.structural_walk(
+        func.body,
+        [
+            (TensorLoad, lambda load: meet(load.indices)),
+            (tirx.BufferStore, lambda store: meet(store.indices)),
+            (tirx.Bind, bind),
+        ],
+    )
+    return found
 
 
 def loads_in(expr: Expr) -> list[TensorLoad]:
@@ -97,29 +120,6 @@ def substitute(expr: Expr, values: dict[tirx.Var, Expr]) -> Expr:
     if not values:
         return expr
     return tvm_ffi.structural_map(expr, (tirx.Var, lambda var: values.get(var, var)))
-
-
-def _any(body: tirx.Stmt) -> bool:
-    """Whether there may be such places at all; most kernels end here."""
-    found = False
-
-    def meet(indices: Sequence[Expr]) -> None:
-        nonlocal found
-        found = found or any(_told(index) for index in indices)
-
-    def bind(_: tirx.Bind) -> None:
-        nonlocal found
-        found = True
-
-    tvm_ffi.structural_walk(
-        body,
-        [
-            (TensorLoad, lambda load: meet(load.indices)),
-            (tirx.BufferStore, lambda store: meet(store.indices)),
-            (tirx.Bind, bind),
-        ],
-    )
-    return found
 
 
 def _told(index: Expr) -> bool:

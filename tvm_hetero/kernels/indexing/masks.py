@@ -14,8 +14,14 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
-from tvm_hetero.kernels.indexing.indirect_accesses import indirect_accesses, loads_in
-from tvm_hetero.kernels.tir.statements import whole, wide
+from tvm_hetero.kernels.indexing.exact_casts import exact_cast, with_exact_casts
+from tvm_hetero.kernels.indexing.indirect_accesses import (
+    has_indirect_accesses,
+    indirect_accesses,
+    loads_in,
+)
+from tvm_hetero.kernels.tir.nests import INDEX
+from tvm_hetero.kernels.tir.statements import whole
 
 if TYPE_CHECKING:
     Expr = Any
@@ -23,6 +29,9 @@ if TYPE_CHECKING:
 
 def add_masks(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """A kernel that is not scheduled, with conditions around what data tell it to access."""
+    if not has_indirect_accesses(func):
+        return func
+    func = with_exact_casts(func)
     accesses = indirect_accesses(func)
     if not accesses:
         return func
@@ -51,7 +60,8 @@ def _inside(tensor: tirx.Var, indices: Sequence[Expr]) -> Expr | None:
     conditions = []
     for index, extent in zip(indices, tensor.ty.shape, strict=True):
         if loads_in(index):
-            conditions += [wide(index) >= whole(0), wide(index) < whole(int(extent))]
+            place = exact_cast(INDEX, index)
+            conditions += [place >= whole(0), place < whole(int(extent))]
     return tirx.all(*conditions) if conditions else None
 
 
