@@ -34,7 +34,7 @@ from tvm_hetero.cost_models.in_network.run import Rounds
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.problem.cost import Cost
-from tvm_hetero.problem.equivalent_devices import Seconds, averaged, equal_devices
+from tvm_hetero.problem.equivalent_devices import Seconds, average_groups, equal_devices
 from tvm_hetero.problem.model import Problem
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class InPlace:
         groups = max(found, key=lambda groups: sum(map(len, groups)))
 
         def even(seconds: Seconds) -> Seconds:
-            return averaged(seconds, groups, problem.costs)
+            return average_groups(seconds, groups, problem.costs)
 
         return InPlace(
             even(self.alone),

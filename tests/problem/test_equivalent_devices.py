@@ -8,7 +8,7 @@ import pytest
 
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.problem import Cost
-from tvm_hetero.problem.equivalent_devices import Seconds, averaged, equal_devices
+from tvm_hetero.problem.equivalent_devices import Seconds, average_groups, equal_devices
 
 LLVM = {"kind": "llvm", "mcpu": "x86-64-v3"}
 ONE, TWO = (Device(name, target=dict(LLVM), cores=(i,)) for i, name in enumerate(("one", "two")))
@@ -20,7 +20,7 @@ COSTS = {task: {"one": RULE, "two": RULE} for task in SECONDS}
 def test_equal_devices_get_the_mean_of_each_task() -> None:
     groups = equal_devices(Platform((ONE, TWO)), SECONDS)
     assert groups == [("one", "two")]
-    even = averaged(SECONDS, groups, COSTS)
+    even = average_groups(SECONDS, groups, COSTS)
     assert even["a"] == pytest.approx({"one": 1.02, "two": 1.02})
     assert even["b"] == pytest.approx({"one": 1.99, "two": 1.99})
     assert SECONDS["a"] == {"one": 1.0, "two": 1.04}  # as it was
@@ -52,7 +52,7 @@ def test_devices_that_are_unlike_by_what_the_network_takes() -> None:
 
 def test_what_was_disturbed_does_not_count() -> None:
     busy = {"a": {"one": 1.0, "two": 1.5}, "b": {"one": 2.0, "two": 1.9}}
-    even = averaged(busy, [("one", "two")], COSTS)
+    even = average_groups(busy, [("one", "two")], COSTS)
     assert even == {"a": {"one": 1.0, "two": 1.0}, "b": {"one": 2.0, "two": 2.0}}
 
 
@@ -63,6 +63,6 @@ def test_devices_that_do_not_run_the_same_tasks() -> None:
 
 def test_a_task_that_is_computed_in_two_ways_keeps_both_costs() -> None:
     costs = {**COSTS, "a": {"one": RULE, "two": replace(RULE, implementation="tuned")}}
-    even = averaged(SECONDS, [("one", "two")], costs)
+    even = average_groups(SECONDS, [("one", "two")], costs)
     assert even["a"] == SECONDS["a"]
     assert even["b"]["one"] == even["b"]["two"]

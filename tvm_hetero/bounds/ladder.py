@@ -40,7 +40,7 @@ from tvm_hetero.bounds.latency.critical_path import (
     limit_of,
     path_of,
 )
-from tvm_hetero.bounds.latency.loads import group_rates, load_of, priced
+from tvm_hetero.bounds.latency.loads import group_rates, load_of, maximize_prices
 from tvm_hetero.bounds.latency.modules import ModuleChain
 from tvm_hetero.bounds.latency.nested import large_modules, nest
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
@@ -148,7 +148,7 @@ def _throughput_rungs(figures: Figures, upper: float) -> Iterator[tuple[str, Cal
     if classes() == 0:
         # Too many classes. Copies are left to the shares, which know equal devices: `load_of` takes
         # seconds there. Where there are classes they say the same in a hundredth of the time.
-        yield "loads", lambda: priced(group_rates(figures.merged))
+        yield "loads", lambda: maximize_prices(group_rates(figures.merged))
     if not instance.contended or figures.merged.rate.size > _MOST_SHARES:
         return
     shares = functools.cache(lambda: share_bound(instance))

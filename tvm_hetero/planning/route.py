@@ -26,7 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective import Resource, occupied
+from tvm_hetero.problem.objective import Resource, list_occupied
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.problem.simulate import Timed, simulate
@@ -151,7 +151,7 @@ def _leg(problem: Problem, activity: Execution | Copy) -> Leg:
         link = problem.platform.link(activity.src, activity.dst)
         assert link is not None, "copies go over links"
         hop = (activity.tensor, activity.src, activity.dst)
-        return Leg(elements, tuple(occupied(problem, link)), hop=hop)
+        return Leg(elements, tuple(list_occupied(problem, link)), hop=hop)
     free = activity.task in problem.terminals
     run = (activity.task, activity.device)
     return Leg(elements, () if free else (activity.device,), runs=(run,))

@@ -58,7 +58,7 @@ def equivalence_classes(problem: Problem) -> list[tuple[str, ...]]:
     return equal_devices(problem.platform, seconds)
 
 
-def averaged(
+def average_groups(
     seconds: Seconds,
     groups: Sequence[Sequence[str]],
     costs: Mapping[str, Mapping[str, Cost]],

@@ -41,7 +41,7 @@ class ProblemFields(NamedTuple):
 
 
 @contextmanager
-def located(where: str) -> Iterator[None]:
+def locate_errors(where: str) -> Iterator[None]:
     """Let every error of the format begin with the document that it is about."""
     try:
         yield
@@ -64,7 +64,7 @@ def parse_problem(data: object, where: str) -> ProblemFields:
     row = Fields(data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"])
     tasks = row.rows("tasks", _parse_task, "task")
     edges = row.rows("edges", _parse_edge, "edge")
-    with located(where):
+    with locate_errors(where):
         return ProblemFields(
             graph=TaskGraph([task for task, _ in tasks], edges),
             costs={task.id: costs for task, costs in tasks},

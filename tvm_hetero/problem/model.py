@@ -19,7 +19,7 @@ from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import IMPLEMENTATIONS, Cost, check_points, check_sizes
 from tvm_hetero.problem.format import (
     ProblemFields,
-    located,
+    locate_errors,
     parse_problem,
     problem_document,
     problem_text,
@@ -73,7 +73,7 @@ class Problem:
     def from_dict(cls, data: object, where: str = "problem") -> Problem:
         """Make a problem of a parsed document (see `load`)."""
         parts = parse_problem(data, where)
-        with located(where):
+        with locate_errors(where):
             return cls(*parts)
 
     def to_dict(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def tolerance(executions: Sequence[Execution]) -> float:
     return RELATIVE_TOLERANCE * makespan(executions) + ABSOLUTE_TOLERANCE
 
 
-def occupied(problem: Problem, link: Link) -> list[Resource]:
+def list_occupied(problem: Problem, link: Link) -> list[Resource]:
     """What a hop over `link` keeps busy: its ends without a copy engine, an exclusive link."""
     ends = [problem.platform.device(name) for name in (link.src, link.dst)]
     result: list[Resource] = [device.name for device in ends if not device.overlap]
@@ -73,7 +73,7 @@ def loads(
         link = problem.platform.link(copy.src, copy.dst)
         if link is not None:
             nbytes = problem.graph.tensors[copy.tensor].bytes * len(copy.elements)
-            for resource in occupied(problem, link):
+            for resource in list_occupied(problem, link):
                 parts.setdefault(resource, []).append(link.seconds(nbytes))
     return {resource: math.fsum(seconds) for resource, seconds in parts.items()}
 

@@ -96,7 +96,7 @@ def cut_is_exact(instance: Instance) -> bool:
     """
     if any(instance.memory_binds):
         return False
-    return all_linked(instance) or (instance.routes_form_trees and connected(instance))
+    return all_linked(instance) or (instance.routes_form_trees and is_connected(instance))
 
 
 def all_linked(instance: Instance) -> bool:
@@ -105,7 +105,7 @@ def all_linked(instance: Instance) -> bool:
     return all(platform.link(names[j], names[k]) is not None for j, k in _pairs(_used(instance)))
 
 
-def connected(instance: Instance) -> bool:
+def is_connected(instance: Instance) -> bool:
     """Whether every tensor can go from and to every device on which some part can run.
 
     Then a list scheduler always finds a schedule, so that a missing one never has to be told

@@ -16,7 +16,7 @@ from tvm_hetero.bounds import bound_ladder, lower_bound
 from tvm_hetero.bounds.core.linear import LinearProgram
 from tvm_hetero.bounds.ladder import chain_of, diviml, program_of
 from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
-from tvm_hetero.bounds.latency.loads import load_of, priced
+from tvm_hetero.bounds.latency.loads import load_of, maximize_prices
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Task, TaskGraph
@@ -57,13 +57,13 @@ def test_prices_find_the_best_shares(rows: list[list[float]]) -> None:
     for d in range(3):
         load = [(shares[v][d], rows[v][d]) for v in range(len(rows))]
         program.at_most([*load, (makespan, -1.0)], 0.0)
-    assert priced(np.array(rows)) == pytest.approx(program.solve().bound, rel=1e-6)
+    assert maximize_prices(np.array(rows)) == pytest.approx(program.solve().bound, rel=1e-6)
 
 
 def test_prices_of_one_device_and_of_free_tasks() -> None:
-    assert priced(np.array([[1.0], [2.0]])) == 3.0
-    assert priced(np.array([[0.0, 0.0]])) == 0.0
-    assert priced(np.array([[1.0, math.inf], [math.inf, 1.0]])) == pytest.approx(1.0)
+    assert maximize_prices(np.array([[1.0], [2.0]])) == 3.0
+    assert maximize_prices(np.array([[0.0, 0.0]])) == 0.0
+    assert maximize_prices(np.array([[1.0, math.inf], [math.inf, 1.0]])) == pytest.approx(1.0)
 
 
 def test_diviml_shares_the_work_of_the_best_devices() -> None:

@@ -16,7 +16,7 @@ from tests.brute_force import brute_force
 from tests.solvers.examples import problem_of
 from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder
-from tvm_hetero.bounds.core.module_choices import undominated
+from tvm_hetero.bounds.core.module_choices import find_undominated
 from tvm_hetero.bounds.memory.prices_and_labels import MemoryBoundSearch, memory_bound, memory_chain
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.views.instance import Instance
@@ -102,7 +102,7 @@ def test_never_above_the_optimum_with_all_digits(problem):
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=40))
 def test_undominated_rows(rows):
     table = np.array(rows, dtype=float)
-    kept = undominated(table[:, 0], table[:, 1:]).tolist()
+    kept = find_undominated(table[:, 0], table[:, 1:]).tolist()
     best = {row for row in rows if not any(_beats(other, row) for other in rows)}
     assert {rows[i] for i in kept} == best
     assert len(kept) == len(best)

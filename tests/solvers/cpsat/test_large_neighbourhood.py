@@ -22,7 +22,7 @@ from tvm_hetero.solvers.lists.partial_schedule import Solution, list_schedule, s
 from tvm_hetero.solvers.timing.orders import Delays
 from tvm_hetero.solvers.timing.timing import to_schedule
 from tvm_hetero.views.instance import Instance
-from tvm_hetero.views.modularity import connected
+from tvm_hetero.views.modularity import is_connected
 
 OPTIONS = counted(seed=3)
 
@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_times() -> None:
 @given(problem=problems(max_tasks=8, overlap=True, exclusive=False), seed=st.integers(0, 99))
 def test_windows_are_valid_and_never_worse(problem: Problem, seed: int) -> None:
     instance = Instance(problem)
-    assume(not instance.contended and connected(instance))
+    assume(not instance.contended and is_connected(instance))
     start = poor(instance, seed)
     search = NeighbourhoodSearch(instance, start, OPTIONS)
     assert search.now.makespan <= start.value * (1 + 1e-12)
@@ -97,7 +97,7 @@ def test_windows_are_valid_and_never_worse(problem: Problem, seed: int) -> None:
 @given(problem=problems(max_tasks=8, exclusive=False), seed=st.integers(0, 99))
 def test_tails_and_ends_meet_on_the_critical_path(problem: Problem, seed: int) -> None:
     instance = Instance(problem)
-    assume(not instance.contended and connected(instance))
+    assume(not instance.contended and is_connected(instance))
     start = poor(instance, seed)
     delays = Delays(instance)
     now = delays.timed(list(instance.order), list(start.placement))

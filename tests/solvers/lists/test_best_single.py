@@ -14,7 +14,7 @@ from tvm_hetero.errors import HeteroError
 from tvm_hetero.problem import KINDS, Objective, Problem
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.core.options import make_schedule
-from tvm_hetero.solvers.lists.best_single import attended, main_device
+from tvm_hetero.solvers.lists.best_single import main_device, place_on_device
 
 
 def accelerated(kind: str = "latency") -> Problem:
@@ -52,7 +52,7 @@ def test_stages_that_return_to_the_host_are_no_pipeline_but_for_inputs_and_outpu
         processors(2),
         stages,
     )
-    assert {e.task: e.device for e in attended(ends, "p2")[0]} == {
+    assert {e.task: e.device for e in place_on_device(ends, "p2")[0]} == {
         "in": "p1", "work": "p2", "out": "p1"
     }  # fmt: skip
     problem = problem_of(
@@ -61,8 +61,8 @@ def test_stages_that_return_to_the_host_are_no_pipeline_but_for_inputs_and_outpu
         processors(2),
         stages,
     )
-    assert attended(problem, "p2") == ((), ())
-    assert attended(problem.with_objective(Objective("throughput")), "p2")[0]
+    assert place_on_device(problem, "p2") == ((), ())
+    assert place_on_device(problem.with_objective(Objective("throughput")), "p2")[0]
 
 
 @settings(max_examples=80, deadline=None)
@@ -75,7 +75,7 @@ def test_what_is_attended_is_a_valid_schedule(problem: Problem):
     problem = replace(problem, costs=free)
     for name in problem.platform.names:
         try:
-            executions, copies = attended(problem, name)
+            executions, copies = place_on_device(problem, name)
         except HeteroError as error:
             raise AssertionError("attended gives nothing instead") from error
         limit = problem.objective.latency_limit

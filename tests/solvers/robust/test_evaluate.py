@@ -18,7 +18,7 @@ from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.robust.evaluate import values_of
 from tvm_hetero.solvers.robust.samples import FRESH, TRAINING, Samples
-from tvm_hetero.solvers.robust.solver import retimed
+from tvm_hetero.solvers.robust.solver import retime_for
 
 KINDS = ("latency", "throughput", "energy", "cost")
 
@@ -41,7 +41,7 @@ def test_every_value_is_what_the_judge_says_of_the_retimed_plan(
     free, late = unlimited(problem), 0
     for value, sample in zip(found.values, samples.problems(problem), strict=True):
         same = replace(plan, problem=free.digest)
-        again = retimed(free, same, unlimited(sample))
+        again = retime_for(free, same, unlimited(sample))
         assert check_schedule(unlimited(sample), again) == []
         assert value == pytest.approx(
             objective_value(sample, again.executions, again.copies), rel=1e-9, abs=1e-12

@@ -28,7 +28,7 @@ from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stages import solver as stages
 from tvm_hetero.solvers.throughput import solver as throughput
-from tvm_hetero.solvers.throughput.solver import divided, tidied
+from tvm_hetero.solvers.throughput.solver import divide_evenly, join_neighbours
 from tvm_hetero.solvers.timing.device_loads import exact_value, is_pipeline
 from tvm_hetero.views.instance import Instance
 
@@ -338,7 +338,7 @@ def test_a_batch_is_shared_by_elements() -> None:
     problem = problem_of(costs, [], processors(2), Objective("throughput", 8))
     answer = solve(problem, "throughput", QUICK)
     assert (answer.value, answer.status) == (4.0, "optimal")
-    assert [len(part) for part in divided(problem)["a"]] == [4, 4]
+    assert [len(part) for part in divide_evenly(problem)["a"]] == [4, 4]
 
 
 def test_tidying_removes_copies_that_gain_nothing() -> None:
@@ -347,7 +347,7 @@ def test_tidying_removes_copies_that_gain_nothing() -> None:
     )
     instance = Instance(problem)
     zigzag = [0, 1, 0, 1, 0, 1, 0]
-    tidy = tidied(instance, zigzag)
+    tidy = join_neighbours(instance, zigzag)
     crossings = sum(a != b for a, b in pairwise(tidy))
     assert exact_value(instance, tidy) == exact_value(instance, zigzag) == 4.0
     assert crossings <= 3

@@ -17,8 +17,8 @@ from tvm_hetero.bounds.throughput.share_program import ALL_ROWS, share_program
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers.native import library as native
-from tvm_hetero.solvers.search.load_annealing import annealed, annealed_cut
-from tvm_hetero.solvers.throughput.solver import divided
+from tvm_hetero.solvers.search.load_annealing import anneal_loads, annealed_cut
+from tvm_hetero.solvers.throughput.solver import divide_evenly
 from tvm_hetero.solvers.throughput.threshold_rounding import share_cut
 from tvm_hetero.solvers.timing.device_loads import Loads, exact_value
 from tvm_hetero.views.instance import Instance
@@ -93,7 +93,7 @@ def test_without_the_library_single_moves_mend_the_cut(monkeypatch: pytest.Monke
     plan = [v % 2 for v in range(len(instance))]
     monkeypatch.setattr(native, "NativeSearch", missing)
     found = annealed_cut(instance, plan, 1.0, QUICK, 1.0)
-    assert found == annealed(instance, plan, 1.0, QUICK, 1.0)
+    assert found == anneal_loads(instance, plan, 1.0, QUICK, 1.0)
     assert found is not None
     assert exact_value(instance, found) < exact_value(instance, plan)
 
@@ -107,7 +107,7 @@ def test_without_the_library_single_moves_mend_the_cut(monkeypatch: pytest.Monke
 )
 def test_a_whole_placement_is_valued_as_by_moves(problem: Problem, data: st.DataObject) -> None:
     try:
-        instance = Instance(problem, divided(problem))
+        instance = Instance(problem, divide_evenly(problem))
     except InfeasibleError:
         assume(False)
     placement = [0] * len(instance)

@@ -196,7 +196,7 @@ def _passing(piece: Piece) -> list[list[tuple[int, int, list[int]]]]:
     return found
 
 
-def undominated(seconds: FloatArray, bytes_taken: FloatArray) -> IntArray:
+def find_undominated(seconds: FloatArray, bytes_taken: FloatArray) -> IntArray:
     """The rows that no other beats or equals in time and all bytes, by rising time."""
     order = np.lexsort((*bytes_taken.T[::-1], seconds))
     taken = bytes_taken[order]

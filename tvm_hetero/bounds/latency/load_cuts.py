@@ -6,7 +6,7 @@ fits into T - h - q. With F a bound that T is known to keep and v any of that wo
     sum load x + max(0, h + q - F) y(v, d)  <=  T - min(h + q, F)
 
 which also holds if nothing of it runs on d. The most violated pairs (h, q) at a point are found by
-sums over all pairs at once                                                      -> `violated`
+sums over all pairs at once                                                      -> `find_violated`
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LoadActivity:
     after: float
 
 
-def violated(
+def find_violated(
     work: Sequence[LoadActivity], point: FloatArray, makespan: float, floor: float
 ) -> list[tuple[Row, float]]:
     """Rows with `sum of row + ends <= makespan` that the point violates, the worst first.
@@ -79,7 +79,7 @@ def _cut(
     row = [term for what in inside for term in what.terms]
     more = max(0.0, ends - floor)
     most = max(inside, key=lambda what: sum(point[x] for x, _ in what.terms))
-    return merged([*row, *((x, more) for x, _ in most.terms)]), min(ends, floor)
+    return merge_terms([*row, *((x, more) for x, _ in most.terms)]), min(ends, floor)
 
 
 def _thresholds(values: FloatArray) -> FloatArray:
@@ -89,7 +89,7 @@ def _thresholds(values: FloatArray) -> FloatArray:
     return found[::step]
 
 
-def merged(terms: Sequence[tuple[int, float]]) -> Row:
+def merge_terms(terms: Sequence[tuple[int, float]]) -> Row:
     """Each variable once."""
     total: dict[int, float] = {}
     for x, a in terms:

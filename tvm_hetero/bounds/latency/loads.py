@@ -15,7 +15,8 @@ the makespan, which is no less.
 
 Without copies the dual has one price p(d) for each device, of sum 1, and the value
 
-    sum over g of min over d of p(d) rate(g, d)                                     -> `priced`
+    sum over g of min over d of p(d) rate(g, d)                                     ->
+    `maximize_prices`
 
 which is a bound for any prices. The best ones are found by cutting planes (J. E. Kelley, J. SIAM
 8, 1960, doi:10.1137/0108053) with one walk over the tasks a step, so that 100,000 tasks take
@@ -40,7 +41,7 @@ _CLOSE = 1e-9
 
 def load_of(figures: Figures) -> float:
     """The bound by loads, s."""
-    best = priced(group_rates(figures.merged))
+    best = maximize_prices(group_rates(figures.merged))
     hops = hops_of(figures)
     if hops and len(figures.src) * len(hops) <= _MOST_MOVES:
         best = max(best, with_moves(figures, hops))
@@ -56,7 +57,7 @@ def group_rates(figures: Figures) -> FloatArray:
     return rates
 
 
-def priced(rates: FloatArray) -> float:
+def maximize_prices(rates: FloatArray) -> float:
     """max over prices p >= 0 of sum 1: sum over groups of min over d of p(d) rates[g, d]."""
     from scipy.optimize import linprog
 

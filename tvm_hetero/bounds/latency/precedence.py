@@ -32,7 +32,7 @@ import numpy as np
 
 from tvm_hetero.bounds.latency.count_cuts import CutCounts
 from tvm_hetero.bounds.latency.critical_path import articulations
-from tvm_hetero.bounds.latency.load_cuts import LoadActivity, merged, violated
+from tvm_hetero.bounds.latency.load_cuts import LoadActivity, find_violated, merge_terms
 from tvm_hetero.bounds.latency.loads import hops_of
 from tvm_hetero.bounds.latency.transfer_shares import MOST_DEVICES, TransferShares
 from tvm_hetero.problem.objective import RELATIVE_TOLERANCE
@@ -80,7 +80,7 @@ class PrecedenceModel(TransferShares):
         self._add_memory()
         for _, work in sorted(self.work.items()):
             row = [term for what in work for term in what.terms]
-            self.program.at_most([*merged(row), (self.makespan, -1.0)], 0.0)
+            self.program.at_most([*merge_terms(row), (self.makespan, -1.0)], 0.0)
         return self
 
     # --- order -------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class PrecedenceModel(TransferShares):
                     tail.append((share, float(part.tail[i, d]) / self.scale))
             self.program.at_most([*_nonzero(head), (self.start[i], -1.0)], 0.0)
             ends = [(self.start[i], 1.0), *self.path(i), *_nonzero(tail), (self.makespan, -1.0)]
-            self.program.at_most(merged(ends), 0.0)
+            self.program.at_most(merge_terms(ends), 0.0)
 
     def _add_order(self) -> None:
         part = self.part
@@ -110,7 +110,7 @@ class PrecedenceModel(TransferShares):
             more = float(figures.nbytes[figures.tensor[e]]) * figures.inverse / self.scale
             moved = self.add_copies(u, w, times, more)
             row = [(self.start[u], 1.0), *self.path(u), *moved, (self.start[w], -1.0)]
-            self.program.at_most(merged(row), 0.0)
+            self.program.at_most(merge_terms(row), 0.0)
 
     def _add_turns(self) -> None:
         """Between articulations an element is in one execution of a device at a time."""
@@ -124,7 +124,7 @@ class PrecedenceModel(TransferShares):
             for d in range(len(part.figures.latency)):
                 row = [term for i in range(a + 1, b) for term in self.paths_on(i, d)]
                 if row:
-                    self.program.at_most(merged([*before, *row, (after, -1.0)]), 0.0)
+                    self.program.at_most(merge_terms([*before, *row, (after, -1.0)]), 0.0)
 
     # --- devices -----------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class PrecedenceModel(TransferShares):
                 if self.share(i, d) >= 0 and held:
                     row.append((self.share(i, d), held / max(limit, 1.0)))
             if row:
-                self.program.at_most(merged(row), 1.0 if limit else 0.0)
+                self.program.at_most(merge_terms(row), 1.0 if limit else 0.0)
 
     # --- solving -----------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ class PrecedenceModel(TransferShares):
         """Minimise time x T + busy(d) x work on d instead of T (per scaled second)."""
         self.program.cost[self.makespan] = time
         for d, work in self.work.items():
-            for x, seconds in merged([term for what in work for term in what.terms]):
+            for x, seconds in merge_terms([term for what in work for term in what.terms]):
                 self.program.cost[x] += float(busy[d]) * seconds
 
     def undecided(self) -> int | None:
@@ -240,7 +240,7 @@ class PrecedenceModel(TransferShares):
     def _cut(self, d: int, point: FloatArray) -> bool:
         """Add the load rows of d that are violated most; whether there were any."""
         time = float(point[self.makespan])
-        found = violated(self.work[d], point, time, self.floor)
+        found = find_violated(self.work[d], point, time, self.floor)
         for row, ends in found:
             self.program.at_most([*row, (self.makespan, -1.0)], -ends)
         return bool(found)
@@ -255,7 +255,7 @@ class PrecedenceModel(TransferShares):
                 # A program without a solution has no duals: what is too much has a price instead.
                 self.excess = self.program.variable(float(len(columns)), _EXCESS * self.room)
             row = [(columns[i], 1.0) for i in tasks if columns[i] >= 0]
-            self.program.at_most([*merged(row), (self.excess, -1.0)], most)
+            self.program.at_most([*merge_terms(row), (self.excess, -1.0)], most)
         return bool(found)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import Choices, undominated
+from tvm_hetero.bounds.core.module_choices import Choices, find_undominated
 from tvm_hetero.bounds.memory.prices import Box, Walk, Way
 from tvm_hetero.views.array_types import AnyArray, FloatArray, IntArray
 
@@ -85,7 +85,7 @@ def _best_rows(box: Box) -> Box:
         kept = []
         for code in np.unique(table.code).tolist():
             own = np.flatnonzero(table.code == code)
-            kept.append(own[undominated(table.seconds[own], table.held[own])])
+            kept.append(own[find_undominated(table.seconds[own], table.held[own])])
         known[id(table)] = table.take(np.concatenate(kept))
     tables = [known[id(table)] for table in box.tables]
     return Box(tables, box.low, box.high, box.capacity, box.prices)
@@ -148,7 +148,7 @@ def _thinned(labels: MemoryLabels, room: FloatArray, width: int, *, merge: bool)
 
 def _pareto(labels: MemoryLabels) -> MemoryLabels:
     """Those that no other beats or equals in time and all bytes."""
-    return labels.take(undominated(labels.seconds, labels.held))
+    return labels.take(find_undominated(labels.seconds, labels.held))
 
 
 def _merged(labels: MemoryLabels, room: FloatArray, levels: int, *, merge: bool) -> MemoryLabels:

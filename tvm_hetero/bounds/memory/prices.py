@@ -199,7 +199,7 @@ def best_prices(box: Box, upper: float) -> Priced:
     return Priced(best_at, best, ways, work)
 
 
-def narrowed(box: Box, prices: FloatArray, upper: float) -> Box:
+def narrow_box(box: Box, prices: FloatArray, upper: float) -> Box:
     """Without placements through which every chain costs `upper` or more."""
     walk = Walk(box, prices)
     tables = []

@@ -34,7 +34,7 @@ import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import Choices, choices_of, key_of, size_of
 from tvm_hetero.bounds.memory.labels import ways_below
-from tvm_hetero.bounds.memory.prices import Box, Way, best_prices, narrowed
+from tvm_hetero.bounds.memory.prices import Box, Way, best_prices, narrow_box
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Instance
@@ -166,7 +166,7 @@ class MemoryBoundSearch:
         self.work -= found.work
         self._keep(found.ways)
         if found.bound < self.upper:
-            self._put(max(least, found.bound), narrowed(box, found.prices, self.upper))
+            self._put(max(least, found.bound), narrow_box(box, found.prices, self.upper))
 
     def _put(self, bound: float, box: Box) -> None:
         heappush(self._heap, (bound, next(self._number), box))

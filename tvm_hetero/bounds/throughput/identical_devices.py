@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import undominated
+from tvm_hetero.bounds.core.module_choices import find_undominated
 from tvm_hetero.bounds.throughput.module_columns import loads_of, resources_of
 from tvm_hetero.views.array_types import AnyArray, BoolArray, FloatArray, Int16Array, IntArray
 from tvm_hetero.views.instance import Instance
@@ -249,7 +249,7 @@ def _useful(tables: Sequence[Runs], weight: FloatArray) -> list[tuple[Runs, Floa
             for ends in np.unique(code).tolist():
                 own = np.flatnonzero(code == ends)
                 taken = np.column_stack([table.here[own], table.there[own]])
-                kept.append(own[undominated(spent[own], taken)])
+                kept.append(own[find_undominated(spent[own], taken)])
             short = table.take(np.concatenate(kept))
             least = np.full((kinds, kinds), np.inf)
             np.minimum.at(least, (short.first, short.last), short.load @ weight)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import placements_of, size_of, undominated
+from tvm_hetero.bounds.core.module_choices import find_undominated, placements_of, size_of
 from tvm_hetero.views.array_types import FloatArray, Int16Array, IntArray
 from tvm_hetero.views.instance import Flow, Hop, Instance
 from tvm_hetero.views.modularity import Module, Piece, canonical, modules_of, signature
@@ -194,5 +194,5 @@ def _useful(columns: Columns) -> Columns:
     for code in np.unique(columns.code).tolist():
         own = np.flatnonzero(columns.code == code)
         taken = np.column_stack([columns.load[own], columns.held[own]])
-        kept.append(own[undominated(taken.sum(axis=1), taken)])
+        kept.append(own[find_undominated(taken.sum(axis=1), taken)])
     return columns.take(np.concatenate(kept)) if kept else columns

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective import Resource, occupied
+from tvm_hetero.problem.objective import Resource, list_occupied
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 
 Activity = Execution | Copy
@@ -78,7 +78,7 @@ class Waits:
         if isinstance(activity, Execution):
             return [activity.device]
         link = self.problem.platform.link(activity.src, activity.dst)
-        return [] if link is None else occupied(self.problem, link)
+        return [] if link is None else list_occupied(self.problem, link)
 
     def sources(self, activity: Activity) -> list[Activity]:
         """What brings the inputs of an execution, or the tensor to the near end of a hop."""

@@ -28,7 +28,12 @@ from tvm_hetero.solvers.core.integer_scaling import COARSE, FINE, Ticks, choose
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.cpsat.model import BatchModel
-from tvm_hetero.solvers.cpsat.symmetry_breaking import add_orderings, renamed, symmetry_of, weight
+from tvm_hetero.solvers.cpsat.symmetry_breaking import (
+    add_orderings,
+    rename_devices,
+    symmetry_of,
+    weight,
+)
 from tvm_hetero.solvers.timing.timing import has_empty_lives, make_plan, retime, to_schedule
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import Hop, Instance
@@ -105,7 +110,7 @@ def _search(
     hint = _hint_of(instance, start)
     if hint is not None:
         # Equal devices have equal routes, so the hops keep their order and with it their keys.
-        hint = renamed(symmetry, weigh, hint[0]), hint[1]
+        hint = rename_devices(symmetry, weigh, hint[0]), hint[1]
     bound = 0.0
     for slack in (ticks.slack, 0.0):
         model = BatchModel(instance, ticks, _horizon(instance, ticks, hint, slack))

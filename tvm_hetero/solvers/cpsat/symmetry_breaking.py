@@ -23,7 +23,7 @@ constraint                     function
 =============================  ==============================================
 the rows above, plain data     `orderings` (for any backend), `weight`
 the same in CP-SAT             `add_orderings`
-a start that satisfies them    `renaming`, `renamed`
+a start that satisfies them    `renaming`, `rename_devices`
 =============================  ==============================================
 """
 
@@ -124,7 +124,7 @@ def renaming(symmetry: Symmetry, weigh: Weight, placement: Sequence[int]) -> Per
     return tuple(final)
 
 
-def renamed(symmetry: Symmetry, weigh: Weight, placement: Sequence[int]) -> list[int]:
+def rename_devices(symmetry: Symmetry, weigh: Weight, placement: Sequence[int]) -> list[int]:
     """The placement after its `renaming`."""
     names = renaming(symmetry, weigh, placement)
     return [names[d] for d in placement]

@@ -18,7 +18,12 @@ from tvm_hetero.solvers.core.integer_scaling import Ticks, choose
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat.pipeline_model import PipelineModel
 from tvm_hetero.solvers.cpsat.placement_model import PlacementModel
-from tvm_hetero.solvers.cpsat.symmetry_breaking import add_orderings, renamed, symmetry_of, weight
+from tvm_hetero.solvers.cpsat.symmetry_breaking import (
+    add_orderings,
+    rename_devices,
+    symmetry_of,
+    weight,
+)
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import Instance, instance_of
@@ -45,7 +50,7 @@ def solve(
     add_orderings(model.model, model.x, symmetry, weigh)
     known = placement_of(instance, start)
     if known is not None:
-        model.hint(renamed(symmetry, weigh, known))
+        model.hint(rename_devices(symmetry, weigh, known))
     outcome = run(model.model, options, budget, linear=2)
     bound = ticks.bound(outcome.bound) if problem.batch == 1 else 0.0
     if outcome.found:

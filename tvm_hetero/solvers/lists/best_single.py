@@ -8,8 +8,8 @@ orders (breadth: the graph's own, depth: what frees most memory) the first that 
 
 Tasks that take no time anywhere are no work: a model's inputs and outputs, which the host holds.
 A device that can run everything but some of these counts as alone too: they stay where they can,
-and what passes between is copied (`attended`). Otherwise no accelerator would ever be alone, and
-every plan would be compared with the host.
+and what passes between is copied (`place_on_device`). Otherwise no accelerator would ever be alone,
+and every plan would be compared with the host.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _best(problem: Problem) -> Schedule | None:
     types = sorted(set(find_symmetry(problem).types()))
     for name in (problem.platform.names[d] for d in types):
         found = alone(problem, name)
-        executions, copies = (found, ()) if found is not None else attended(problem, name)
+        executions, copies = (found, ()) if found is not None else place_on_device(problem, name)
         if executions and within_limit(problem, executions):
             answers.append(make_schedule(problem, "single", executions, copies))
     # `min` takes the first of equals: the device that comes first in the platform.
@@ -81,7 +81,9 @@ def alone(problem: Problem, device: str) -> tuple[Execution, ...] | None:
     return None
 
 
-def attended(problem: Problem, device: str) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
+def place_on_device(
+    problem: Problem, device: str
+) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
     """All work on `device`, and what takes no time and cannot be there elsewhere.
 
     Nothing if that is not possible, for want of a path or of memory, or if there is no work.

@@ -40,11 +40,11 @@ def balance(problem: Problem, options: Options) -> Schedule:
     if problem.objective.contiguous:
         return replace(linear_dp.solve(problem, options), solver="heft", lower_bound=0.0)
     instance = instance_of(problem)
-    executions, copies = write_period(instance, balanced(instance))
+    executions, copies = write_period(instance, balance_loads(instance))
     return make_schedule(problem, "heft", executions, copies, seed=options.seed)
 
 
-def balanced(instance: Instance) -> list[int]:
+def balance_loads(instance: Instance) -> list[int]:
     """The device of every part.
 
     Raises

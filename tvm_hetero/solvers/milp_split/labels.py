@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvm_hetero.bounds.core.module_choices import undominated
+from tvm_hetero.bounds.core.module_choices import find_undominated
 from tvm_hetero.views.array_types import AnyArray, FloatArray, IntArray
 
 # Numbers that are looked at in about a second of a slow core.
@@ -211,7 +211,7 @@ class LabelSearch:
                 own = own.take(_first_of_equals(own))
             own = self._merged(own, 2 * width + _COMPARED, merge=merge)
             before = len(own)
-            own = own.take(undominated(own.cost, own.taken))
+            own = own.take(find_undominated(own.cost, own.taken))
             compared += before * len(own) * len(self.room) // 24
             kept.append(self._merged(own, width, merge=merge))
         return _joined(kept), compared

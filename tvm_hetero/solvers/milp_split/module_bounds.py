@@ -24,7 +24,7 @@ from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat.large_neighbourhood import improve_by_windows
 from tvm_hetero.solvers.lists.partial_schedule import Solution, list_schedule
 from tvm_hetero.solvers.milp_split.module_cpsat import search
-from tvm_hetero.solvers.search.anneal_step import STEPS, annealed
+from tvm_hetero.solvers.search.anneal_step import STEPS, anneal_solution
 from tvm_hetero.views.modularity import Piece
 
 # A module's own gap has to be smaller than that of the whole.
@@ -81,11 +81,11 @@ class BoundEntry:
             return
         if level == 0:
             steps = min(_MOST_QUICK, _QUICK * len(piece) ** 2)
-            self.take(annealed(piece, self.best, options, budget, steps))
+            self.take(anneal_solution(piece, self.best, options, budget, steps))
             return
         if level >= 2 and len(piece) > _LARGE:
             steps = _ANNEALING * budget.work * STEPS
-            self.take(annealed(piece, self.best, options, budget, steps))
+            self.take(anneal_solution(piece, self.best, options, budget, steps))
             if not piece.contended:
                 self.take(improve_by_windows(piece, self.best, options, budget, _WINDOWS))
         linear, prove = _SEARCHES[level]

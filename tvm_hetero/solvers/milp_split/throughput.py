@@ -37,7 +37,7 @@ from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.milp_split.labels import WORK_A_SECOND
 from tvm_hetero.solvers.milp_split.lagrangian import Multipliers, Probe, best_weights, probe
-from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, annealed, places
+from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, anneal_loads, places
 from tvm_hetero.solvers.throughput.class_rounding import share_plan
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
@@ -92,7 +92,7 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
             limit = max(1e-3, effort * options.time_limit / len(plans))
             left = _CLOCK * (until - time.monotonic()) / (len(plans) - i)
             own = replace(options, time_limit=limit, deadline=None, seed=options.seed + turn)
-            hunt.take([annealed(instance, plan, hunt.low, own, left) or plan])
+            hunt.take([anneal_loads(instance, plan, hunt.low, own, left) or plan])
         if whole and turn == 0:
             _ask_cpsat(hunt, options)
         hunt.run(int(share * _WORK * options.time_limit))

@@ -88,7 +88,7 @@ class Squeeze:
         first = {i: p - min(before.values()) for i, p in before.items()}
         last = {j: max(after.values()) - p for j, p in after.items()}
         limit = (max(after.values()) - min(before.values())) * (1 - aim)
-        piece = priced(priced(table.piece, table.first, first), table.last, last)
+        piece = add_prices(add_prices(table.piece, table.first, first), table.last, last)
         # By turns without and with linear programs: either shows what the other does not.
         verdict = refute(piece, limit, options, budget, linear=self.tries % 2)
         if verdict.refuted:
@@ -221,7 +221,7 @@ def _value(entry: BoundEntry) -> float:
     return entry.value if entry.value < math.inf else entry.low
 
 
-def priced(piece: Piece, part: int | None, prices: Potential) -> Piece:
+def add_prices(piece: Piece, part: int | None, prices: Potential) -> Piece:
     """The piece with a part that takes so much longer on each device; others are forbidden."""
     if part is None:
         return piece

@@ -190,13 +190,13 @@ def _sampled_plans(
             break
         # Where limits are tight, what a sample wants may be no schedule of the problem.
         with suppress(HeteroError):
-            start = retimed(problem, plain, sample)
+            start = retime_for(problem, plain, sample)
             answer = annealing.solve(sample, replace(options, start=start))
-            plans += _verified(problem, retimed(sample, answer, problem), options)
+            plans += _verified(problem, retime_for(sample, answer, problem), options)
     return plans
 
 
-def retimed(problem: Problem, schedule: Schedule, other: Problem) -> Schedule:
+def retime_for(problem: Problem, schedule: Schedule, other: Problem) -> Schedule:
     """A schedule of `problem` as one of `other`, which has other costs: same placement and order.
 
     A latency limit that the costs of `other` break is not looked at.

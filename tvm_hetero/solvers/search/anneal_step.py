@@ -14,7 +14,7 @@ from tvm_hetero.views.instance import Instance
 STEPS = 1.5e8
 
 
-def annealed(
+def anneal_solution(
     instance: Instance, best: Solution, options: Options, budget: CpsatBudget, steps: float
 ) -> Solution | None:
     """What annealing makes of `best` with so many steps; None if nothing, or without the library.

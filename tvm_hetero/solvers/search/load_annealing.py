@@ -47,7 +47,7 @@ def annealed_cut(
     try:
         search = NativeSearch(instance)
     except SolverError:
-        return annealed(instance, cut, bound, options, seconds)
+        return anneal_loads(instance, cut, bound, options, seconds)
     for i in range(runs):
         left = until - time.monotonic()
         if left <= 0 or options.within_gap(least, bound):
@@ -65,7 +65,7 @@ def annealed_cut(
     return best
 
 
-def annealed(
+def anneal_loads(
     instance: Instance, plan: Sequence[int], bound: float, options: Options, seconds: float
 ) -> list[int] | None:
     """A placement by the C++ annealer; by single moves where the library is missing."""

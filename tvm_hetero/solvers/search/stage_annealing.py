@@ -18,7 +18,7 @@ _HEAT = 0.03
 _MOST_STEPS = 1_000_000_000
 
 
-def annealed(
+def anneal_stages(
     instance: Instance, plan: Sequence[int], options: Options, deadline: float, steps: int
 ) -> list[int] | None:
     """A placement by the C++ annealer; None without the library, or if it finds nothing valid.

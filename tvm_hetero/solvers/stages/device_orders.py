@@ -35,7 +35,7 @@ import numpy as np
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.milp import backends
-from tvm_hetero.solvers.search.stage_annealing import SHORT, annealed
+from tvm_hetero.solvers.search.stage_annealing import SHORT, anneal_stages
 from tvm_hetero.solvers.stages.fixed_order_milp import StageOrder
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.ideals import Blocks, contract, kinds_of, place_terminals
@@ -154,7 +154,7 @@ class _DeviceOrderSearch:
         for plan in plans:
             self._take(plan)
         if bound < self._beaten() and not self._late():
-            found = annealed(self.instance, self.best, self.options, self.deadline, SHORT)
+            found = anneal_stages(self.instance, self.best, self.options, self.deadline, SHORT)
             if found is not None:
                 self._take(found)
 

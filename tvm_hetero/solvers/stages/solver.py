@@ -25,7 +25,7 @@ from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
-from tvm_hetero.solvers.search.stage_annealing import LONG, annealed
+from tvm_hetero.solvers.search.stage_annealing import LONG, anneal_stages
 from tvm_hetero.solvers.stage_dp.ideals_dp import MOST_IDEALS, all_ideals, check_kind, stage_bound
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
@@ -137,7 +137,7 @@ class _Climb:
     def _anneal(self) -> None:
         if self.plan is not None:
             deadline = self.budget.deadline
-            self._take(annealed(self.instance, self.plan, self.options, deadline, LONG))
+            self._take(anneal_stages(self.instance, self.plan, self.options, deadline, LONG))
 
     def _exact(self, best: Schedule | None) -> Schedule:
         exact = cpsat_throughput.solve(self.problem, self.options, best, self.budget)

@@ -14,8 +14,8 @@
     5. tidying    moves that save copied bytes and do not raise the value
 
 With contiguous stages as the objective `stages` has a ladder of its own. A batch may be divided:
-each task in as many equal parts as there are devices (`divided`), so that devices can share the
-elements of a task; the annealer then places parts instead of tasks.
+each task in as many equal parts as there are devices (`divide_evenly`), so that devices can share
+the elements of a task; the annealer then places parts instead of tasks.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
-from tvm_hetero.solvers.lists.load_balancing import balanced
-from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, annealed, annealed_cut, places
+from tvm_hetero.solvers.lists.load_balancing import balance_loads
+from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, anneal_loads, annealed_cut, places
 from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals, check_kind
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
@@ -134,7 +134,7 @@ def _starts(instance: Instance, options: Options, budget: CpsatBudget) -> list[l
     moved = _MOST_BALANCED if found else _MOST_MOVED
     if len(instance) <= min(moved, options.time_limit * _MOVED_A_SECOND):
         with suppress(InfeasibleError):
-            found.append(balanced(instance))
+            found.append(balance_loads(instance))
     if not found or len(instance) <= options.time_limit * _CUT_A_SECOND:
         with suppress(SolverError):
             plan = linear_plan(instance, deadline=deadline)
@@ -178,14 +178,14 @@ def _search(
         if best is not None and options.within_gap(best.value, bound):
             break
         share = 0.7 * (budget.deadline - time.monotonic()) / (len(starts) - i)
-        anneal = annealed_cut if plan is cut else annealed
+        anneal = annealed_cut if plan is cut else anneal_loads
         found = anneal(instance, plan, bound, options, share)
         if found is not None:
-            best = _better(instance, best, tidied(instance, found), options)
+            best = _better(instance, best, join_neighbours(instance, found), options)
     return best
 
 
-def tidied(instance: Instance, plan: list[int]) -> list[int]:
+def join_neighbours(instance: Instance, plan: list[int]) -> list[int]:
     """The placement with fewer copied bytes at no larger value: groups join their neighbours."""
     if len(instance) > _MOST_PARTS:
         return plan
@@ -222,7 +222,7 @@ def _copied(loads: Loads, group: Sequence[int]) -> int:
     return sum(instance.tensors[t].nbytes * len(loads.hops_of(t)) for t in touched)
 
 
-def divided(problem: Problem) -> Division:
+def divide_evenly(problem: Problem) -> Division:
     """The batch of every uncolored task in equal parts, one a device that can run it."""
     division = {}
     for task in problem.tasks:
@@ -237,7 +237,7 @@ def _search_parts(
     problem: Problem, best: Schedule, bound: float, options: Options, budget: CpsatBudget
 ) -> Schedule:
     """The same search with divided batches; the better answer."""
-    instance = Instance(problem, divided(problem))
+    instance = Instance(problem, divide_evenly(problem))
     if len(instance) > _MOST_PARTS or not instance.divided:
         return best
     found = _search(instance, best, bound, options, budget)
