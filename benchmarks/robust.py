@@ -95,7 +95,7 @@ def _regret(problem: Problem, plain: Schedule, request: robust.RobustRequest, so
     """Mean loss of the plain plan against solving each sample anew, and against its bound."""
     anew, bounds = [], []
     for sample in islice(request.fresh(0).problems(problem), solved):
-        start = robust.retime(problem, plain, sample)
+        start = robust.retime_for(problem, plain, sample)
         best = solve(sample, SOLVER, Options(time_limit=AGAIN, start=start))
         anew.append(start.value / best.value - 1)
         bounds.append(start.value / max(best.lower_bound, lower_bound(sample, best.value)) - 1)
