@@ -26,6 +26,7 @@ from benchmarks.execution.cases import TINY, make_model
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.frontends.onnx import from_onnx, light_models
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.platform.host import available_cores
@@ -69,10 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 
 def measure(name: str, turns: int) -> Row:
     """One model, `turns` times on one core and on all."""
-    mod = partition(
-        from_onnx(make_model(name)), _unlike(), Objective("throughput"),
-        time_limit=1, cost_model="analytical",
-    ).module  # fmt: skip
+    options = PartitionOptions(Objective("throughput"), time_limit=1, cost_model="analytical")
+    mod = partition(from_onnx(make_model(name)), _unlike(), options).module
     everywhere = available_cores()
     cores = {"one": frozenset({min(everywhere)}), "all": everywhere}
     taken: dict[str, list[float]] = {side: [] for side in cores}

@@ -28,6 +28,7 @@ from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
 from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem.schedule import Schedule
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure_model(name: str, platform: Platform, placements: int) -> Row:
     """Solve and run one model, then random placements of it."""
     mod = relay.frontend.from_onnx(light_models()[name], random_weights=0)
-    placed = partition(mod, platform, time_limit=20)
+    placed = partition(mod, platform, PartitionOptions(time_limit=20))
     schedule = placed.schedule
     exe = th.build(placed.module)
     row: Row = {

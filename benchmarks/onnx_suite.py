@@ -109,12 +109,15 @@ def attempt(case: Case, run: bool) -> tuple[str, str]:
 def outputs_of(module: Any, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
     """Place a module on one CPU, build it, and run it once."""
     import tvm_hetero as th
+    from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import partition
 
     cpu = th.Device(
         "cpu", target={"kind": "llvm"}, cores=(0,), peak_flops=1e11, bandwidth=1e10, launch=1e-6
     )
-    placed = partition(module, th.Platform((cpu,)), cost_model="analytical", time_limit=1)
+    placed = partition(
+        module, th.Platform((cpu,)), PartitionOptions(cost_model="analytical", time_limit=1)
+    )
     with th.Executor(th.build(placed.module, single=False)) as executor:
         names = [str(name) for name in module["main"].attrs["hetero_input_names"]]
         outputs = executor.run(dict(zip(names, inputs, strict=True)))

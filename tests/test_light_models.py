@@ -23,6 +23,7 @@ from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.analytical import AnalyticalCosts
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
@@ -65,7 +66,9 @@ def test_partitioned_its_logits_equal_onnxruntimes(name):
     expected = None
     for kind in KINDS.get(name, ("throughput",)):
         placed = partition(
-            mod, unlike_cpus(), Objective(kind), time_limit=1, cost_model="analytical"
+            mod,
+            unlike_cpus(),
+            PartitionOptions(objective=Objective(kind), time_limit=1, cost_model="analytical"),
         )
         assert check_schedule(placed.problem, placed.schedule) == []
         with Executor(th.build(placed.module, single=False)) as executor:
@@ -98,7 +101,7 @@ class Mixed(AnalyticalCosts):
 
 def test_saved_and_loaded_the_stock_vm_gives_the_same_bits(tmp_path):
     mod = relay.frontend.from_onnx(MODELS["squeezenet"], random_weights=0)
-    placed = partition(mod, unlike_cpus(), time_limit=1, cost_model=Mixed())
+    placed = partition(mod, unlike_cpus(), PartitionOptions(time_limit=1, cost_model=Mixed()))
     assert len({e.device for e in placed.schedule.executions}) == 2
     built = th.build(placed.module, single=False)
     assert {choice.implementation for choice in built.choices} == {"rule", "default"}

@@ -11,6 +11,7 @@ from tvm_hetero.cluster.description import LOCAL, Description, NodeRow
 from tvm_hetero.cluster.replan import ScheduledModel
 from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.attributes import STATE_SETS
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.platform import Fabric, Platform
 from tvm_hetero.problem import Objective
@@ -52,6 +53,8 @@ def placed(
     several = len(place.devices) > 1
     limit = Options(time_limit=2.0, gap=0.01)
     goal = Objective("throughput", batch=batch, contiguous=several)
-    prepared = make_problem(module, place, goal, "analytical")
+    prepared = make_problem(
+        module, place, PartitionOptions(objective=goal, cost_model="analytical")
+    )
     schedule = solve(prepared.problem, "auto", limit)
     return ScheduledModel(prepared.module, prepared.problem, schedule)

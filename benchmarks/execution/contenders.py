@@ -22,6 +22,7 @@ from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.interleave import Runner
 from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Kind, Objective
@@ -56,10 +57,13 @@ def build_plan(
     """
     start = time.perf_counter()
     module = from_onnx(model)
-    placed = partition(
-        module, platform, objective, time_limit=time_limit, seed=SEED,
+    options = PartitionOptions(
+        objective=objective,
+        time_limit=time_limit,
+        seed=SEED,
         cost_model="profiled-alone" if small else "profiled",
-    )  # fmt: skip
+    )
+    placed = partition(module, platform, options)
     executable = build(placed.module)
     return Built(placed, executable, time.perf_counter() - start)
 

@@ -27,6 +27,7 @@ from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.split_segments import constant_names, split_segments
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.plan.format import plan_text
 from tvm_hetero.problem.equivalent_devices import equivalence_classes
@@ -91,10 +92,12 @@ def _placed(module: tvm.IRModule, placement: Placement) -> Partition:
     return partition(
         module,
         placement.platform,
-        placement.objective,
-        placement.solver,
-        time_limit=_LIMIT,
-        cost_model=NamedCosts(),
+        PartitionOptions(
+            objective=placement.objective,
+            solver=placement.solver,
+            time_limit=_LIMIT,
+            cost_model=NamedCosts(),
+        ),
     )
 
 

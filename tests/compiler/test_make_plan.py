@@ -34,6 +34,7 @@ from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import input_task, output_task
 from tvm_hetero.passes.split_segments import split_segments
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.plan.format import plan_from_dict, plan_text, plan_to_dict
 from tvm_hetero.plan.model import weight_name
@@ -59,7 +60,7 @@ def cpu_and_gpu(overlap: bool) -> Platform:
 
 
 def split_on(platform: Platform, seed: int):
-    prepared = make_problem(branchy(), platform, cost_model=Millisecond())
+    prepared = make_problem(branchy(), platform, PartitionOptions(cost_model=Millisecond()))
     schedule = random_schedule(prepared.problem, seed)
     split = split_segments(annotate_devices(prepared.module, prepared.problem, schedule))
     return split, planned(split, platform), schedule
@@ -238,7 +239,7 @@ def test_a_plan_says_how_large_its_memories_are():
 @pytest.mark.parametrize("platform", [two_cpus(), private_little()], ids=["shared", "private"])
 @pytest.mark.parametrize("seed", range(3))
 def test_run_step_by_step_it_is_the_model(platform, seed):
-    prepared = make_problem(branchy(), platform, cost_model=Millisecond())
+    prepared = make_problem(branchy(), platform, PartitionOptions(cost_model=Millisecond()))
     schedule = random_schedule(prepared.problem, seed)
     module = annotate_devices(prepared.module, prepared.problem, schedule)
     executable = build(module)
@@ -311,8 +312,10 @@ def test_inputs_arrive_and_outputs_are_left_in_main_memory():
 
 
 def test_inputs_and_outputs_are_tasks_only_where_a_device_has_its_own_memory():
-    mixed = make_problem(branchy(), cpu_and_gpu(True), cost_model=Millisecond()).problem
-    shared = make_problem(branchy(), two_cpus(), cost_model=Millisecond()).problem
+    mixed = make_problem(
+        branchy(), cpu_and_gpu(True), PartitionOptions(cost_model=Millisecond())
+    ).problem
+    shared = make_problem(branchy(), two_cpus(), PartitionOptions(cost_model=Millisecond())).problem
     extra = set(mixed.graph.index) - set(shared.graph.index)
     assert extra == {input_task(0), input_task(1), output_task(0), output_task(1)}
     assert all(mixed.devices_for(task) == ("cpu",) for task in extra)

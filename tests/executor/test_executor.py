@@ -36,6 +36,7 @@ from tvm_hetero.executor.executor import Executor, identifier
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.attributes import INPUT_NAMES
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.problem import Objective
 
@@ -473,7 +474,9 @@ def test_squeezenet_in_every_way():
     model = randomize_weights(load_model(light_models()["squeezenet"]), 0)
     module = relay.frontend.from_onnx(logits_of(model))
     placed_model = partition(
-        module, unlike_cpus(), Objective("throughput"), time_limit=2, cost_model="analytical"
+        module,
+        unlike_cpus(),
+        PartitionOptions(objective=Objective("throughput"), time_limit=2, cost_model="analytical"),
     )
     with Executor(build(placed_model.module, single=False)) as executor:
         inputs = [executor.random_inputs(seed) for seed in range(3)]

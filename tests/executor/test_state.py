@@ -18,6 +18,7 @@ from tvm_hetero.compiler.build import build
 from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
@@ -196,7 +197,9 @@ def test_a_device_that_insists_on_copying_keeps_its_states_itself() -> None:
     rows = tuple(replace(d, peak_flops=1e11, bandwidth=1e10) for d in (host, apart))
     place = Platform((rows[0], replace(rows[1], private=True)), two_cpus().links, name="apart")
     mod = lowered(running_sums(), place)
-    problem = make_problem(mod, place, Objective(batch=2), "analytical").problem
+    problem = make_problem(
+        mod, place, PartitionOptions(objective=Objective(batch=2), cost_model="analytical")
+    ).problem
     placed = annotate_devices(mod, problem, random_schedule(problem, 5))
     with Executor(build(placed, single=False)) as ex:
         state, expected = ex.new_state(), [Expected(), Expected()]

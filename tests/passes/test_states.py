@@ -18,6 +18,7 @@ from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.lowered_main import read_main
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.passes.states import state_readers
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective
@@ -46,7 +47,11 @@ def test_lowering_keeps_the_attributes_and_the_tasks_their_bytes() -> None:
 def test_a_problem_counts_the_states_of_the_whole_batch_and_of_every_set() -> None:
     for sets in (1, 2):
         mod = changed(STATE_SETS, sets)
-        problem = make_problem(mod, fast(two_cpus()), Objective(batch=3), "analytical").problem
+        problem = make_problem(
+            mod,
+            fast(two_cpus()),
+            PartitionOptions(objective=Objective(batch=3), cost_model="analytical"),
+        ).problem
         plain = extract_tasks(mod).graph
         for task in problem.graph.tasks:
             own = 3 * sets * BYTES if "remember" in task.id else 0
@@ -64,7 +69,9 @@ def test_a_state_lives_on_the_device_of_its_reader_and_is_never_copied() -> None
     private = replace(apart, private=True, overlap=False)
     place = Platform((host, private), links=two_cpus().links, name="apart")
     mod = lowered(running_sums(), place)
-    problem = make_problem(mod, fast(place), Objective(batch=2), "analytical").problem
+    problem = make_problem(
+        mod, fast(place), PartitionOptions(objective=Objective(batch=2), cost_model="analytical")
+    ).problem
     assert not any(task.id in ("input.2", "input.3") for task in problem.tasks)
     steps = []
     for task in problem.tasks:

@@ -22,6 +22,7 @@ from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.errors import InfeasibleError, PlatformError, ProfileError, UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.placed_model import is_annotated, problem_and_schedule
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.problem import Objective
@@ -146,7 +147,9 @@ def test_memory_in_which_nothing_fits_is_refused_before_anything_is_measured(
     platform = replace(PLATFORM, devices=devices, links=())
     model = ProfiledCosts(CostStore(tmp_path / "costs.sqlite"))
     with pytest.raises(InfeasibleError, match=message):
-        partition(branchy(), platform, Objective(kind), cost_model=model)  # type: ignore[arg-type]
+        partition(
+            branchy(), platform, PartitionOptions(objective=Objective(kind), cost_model=model)
+        )  # type: ignore[arg-type]
     assert model.runs == 0 and not list(tmp_path.iterdir())
 
 

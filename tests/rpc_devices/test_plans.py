@@ -29,6 +29,7 @@ from tvm_hetero.kernels.cpu.vector_unit import AVX512_BF16, vector_unit
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.split_segments import split_segments
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.plan.format import plan_from_dict
 from tvm_hetero.platform import Device, Link, Platform
@@ -88,14 +89,14 @@ def test_the_memory_of_a_board_is_its_own_whatever_it_computes_on() -> None:
 
 
 def test_states_are_kept_on_no_board() -> None:
-    problem = make_problem(running_sums(), PLATFORM, cost_model=Unit()).problem
+    problem = make_problem(running_sums(), PLATFORM, PartitionOptions(cost_model=Unit())).problem
     keepers = [task for task, row in problem.costs.items() if "remember" in task]
     assert keepers
     assert all(set(problem.costs[task]) == {"big"} for task in keepers)
     assert any("pi" in row for task, row in problem.costs.items() if task not in keepers)
     alone = replace(PLATFORM, devices=PLATFORM.devices[::-1][:1], links=())
     with pytest.raises(PlatformError, match="has no CPU device to take inputs and outputs"):
-        make_problem(running_sums(), alone, cost_model=Unit())
+        make_problem(running_sums(), alone, PartitionOptions(cost_model=Unit()))
 
 
 def test_a_plan_that_keeps_a_state_on_a_board_is_refused() -> None:

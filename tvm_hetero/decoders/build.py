@@ -109,12 +109,12 @@ def build_decoder(
     from tvm_hetero.compiler.build import build
     from tvm_hetero.executor.choose_variant import decide
     from tvm_hetero.pipeline.options import PartitionOptions
-    from tvm_hetero.pipeline.partition import partition_as
+    from tvm_hetero.pipeline.partition import partition
 
     how = PartitionOptions(solver=solver, time_limit=time_limit, seed=seed, cost_model=cost_model)
 
     def make(_: str, module: tvm.IRModule, goal: Objective) -> Executable:
-        placed = partition_as(module, platform, replace(how, objective=goal))
+        placed = partition(module, platform, replace(how, objective=goal))
         executable = build(placed.placed)
         return decide(executable) if measure else executable
 

@@ -57,6 +57,6 @@ class HeteroPartition:
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Return `mod` annotated."""
-        from tvm_hetero.pipeline.partition import partition_as
+        from tvm_hetero.pipeline.partition import partition
 
-        return partition_as(mod, self.platform or Platform.detect(), self.options).module
+        return partition(mod, self.platform or Platform.detect(), self.options).module

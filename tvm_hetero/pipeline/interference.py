@@ -55,6 +55,7 @@ def measure_interference(
     ProfileError
         If a device is not here.
     """
+    from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import make_problem
 
     devices = tuple(d for d in platform.devices if d.target is not None and d.rpc is None)
@@ -65,7 +66,7 @@ def measure_interference(
     # What a copy costs is no matter here, but inputs must reach every device.
     fabrics = tuple(Fabric(node) for node in dict.fromkeys(device.node for device in devices))
     linked = replace(platform, devices=devices, links=(), fabrics=(*fabrics, Fabric(None)))
-    prepared = make_problem(stand_in(), linked, cost_model=_Alike())
+    prepared = make_problem(stand_in(), linked, PartitionOptions(cost_model=_Alike()))
     found = measure_in_place(prepared.module, prepared.problem, None, progress, rounds)
     factors = {device.name: found.interference(device.name) for device in devices}
     return replace(

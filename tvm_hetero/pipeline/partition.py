@@ -11,15 +11,15 @@ from functools import cached_property
 
 import tvm
 
-from tvm_hetero.cost_models.protocol import CostModel, Progress
+from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.registry import by_name
 from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.pipeline.job import Job
-from tvm_hetero.pipeline.options import MEASURED_GAP, PartitionOptions
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.steps import PLACE, PREPARE, run_phases
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective_kinds import Objective, check_objective
+from tvm_hetero.problem.objective_kinds import check_objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, check_name
 
@@ -64,11 +64,8 @@ class Partition:
 def make_problem(
     mod: tvm.IRModule,
     platform: Platform,
-    objective: Objective = Objective(),
-    cost_model: str | CostModel = "profiled",
+    options: PartitionOptions = PartitionOptions(),
     progress: Progress | None = None,
-    respect_annotations: bool = False,
-    plain_sums: bool = False,
 ) -> Prepared:
     """Lower a module and find out what its tasks cost on each device.
 
@@ -77,7 +74,7 @@ def make_problem(
     mod : a Relax module, lowered or not; a placed one is taken apart first.
     platform : with measured costs, links that it leaves open are measured too; other cost models
         are for devices that may be elsewhere.
-    objective, cost_model, respect_annotations, plain_sums : see `PartitionOptions`.
+    options : its objective, cost model, annotations and convolutions matter here.
     progress : told while kernels are measured.
 
     Raises
@@ -91,12 +88,6 @@ def make_problem(
     PlatformError
         If no device can take inputs and outputs, since none is a CPU with the machine's memory.
     """
-    options = PartitionOptions(
-        objective=objective,
-        cost_model=cost_model,
-        respect_annotations=respect_annotations,
-        plain_sums=plain_sums,
-    )
     job = _prepared(mod, platform, options, progress)
     return Prepared(job.module, job.problem, len(job.tasks.kernels), job.seconds)
 
@@ -104,41 +95,13 @@ def make_problem(
 def partition(
     mod: tvm.IRModule,
     platform: Platform,
-    objective: Objective = Objective(),
-    solver: str = "auto",
-    time_limit: float = 60.0,
-    seed: int = 0,
-    cost_model: str | CostModel = "profiled",
+    options: PartitionOptions = PartitionOptions(),
     progress: Progress | None = None,
-    gap: float = MEASURED_GAP,
-    respect_annotations: bool = False,
-    plain_sums: bool = False,
 ) -> Partition:
     """Decide where and when each task of a module runs, and write that into the module.
 
-    See `PartitionOptions` for the arguments, `make_problem` for errors, `tvm_hetero.solvers` for
-    the solvers and what `time_limit`, `seed` and `gap` are to them.
+    See `make_problem` for errors, `tvm_hetero.solvers` for the solvers.
     """
-    options = PartitionOptions(
-        objective=objective,
-        solver=solver,
-        time_limit=time_limit,
-        gap=gap,
-        seed=seed,
-        cost_model=cost_model,
-        respect_annotations=respect_annotations,
-        plain_sums=plain_sums,
-    )
-    return partition_as(mod, platform, options, progress)
-
-
-def partition_as(
-    mod: tvm.IRModule,
-    platform: Platform,
-    options: PartitionOptions,
-    progress: Progress | None = None,
-) -> Partition:
-    """As `partition`, with all that is asked in one value."""
     # What can be refused is refused before kernels are measured, not after.
     check_name(options.solver)
     Options(time_limit=options.time_limit, seed=options.seed, gap=options.gap)

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.invoke import tvm_hetero
 from tests.models import branchy, two_cpus
 from tests.waiting import cpu_seconds, eventually
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.problem import Objective
 from tvm_hetero.problem.schedule import Schedule
@@ -212,7 +213,11 @@ def test_a_throughput_problem_gets_the_plan_that_partition_gives_it(
     unlike = [replace(device, **row) for device, row in zip(platform.devices, figures, strict=True)]
     platform = replace(platform, devices=tuple(unlike))
     goal = Objective("throughput", 4)
-    whole = partition(branchy(), platform, goal, solver, cost_model="analytical")
+    whole = partition(
+        branchy(),
+        platform,
+        PartitionOptions(objective=goal, solver=solver, cost_model="analytical"),
+    )
     path = tmp_path / "problem.json"
     whole.problem.save(path)
     same = Schedule.loads(tvm_hetero("schedule", path, "--solver", solver, "--json").out)

@@ -21,6 +21,7 @@ from tvm_hetero.cost_models.in_network.run import MeasuredNetwork, Rounds, _Crew
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Problem
@@ -118,7 +119,7 @@ def test_a_device_with_a_memory_of_its_own() -> None:
     big, little = PLATFORM.devices
     platform = replace(PLATFORM, devices=(big, replace(little, private=True)))
     model = ProfiledCosts(in_place=False)
-    prepared = make_problem(branchy(), platform, cost_model=model)
+    prepared = make_problem(branchy(), platform, PartitionOptions(cost_model=model))
     found = measure_in_place(prepared.module, prepared.problem, rounds=FEW)
     kernels = {task for task in prepared.problem.costs if task[0].isdigit()}
     assert set(found.loaded) == kernels
@@ -128,8 +129,10 @@ def test_a_device_with_a_memory_of_its_own() -> None:
 def test_costs_alone_are_multiplied_where_nothing_is_measured_in_place() -> None:
     both = tuple(replace(device, interference=1.25) for device in PLATFORM.devices)
     model = ProfiledCosts(in_place=False)
-    alone = make_problem(branchy(), PLATFORM, cost_model=model).problem
-    loaded = make_problem(branchy(), replace(PLATFORM, devices=both), cost_model=model).problem
+    alone = make_problem(branchy(), PLATFORM, PartitionOptions(cost_model=model)).problem
+    loaded = make_problem(
+        branchy(), replace(PLATFORM, devices=both), PartitionOptions(cost_model=model)
+    ).problem
     for task, row in alone.costs.items():
         for device, cost in row.items():
             assert loaded.costs[task][device].seconds(1) == pytest.approx(1.25 * cost.seconds(1))
@@ -138,7 +141,9 @@ def test_costs_alone_are_multiplied_where_nothing_is_measured_in_place() -> None
 def test_profiled_measures_in_place() -> None:
     prepared = make_problem(branchy(), PLATFORM)
     assert list(prepared.seconds) == ["lower", "measure", "measure in place"]
-    kernels_alone = make_problem(branchy(), PLATFORM, cost_model=ProfiledCosts(in_place=False))
+    kernels_alone = make_problem(
+        branchy(), PLATFORM, PartitionOptions(cost_model=ProfiledCosts(in_place=False))
+    )
     assert prepared.problem.costs.keys() == kernels_alone.problem.costs.keys()
     assert prepared.problem.costs != kernels_alone.problem.costs
     assert all(device.interference >= 1 for device in prepared.problem.platform.devices)

@@ -19,6 +19,7 @@ from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.read import read
 from tvm_hetero.passes.attributes import WISHES
+from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 
 X = normal(1, 4)
@@ -228,9 +229,11 @@ def test_annotations_are_a_wish() -> None:
 def test_annotations_that_are_respected_pin() -> None:
     platform = unlike_cpus()
     big, little = platform.names
-    free = partition(annotated(), platform, cost_model="analytical")
+    free = partition(annotated(), platform, PartitionOptions(cost_model="analytical"))
     assert {d for devices in free.schedule.placement.values() for d in devices} == {big}
-    pinned = partition(annotated(), platform, cost_model="analytical", respect_annotations=True)
+    pinned = partition(
+        annotated(), platform, PartitionOptions(cost_model="analytical", respect_annotations=True)
+    )
     on = {task.split(".")[1]: d for task, (d,) in pinned.schedule.placement.items()}
     assert on["fused_conv2d_relu"] == little and on["conv2d"] == big
     x = normal(1, 8, 8, 8)
@@ -275,7 +278,11 @@ def test_other_annotations_are_no_warning() -> None:
 def test_a_wish_for_what_is_not_there() -> None:
     body = ANNOTATED.replace("device_type=1, virtual_device_id=1", "device_type=2")
     with pytest.raises(PlatformError, match="DLPack type 2"):
-        partition(annotated(body), two_cpus(), cost_model=Flat(), respect_annotations=True)
+        partition(
+            annotated(body),
+            two_cpus(),
+            PartitionOptions(cost_model=Flat(), respect_annotations=True),
+        )
 
 
 class Flat:

@@ -22,10 +22,10 @@ def partition_module(
     steps: Steps, module: tvm.IRModule, platform: Platform, how: PartitionOptions
 ) -> Partition:
     """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
-    from tvm_hetero.pipeline.partition import partition_as
+    from tvm_hetero.pipeline.partition import partition
 
     with steps.live("Partition") as live:
-        result = partition_as(module, platform, how, live.progress)
+        result = partition(module, platform, how, live.progress)
     names = ", ".join(platform.names)
     tasks = f"{len(result.problem.tasks)} tasks, {result.kernels} distinct kernels on {names}"
     for i, (title, seconds) in enumerate(result.seconds.items()):

@@ -36,10 +36,16 @@ def problem(
     place = prepare_platform(steps, platform, cost_model)
     module = import_model(steps, model, shapes, random_weights)
 
+    from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import make_problem
 
     with steps.live("Make problem") as live:
-        prepared = make_problem(module, place, goal, cost_model=cost_model, progress=live.progress)
+        prepared = make_problem(
+            module,
+            place,
+            PartitionOptions(objective=goal, cost_model=cost_model),
+            progress=live.progress,
+        )
     for title, seconds in prepared.seconds.items():
         steps.record(title.capitalize(), seconds)
     prepared.problem.save(output)
