@@ -147,14 +147,24 @@ def _cattrs() -> Reader:
             converter.structure(value, table) if isinstance(value, dict) else float(value)
         ),
     )
+
+    def reason(error: Exception) -> str:
+        known = isinstance(error, cattrs.BaseValidationError)
+        return "; ".join(cattrs.transform_error(error)) if known else str(error)
+
     return Reader(
         lambda text: converter.structure(json.loads(text), _Problem),
         lambda data: converter.structure(data, _Platform),
         converter.unstructure,
-        lambda error: "; ".join(cattrs.transform_error(error)),
+        reason,
     )
 
 
+# What makes mappings of JSON, no objects.
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "json.loads": json.loads,
+    "parse_document": lambda text: parse_document(text, "net.json"),
+}
 # Each reader and the library that it takes.
 READERS: dict[str, tuple[Callable[[], Reader], str]] = {
     "ours": (_ours, "tvm_hetero"),
