@@ -10,13 +10,14 @@ what makes that so again. Pages with all rows: `benchmarks.results_page`.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import performance
+from benchmarks.quoted import document_readers, readme, scheduling
 from benchmarks.quoted import performance as performance_tables
-from benchmarks.quoted import readme, scheduling
 from benchmarks.scheduling import page
 from tvm_hetero.util.documents import write_atomic
 
@@ -41,10 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def quotes() -> dict[Path, list[str]]:
     """The tables of each page that quotes results."""
     found, scheduled = performance.read_results(RESULTS), page.read_results(RESULTS)
+    read = json.loads((RESULTS / "document_readers.json").read_text(encoding="utf-8"))
     return {
         ROOT / "README.md": readme.tables(found, scheduled),
         DOCS / "performance.md": performance_tables.tables(found),
         DOCS / "scheduling.md": scheduling.tables(scheduled),
+        DOCS / "method" / "documents.md": document_readers.tables(read),
     }
 
 
