@@ -10,7 +10,7 @@ side is contiguous and the other jumps a row at each step, so that every value c
 `i` is contiguous in the input and `o` in the output; LLVM keeps the tile in registers. Tiles
 are divisors of the extents, since a rest would put a condition on every value.
 
-`python -m benchmarks.kernels --family transpose`, one core of an AMD EPYC (`znver5`), us: TVM's
+`python -m benchmarks.kernels --family transpose`, one core of an AMD EPYC (znver5), us: TVM's
 pipeline without a schedule, here, ONNX Runtime (`benchmarks/results/kernels.json`).
 
     1024 x 1024                          3340    433    735
