@@ -1,8 +1,8 @@
 """Which cores of the host we are on, and measuring anew where that changed meanwhile.
 
 The two processors of this virtual machine are moved about among the cores of its host: for minutes
-they share a cache (handing over takes 0.2 us, and crossing tensors cost nothing by the byte), then
-they do not (0.7 us, 10 GB/s). Costs that were measured in one mode do not hold in the other. So
+they share a cache (handing over is quick, and crossing tensors cost nothing by the byte), then
+they do not. Costs that were measured in one mode do not hold in the other. So
 links are measured for each case, just before it and again after it, and a case during which they
 changed is measured again. What they were stands in its row.
 """

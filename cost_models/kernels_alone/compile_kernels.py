@@ -1,13 +1,12 @@
 """Many kernels into shared libraries, on several cores, and what to do when one does not compile.
 
-Compiling is most of what profiling takes (ResNet-50: 29 kernels, 3.5 s; measuring them, 1.1 s). So
+Compiling is most of what profiling takes (`python -m benchmarks.profiling` prints the parts). So
 the kernels are cut into small shares, of which one at fault is soon found, and this process and
 some children (`profile_worker`) each take one after the other. (Threads do not help with small
 shares: two of them took longer than one. With a network's whole library they do:
-`compiler.parallel_compile`.) A share costs 50 ms of its own, most of it the linker's. One of the
-children measures afterwards, having loaded TVM meanwhile.
-(ResNet-50, all of profiling, alternately on two cores that others kept at a load of
-3.5: 7.4, 3.4, 3.5 s with a child that helps, 7.6, 4.1, 8.2 s with one that is started to measure.)
+`compiler.parallel_compile`.) A share costs something of its own, most of it the linker's. One of
+the children measures afterwards, having loaded TVM meanwhile: one that is started only then is
+waited for.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ that takes `LOST` times as long as the best of the others is out, after two turn
 
 A neighbour that empties the caches or takes the memory's bandwidth for seconds disturbs all
 repeats alike. So all kernels are measured in several rounds, and what a kernel meets in one of
-them it hopefully does not in the next. (Seen on two cores with a load of 7: the sum over the
-kernels of inception_v1 was 13 to 27 ms after one round, 13.1 to 13.2 ms after two or more.) A
+them it hopefully does not in the next. (`python -m benchmarks.profiling` prints
+how far repeats are apart.) A
 kernel whose smallest time the last round still lowered by more than `TOLERANCE` has another turn.
 """
 

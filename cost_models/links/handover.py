@@ -22,14 +22,13 @@ with large tensors, of which none is left in a cache when its turn comes again, 
 
 It is what a kernel of this one takes by the byte less what one of ``together`` takes. (In ``apart``
 a tensor is read as soon as it is written: 8 MiB are then still in the last-level cache, and a byte
-of them takes 50 to 70 ps instead of 75 to 100.)
+of them takes less.)
 
 Both are timed by the executor, many times, from the start of the first step to the end of the last
 one: how long the caller takes to start a run is no part of it, and depends on which core the caller
 happens to be on. What else runs only adds, so the lower quartile counts. Wake-ups of workers that
 have waited for so long that they sleep (2 ms) are no part of it either. A chain of large tensors
-takes longer than a busy machine leaves it alone (with a test suite on both cores the least of five
-samples was twice the sum of its steps' least times), so there each step is a sample.
+takes longer than a busy machine leaves it alone, so there each step is a sample.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ of a private CPU device (without the last), with the copies that these need. Whe
 in noise the bandwidth is taken as `MOST_BANDWIDTH`.
 
 On a virtual machine these are figures of a moment: where its processors are moved about among the
-cores of the host, two of them may share a cache now (0.18 us, 114 GB/s) and none a minute later
-(0.68 us, 10 GB/s).
+cores of the host, two of them may share a cache now and none a minute later.
+(The benchmarks of execution keep it in their rows: `benchmarks/execution/mode.py`.)
 
 Between a CPU and a device of another kind, the latency is the least time of a small copy, and the
 bandwidth follows from what a large copy takes beyond it, from and to pageable memory, as the

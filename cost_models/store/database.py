@@ -126,7 +126,7 @@ class CostStore:
         self.add_all([(key, place, Timing(seconds, spread))])
 
     def add_all(self, times: Iterable[tuple[KernelKey, MeasuringPlace, Timing]]) -> None:
-        """Keep several times as `add` does, in one commit: one takes the disk 15 ms."""
+        """Keep several times as `add` does, in one commit, each of which waits for the disk."""
         with self._transaction(write=True) as db:
             for key, place, timing in times:
                 db.execute(

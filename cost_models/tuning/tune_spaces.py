@@ -175,7 +175,7 @@ def _space_generator(ms: Any) -> Any:
 def _no_intrinsics() -> Iterator[None]:
     """Keep a `TuneContext` from importing TVM's intrinsics of tensor units.
 
-    That import parses hundreds of functions for GPUs and takes 12 s; schedules of CPUs that
+    That import parses hundreds of functions for GPUs, for seconds; schedules of CPUs that
     `_space_generator` knows use none of them.
     """
     name = "tvm.s_tir.tensor_intrin"

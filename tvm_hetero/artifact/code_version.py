@@ -34,7 +34,7 @@ _RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?")
 
 @functools.cache
 def code_version() -> str:
-    """The version of the code that runs, as artifacts keep it (20 ms, once a process)."""
+    """The version of the code that runs, as artifacts keep it; found once a process."""
     return join_version(__version__, source_digest(Path(__file__).parents[1]))
 
 

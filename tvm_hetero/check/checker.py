@@ -66,8 +66,7 @@ def check_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
 
     Notes
     -----
-    Takes time O(n log n) in executions plus copies (5 s for 100,000 tasks and as
-    many copies).
+    Takes time O(n log n) in executions plus copies.
     """
     case = read_case(problem, schedule)
     judge_durations(case)

@@ -47,7 +47,7 @@ def schedule_kernels(
     """Schedule kernels for `target`; what is scheduled already stays as it is.
 
     `known` are kernels that were scheduled for this target before, by their symbols; new ones are
-    added to it. (Scheduling those of ResNet-50 takes 0.2 s, and its devices are often equal.)
+    added to it. (Scheduling takes a while, and a platform's devices are often equal.)
     """
     known = {} if known is None else known
     for symbol, func in kernels.items():

@@ -1,6 +1,6 @@
 """Operators on constants, computed in numpy while a model is lowered.
 
-TVM's FoldConstant compiles every folded operator with LLVM: 11 to 17 seconds for ResNet-50.
+TVM's FoldConstant compiles every folded operator with LLVM, which takes longer than all else.
 What models do to their weights is a handful of operators that numpy has too. Views stay views
 (a transposed matrix is not copied before it is packed), and every result has the type that
 Relax inferred for it.

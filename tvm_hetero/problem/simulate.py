@@ -64,7 +64,7 @@ def simulate(problem: Problem, steps: Iterable[tuple[str, str, Sequence[int]]]) 
 
     Notes
     -----
-    Takes time linear in executions plus copies (2 s for 100,000 tasks and as many copies).
+    Takes time linear in executions plus copies.
     """
     order = [(task, device, tuple(elements)) for task, device, elements in steps]
     _check_steps(problem, order)

@@ -5,15 +5,16 @@ their last work: exactly what load cuts say (see `precedence`). The ladder adds 
 them; here rounds go on until none raises the bound. Valid for every division, as each round is.
 
 What a batch adds to the program: the sizes of executions, whose copies carry all their elements
-(`precedence`, `_add_sizes`: 3 % on Inception v1 at 16 elements over 12 GB/s), and that an element
-is in one execution of a device at a time (`_add_turns`: 0.3 %). What it does not know: elements
+(`precedence`, `_add_sizes`: most of what is gained), and that an element
+is in one execution of a device at a time (`_add_turns`: little). What it does not know: elements
 that wait for each other before a common execution, and that a task shared by two devices is in
 no execution of all elements (the program's shares may be halves of such executions).
 
-Tried on Inception v1 at 16 elements over 12 GB/s, where 14 % are open, without gain: the Lagrangian
-of ways of one element with whole decisions, as bounded there (0.7 % below this program), and for
-every task v, with L the least priced load of what follows it, mean end of v + L (1 + mean size of
-v / B) / 2 <= T, and its mirror image (nothing).
+Tried on Inception v1 at 16 elements over 12 GB/s, where 14 % are open (`python -m
+benchmarks.schedule --suite batches`), without gain: the Lagrangian of ways of one element with
+whole decisions, as bounded there (it is below this program), and for every task v, with L the least
+priced load of what follows it, mean end of v + L (1 + mean size of v / B) / 2 <= T, and its mirror
+image (nothing).
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ are on d: whole tasks, so that the part of one which a load cut lets a device do
 
     sum over v in S of y(v, d)  <=  K(S)                                        (1)
 
-Where tasks are alike, that is up to one task's time on every device. A module of RandWire-32
-(Barabasi-Albert) whose programs proved 186.0 us for every L proves 193.6 with these rows at
-L = 195.3; another is refuted.
+Where tasks are alike, that is up to one task's time on every device. Modules of RandWire-32
+(Barabasi-Albert) gain by it: some limits L are refuted that the programs without these rows leave
+open.
 
 As with load cuts the sets are those of two thresholds, and what a point violates is found by sums
 over all pairs of them at once                                             -> `CutCounts.violated`

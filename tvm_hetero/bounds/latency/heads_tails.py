@@ -9,8 +9,8 @@ where v runs on d. Copies take their whole path with nothing in the way. Both ar
 (devices are never busy, a maker may be on another device for each reader), so in every schedule
 with v on d, v ends no earlier than head(v, d), and no less than tail(v, d) passes after it. Hence
 max over v, min over d of head + tail is a lower bound of the makespan: the critical path that
-knows devices and copies. On the instances of the project's measurements it is 90 % of the
-optimum on average, in milliseconds.
+knows devices and copies. How close to the best known values the critical path comes, `python -m
+benchmarks.schedule --suite bounds` prints.
 
 `critical_path.heads_and_tails` has the same recursion for the bounds, on `Figures`: all edges of a
 level at once, with modules cut apart, least times of a divided batch, and copies as latency plus

@@ -262,7 +262,7 @@ class PrecedenceModel(TransferShares):
 def work_of(figures: Figures, tasks: int, edges: int) -> int:
     """What the program of so many tasks and edges takes, in numbers of a small program.
 
-    The simplex method takes more than twice as long for twice the numbers.
+    The simplex method takes more than in proportion to the numbers.
     """
     k = figures.least.shape[1]
     corners = min(figures.batch, NODES)

@@ -165,8 +165,8 @@ class DecoderGraph:
     def factor(self, x: relax.Expr) -> relax.Expr:
         """What a matrix is multiplied by: ``x``, rounded where weights are, once for all of them.
 
-        Rounded weights are most of the error: logits of GPT-2's shape are off by 0.53 %, by 0.45 %
-        where the weights alone are rounded.
+        Rounded weights are most of the error, this little beside it (`python -m benchmarks.decode`
+        prints the error of logits).
         """
         if self.plan.weights != "bfloat16" or str(x.ty.dtype) == "bfloat16":
             return x

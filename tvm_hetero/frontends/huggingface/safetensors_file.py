@@ -11,7 +11,7 @@ anyone's. safe_open (0.8.0) maps the file: where it shrinks while it is read (a 
 written again, a network folder), the process dies of SIGBUS, and this reader raises an error. It
 takes the last of two entries of one name without a word; this one refuses. And it opens a path of
 its own accord, where `files.open_file` has the folder's rules and this reader its descriptor. Both
-read bfloat16 and refuse files that are cut off; 256 MiB take 0.12 s here, 0.44 s there.
+read bfloat16 and refuse files that are cut off.
 """
 
 from __future__ import annotations

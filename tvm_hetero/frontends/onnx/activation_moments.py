@@ -20,7 +20,7 @@ all others                 as their first operand
 The mean must be kept apart from the variance for the sake of residual networks: a
 trunk that is rectified after each block is positive, so the next Relu does not halve
 it.  Without that the estimate for resnet50 falls short block by block, and its
-logits grow 40 times too large.
+logits grow far too large.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fold what depends on constants alone into constants, before TVM sees it.
 
-TVM's FoldConstant compiles and runs a kernel for each such operation (11 to 17 s
-for resnet50); NumPy takes microseconds.  onnx's own reference evaluator computes
+TVM's FoldConstant compiles and runs a kernel for each such operation; NumPy just
+computes it.  onnx's own reference evaluator computes
 the values, so the meaning of every opset is onnx's and not ours.
 
 A tiny file can ask for a huge constant (``ConstantOfShape``, ``Expand``,

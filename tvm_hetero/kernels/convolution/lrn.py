@@ -4,8 +4,9 @@ The ONNX importer writes LRN as ``x / (bias + scale * avg_pool3d(x * x)) ** beta
 [n, 1, 1]. As pooling these are three kernels that go through memory; as a sum of n elements,
 written out, all of it is one kernel: FuseOps takes in what comes before and after, and a row of
 the image is vectors. Channels beyond the first and last are clamped and masked, so nothing
-is padded. x * x is computed n times; it costs nothing beside the loads. 192 x 55 x 55 on one Zen 5
-core, AVX-512: 598 us as pooling, 280 so (most of it square roots); ONNX Runtime 11700.
+is padded. x * x is computed n times; it costs nothing beside the loads. 192 x 55 x 55 on one core
+of an AMD EPYC (znver5): 173 us, most of it square roots; ONNX Runtime 10970 (`python -m
+benchmarks.kernels --family lrn`, `benchmarks/results/kernels.json`).
 """
 
 from __future__ import annotations

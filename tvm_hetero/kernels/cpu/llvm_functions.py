@@ -4,8 +4,8 @@ TVM's expressions are all that most kernels need. Some of what LLVM can be told 
 
 - *Ordered loads.* LLVM puts the loads of a loop's body in the order that suits its multiply-adds:
   of eight rows side by side it reads the first vector of each, then the second ones, and so on. A
-  core's prefetcher follows a stream of lines; of such a walk it makes little (queries times keys
-  read 10 GB/s on one Zen 4 core, ordered 31). A volatile load stays where it is written.
+  core's prefetcher follows a stream of lines; of such a walk it makes little. A volatile load stays
+  where it is written.
 - *Pairs of bfloat16.* What multiplies them (`vector_unit.VectorUnit.dots`) wants a type of numbers
   that TVM has no more when it writes LLVM's code: it makes words of 16 bits of bfloat16. So pairs
   are float32 by their bits here, 16 of them to a vector.

@@ -207,8 +207,8 @@ def _pack_right(sch: s_tir.Schedule, right: SBlockRV, unit: VectorUnit) -> None:
 def _collide(sch: s_tir.Schedule, right: SBlockRV) -> bool:
     """True where neighbouring columns lie so far apart that they share a few sets of the cache.
 
-    Then each line is used up while it is there: a right side of 1024 x 1024 that stands the
-    other way around, times 128 rows, took 1.66 ms column by column and 1.38 so.
+    Then each line is used up while it is there, as for a right side of 1024 x 1024 that stands the
+    other way around.
     """
     block = sch.get(right)
     source, last = block.reads[0].source, block.reads[0].region[-1].min

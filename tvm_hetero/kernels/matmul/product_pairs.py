@@ -131,8 +131,8 @@ def _summing(
 def _asked(main: Bfloat16Product, o: Expr, j: Expr, unit: VectorUnit) -> list[tirx.Stmt]:
     """Ask for the constants of two steps that come later, line by line (`prefetch`).
 
-    Where a prefetcher follows, four rows need not, and more ask into the outer caches (4096 x 4096
-    on one Zen 4 core: 4 rows 1180 us, 1070 without; 8 rows 1880 without, 1680, into those 1520).
+    Where a prefetcher follows, four rows need not, and more ask into the outer caches: so it is
+    quickest on Zen 4 (`python -m benchmarks.decode_kernels --kind product` prints what rows take).
     """
     later = j * 2 + unit.ahead // (BYTES * main.block)
     places = [divmod(at, main.block) for at in range(0, 2 * main.block, LINE // BYTES)]

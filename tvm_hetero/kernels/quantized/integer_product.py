@@ -11,9 +11,9 @@ bits.
 
 Loop order: parts of a block of columns, matrices, tiles of rows, groups, words of a group; of a
 tile of v vectors by t rows all sums are in registers. Codes are asked for ahead (`prefetch`) where
-that does not take the place of loads (`kernels.cpu.vector_unit.VectorUnit.codes_ahead`): on
-Sapphire Rapids one token by 768 x 2304 of 4 bits took 84 us without and 71 with, two tokens 94 and
-73.
+that does not take the place of loads (`kernels.cpu.vector_unit.VectorUnit.codes_ahead`), as on
+Sapphire Rapids. What products of one token and of several take, `python -m
+benchmarks.decode_kernels --kind product` prints.
 
 `in_whole_numbers` writes the nests, and `quantized.tile` what a tile does; `written_products` puts
 them into the kernel and schedules it.

@@ -8,7 +8,9 @@ registers and of the rest:
     m = max(max(x[:n]), max(x[n:]))        e = exp(x - m)
     s = sum(e[:n]) + sum(e[n:])            y = e * (1 / s), or x - m - log(s)
 
-16 x 50257 on one Zen 5 core, AVX-512: 306 us with sums of 29 lanes, 232 so; ONNX Runtime 151.
+16 x 50257 on one core of an AMD EPYC (znver5): 196 us, ONNX Runtime 134 (`python -m
+benchmarks.kernels --family softmax`, `benchmarks/results/kernels.json`). Sums of 29 lanes were
+slower.
 """
 
 from __future__ import annotations

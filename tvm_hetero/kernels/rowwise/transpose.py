@@ -10,11 +10,12 @@ side is contiguous and the other jumps a row at each step, so that every value c
 `i` is contiguous in the input and `o` in the output; LLVM keeps the tile in registers. Tiles
 are divisors of the extents, since a rest would put a condition on every value.
 
-Measured on one Zen 5 core, AVX-512, us: as TVM's loop nest, here, ONNX Runtime.
+`python -m benchmarks.kernels --family transpose`, one core of an AMD EPYC (znver5), us: TVM's
+pipeline without a schedule, here, ONNX Runtime (`benchmarks/results/kernels.json`).
 
-    1024 x 1024                          3816    435    884
-    256 x 56 x 56 to channels last        300    120    137
-    56 x 56 x 256 to channels first      1037    136    288
+    1024 x 1024                          3340    433    735
+    64 x 56 x 56 to channels last          44     28     19
+    56 x 56 x 64 to channels first         65     28     33
 """
 
 from __future__ import annotations

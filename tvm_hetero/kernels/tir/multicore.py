@@ -1,8 +1,7 @@
 """How the loops of a kernel are shared among cores.
 
-A fork and join of TVM's thread pool costs 2.8 microseconds (a kernel of 0.2 us on one core took
-3.0 on two, Zen 5), so a kernel of fewer than `_SMALLEST` values stays on one core: 65536 take
-2.2 us where they are only multiplied, 14 where softmax is taken of them.
+A fork and join of TVM's thread pool costs microseconds, as much as a kernel of tens of thousands of
+values that are only multiplied, so a kernel of fewer than `_SMALLEST` values stays on one core.
 
 A few grains for each core, so that none waits long for the last one, but not one for each row:
 TVM allocates what a row needs in each iteration of a parallel loop.

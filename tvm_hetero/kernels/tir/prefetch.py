@@ -1,16 +1,12 @@
 """Asking for weights before they are needed.
 
-A core's own prefetcher follows a stream of weights at the pace at which they are used; a product
-of 16 rows uses them slowly and then waits at every new page. One prefetch instruction for each
-step of the reduction, `DISTANCE` bytes ahead, hides the memory: a loop of intrinsics on one Zen 5
-core, 16 rows by 4096 x 4032 constants (66 MB, more than the caches hold), reached
-
-    bytes ahead     0     4096    8192    12288
-    GFLOP/s       135      190     232      237     (in the caches: 237)
-
-On one core of Sapphire Rapids, whose prefetches should stay within a page of 4 KiB, 3072 bytes are
-best (8 rows of float32 by 4096 x 4096: 512 bytes 5510 us, 2048 4770, 3072 4670, 4096 4720, 8192
-5060), so a target may have its own distance.
+A core's own prefetcher follows a stream of weights at the pace at which they are used; a product of
+16 rows uses them slowly and then waits at every new page. One prefetch instruction for each step of
+the reduction, `DISTANCE` bytes ahead, hides the memory: on Zen 5 three pages ahead are as good as
+constants that the caches hold, one page is not. On Sapphire Rapids, whose prefetches should stay
+within a page of 4 KiB, less than a page is best, so a target may have its own distance. (What
+kernels then reach: `python -m benchmarks.decode_kernels`; what asking gains convolutions:
+`benchmarks.asking`.)
 
 TVM has no schedule primitive for it: the loop is replaced in the schedule's state.
 """
@@ -84,8 +80,7 @@ def _order(run: int) -> Sequence[int]:
     """The lines of a run in the order in which they are asked for.
 
     Of two that stand side by side the second one first: an Intel core that is asked for both in
-    their order, and that is what each step of 128 bytes does, brings the second one late (one token
-    times 768 x 3072 of bfloat16, Sapphire Rapids: 438 us in their order, 319 so).
+    their order, and that is what each step of 128 bytes does, brings the second one late.
     """
     lines = range(0, run, LINE)
     return lines[::-1] if len(lines) == _PAIR else lines

@@ -18,11 +18,12 @@ level 2. Work is counted, so the same seed gives the same schedule. A batch that
 memory whole may fit divided: then rounds of a few elements are on the menu.
 
 The answer is never worse than HEFT's, annealing's and the best single device's for whole batches
-(and, of up to 200 tasks and from 10 s on, what `milp_split` finds in a twentieth of the time).
-Its bound is that of `tvm_hetero.bounds`, which holds for every division, with more work than the
-registry spends on it. Measured on the zoo's ResNet-50, Inception v1 and v2 and GPT-24 on two
-platforms with work for 60 s (16 to 19 s of one core): at 16 elements gaps of 4 to 5 % for ResNet
-and GPT, 10 to 12 % for Inception v2 and 12 to 14 % for v1; at 64 elements 9 % for v1 over 12 GB/s.
+(and, of up to 200 tasks and from 10 s on, what `milp_split` finds in a twentieth of the time). Its
+bound is that of `tvm_hetero.bounds`, which holds for every division, with more work than the
+registry spends on it. `python -m benchmarks.schedule --suite batches` prints the gaps of `auto`,
+which asks it, on two platforms with 60 s: at 16 elements 3 to 5 % for ResNet-50 and GPT-24, 10 to
+12 % for Inception v2 and 12 to 14 % for v1; at 64 elements 1 to 9 %
+(`results/schedule_batches.json`).
 """
 
 from __future__ import annotations

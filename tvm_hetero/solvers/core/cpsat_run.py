@@ -71,13 +71,11 @@ def run(
     """Minimise with a share of what is left of a budget, and charge it for the work done.
 
     `linear` says how much of the model CP-SAT puts into linear programs (`linearization_level`).
-    Times on devices: nothing, 15 modules of 8 to 10 tasks took 0.05 units of work at 0, 7.7 at 1
-    and 2.0 at 2. Loads: everything, inception_v1 on three devices without copy engines was
-    proven in 0.2 units at 2, and not in 8 at 1 or 0.
+    Times on devices: nothing, small modules take many times the work otherwise. Loads: everything,
+    some problems without copy engines are proven so and not otherwise.
 
-    With `prove` the search raises the bound rather than looking for better values. With linear
-    programs and a good start it leaves 0.7 to 1.7 % on modules of 50 tasks after 6 units; without
-    both 22 to 31 %.
+    With `prove` the search raises the bound rather than looking for better values. Modules of 50
+    tasks need linear programs and a good start for a small gap.
 
     Raises
     ------

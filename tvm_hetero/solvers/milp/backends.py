@@ -203,7 +203,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _to_mathopt(model: MilpModel) -> tuple[mathopt.Model, list[mathopt.Variable]]:
-    """The model for MathOpt, as a message: adding rows one by one takes ten times as long.
+    """The model for MathOpt, as a message: adding rows one by one takes much longer.
 
     Without names: MathOpt wants unique ones, and no one reads them there.
     """

@@ -8,8 +8,8 @@ for L itself says much: with heads and tails of programs that know L (`bounds.la
 
 Often these leave some task no device. Where they do not, CP-SAT looks for one schedule within L,
 each x(v, d) bringing its window with it. On modules of RandWire-32 (Barabasi-Albert), which have
-hubs and else tasks that are all alike, the search for the least makespan was left with a gap of 6 %
-after a minute. That nothing is 3 % below the value the windows show by themselves, in 2 s.
+hubs and else tasks that are all alike, the search for the least makespan is left with a gap; that
+nothing is a few per cent below its value the windows show by themselves, and soon.
 
 Rounding. A schedule in exact times that takes less than L takes at most L q + slack ticks in the
 same order (see `core.integer_scaling`), where starts and the ways to the end are q times as late

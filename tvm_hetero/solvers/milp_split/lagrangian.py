@@ -24,8 +24,8 @@ the least of each load, so that the proof stays one. Without merging the last la
 that keep (1) with T = t                                                            -> `probe`
 
 Labels and narrowing are those of `bounds.memory.prices_and_labels`: with w load as the time, loads
-as bytes, t as the memory. On gpt-96 on diviml-serial (772 tasks) prices alone leave 2.8 %, labels
-nothing.
+as bytes, t as the memory. The gaps that are left: `python -m benchmarks.schedule --suite
+throughput`.
 """
 
 from __future__ import annotations

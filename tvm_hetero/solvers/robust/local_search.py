@@ -3,8 +3,9 @@
 The state is a `EncodedSchedule` (device of every part, sequence), a move puts one group on another
 device or one item elsewhere in the sequence. Its value is the mean, or the mean of the largest
 tenth, of what it is worth in all training samples, decoded one by one (`scorers`: in C++ but for
-throughput). The one largest would be a poor guide, since it is much by chance: a plan of
-inception-v1 fitted to it was 0.3 % worse than the plain plan on fresh samples. The mean of the tail
+throughput). The one largest would be a poor guide, since it is much by chance: a plan
+fitted to it may be worse than the plain plan on fresh samples (which `python -m benchmarks.robust`
+values plans by). The mean of the tail
 is the conditional value at risk (R. T. Rockafellar, S. Uryasev, Journal of Risk 2(3), 2000,
 doi:10.21314/JOR.2000.038).
 

@@ -13,8 +13,7 @@ order it is their linearised version (DPL). Loads are lower bounds of the true o
 over all ideals is a bound of the problem, and the plan is valued again, exactly (`best_plan`).
 
 Where there are many ways u to use the devices, or many ideals and nothing but work to count,
-`device_sets` answers without this table: on eight kinds of 28 devices and 506 ideals in 0.3 s
-instead of 30.
+`device_sets` answers without this table, sooner by far.
 """
 
 from __future__ import annotations

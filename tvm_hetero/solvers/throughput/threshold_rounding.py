@@ -12,8 +12,8 @@ devices, twice that on more: the rounding of G. Calinescu, H. Karloff and Y. Rab
 cuts (J. Computer and System Sciences 60, 2000, doi:10.1006/jcss.1999.1687). The loads hold in the
 mean only; annealing mends them. Of some orders and thresholds the best plan is taken.
 
-On layered graphs of 2,000 tasks and three serial devices the plan is 5 to 31 % above the bound,
-and greedy balancing more than twice as high.
+On layered graphs of thousands of tasks and three serial devices the plan is far better than greedy
+balancing, and still above what annealing makes of it.
 """
 
 from __future__ import annotations
