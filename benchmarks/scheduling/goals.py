@@ -138,7 +138,7 @@ def _batches(found: Rows) -> list[Goal]:
 
 def _memory(found: Rows) -> list[Goal]:
     worst = _worst(_solved(found["memory"]))
-    text = "latency where memory binds (a contiguous DP leaves 14 %): gap"
+    text = "latency where memory binds: gap"
     return [Goal(text, "5 %", _per_cent(worst), worst <= 0.05)]
 
 
