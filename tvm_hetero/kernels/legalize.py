@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from tvm import relax
 
+from tvm_hetero.kernels import strength_reduction
 from tvm_hetero.kernels.convolution.conv2d import emit_packed_conv2d
 from tvm_hetero.kernels.convolution.lrn import channel_window
 from tvm_hetero.kernels.cpu.legalization import Legalization as Legalization
 from tvm_hetero.kernels.gather_scatter import gather, scatter
 from tvm_hetero.kernels.matmul.matmul import matmul
-from tvm_hetero.kernels.rowwise import strength_reduction
 from tvm_hetero.kernels.rowwise.pool import make_pool2d
 from tvm_hetero.kernels.rowwise.softmax import make_softmax
 
