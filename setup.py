@@ -210,6 +210,6 @@ setup(
     cmdclass={"build_ext": CMakeBuild, "build_py": BuildPy},
     install_requires=REQUIRES,
     extras_require=EXTRAS,
-    entry_points={"console_scripts": ["tvm-hetero = tvm_hetero.cli.main:main"]},
+    entry_points={"console_scripts": ["tvm-hetero = tvm_hetero.__main__:main"]},
     zip_safe=False,
 )

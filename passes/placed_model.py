@@ -39,12 +39,17 @@ class PlacedModel:
         Raises
         ------
         UsageError
-            If the module is not annotated.
+            If it is no module, or not annotated.
         FormatError
             If its problem or schedule is damaged.
         """
         if isinstance(mod, PlacedModel):
             return mod
+        if not isinstance(mod, tvm.IRModule):
+            raise UsageError(
+                "expected an annotated module, as HeteroPartition gives it, "
+                f"got {type(mod).__name__}"
+            )
         problem, schedule = problem_and_schedule(mod)
         return cls(without_attributes(mod), problem, schedule)
 

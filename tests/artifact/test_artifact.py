@@ -244,7 +244,7 @@ def test_it_says_how_each_kernel_is_computed(executable, saved):
 
 def test_an_older_artifact_runs_but_does_not_say_how_its_kernels_are_computed(copied):
     without_choices(copied)
-    assert read.load_artifact(copied).choices is None
+    assert read.tvm_hetero.load(copied).choices is None
     with pytest.raises(ArtifactError, match=r"does not say how.*older version; build it again"):
         read.read_choices(copied)
     read.load_artifact(copied).save(copied)
@@ -260,6 +260,15 @@ def test_choices_of_another_format_are_refused(copied):
     for reader in (th.load, read.read_choices):
         with pytest.raises(ArtifactError, match="kernels/9"):
             reader(copied)
+
+
+def test_a_module_that_is_no_text_is_refused(copied):
+    manifest = json.loads((copied / "manifest.json").read_text())
+    (copied / "module.json").write_bytes(b"\xff\xfe")
+    manifest["files"]["module.json"] = hashlib.sha256(b"\xff\xfe").hexdigest()
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtifactError, match=r"damaged .*utf-8.*build it again"):
+        th.load(copied)
 
 
 def test_what_is_no_artifact_is_refused_with_the_way_to_make_one(tmp_path):

@@ -112,6 +112,39 @@ def test_interrupt_ends_with_130(tmp_path: Path) -> None:
     assert out == ""
 
 
+@pytest.mark.parametrize("loaded", ["typer", "tvm_hetero.cli.verbs.zoo"])
+def test_an_interrupt_while_modules_load_is_no_traceback(tmp_path: Path, loaded: str) -> None:
+    """The signal comes when Python looks for the module `loaded`."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {loaded!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    result = subprocess.run(
+        [sys.executable, "-m", "tvm_hetero", "zoo"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in result.stderr
+    assert result.returncode == 130
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_outputs_are_written_to_by_no_one(files: Path, closed: str) -> None:
+    problem, answer = files / "problem.json", files / "answer.json"
+    command = f"{sys.executable} -m tvm_hetero schedule {problem} --solver single -o {answer}"
+    result = subprocess.run(
+        f"{command} {closed}", shell=True, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert tvm_hetero("check", problem, answer).status == 0
+
+
 def test_a_full_disk_is_one_line(files: Path) -> None:
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(

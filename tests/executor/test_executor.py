@@ -171,6 +171,14 @@ def test_a_module_without_placement_is_refused():
         build(branchy())
 
 
+@pytest.mark.parametrize("nonsense", [None, "net.hetero", 5])
+def test_what_is_neither_module_nor_executable_is_refused_by_its_type(nonsense):
+    with pytest.raises(UsageError, match=f"annotated module.* got {type(nonsense).__name__}"):
+        build(nonsense)
+    with pytest.raises(UsageError, match=f"Executable, got {type(nonsense).__name__}.*load"):
+        Executor(nonsense)
+
+
 def test_executors_come_and_go(executable):
     for _ in range(20):
         executor = Executor(executable)

@@ -185,6 +185,14 @@ def test_what_does_not_fit_is_said(alone: Executor, three: Executor) -> None:
         alone.run({**inputs, "sum.0": np.zeros((LENGTH, WIDTH), "float32")})
 
 
+@pytest.mark.parametrize("nonsense", [5, "state", {}])
+def test_what_is_no_state_is_refused_by_its_type(alone: Executor, nonsense: Any) -> None:
+    inputs = alone.random_inputs(0)
+    with pytest.raises(RunError, match=f"new_state.* got {type(nonsense).__name__}"):
+        alone.run(inputs, state=nonsense)
+    assert alone.run(inputs, state=alone.new_state())
+
+
 def test_measuring_has_a_state_of_its_own(alone: Executor) -> None:
     values = alone.random_inputs(3)
     assert 0 <= values["position"][0] < LENGTH and set(values) == {"x", "position"}

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
+from tvm_hetero import zoo
+from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.work_graph import HALF, Builder, LayerWork
 
 
@@ -51,3 +55,9 @@ def test_weights_are_read_once_and_random_shares_as_often_as_expected():
     assert chosen.weights_read(1) == pytest.approx(250)
     assert chosen.weights_read(2) == pytest.approx(1000 * (1 - 0.75**2))
     assert chosen.weights_read(200) == pytest.approx(1000)
+
+
+def test_a_size_beyond_all_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(sys.modules[Builder.__module__], "MAX_TASKS", 1_000)
+    with pytest.raises(UsageError, match="1000 tasks at most, got more"):
+        zoo.work_graph("bert-base", layers=10**12)

@@ -57,7 +57,7 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
         )
     except ArtifactError:
         raise
-    except (HeteroError, safetensors.SafetensorError, OSError) as error:
+    except (HeteroError, safetensors.SafetensorError, OSError, UnicodeDecodeError) as error:
         raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
 
 

@@ -146,6 +146,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     if argv is None:
         hide_torch()
+        _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shall not turn a report into a traceback.
         if hasattr(stream, "reconfigure"):
@@ -154,4 +155,20 @@ def main(argv: list[str] | None = None) -> int:
         app(argv, prog_name="tvm-hetero")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
+    except KeyboardInterrupt:  # before a verb began, or a second one
+        return INTERRUPTED
     return 0
+
+
+def _open_closed_streams() -> None:
+    """Where the shell closed an output (``>&-``), what is written goes nowhere.
+
+    Otherwise there is no stream to print to, and the next file that is opened takes its number.
+    """
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, "w", encoding="utf-8"))  # noqa: SIM115

@@ -81,6 +81,11 @@ class Executor(Measured, Closeable):
 
     @blocks_shutdown
     def __init__(self, executable: Executable, variant: str | None = None) -> None:
+        if not isinstance(executable, Executable):
+            raise UsageError(
+                f"expected an Executable, got {type(executable).__name__}; tvm_hetero.build makes "
+                "one, and tvm_hetero.load(path) runs an artifact"
+            )
         self.variant = variant or executable.default
         if self.variant not in executable.variants:
             raise UsageError(

@@ -167,7 +167,7 @@ class StateRows:
                     "so on); expected one: state = executor.new_state(), then run(..., state=state)"
                 )
             return
-        if self not in state.fits:
+        if not isinstance(state, State) or self not in state.fits:
             self._check(state)
             state.fits.add(self)
         for rows, element in zip(self._elements, state.elements, strict=True):

@@ -12,11 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.graph import Edge
 
 # What the share of a device's peak depends on; inputs and outputs cost nothing.
 Kind = Literal["conv", "depthwise", "gemm", "attention", "elementwise", "rnn", "input", "output"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# A problem of so many tasks takes a gigabyte; a slip of the keyboard shall not take all memory.
+MAX_TASKS = 1_000_000
 # Floating-point formats by their size: the vision networks are in 32 bits, language models in 16.
 SINGLE, HALF = 4, 2
 
@@ -167,6 +170,10 @@ class Builder:
         return WorkGraph(self.name, tuple(self._works), tuple(self._edges), self.width, own)
 
     def _add(self, work: LayerWork, reads: Sequence[Value], shape: tuple[int, ...]) -> Value:
+        if len(self._works) >= MAX_TASKS:
+            raise UsageError(
+                f"{self.name}: expected {MAX_TASKS} tasks at most, got more; set a smaller size"
+            )
         self._works.append(work)
         for value in {value.tensor: value for value in reads}.values():
             self._edges.append(Edge(value.src, work.id, value.bytes, value.tensor))

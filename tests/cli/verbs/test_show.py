@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tests.cli.invoke import tvm_hetero
@@ -82,3 +83,10 @@ def test_without_its_problem_a_schedule_says_what_is_missing(tmp_path: Path) -> 
     solve(topcuoglu(), "heft").save(tmp_path / "plan.json")
     result = tvm_hetero("show", tmp_path / "plan.json")
     assert result.status == 0 and "With --problem" in result.out
+
+
+def test_a_pipe_beside_a_schedule_is_not_waited_for(files: Path) -> None:
+    os.mkfifo(files / "a.json")
+    result = tvm_hetero("show", files / "schedule.json")
+    assert result.status == 0
+    assert "What would help" in result.out

@@ -152,7 +152,8 @@ def _beside(schedule: Schedule, path: Path) -> Problem | None:
     others = (other for other in sorted(path.parent.glob("*.json")) if other != path)
     for other in islice(others, _MOST_FILES):
         with suppress(HeteroError, OSError):
-            if other.stat().st_size <= _MOST_BYTES and _is_problem(other):
+            # Nothing but plain files: opening a pipe waits for who writes to it.
+            if other.is_file() and other.stat().st_size <= _MOST_BYTES and _is_problem(other):
                 problem = Problem.load(other)
                 if problem.digest == schedule.problem:
                     return problem

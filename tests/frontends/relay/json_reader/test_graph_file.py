@@ -399,6 +399,8 @@ def test_an_oversized_file_is_not_opened(tmp_path: Path) -> None:
         relay.frontend.from_json(path)
     with pytest.raises(ModelError, match="no such file"):
         relay.frontend.from_json(tmp_path / "missing.json")
+    with pytest.raises(ModelError, match="is no plain file"):
+        relay.frontend.from_json(tmp_path)
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ModelError, match="no text"):
         relay.frontend.from_json(tmp_path / "binary.json")

@@ -90,7 +90,8 @@ def read_file(path: Path, most: int, what: str) -> bytes:
     """
     try:
         if not path.is_file():
-            raise ModelError(f"{path}: no such file; give the path of {what}")
+            found = "is no plain file" if path.exists() else "no such file"
+            raise ModelError(f"{path}: {found}; give the path of {what}")
         size = path.stat().st_size
         if size > most:
             raise ModelError(f"{path}: {size} bytes, but {what} may have {most} at most")
