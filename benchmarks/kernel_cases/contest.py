@@ -183,6 +183,7 @@ def relative_error(actual: NDArray[Any], expected: NDArray[Any]) -> float:
     """The largest difference over the expected values' deviation; infinite for NaN."""
     if actual.shape != expected.shape and actual.size != expected.size:
         return float("inf")
+    actual, expected = (array.astype(np.float64) for array in (actual, expected))
     spread = float(expected.std()) or float(np.abs(expected).max()) or 1.0
     error = float(np.abs(actual.reshape(expected.shape) - expected).max()) / spread
     return error if np.isfinite(error) else float("inf")
