@@ -209,4 +209,4 @@ def test_a_kernel_that_has_bfloat16_only_inside_has_a_rule_too():
     x = random(5, 4, 33)
     mod = lowered(x, lambda v: op.astype(op.astype(v, "bfloat16"), "float32"), AVX2)
     assert [rule_of(f) for f in kernels(mod).values()] == ["generic"]
-    np.testing.assert_array_equal(run(mod, AVX2, x), rounded(x).astype(np.float32))
+    nearest(run(mod, AVX2, x), x)  # no number in between is rounded
