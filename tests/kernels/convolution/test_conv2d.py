@@ -173,6 +173,12 @@ def test_one_dimension(arguments):
     assert rule_of(schedule_kernel(kernel, AVX512)) == "packed"
 
 
+def test_channels_of_sound_do_not_share_one_set_of_the_cache():
+    lowered = check([(1, 8, 960)], conv1d(1, 32, 32))
+    (kernel,) = kernels(lowered).values()
+    assert "T.int64(1104)" in kernel.script()  # 1024 padded columns, and 80 that no one reads
+
+
 W = relax.const(random(1, 12, 6, 3, 3))
 FALL_BACK = {
     "variable weights": (
