@@ -189,14 +189,9 @@ FALL_BACK = {
         [(1, 8, 8, 6)],
         lambda x: relax.op.nn.conv2d(x, W, padding=1, data_layout="NHWC", kernel_layout="OIHW"),
     ),
-    "transposed": ([(1, 12, 5, 5)], lambda x: relax.op.nn.conv2d_transpose(x, W, strides=2)),
     "three dimensions": (
         [(1, 6, 4, 5, 6)],
         lambda x: relax.op.nn.conv3d(x, relax.const(random(1, 8, 6, 2, 3, 3)), padding=1),
-    ),
-    "one dimension, transposed": (
-        [(1, 12, 9)],
-        lambda x: relax.op.nn.conv1d_transpose(x, relax.const(random(1, 12, 6, 3)), strides=2),
     ),
 }
 
