@@ -198,10 +198,6 @@ FALL_BACK = {
         [(1, 8, 8, 6)],
         lambda x: relax.op.nn.conv2d(x, W, padding=1, data_layout="NHWC", kernel_layout="OIHW"),
     ),
-    "three dimensions": (
-        [(1, 6, 4, 5, 6)],
-        lambda x: relax.op.nn.conv3d(x, relax.const(random(1, 8, 6, 2, 3, 3)), padding=1),
-    ),
 }
 
 
