@@ -30,6 +30,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.constant_folding import array_of, fold
 from tvm_hetero.kernels.convolution.packing import packing_units
 from tvm_hetero.kernels.legalize import RULES, Legalization
+from tvm_hetero.passes.limit_fusion import LimitFusion
 from tvm_hetero.passes.pins import pin_hinted_kernels
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def _after() -> tvm.transform.Pass:
             transform.CanonicalizeBindings(),
             transform.LegalizeOps(),
             transform.AnnotateTIROpPattern(),
+            LimitFusion(),
             transform.FuseOps(),
             transform.FuseTIR(),
             transform.RewriteDataflowReshape(),
