@@ -6,6 +6,7 @@ is a question of names; an optional is the value in it, or nothing.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NoReturn
 
 import numpy as np
@@ -85,9 +86,7 @@ def rewrite_split(r: Rewriting) -> bool:
     single = not r.operand(1)
     sizes = [1] * dims[axis] if single else _sizes(r, dims[axis])
     ends = np.cumsum([0, *sizes])
-    pieces = [
-        _slice(r, axis, int(start), int(end)) for start, end in zip(ends, ends[1:], strict=False)
-    ]
+    pieces = [_slice(r, axis, int(start), int(end)) for start, end in pairwise(ends)]
     if single and not r.attribute("keepdims", 1):
         axes = r.constant([axis], np.int64)
         pieces = [r.add("Squeeze", [piece, axes]) for piece in pieces]
