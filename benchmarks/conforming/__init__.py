@@ -1,0 +1,1 @@
+"""What `benchmarks.conformance` is made of: the suite, its variants, engines, children, the page."""
