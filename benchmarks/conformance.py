@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conforming.engines import RIGHT, VARIANTS
+from benchmarks.conforming.engines import VARIANTS
 from benchmarks.conforming.page import page
 from benchmarks.conforming.rows import ROOT, Rows, lost, read_rows, run_suite
 from benchmarks.conforming.suite import SuiteTest, sample_of, suite_tests
@@ -81,7 +81,8 @@ def report(rows: Rows) -> str:
         tally = Counter(row.get(variant, ("crash", ""))[0] for row in rows.values())
         lines.append(f"\n{variant}: {dict(tally)}")
         for why, names in reasons(rows, rows, variant).items():
-            lines.append(f"  {len(names):4}  {why}  [{', '.join(names[:3])}]")
+            shown = names[:3] if why.startswith("refused") else names
+            lines.append(f"  {len(names):4}  {why}  [{', '.join(shown)}]")
     return "\n".join(lines)
 
 

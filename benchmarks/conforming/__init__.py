@@ -1,1 +1,1 @@
-"""What `benchmarks.conformance` is made of: the suite, its variants, engines, children, the page."""
+"""What `benchmarks.conformance` is made of: suite, variants, engines, children, rows, page."""

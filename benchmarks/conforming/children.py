@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchmarks.conforming.engines import CRASH, ENGINES, TIMEOUT, VARIANTS, Result
+from benchmarks.conforming.engines import CRASH, ENGINES, TIMEOUT, VARIANTS
 from benchmarks.conforming.suite import SuiteTest
 
 SECONDS = 120

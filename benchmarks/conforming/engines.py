@@ -67,20 +67,11 @@ def _as_in_networks(test: SuiteTest, found: tuple[str, str]) -> tuple[str, str]:
 
 def onnx_runtime(test: SuiteTest) -> Iterator[Result]:
     """Try a test on ONNX Runtime."""
-    import onnxruntime
+    from benchmarks.conforming.runtime import runner
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
     yield (RAW, "", "")
     try:
-        session = onnxruntime.InferenceSession(test.model, options)
-        names = [each.name for each in session.get_inputs()]
-
-        def run(inputs: Sequence[Value]) -> list[Value]:
-            return list(session.run(None, dict(zip(names, inputs, strict=False))))
-
-        yield (RAW, *_compared(test, run))
+        yield (RAW, *_compared(test, runner(test.model)))
     except Exception as error:
         yield (RAW, REFUSED, _reason("", error))
 
@@ -108,7 +99,7 @@ def attempt(test: SuiteTest, fixed: set[str] = frozenset()) -> tuple[str, str]: 
         model = onnx.load_from_string(test.model)
         values = {
             value.name: data
-            for value, data in zip(model.graph.input, test.data[0][0], strict=False)
+            for value, data in zip(test.inputs_of(model.graph), test.data[0][0], strict=False)
             if value.name in fixed
         }
         module = _imported(model, values)
@@ -117,7 +108,7 @@ def attempt(test: SuiteTest, fixed: set[str] = frozenset()) -> tuple[str, str]: 
         stage = "build"
         with _executor(placed) as executor:
             stage = "run"
-            names = [value.name for value in model.graph.input]
+            names = [value.name for value in test.inputs_of(model.graph)]
             needed = [str(name) for name in module["main"].attrs["hetero_input_names"]]
 
             def run(inputs: Sequence[Value]) -> list[Value]:

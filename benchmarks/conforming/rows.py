@@ -15,6 +15,8 @@ from benchmarks.conforming.children import tried
 from benchmarks.conforming.suite import SuiteTest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+# What else the outcomes hang on.
+_HARNESS = ("suite.py", "parameters.py", "variants.py", "engines.py")
 # Variant -> outcome and reason.
 Outcomes = dict[str, tuple[str, str]]
 Rows = dict[str, Outcomes]
@@ -25,11 +27,12 @@ def digest_of_code(engine: str) -> str:
     if engine == "onnxruntime":
         import onnxruntime
 
-        return str(onnxruntime.__version__)
+        own = (Path(__file__).parent / "runtime.py").read_bytes()
+        return f"{onnxruntime.__version__} {hashlib.sha256(own).hexdigest()[:8]}"
     found = hashlib.sha256()
-    for path in sorted((ROOT / "tvm_hetero").rglob("*")):
-        if path.suffix in {".py", ".so"}:
-            found.update(path.read_bytes())
+    package = (p for p in (ROOT / "tvm_hetero").rglob("*") if p.suffix in {".py", ".so"})
+    for path in [*sorted(package), *(Path(__file__).with_name(name) for name in _HARNESS)]:
+        found.update(path.read_bytes())
     return found.hexdigest()[:16]
 
 

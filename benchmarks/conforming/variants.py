@@ -17,17 +17,21 @@ from benchmarks.conforming.suite import SuiteTest, Value
 
 
 def with_constants(test: SuiteTest, names: Iterable[str]) -> SuiteTest:
-    """Return the test with these inputs, where they are tensors, as initializers of their values."""
+    """Return the test with these inputs, those that are tensors, as initializers."""
     model = onnx.load_from_string(test.model)
     inputs, results = test.data[0]
     fixed = {
         value.name: data
-        for value, data in zip(model.graph.input, inputs, strict=False)
+        for value, data in zip(test.inputs_of(model.graph), inputs, strict=False)
         if value.name in set(names) and isinstance(data, np.ndarray)
     }
     if not fixed or len(test.data) > 1:
         return test
-    kept = [(v, a) for v, a in zip(model.graph.input, inputs, strict=False) if v.name not in fixed]
+    kept = [
+        (value, array)
+        for value, array in zip(test.inputs_of(model.graph), inputs, strict=False)
+        if value.name not in fixed
+    ]
     model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in fixed.items())
     del model.graph.input[:]
     model.graph.input.extend(value for value, _ in kept)
@@ -47,7 +51,7 @@ def with_kernels_behind(test: SuiteTest) -> SuiteTest | None:
     if len(test.data) > 1 or not all(_is_computable(result) for result in results):
         return None
     graph, zeros = model.graph, []
-    given = list(graph.input)[: len(inputs)]
+    given = test.inputs_of(graph)[: len(inputs)]
     for output, result in zip(graph.output, results, strict=True):
         name = output.name
         kind = helper.np_dtype_to_tensor_dtype(result.dtype)
