@@ -51,7 +51,8 @@ def choose(r: Rewriting) -> bool:
         if r.sequence(then) is not None or r.dims(then) != r.dims(other):
             r.refuse(
                 f"chooses by '{printable(r.inputs[0])}', which depends on data, between values "
-                "of different shapes. If an input of the model decides it, fix that input: --value NAME=..."
+                "of different shapes. If an input of the model decides it, fix that input: "
+                "--value NAME=..."
             )
         r.add("Where", [condition, then, other], [name])
     return True
