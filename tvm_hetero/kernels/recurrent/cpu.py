@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
 
-# Registers that are no sums: weights, and what they are multiplied by.
-_BESIDE = 4
-# Sums that hide how long one takes.
+# Multiply-adds of one register that follow one another, each waiting for the last.
+_LATENCY = 4
+# Sums that hide that.
 _ENOUGH = 8
 # Bytes of weights from which a fork and join in each step is worth its time.
 _SHARED = 1 << 19
@@ -43,19 +43,30 @@ def tile_of(r: Recurrence, layout: RecurrentLayout, unit: VectorUnit) -> Recurre
     """What is computed in registers at once."""
     lanes = min(layout.block, unit.lanes_of(int(tvm_ffi.dtype(r.dtype).bits)))
     gates = max(len(group.gates) for group in layout.groups)
-    most = max(gates, unit.registers - _BESIDE)
-    vectors = [v for v in (1, 2, 4, 8) if layout.block % (v * lanes) == 0]
-    fitting = [
-        (v, rows)
-        for v, rows in itertools.product(vectors, range(1, r.batch + 1))
-        if gates * v * rows <= most
+    tiles = [
+        (v, -(-r.batch // passes))
+        for v, passes in itertools.product((1, 2, 4, 8), range(1, r.batch + 1))
+        if layout.block % (v * lanes) == 0
     ]
-
-    def loads(tile: tuple[int, int]) -> tuple[float, int]:
-        v, rows = tile
-        return (gates * v + rows) / (gates * v * rows), -v
-
-    v, rows = min(fitting, key=loads)
+    v, rows = min(tiles, key=lambda tile: _cycles(r, gates, tile[0], tile[1], unit))
     sums = gates * v * rows
-    splits = 2 if sums < _ENOUGH and 2 * sums <= most and r.hidden % 2 == 0 else 1
+    splits = 2 if sums < _ENOUGH and r.hidden % 2 == 0 else 1
     return RecurrentTile(lanes, v, rows, splits)
+
+
+def _cycles(
+    r: Recurrence, gates: int, v: int, rows: int, unit: VectorUnit
+) -> tuple[bool, float, int]:
+    """Whether there are too few registers; cycles for a unit of the state and a vector; vectors.
+
+    Weights that several sequences use stand in registers too, and so do the states.
+    """
+    beside = rows + gates * v if rows > 1 else 2
+    full, rest = divmod(r.batch, rows)
+
+    def cycles(count: int) -> float:
+        sums = gates * v * count
+        return max(sums / unit.fmas, (gates * v + count) / unit.loads, _LATENCY)
+
+    total = (full * cycles(rows) + (cycles(rest) if rest else 0.0)) / v
+    return gates * v * rows + beside > unit.registers, total, v

@@ -38,19 +38,32 @@ class RecurrentTile:
 
 @dataclass(frozen=True)
 class RecurrentFrame:
-    """A recurrence, how it lies in memory, and what is computed at once."""
+    """A recurrence, how it lies in memory, and what is computed at once.
+
+    Attributes
+    ----------
+    sequences, first
+        How many sequences the loops are over, and the first of them: not all of the batch where
+        these are shared out.
+    """
 
     r: Recurrence
     layout: RecurrentLayout
     tensors: RecurrentTensors
     scratch: RecurrentScratch
     tile: RecurrentTile
+    sequences: int
+    first: Expr = 0
+
+    def sequence(self, row: Expr) -> Expr:
+        """Which sequence of the tensors a row of the scratch memory is for."""
+        return row if isinstance(self.first, int) else row + self.first
 
     def length(self, row: Expr) -> Expr | None:
         """Steps of a sequence; what is no number of steps is made one."""
         if self.tensors.lengths is None:
             return None
-        given = wide(load(self.tensors.lengths, row))
+        given = wide(load(self.tensors.lengths, self.sequence(row)))
         return tirx.max(tirx.min(given, whole(self.r.steps)), whole(0))
 
     def time(self, s: Expr, row: Expr) -> tuple[Expr, Expr | None]:
@@ -63,9 +76,9 @@ class RecurrentFrame:
 
 
 def frame_of(r: Recurrence, tile: RecurrentTile) -> RecurrentFrame:
-    """The frame of a kernel, with fresh tensors."""
+    """The frame of a kernel for all sequences, with fresh tensors."""
     layout = layout_of(r)
     gates = max(len(group.gates) for group in layout.groups)
     sums = gates * tile.units * tile.splits
-    scratch = recurrent_scratch(r, layout, min(tile.rows, r.batch), sums)
-    return RecurrentFrame(r, layout, recurrent_tensors(r, layout), scratch, tile)
+    scratch = recurrent_scratch(r, layout, r.batch, min(tile.rows, r.batch), sums)
+    return RecurrentFrame(r, layout, recurrent_tensors(r, layout), scratch, tile, r.batch)

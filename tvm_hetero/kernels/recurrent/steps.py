@@ -42,88 +42,97 @@ class RecurrentLoops:
     def __init__(self, shared: bool = False) -> None:
         self._kind = PARALLEL if shared else SERIAL
 
-    def parts(self, parts: int, body: Callable[[Expr], Body]) -> tirx.Stmt:
-        """Loop over parts of the units; each has its own loop over the tiles."""
-        return loop("part", parts, body, self._kind)
+    def parts(self, parts: int, body: Callable[[Expr], Body]) -> list[tirx.Stmt]:
+        """Loop over parts of the units."""
+        return [loop("part", parts, body, self._kind)]
 
-    def each(self, name: str, extent: int, body: Callable[[Expr], Body]) -> tirx.Stmt:
-        """Loop over what is moved only."""
-        return loop(name, extent, body)
-
-    def whole(self, body: list[tirx.Stmt]) -> list[tirx.Stmt]:
-        """All that the kernel does."""
-        return body
+    def units(self, extent: int, padded: int, body: Callable[[Expr], Body]) -> list[tirx.Stmt]:
+        """Loop over units; there are ``padded`` ones with those that no one reads."""
+        return [loop("unit", extent, body)]
 
 
 @dataclass(frozen=True)
 class RecurrentSteps:
-    """Writes the kernel."""
+    """Writes the statements of a frame with some kind of loops."""
 
     frame: RecurrentFrame
     loops: RecurrentLoops
 
     def body(self) -> list[tirx.Stmt]:
         """All steps, from the first states to the last ones."""
-        last = whole(self.frame.r.steps % 2)
-        return self.loops.whole([
-            self.loops.each("i", self.frame.r.batch * self.frame.layout.padded, self._first),
-            loop("s", self.frame.r.steps, self._step),
-            self.loops.each("i", self.frame.r.batch * self.frame.r.hidden, lambda i: self._last(last, i)),
-        ])  # fmt: skip
+        frame = self.frame
+        last = whole(frame.r.steps % 2)
+        return [
+            *self._each(frame.layout.padded, self._begin),
+            loop("s", frame.r.steps, self._step),
+            *self._each(frame.r.hidden, lambda row, unit: self._end(last, row, unit)),
+        ]
 
-    def _first(self, i: Expr) -> list[tirx.Stmt]:
-        row, unit = i // self.frame.layout.padded, i % self.frame.layout.padded
-        t, zero = self.frame.tensors, tirx.const(0, self.frame.r.dtype)
+    def _each(self, extent: int, body: Callable[[Expr, Expr], Body]) -> list[tirx.Stmt]:
+        """Loops over the sequences, and so many of the units."""
+        padded = self.frame.layout.padded
+
+        def row(b: Expr) -> list[tirx.Stmt]:
+            return self.loops.units(extent, padded, lambda unit: body(b, unit))
+
+        return [loop("b", self.frame.sequences, row)]
+
+    def _begin(self, row: Expr, unit: Expr) -> list[tirx.Stmt]:
+        """The states before the first step; those of units that no one reads are zero."""
+        frame, t, hidden = self.frame, self.frame.tensors, self.frame.r.hidden
 
         def given(tensor: tirx.Var | None) -> Expr:
+            zero = tirx.const(0, frame.r.dtype)
             if tensor is None:
                 return zero
-            there = load(tensor, row, tirx.min(unit, whole(self.frame.r.hidden - 1)))
-            return tirx.Select(unit < self.frame.r.hidden, there, zero)
+            there = load(tensor, frame.sequence(row), tirx.min(unit, whole(hidden - 1)))
+            return tirx.Select(unit < hidden, there, zero)
 
-        stores = [store(self.frame.scratch.h, [0, row, unit], given(t.first_h))]
-        if self.frame.scratch.c is not None:
-            stores.append(store(self.frame.scratch.c, [row, unit], given(t.first_c)))
+        stores = [store(frame.scratch.h, [0, row, unit], given(t.first_h))]
+        if frame.scratch.c is not None:
+            stores.append(store(frame.scratch.c, [row, unit], given(t.first_c)))
         return stores
 
-    def _last(self, last: Expr, i: Expr) -> list[tirx.Stmt]:
-        row, unit = i // self.frame.r.hidden, i % self.frame.r.hidden
+    def _end(self, last: Expr, row: Expr, unit: Expr) -> list[tirx.Stmt]:
+        """The states after the last step; zero for a sequence without a step."""
+        frame, t = self.frame, self.frame.tensors
+        length, place = frame.length(row), [frame.sequence(row), unit]
 
         def kept(value: Expr) -> Expr:
-            length = self.frame.length(row)
-            none = tirx.const(0, self.frame.r.dtype)
+            none = tirx.const(0, frame.r.dtype)
             return value if length is None else tirx.Select(length > whole(0), value, none)
 
-        stores = [store(self.frame.tensors.last_h, [row, unit], kept(load(self.frame.scratch.h, last, row, unit)))]
-        if self.frame.tensors.last_c is not None and self.frame.scratch.c is not None:
-            cell = kept(load(self.frame.scratch.c, row, unit))
-            stores.append(store(self.frame.tensors.last_c, [row, unit], cell))
+        stores = [store(t.last_h, place, kept(load(frame.scratch.h, last, row, unit)))]
+        if t.last_c is not None and frame.scratch.c is not None:
+            stores.append(store(t.last_c, place, kept(load(frame.scratch.c, row, unit))))
         return stores
 
     def _step(self, s: Expr) -> list[tirx.Stmt]:
+        """One step of all sequences."""
         now, bind_now = bind_value("now", s % 2)
         then, bind_then = bind_value("then", whole(1) - now)
+        made = [bind_now, bind_then]
+        for group in self.frame.layout.groups:
+            made += self._group(s, group, now, then)
+        shown = self._each(self.frame.r.hidden, lambda row, unit: self._show(s, then, row, unit))
+        return [*made, *shown]
 
-        def result(i: Expr) -> tirx.Stmt:
-            row, unit = i // self.frame.r.hidden, i % self.frame.r.hidden
-            time, active = self.frame.time(s, row)
-            value, none = load(self.frame.scratch.h, then, row, unit), tirx.const(0, self.frame.r.dtype)
-            shown = value if active is None else tirx.Select(active, value, none)
-            return store(self.frame.tensors.y, [time, row, unit], shown)
+    def _show(self, s: Expr, then: Expr, row: Expr, unit: Expr) -> tirx.Stmt:
+        """A number of Y: zero behind the end of its sequence."""
+        frame = self.frame
+        time, active = frame.time(s, row)
+        value, none = load(frame.scratch.h, then, row, unit), tirx.const(0, frame.r.dtype)
+        value = value if active is None else tirx.Select(active, value, none)
+        return store(frame.tensors.y, [time, frame.sequence(row), unit], value)
 
-        groups = [self._group(s, group, now, then) for group in self.frame.layout.groups]
-        results = self.loops.each("i", self.frame.r.batch * self.frame.r.hidden, result)
-        return [bind_now, bind_then, *groups, results]
-
-    def _group(self, s: Expr, group: GateGroup, now: Expr, then: Expr) -> tirx.Stmt:
-        parts, rows = self.frame.layout.padded // self.frame.tile.units, self.frame.tile.rows
+    def _group(self, s: Expr, group: GateGroup, now: Expr, then: Expr) -> list[tirx.Stmt]:
+        """A group of gates, for all units of all sequences."""
+        frame, rows = self.frame, self.frame.tile.rows
+        full, rest = divmod(frame.sequences, rows)
 
         def part(p: Expr) -> list[tirx.Stmt]:
-            def tile(first: Expr, count: int) -> list[tirx.Stmt]:
-                return RecurrentPart(self.frame, group, s, p, now, then).statements(first, count)
+            work = RecurrentPart(frame, group, s, p, now, then)
+            tiles = [loop("tile", full, lambda b: work.statements(b * rows, rows))] if full else []
+            return [*tiles, *(work.statements(whole(full * rows), rest) if rest else [])]
 
-            full, rest = divmod(self.frame.r.batch, rows)
-            tiles = [loop("tile", full, lambda b: tile(b * rows, rows))] if full else []
-            return [*tiles, *(tile(whole(full * rows), rest) if rest else [])]
-
-        return self.loops.parts(parts, part)
+        return self.loops.parts(frame.layout.padded // frame.tile.units, part)

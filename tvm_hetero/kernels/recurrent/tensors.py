@@ -106,14 +106,19 @@ class RecurrentScratch:
 
 
 def recurrent_scratch(
-    r: Recurrence, layout: RecurrentLayout, rows: int, sums: int
+    r: Recurrence,
+    layout: RecurrentLayout,
+    sequences: int,
+    rows: int,
+    sums: int,
+    scope: str = "global",
 ) -> RecurrentScratch:
-    """Fresh buffers, for tiles of so many rows with so many sums each."""
-    state = [r.batch, layout.padded]
+    """Fresh buffers, for so many sequences, in tiles of so many rows with so many sums each."""
+    state = [sequences, layout.padded]
     two = len(layout.groups) == 2
     return RecurrentScratch(
-        tensor("h", [2, *state], r.dtype),
-        tensor("c", state, r.dtype) if two or r.cell == LSTM else None,
-        tensor("reset", state, r.dtype) if two else None,
+        tensor("h", [2, *state], r.dtype, scope),
+        tensor("c", state, r.dtype, scope) if two or r.cell == LSTM else None,
+        tensor("reset", state, r.dtype, scope) if two else None,
         [tensor(f"gates_{m}", [sums], r.dtype, "local") for m in range(rows)],
     )
