@@ -6,7 +6,8 @@
 
 Values of ``activation_alpha`` and ``activation_beta`` go in turn to those functions that take one,
 as ONNX Runtime gives them. A function without a value has the default of ONNX's operator of that
-name; Affine and ScaledTanh have none.
+name. Affine and ScaledTanh have none, and that of ThresholdedRelu is not taken: it is 1 in ONNX and
+0 in ONNX Runtime's recurrent cells.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def _dealt(
 
 def _value(what: str, name: str, value: float | None) -> float:
     if value is None:
-        raise ModelError(f"{name} has no default: expected a value of it in {what}")
+        raise ModelError(f"{name} without a value in {what}: expected one, it has no default")
     return float(value)
 
 
@@ -153,7 +154,7 @@ _FORMULAS: dict[str, Callable[[Expr, Expr, Expr, Any], Expr]] = {
 }
 _FORMULAS_BY_NAME = {name.lower(): name for name in _FORMULAS}
 _ALPHA: dict[str, float | None] = {
-    "LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "HardSigmoid": 0.2, "Elu": 1.0, "Affine": None,
-    "ScaledTanh": None,
+    "LeakyRelu": 0.01, "HardSigmoid": 0.2, "Elu": 1.0, "Affine": None, "ScaledTanh": None,
+    "ThresholdedRelu": None,
 }  # fmt: skip
 _BETA: dict[str, float | None] = {"HardSigmoid": 0.5, "Affine": None, "ScaledTanh": None}
