@@ -56,6 +56,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "cost_models": (
         ("protocol", "store"), ("links", "kernels_alone"), ("in_network", "tuning"), ("",),
     ),
+    "frontends.onnx": (("model",), ("conversion", "expansion"), ("",)),
     "frontends.relay": (("core",), ("json_reader", "operators"), ("text_reader",), ("",)),
     "kernels": (
         ("tir",), ("indexing",), ("cpu",),

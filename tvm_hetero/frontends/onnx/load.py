@@ -8,8 +8,7 @@ The order matters: what is cheap and needs no allocation comes first.
 3. its external data, from the model's own folder alone (``external``);
 4. its data: as much as the shapes say (``tensors``);
 5. input shapes: all static (``shapes``);
-6. operators: all known to TVM (``operators``);
-7. onnx's own checker and shape inference, on the structure without the weights; outputs that are
+6. onnx's own checker and shape inference, on the structure without the weights; outputs that are
    declared to be something else than what the nodes make (``verify_types``).
 """
 
@@ -25,12 +24,11 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.external import load_external, refuse_external
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, static_dims
-from tvm_hetero.frontends.onnx.operators import check_operators
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
+from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
-from tvm_hetero.frontends.onnx.tensors import check_data, check_sizes, element_count
 from tvm_hetero.frontends.onnx.validate import check_structure
 from tvm_hetero.frontends.onnx.verify_types import verify_declared
 from tvm_hetero.util.untrusted_names import printable
@@ -86,7 +84,7 @@ def _checked(
     limits: OnnxLimits,
     folder: Path | None,
 ) -> onnx.ModelProto:
-    """Take steps 2 to 7 of the module's list; `model` is changed."""
+    """Take steps 2 to 6 of the module's list; `model` is changed."""
     check_structure(model, limits)
     check_sizes(model, limits)
     if folder is None:
@@ -95,7 +93,6 @@ def _checked(
         load_external(model, folder)
     check_data(model)
     fix_shapes(model, shapes, limits)
-    check_operators(model)
     _check_with_onnx(model, limits)
     return model
 

@@ -13,8 +13,8 @@ import onnx
 from onnx import TensorProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
-from tvm_hetero.frontends.onnx.tensors import byte_size, element_count
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.tensors import byte_size, element_count
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.untrusted_names import printable
 

@@ -22,7 +22,7 @@ import onnx
 from onnx import NodeProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:

@@ -1,0 +1,5 @@
+"""The files that register converters; `convert` imports this one."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

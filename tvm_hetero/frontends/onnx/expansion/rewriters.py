@@ -1,0 +1,7 @@
+"""The files that register rewriters; `walk` imports this one."""
+
+from __future__ import annotations
+
+from tvm_hetero.frontends.onnx.expansion import control_flow, like
+
+__all__ = ["control_flow", "like"]
