@@ -6,7 +6,8 @@
 
 One node with constant weights, as many inputs as units: the input's product for all steps and the
 recurrence (`tvm_hetero.kernels.recurrent`). Both sides run in one child process, pinned to one
-core, in blocks that take turns; the time is that of the thread, the least and the median of all runs.
+core, in blocks that take turns; the time is that of the thread, the least and the median of all
+runs.
 
 Goal: ONNX Runtime's time, the geometric mean and for each case.
 """

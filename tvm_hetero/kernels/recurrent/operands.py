@@ -13,7 +13,7 @@ import tvm
 from tvm import relax
 from tvm.ir import GenericConst
 
-from tvm_hetero.kernels.constant_folding import array_of
+from tvm_hetero.kernels.tir.array_values import array_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
