@@ -16,12 +16,14 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.tensors import byte_size, element_count
 from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.text_tables import count_noun
 from tvm_hetero.util.untrusted_names import printable
 
 
 def fix_shapes(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None,
+    fixed: Mapping[str, Sequence[int]] | None = None,
     limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> None:
     """Make every input of `model` static, in place.
@@ -32,6 +34,8 @@ def fix_shapes(
         Changed: input shapes are set, shapes of intermediate values (now stale) removed.
     shapes : mapping of str to sequence of int, optional
         Full shapes by input name, for inputs with open dimensions.
+    fixed : mapping of str to sequence of int, optional
+        Shapes of the values to which inputs are fixed.
     limits : Limits
         Caps on the shapes.
 
@@ -42,8 +46,13 @@ def fix_shapes(
         shape has an unknown name, another rank or contradicts the model, an input is no
         numeric tensor, or a shape is impossible.
     """
-    given = dict(shapes or {})
-    constants = {t.name for t in model.graph.initializer}
+    given = {**(shapes or {}), **(fixed or {})}
+    for name in (shapes or {}).keys() & (fixed or {}).keys():
+        raise ModelError(
+            f"Both a shape and a value were given for '{printable(name)}'. The value has a shape: "
+            "leave the other out."
+        )
+    constants = {t.name for t in model.graph.initializer} - set(fixed or {})
     inputs = [i for i in model.graph.input if i.name not in constants]
     unknown = sorted(set(given) - {i.name for i in inputs})
     if unknown:
@@ -55,7 +64,8 @@ def fix_shapes(
     for value in inputs:
         _check_type(value)
         if value.name in given:
-            _apply(value, list(given[value.name]), symbols)
+            what = "value" if value.name in (fixed or {}) else "shape"
+            _apply(value, list(given[value.name]), symbols, what)
     for value in inputs:
         _bind(value, symbols)
     _refuse_open([v for v in inputs if not _closed(v)])
@@ -75,7 +85,7 @@ def _check_type(value: ValueInfoProto) -> None:
     byte_size(tensor.elem_type, 1, what)
 
 
-def _apply(value: ValueInfoProto, dims: list[int], symbols: dict[str, int]) -> None:
+def _apply(value: ValueInfoProto, dims: list[int], symbols: dict[str, int], given: str) -> None:
     """Set the shape of one input to the given one, where the model leaves it open."""
     what = f"input '{printable(value.name)}'"
     shape = value.type.tensor_type.shape
@@ -85,8 +95,9 @@ def _apply(value: ValueInfoProto, dims: list[int], symbols: dict[str, int]) -> N
         shape.SetInParent()
     if len(dims) != len(shape.dim):
         raise ModelError(
-            f"{what} has {len(shape.dim)} dimensions ({_text(value)}), but the shape given has "
-            f"{len(dims)} ({'x'.join(map(str, dims))}). Give all {len(shape.dim)}."
+            f"{what} has {count_noun(len(shape.dim), 'dimension')} ({_text(value)}), but the "
+            f"{given} given has {len(dims)} ({'x'.join(map(str, dims)) or 'scalar'}). "
+            + (f"Give all {len(shape.dim)}." if shape.dim else "It is a scalar: a single number.")
         )
     stated = _text(value)
     for axis, (dim, size) in enumerate(zip(shape.dim, dims, strict=True)):

@@ -23,12 +23,15 @@ class KnownValues:
     ----------
     sequences : dict of str to list of str
         For a sequence, the names of its elements.  There is no sequence at run time.
+    nothings : set of str
+        Optionals that hold nothing.
     """
 
     def __init__(self, graph: OnnxGraph) -> None:
         self._graph = graph
         self._types: dict[str, TypeProto] = {value.name: value.type for value in graph.inputs}
         self.sequences: dict[str, list[str]] = {}
+        self.nothings: set[str] = set()
 
     def type_of(self, name: str) -> TypeProto | None:
         """Return the type of a value; None where nothing is known."""

@@ -24,6 +24,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.expansion import rewriters  # noqa: F401  (registers them)
 from tvm_hetero.frontends.onnx.expansion.folding import empty_results, fold_node
 from tvm_hetero.frontends.onnx.expansion.functions import function_body
+from tvm_hetero.frontends.onnx.expansion.handed_over import tensors_for_outputs
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, find_rewriter
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
@@ -94,6 +95,8 @@ class _Expansion:
             work.extendleft((each, origin) for each in reversed(replacement))
         self._report()
         self.graph.nodes = self.kept
+        if self.taken is not None:
+            tensors_for_outputs(self.graph, self.values)
         self.graph.sweep()
         self._check_constants()
 
