@@ -26,8 +26,9 @@ _SAYS_NOTHING = ("output_sequence",)
 def convert_recurrent(c: Conversion) -> tuple[relax.Expr, ...]:
     """Y and the last states of a recurrent node: for each direction tasks of its own."""
     attributes = _attributes(c)
-    for position in range(3):
-        c.dims(position)
+    for position, operand in enumerate(c.operands):
+        if operand is not None or position < 3:
+            c.dims(position)
     given = dict(zip(_OPERANDS, c.operands, strict=False))
     try:
         return _EMIT[c.node.op_type](c.builder, RecurrentOperands(**given), attributes)
