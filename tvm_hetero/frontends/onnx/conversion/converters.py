@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from tvm_hetero.frontends.onnx.conversion import recurrent
+
+__all__ = ["recurrent"]
