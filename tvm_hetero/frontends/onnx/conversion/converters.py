@@ -1,5 +1,7 @@
-"""The files that register converters; `convert` imports this one."""
+"""The converters there are; importing this registers them."""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from tvm_hetero.frontends.onnx.conversion import ordered
+
+__all__ = ["ordered"]
