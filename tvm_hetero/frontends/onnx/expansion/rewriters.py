@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.expansion import control_flow, like
+from tvm_hetero.frontends.onnx.expansion import (
+    control_flow,
+    fourier,
+    like,
+    lp_normalization,
+    max_unpool,
+    one_hot,
+    sequences_in_batches,
+)
 
-__all__ = ["control_flow", "like"]
+__all__ = [
+    "control_flow",
+    "fourier",
+    "like",
+    "lp_normalization",
+    "max_unpool",
+    "one_hot",
+    "sequences_in_batches",
+]
