@@ -112,7 +112,9 @@ def measure(
             "--platform", str(folder / "platform.yaml"), "-o", str(folder / "net.hetero"),
             *MODES[mode], *(text for shape in shapes for text in ("--shape", shape)),
         ]  # fmt: skip
-        return [_row(model, mode, cache, nodes, command, folder, tree) for cache in ("cold", "warm")]
+        return [
+            _row(model, mode, cache, nodes, command, folder, tree) for cache in ("cold", "warm")
+        ]
 
 
 def _row(
