@@ -145,11 +145,7 @@ def _refuse_open(open_inputs: list[ValueInfoProto]) -> None:
 def _check_dims(value: ValueInfoProto, limits: OnnxLimits) -> None:
     dims = [d.dim_value for d in value.type.tensor_type.shape.dim]
     what = f"input '{printable(value.name)}'"
-    if element_count(dims, what, limits) == 0:
-        raise ModelError(
-            f"{what} has the shape {_text(value)}, which holds nothing; every dimension must "
-            "be at least 1. Give a shape, or export the model again."
-        )
+    element_count(dims, what, limits)
 
 
 def _forget_stale(model: onnx.ModelProto) -> None:

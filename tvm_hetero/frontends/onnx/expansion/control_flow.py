@@ -20,10 +20,9 @@ def rewrite_if(r: Rewriting) -> bool:
     """Take the branch that a constant condition chooses."""
     condition = r.array(r.inputs[0])
     if condition is None:
-        name = printable(r.inputs[0])
         r.refuse(
-            f"chooses between two graphs by '{name}', which depends on data. If it is decided by "
-            "an input of the model, fix that input: --value NAME=..."
+            f"chooses between two graphs by '{printable(r.inputs[0])}', which is known only when "
+            f"it runs. {r.how_to_fix(r.inputs[0])}"
         )
     branch = r.attribute("then_branch" if bool(condition.all()) else "else_branch")
     r.splice(branch, [], r.outputs)
@@ -90,8 +89,8 @@ def _goes_on(r: Rewriting, step: int) -> bool:
     condition = r.array(r.operand(1))
     if condition is None:
         r.refuse(
-            f"goes on as long as a value that depends on data says so (at step {step}). Export "
-            "the model for a fixed number of steps."
+            f"goes on (at step {step}) as long as '{printable(r.operand(1))}' says so, which is "
+            f"known only when it runs. {r.how_to_fix(r.operand(1))}"
         )
     return bool(condition.all())
 

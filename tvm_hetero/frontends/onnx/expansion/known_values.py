@@ -23,12 +23,15 @@ class KnownValues:
     ----------
     sequences : dict of str to list of str
         For a sequence, the names of its elements.  There is no sequence at run time.
+    makers : dict of str to NodeProto
+        The node that is kept to make a value.
     """
 
     def __init__(self, graph: OnnxGraph) -> None:
         self._graph = graph
         self._types: dict[str, TypeProto] = {value.name: value.type for value in graph.inputs}
         self.sequences: dict[str, list[str]] = {}
+        self.makers: dict[str, NodeProto] = {}
 
     def type_of(self, name: str) -> TypeProto | None:
         """Return the type of a value; None where nothing is known."""

@@ -73,6 +73,7 @@ class _Expansion:
         self.unknown: set[str] = set()
 
     def run(self) -> None:
+        self._know_empty_inputs()
         work = deque((node, describe(node, i)) for i, node in enumerate(self.graph.nodes))
         met = 0
         while work:
@@ -96,6 +97,14 @@ class _Expansion:
         self.graph.nodes = self.kept
         self.graph.sweep()
         self._check_constants()
+
+    def _know_empty_inputs(self) -> None:
+        """Whatever comes in an empty input is known: nothing.  It stays an input all the same."""
+        for value in self.graph.inputs:
+            empty = empty_tensor(value.type)
+            if empty is not None:
+                self.empty_inputs.add(value.name)
+                self.graph.constants[value.name] = empty
 
     def _meet(self, node: NodeProto, origin: str) -> list[NodeProto]:
         """Take one node; returns the nodes to be met in its place."""
@@ -131,6 +140,7 @@ class _Expansion:
         # What makes nothing is a constant by now.
         if not self.graph.constants.keys() & set(node.output):
             self.kept.append(node)
+            self.values.makers.update((name, node) for name in node.output if name)
 
     def _infer(self, node: NodeProto, origin: str) -> None:
         try:
