@@ -179,7 +179,8 @@ def _check_with_onnx(model: onnx.ModelProto, limits: OnnxLimits) -> None:
 def _check(skeleton: onnx.ModelProto) -> None:
     """Run onnx's checker; it wants outputs to have a shape field, whatever that says."""
     for value in skeleton.graph.output:
-        value.type.tensor_type.shape.SetInParent()
+        if value.type.WhichOneof("value") in ("tensor_type", None):
+            value.type.tensor_type.shape.SetInParent()
     onnx.checker.check_model(skeleton)
 
 

@@ -25,6 +25,8 @@ class KnownValues:
         For a sequence, the names of its elements.  There is no sequence at run time.
     makers : dict of str to NodeProto
         The node that is kept to make a value.
+    nothings : set of str
+        Optionals that hold nothing.
     """
 
     def __init__(self, graph: OnnxGraph) -> None:
@@ -32,6 +34,7 @@ class KnownValues:
         self._types: dict[str, TypeProto] = {value.name: value.type for value in graph.inputs}
         self.sequences: dict[str, list[str]] = {}
         self.makers: dict[str, NodeProto] = {}
+        self.nothings: set[str] = set()
 
     def type_of(self, name: str) -> TypeProto | None:
         """Return the type of a value; None where nothing is known."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.expansion import control_flow, like
+from tvm_hetero.frontends.onnx.expansion import control_flow, like, scan, sequences
 
-__all__ = ["control_flow", "like"]
+__all__ = ["control_flow", "like", "scan", "sequences"]

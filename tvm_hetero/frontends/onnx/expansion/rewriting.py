@@ -125,6 +125,14 @@ class Rewriting:
         """State of which tensors a sequence is made."""
         self._values.sequences[name] = list(elements)
 
+    def is_nothing(self, name: str) -> bool:
+        """Whether a value is an optional that holds nothing."""
+        return name in self._values.nothings
+
+    def set_nothing(self, name: str) -> None:
+        """State that a value is an optional that holds nothing."""
+        self._values.nothings.add(name)
+
     # -------------------------------------------------------------- what takes its place
 
     def add(

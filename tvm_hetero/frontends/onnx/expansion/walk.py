@@ -22,8 +22,9 @@ from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.expansion import rewriters  # noqa: F401  (registers them)
-from tvm_hetero.frontends.onnx.expansion.folding import empty_results, fold_node
+from tvm_hetero.frontends.onnx.expansion.folding import empty_results, empty_tensor, fold_node
 from tvm_hetero.frontends.onnx.expansion.functions import function_body
+from tvm_hetero.frontends.onnx.expansion.handed_over import tensors_for_outputs
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, find_rewriter
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
@@ -73,7 +74,7 @@ class _Expansion:
         self.unknown: set[str] = set()
 
     def run(self) -> None:
-        self._know_empty_inputs()
+        empty = self._know_empty_inputs()
         work = deque((node, describe(node, i)) for i, node in enumerate(self.graph.nodes))
         met = 0
         while work:
@@ -95,16 +96,28 @@ class _Expansion:
             work.extendleft((each, origin) for each in reversed(replacement))
         self._report()
         self.graph.nodes = self.kept
+        self._forget_empty_inputs(empty)
+        if self.taken is not None:
+            tensors_for_outputs(self.graph, self.values)
         self.graph.sweep()
         self._check_constants()
 
-    def _know_empty_inputs(self) -> None:
-        """Whatever comes in an empty input is known: nothing.  It stays an input all the same."""
+    def _know_empty_inputs(self) -> set[str]:
+        """Note that of an empty input all is known; returns the names of such inputs."""
+        found = set()
         for value in self.graph.inputs:
-            empty = empty_tensor(value.type)
+            empty = empty_tensor(value.type) if self.taken is not None else None
             if empty is not None:
-                self.empty_inputs.add(value.name)
                 self.graph.constants[value.name] = empty
+                found.add(value.name)
+        return found
+
+    def _forget_empty_inputs(self, names: set[str]) -> None:
+        """What still reads an empty input reads a constant; the input itself is one again."""
+        copies = {name: self.graph.fresh(f"{name}_empty") for name in names}
+        for name, copy in copies.items():
+            self.graph.constants[copy] = self.graph.constants.pop(name)
+        self.graph.rename_uses(copies)
 
     def _meet(self, node: NodeProto, origin: str) -> list[NodeProto]:
         """Take one node; returns the nodes to be met in its place."""
