@@ -43,7 +43,9 @@ _VIEWS = frozenset({"relax.reshape"})
 
 @tvm.transform.module_pass(opt_level=0, name="LowerToTasks")
 class LowerToTasks:
-    """Lower ``main`` to kernels and views. A lowered module comes back as it is, but for outputs to copy.
+    """Lower ``main`` to kernels and views.
+
+    A lowered module comes back as it is, but for outputs that no kernel makes (they are copied).
 
     Parameters
     ----------

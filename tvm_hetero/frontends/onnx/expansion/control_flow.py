@@ -50,8 +50,8 @@ def choose(r: Rewriting) -> bool:
             continue
         if r.sequence(then) is not None or r.dims(then) != r.dims(other):
             r.refuse(
-                f"chooses by '{printable(r.inputs[0])}' between values of different shapes, and that is "
-                f"known only when it runs. {r.how_to_fix(r.inputs[0])}"
+                f"chooses by '{printable(r.inputs[0])}', which is known only when it runs, between "
+                f"values of different shapes. {r.how_to_fix(r.inputs[0])}"
             )
         r.add("Where", [condition, then, other], [name])
     return True

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.expansion import control_flow, like, scan, sequences
+from tvm_hetero.frontends.onnx.expansion import (
+    control_flow,
+    empty_pieces,
+    like,
+    scan,
+    sequences,
+)
 
-__all__ = ["control_flow", "like", "scan", "sequences"]
+__all__ = ["control_flow", "empty_pieces", "like", "scan", "sequences"]
