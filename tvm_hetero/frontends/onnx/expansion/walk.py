@@ -16,9 +16,9 @@ shape that the next Reshape takes, and so on, in one walk.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from onnx import NodeProto
+from onnx import NodeProto, TypeProto
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.expansion import rewriters  # noqa: F401  (registers them)
@@ -42,7 +42,7 @@ def expand_graph(
     graph: OnnxGraph,
     taken: Collection[str] | None = None,
     limits: OnnxLimits = DEFAULT_LIMITS,
-) -> None:
+) -> Mapping[str, TypeProto]:
     """Fold, rewrite and inline, in place.
 
     Parameters
@@ -55,13 +55,20 @@ def expand_graph(
     limits : OnnxLimits
         Caps on nodes and constants.
 
+    Returns
+    -------
+    mapping of str to TypeProto
+        What is known of the types of inputs and of what nodes make.
+
     Raises
     ------
     ModelError
         Nodes that cannot be taken, each with what is wrong with it; or a node is invalid, or the
         graph grows past the limits.
     """
-    _Expansion(graph, taken, limits).run()
+    expansion = _Expansion(graph, taken, limits)
+    expansion.run()
+    return expansion.values.types
 
 
 class _Expansion:
