@@ -25,7 +25,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.external import load_external, refuse_external
-from tvm_hetero.frontends.onnx.fixed_values import read_values, set_values
+from tvm_hetero.frontends.onnx.fixed_values import read_values
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
@@ -100,9 +100,7 @@ def _checked(
     else:
         load_external(model, folder)
     check_data(model)
-    arrays = read_values(model, values)
-    fix_shapes(model, shapes, {name: array.shape for name, array in arrays.items()}, limits)
-    set_values(model, arrays)
+    fix_shapes(model, shapes, read_values(model, values), limits)
     _check_with_onnx(model, limits)
     return model
 

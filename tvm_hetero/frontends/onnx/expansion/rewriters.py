@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.expansion import (
     control_flow,
+    empty_pieces,
     fourier,
     like,
     lp_normalization,
@@ -16,6 +17,7 @@ from tvm_hetero.frontends.onnx.expansion import (
 
 __all__ = [
     "control_flow",
+    "empty_pieces",
     "fourier",
     "like",
     "lp_normalization",
