@@ -34,8 +34,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import NodeProto, helper
 
-from tvm_hetero.frontends.onnx.mutable_graph import Known, OnnxGraph, number
-from tvm_hetero.frontends.onnx.tensors import FLOATS
+from tvm_hetero.frontends.onnx.model.mutable_graph import Known, OnnxGraph, number
+from tvm_hetero.frontends.onnx.model.tensors import FLOATS
 
 
 @dataclass(frozen=True)

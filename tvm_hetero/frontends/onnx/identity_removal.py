@@ -10,8 +10,8 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute
-from tvm_hetero.frontends.onnx.tensors import describe
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
+from tvm_hetero.frontends.onnx.model.tensors import describe
 
 
 def drop_aliases(graph: OnnxGraph) -> None:

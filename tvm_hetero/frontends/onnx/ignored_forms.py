@@ -14,7 +14,7 @@ import numpy as np
 from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute, static_dims
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, static_dims
 from tvm_hetero.util.untrusted_names import printable
 
 # Operator, attribute, its default, and whether TVM computes something else for a value of it.

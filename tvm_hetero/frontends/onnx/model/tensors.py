@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, MAX_ELEMENTS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, MAX_ELEMENTS, OnnxLimits
 from tvm_hetero.util.untrusted_names import printable
 
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})
@@ -98,10 +98,12 @@ def all_tensors(model: onnx.ModelProto) -> Iterator[tuple[str, TensorProto]]:
             yield from ((where, tensor) for tensor in attribute.tensors)
 
 
-def describe(node: onnx.NodeProto, index: int) -> str:
-    """Return a node in words: ``node 7 'conv1' (Conv)``."""
+def describe(node: onnx.NodeProto, index: int | None = None) -> str:
+    """Return a node in words: ``node 7 'conv1' (Conv)``; without the 7 where it is not known."""
+    number = "" if index is None else f" {index}"
     name = f" '{printable(node.name)}'" if node.name else ""
-    return f"node {index}{name} ({printable(node.op_type)})"
+    domain = f"{printable(node.domain)}::" if node.domain not in ("", "ai.onnx") else ""
+    return f"node{number}{name} ({domain}{printable(node.op_type)})"
 
 
 def check_sizes(model: onnx.ModelProto, limits: OnnxLimits) -> None:

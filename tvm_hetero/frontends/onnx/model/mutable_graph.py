@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import onnx
 from onnx import NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.tensors import FLOATS
+from tvm_hetero.frontends.onnx.model.tensors import FLOATS
 from tvm_hetero.util.untrusted_names import printable
 
 _SMALL = 1024
@@ -55,7 +55,7 @@ class OnnxGraph:
         self.nodes = [_copy(node) for node in model.graph.node]
         self.inputs = [i for i in model.graph.input if i.name not in self.constants]
         self.outputs = list(model.graph.output)
-        self._taken = {o for n in self.nodes for o in n.output} | set(self.constants)
+        self._taken = set(_names(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
 
     @property
@@ -63,6 +63,11 @@ class OnnxGraph:
         """Version of the default operator set."""
         versions = (o.version for o in self._model.opset_import if o.domain in ("", "ai.onnx"))
         return int(next(versions))
+
+    @property
+    def functions(self) -> dict[tuple[str, str], onnx.FunctionProto]:
+        """The model's own functions by domain and name."""
+        return {(f.domain, f.name): f for f in self._model.functions}
 
     @property
     def output_names(self) -> set[str]:
@@ -95,6 +100,10 @@ class OnnxGraph:
                 readers[name].append(node)
         return readers
 
+    def makers(self) -> dict[str, NodeProto]:
+        """Return the node that makes each value, by the value's name."""
+        return {name: node for node in self.nodes for name in node.output if name}
+
     def fresh(self, base: str) -> str:
         """Return a value name that the model does not use, and take it."""
         name, count = base, 0
@@ -119,7 +128,7 @@ class OnnxGraph:
         for node in reversed(self.nodes):
             if needed.intersection(node.output):
                 kept.append(node)
-                needed.update(node.input)
+                needed.update(node_reads(node))
         self.nodes = kept[::-1]
         self.constants = {k: v for k, v in self.constants.items() if k in needed}
 
@@ -184,6 +193,7 @@ class OnnxGraph:
             producer_version=source.producer_version,
         )
         model.opset_import.extend(source.opset_import)
+        model.functions.extend(source.functions)
         graph = model.graph
         graph.name = source.graph.name or "model"
         graph.node.extend(self.nodes)
@@ -230,6 +240,23 @@ def number(node: NodeProto, name: str, default: float) -> float:
             "is no number. Export the model again."
         )
     return float(value)
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[str]:
+    """Yield the names of all values that a graph, or one within it, makes."""
+    yield from (value.name for value in graph.input)
+    yield from (tensor.name for tensor in graph.initializer)
+    for node in graph.node:
+        yield from node.output
+        yield from (name for a in node.attribute if a.HasField("g") for name in _names(a.g))
+
+
+def node_reads(node: NodeProto) -> Iterator[str]:
+    """Yield the names of all values that a node reads, or a graph within it."""
+    yield from node.input
+    for graph in (a.g for a in node.attribute if a.HasField("g")):
+        yield from (name for inner in graph.node for name in node_reads(inner))
+        yield from (value.name for value in graph.output)
 
 
 def _copy(node: NodeProto) -> NodeProto:

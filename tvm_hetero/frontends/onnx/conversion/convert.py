@@ -1,0 +1,182 @@
+"""Make Relax of an expanded graph, node by node.
+
+TVM's importer knows most operators; it is asked for each node that has no converter of ours.  What
+is made of a node is compared with what onnx infers right away, so that a difference names the node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import onnx
+from onnx import NodeProto
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (registers them)
+from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
+from tvm_hetero.frontends.onnx.conversion.registry import find_converter
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.frontends.onnx.model.tensors import describe
+from tvm_hetero.frontends.onnx.model.verify_types import TypeComparison
+from tvm_hetero.util.untrusted_names import identifier, printable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tvm
+    from tvm import relax
+
+_MOST_REFUSALS = 20
+
+
+def convert_graph(graph: OnnxGraph) -> tvm.ir.IRModule:
+    """Return the Relax module of a graph.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        Expanded: each operator of it is converted by us or by TVM.
+
+    Raises
+    ------
+    ModelError
+        Nodes that cannot be converted, each with the reason.
+    """
+    with _quiet():
+        return _Conversions(graph).run()
+
+
+class _Conversions:
+    """TVM's importer, with the walk over the nodes taken over from it.
+
+    Its public function would serialize the model for a check that we have made: 4 of 14 seconds for
+    vgg19, and impossible above 2 GiB.  (Private names of it are used: TVM is pinned.)
+    """
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
+
+        self.graph = graph
+        self.importer = ONNXGraphImporter({}, None, sanitize=False)
+        self.importer.opset = graph.opset
+        self.values: dict[str, Any] = self.importer._nodes
+        self.refusals: list[str] = []
+        self.comparison = TypeComparison(graph)
+
+    def run(self) -> tvm.ir.IRModule:
+        """Convert all nodes; see :func:`convert_graph`."""
+        from tvm import relax
+
+        builder = self.importer.bb
+        self.values.update({k: _constant(self.graph.array(k)) for k in self.graph.constants})
+        parameters = self._parameters()
+        with builder.function("main", params=parameters):
+            with builder.dataflow():
+                for node in self.graph.nodes:
+                    self._convert(node)
+                # A builder that is left half-way complains on stderr, so the function is ended.
+                made = [self.values.get(o.name, relax.const(0)) for o in self.graph.outputs]
+                given = builder.emit_output(made[0] if len(made) == 1 else relax.Tuple(made))
+            builder.emit_func_output(given)
+        self._report()
+        module = builder.get()
+        module["main"] = module["main"].with_attrs({"num_input": len(parameters)})
+        return module
+
+    def _parameters(self) -> list[relax.Var]:
+        from tvm import relax
+
+        taken = {o for node in self.graph.nodes for o in node.output} | set(self.graph.constants)
+        parameters = []
+        for value in self.graph.inputs:
+            name = identifier(value.name, taken)
+            taken.add(name)
+            tensor = value.type.tensor_type
+            dims = [d.dim_value for d in tensor.shape.dim]
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+            parameters.append(relax.Var(name, relax.TensorType(dims, dtype)))
+            self.values[value.name] = parameters[-1]
+        return parameters
+
+    def _convert(self, node: NodeProto) -> None:
+        """Convert one node, or note why not; what reads a refused one's results is not judged."""
+        if any(name and name not in self.values for name in node.input):
+            return
+        operands = [self.values[name] if name else None for name in node.input]
+        try:
+            results = self._results(node, operands)
+            made = {name: r for name, r in zip(node.output, results, strict=False) if name}
+            self.comparison.refuse_wrong(node, made)
+        except ModelError as error:
+            self.refusals.append(str(error))
+        else:
+            self.values.update(made)
+
+    def _results(self, node: NodeProto, operands: list[relax.Expr | None]) -> list[relax.Expr]:
+        converter = find_converter(node.op_type)
+        if converter is not None:
+            made = converter(Conversion(node, self.graph, self.importer.bb, operands))
+            if made is not None:
+                listed = list(made) if isinstance(made, list | tuple) else [made]
+                return [self.importer.bb.normalize(each) for each in listed]
+        try:
+            return self._by_tvm(node, operands)
+        except Exception as error:
+            lines = [line.strip(" .") for line in str(error).splitlines() if line.strip(" .")]
+            plain = [line for line in lines if not line.startswith("#")]
+            reason = printable(plain[-1] if plain else "no reason given", 200)
+            raise ModelError(
+                f"{describe(node)} of opset {self.graph.opset} has an attribute or operand that "
+                f"is not taken ({type(error).__name__}: {reason}). If it takes shapes, axes or the "
+                "like from an input of the model, fix that input: --value NAME=..."
+            ) from error
+
+    def _by_tvm(self, node: NodeProto, operands: list[relax.Expr | None]) -> list[relax.Expr]:
+        """Return what TVM's importer makes of a node, an expression for each output."""
+        from tvm import relax
+        from tvm.relax.frontend.onnx.onnx_frontend import onnx_input
+
+        inputs = onnx_input()
+        inputs.extend(operands)
+        attributes = self.importer._parse_attr(node.attribute)
+        attributes["tvm_custom"] = {"name": node.name, "num_outputs": len(node.output)}
+        made = self.importer._convert_operator(node.op_type, inputs, attributes, self.graph.opset)
+        if isinstance(made, relax.Tuple):
+            return list(made.fields)
+        if isinstance(made.ty, relax.TupleType):
+            emit = self.importer.bb.emit
+            return [emit(relax.TupleGetItem(made, i)) for i in range(len(made.ty.fields))]
+        return [made]
+
+    def _report(self) -> None:
+        if not self.refusals:
+            return
+        shown = self.refusals[:_MOST_REFUSALS]
+        if len(self.refusals) == 1:
+            raise ModelError(shown[0])
+        rest = len(self.refusals) - len(shown)
+        lines = "\n  ".join([*shown, *([f"... and {rest} more"] if rest else [])])
+        raise ModelError(f"{len(self.refusals)} nodes cannot be imported:\n  {lines}")
+
+
+def _constant(array: np.ndarray) -> relax.Constant:
+    """Return a constant of the array's own type.
+
+    Of a NumPy array `relax.const` would make int32 of int64 and float32 of float64: the end of
+    ``x[:, 1:]``, which exporters write as the largest int64, became -1.
+    """
+    from tvm import relax
+    from tvm.runtime import tensor
+
+    return relax.const(tensor(array))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep TVM's prints and Python warnings to ourselves: errors say what matters."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,68 @@
+"""Models of old operator sets, in terms of a newer one.
+
+Operators changed their form over time: ``Slice`` took its bounds from attributes before opset 10,
+``Softmax`` flattened before 13.  onnx's own version converter rewrites them.  It is handed the
+structure and small constants only, so that it costs little and has no limit of 2 GiB.
+"""
+
+from __future__ import annotations
+
+import onnx
+from onnx import version_converter
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.util.untrusted_names import printable
+
+DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
+
+OLDEST_UNCONVERTED = 13
+"""Models of older opsets are converted to this one."""
+
+
+def opset_version(model: onnx.ModelProto) -> int:
+    """Return the version of the default operator set, 0 where the model names none."""
+    versions = [o.version for o in model.opset_import if o.domain in DEFAULT_DOMAINS]
+    return max(versions, default=0)
+
+
+def convert_opset(model: onnx.ModelProto) -> None:
+    """Convert a model of an old operator set, in place.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        With static inputs and the data of its constants.
+
+    Raises
+    ------
+    ModelError
+        onnx's converter cannot.
+    """
+    graph = OnnxGraph(model)
+    if graph.opset >= OLDEST_UNCONVERTED:
+        return
+    try:
+        converted = version_converter.convert_version(graph.skeleton(), OLDEST_UNCONVERTED)
+    except Exception as error:
+        raise ModelError(
+            f"The model is of opset {graph.opset}, and onnx's version converter cannot make "
+            f"opset {OLDEST_UNCONVERTED} of it: {printable(' '.join(str(error).split()), 300)} "
+            "Export the model again, for a newer opset."
+        ) from None
+    _take_over(model, converted)
+
+
+def _take_over(model: onnx.ModelProto, converted: onnx.ModelProto) -> None:
+    """Put what was converted into `model`, which keeps its large constants."""
+    inputs = {value.name for value in model.graph.input}
+    known = {tensor.name for tensor in model.graph.initializer}
+    del model.graph.node[:]
+    model.graph.node.extend(converted.graph.node)
+    added = [t for t in converted.graph.initializer if t.name not in known and t.name not in inputs]
+    model.graph.initializer.extend(added)
+    del model.graph.value_info[:]
+    for entry in model.opset_import:
+        if entry.domain in DEFAULT_DOMAINS:
+            entry.version = OLDEST_UNCONVERTED
+    model.ir_version = max(model.ir_version, 7)
