@@ -24,9 +24,12 @@ folder stands on those before it:
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tvm import tirx
     from tvm.target import Target
 
@@ -34,7 +37,15 @@ __all__ = ["schedule_kernel"]
 
 
 def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
-    """The kernel, scheduled for ``target``; see `select.schedule_kernel`."""
-    from tvm_hetero.kernels.select import schedule_kernel as schedule
+    """The kernel, scheduled for ``target``; see `select.schedule_kernel`. One that was scheduled
+    lately is not scheduled again.
+    """
+    return _schedule()(func, target)
 
-    return schedule(func, target)
+
+@cache
+def _schedule() -> Callable[[tirx.PrimFunc, Target], tirx.PrimFunc]:
+    from tvm_hetero.kernels.select import schedule_kernel as schedule
+    from tvm_hetero.kernels.tir.memo import scheduled_once
+
+    return scheduled_once(schedule)

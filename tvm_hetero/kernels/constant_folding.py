@@ -83,6 +83,8 @@ _RULES: dict[str, Rule] = {
     "relax.rsqrt": _elementwise(lambda x: (1 / np.sqrt(x)).astype(x.dtype)),
     "relax.negative": _elementwise(np.negative),
     "relax.exp": _elementwise(np.exp),
+    "relax.isnan": _elementwise(np.isnan),
+    "relax.where": _elementwise(np.where),
 }
 
 

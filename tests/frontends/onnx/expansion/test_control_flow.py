@@ -75,7 +75,7 @@ def test_a_loop_whose_end_depends_on_data_is_refused() -> None:
     )
     node = helper.make_node("Loop", ["", "go", "x"], ["y"], body=body)
     constants = {"ten": np.array(10, np.float32), "go": np.array(True)}
-    with pytest.raises(ModelError, match=r"\(Loop\) goes on as long as .* \(at step 1\)"):
+    with pytest.raises(ModelError, match=r"\(Loop\) goes on \(at step 1\) .* data of the input"):
         expanded(make([node], {"x": [2, 3]}, ["y"], constants))
 
 

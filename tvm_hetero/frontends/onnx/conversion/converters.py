@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.conversion import recurrent
+from tvm_hetero.frontends.onnx.conversion import (
+    ordered,
+    recurrent,
+)
 
-__all__ = ["recurrent"]
+__all__ = [
+    "ordered",
+    "recurrent",
+]

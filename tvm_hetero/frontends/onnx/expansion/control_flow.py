@@ -50,8 +50,8 @@ def choose(r: Rewriting) -> bool:
             continue
         if r.sequence(then) is not None or r.dims(then) != r.dims(other):
             r.refuse(
-                f"chooses by '{printable(r.inputs[0])}', which depends on data, between values "
-                "of different shapes. If an input of the model decides it, fix that input: --value NAME=..."
+                f"chooses by '{printable(r.inputs[0])}', which is known only when it runs, between "
+                f"values of different shapes. {r.how_to_fix(r.inputs[0])}"
             )
         r.add("Where", [condition, then, other], [name])
     return True
@@ -117,8 +117,8 @@ def _goes_on(r: Rewriting, step: int) -> bool:
     condition = r.array(r.operand(1))
     if condition is None:
         r.refuse(
-            f"goes on as long as a value that depends on data says so (at step {step}). Export "
-            "the model for a fixed number of steps."
+            f"goes on (at step {step}) as long as '{printable(r.operand(1))}' says so, which is "
+            f"known only when it runs. {r.how_to_fix(r.operand(1))}"
         )
     return bool(condition.all())
 
