@@ -147,7 +147,9 @@ class _Yolo(nn.Module):  # type: ignore[misc]
         coarse = self.merged[3](torch.cat([self.down[1](middle), fifth], 1))
         scales = [row for row in (fine, middle, coarse) for _ in range(2)]
         found = [head(row).flatten(2) for head, row in zip(self.heads, scales, strict=True)]
-        joined = [torch.cat([box, row], 1) for box, row in zip(found[::2], found[1::2], strict=True)]
+        joined = [
+            torch.cat([box, row], 1) for box, row in zip(found[::2], found[1::2], strict=True)
+        ]
         return torch.cat(joined, 2).sigmoid()
 
 
