@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from tvm_hetero.frontends.onnx.conversion import bounds
+
+__all__ = ["bounds"]

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.expansion import control_flow, like
+from tvm_hetero.frontends.onnx.expansion import (
+    activations,
+    control_flow,
+    like,
+    normalization,
+    powers,
+    reductions,
+)
 
-__all__ = ["control_flow", "like"]
+__all__ = ["activations", "control_flow", "like", "normalization", "powers", "reductions"]
