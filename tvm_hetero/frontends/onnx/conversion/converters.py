@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.conversion import bounds
+from tvm_hetero.frontends.onnx.conversion import bounds, casts
 
-__all__ = ["bounds"]
+__all__ = ["bounds", "casts"]
