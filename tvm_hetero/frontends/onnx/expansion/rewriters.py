@@ -9,6 +9,7 @@ from tvm_hetero.frontends.onnx.expansion import (
     normalization,
     powers,
     reductions,
+    resize,
 )
 
-__all__ = ["activations", "control_flow", "like", "normalization", "powers", "reductions"]
+__all__ = ["activations", "control_flow", "like", "normalization", "powers", "reductions", "resize"]
