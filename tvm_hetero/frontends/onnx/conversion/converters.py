@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.conversion import bounds, casts
+from tvm_hetero.frontends.onnx.conversion import (
+    bounds,
+    casts,
+    integer_shifts,
+    pooling,
+    roi_align,
+)
 
-__all__ = ["bounds", "casts"]
+__all__ = ["bounds", "casts", "integer_shifts", "pooling", "roi_align"]

@@ -10,6 +10,7 @@ from tvm_hetero.frontends.onnx.expansion import (
     powers,
     reductions,
     resize,
+    windows,
 )
 
-__all__ = ["activations", "control_flow", "like", "normalization", "powers", "reductions", "resize"]
+__all__ = ["activations", "control_flow", "like", "normalization", "powers", "reductions", "resize", "windows"]
