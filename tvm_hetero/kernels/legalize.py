@@ -20,6 +20,7 @@ from tvm_hetero.kernels.convolution.volumes import as_conv2d
 from tvm_hetero.kernels.cpu.legalization import Legalization as Legalization
 from tvm_hetero.kernels.gather_scatter import gather, scatter
 from tvm_hetero.kernels.matmul.matmul import matmul
+from tvm_hetero.kernels.rowwise.extremes import make_extreme, make_place, make_relu
 from tvm_hetero.kernels.rowwise.pool import make_pool2d
 from tvm_hetero.kernels.rowwise.softmax import make_softmax
 
@@ -92,6 +93,18 @@ def _softmax(call: relax.Call, use: Legalization) -> relax.Expr | None:
     return make_softmax(use.builder, call)
 
 
+def _extreme(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return make_extreme(use.builder, call)
+
+
+def _place(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return make_place(use.builder, call)
+
+
+def _relu(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return make_relu(use.builder, call)
+
+
 def _indexed(kernel: Callable[[relax.Call, Legalization], relax.Expr | None]) -> Rule:
     return lambda call, use: kernel(use.builder.normalize(call), use)
 
@@ -110,6 +123,11 @@ RULES: dict[str, Rule] = {
     "relax.nn.max_pool2d": _pool2d,
     "relax.nn.avg_pool2d": _pool2d,
     "relax.nn.avg_pool3d": _avg_pool3d,
+    "relax.nn.relu": _relu,
+    "relax.max": _extreme,
+    "relax.min": _extreme,
+    "relax.argmax": _place,
+    "relax.argmin": _place,
     "relax.nn.softmax": _softmax,
     "relax.nn.log_softmax": _softmax,
     "relax.take": _indexed(gather.take),

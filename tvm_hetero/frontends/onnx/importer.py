@@ -75,7 +75,7 @@ def from_onnx(
     graph = OnnxGraph(loaded)
     if random_weights is not None:
         randomize_graph(graph, random_weights, limits)
-    no_training(graph)
+    no_training(graph, rewritten=True)
     graph.sweep()
     expand_graph(graph, converted_operators(), limits)
     simplify_graph(graph)

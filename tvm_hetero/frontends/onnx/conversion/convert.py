@@ -18,6 +18,7 @@ from onnx import NodeProto
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (registers them)
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
+from tvm_hetero.frontends.onnx.conversion.element_types import PACKED_BITS, held_array, held_as
 from tvm_hetero.frontends.onnx.conversion.registry import find_converter
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.tensors import describe
@@ -45,6 +46,7 @@ def convert_graph(graph: OnnxGraph) -> tvm.ir.IRModule:
     ModelError
         Nodes that cannot be converted, each with the reason.
     """
+    _refuse_packed(graph)
     with _quiet():
         return _Conversions(graph).run()
 
@@ -96,7 +98,7 @@ class _Conversions:
             taken.add(name)
             tensor = value.type.tensor_type
             dims = [d.dim_value for d in tensor.shape.dim]
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+            dtype = held_as(tensor.elem_type)
             parameters.append(relax.Var(name, relax.TensorType(dims, dtype)))
             self.values[value.name] = parameters[-1]
         return parameters
@@ -162,6 +164,19 @@ class _Conversions:
         raise ModelError(f"{len(self.refusals)} nodes cannot be imported:\n  {lines}")
 
 
+def _refuse_packed(graph: OnnxGraph) -> None:
+    """Refuse inputs and outputs of types of which two elements share a byte."""
+    for what, values in (("input", graph.inputs), ("output", graph.outputs)):
+        for value in values:
+            if value.type.tensor_type.elem_type in PACKED_BITS:
+                kind = onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type).lower()
+                raise ModelError(
+                    f"The {what} '{printable(value.name)}' is of type {kind}, whose elements are "
+                    "no whole bytes: only constants and values inside a model may be. Export the "
+                    "model with a Cast to int8 or float32 at this place."
+                )
+
+
 def _constant(array: np.ndarray) -> relax.Constant:
     """Return a constant of the array's own type.
 
@@ -171,7 +186,7 @@ def _constant(array: np.ndarray) -> relax.Constant:
     from tvm import relax
     from tvm.runtime import tensor
 
-    return relax.const(tensor(array))
+    return relax.const(tensor(held_array(array)))
 
 
 @contextlib.contextmanager
