@@ -29,8 +29,8 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
-from tvm_hetero.frontends.onnx.validate import check_structure
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
+from tvm_hetero.frontends.onnx.validate import check_structure
 from tvm_hetero.frontends.onnx.verify_types import verify_declared
 from tvm_hetero.util.untrusted_names import printable
 

@@ -1,7 +1,7 @@
-"""The converters there are; importing this registers them."""
+"""The files that register converters; `convert` imports this one."""
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.conversion import ordered
+from tvm_hetero.frontends.onnx.conversion import bits, ordered, windows
 
-__all__ = ["ordered"]
+__all__ = ["bits", "ordered", "windows"]
