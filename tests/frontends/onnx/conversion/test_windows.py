@@ -15,7 +15,7 @@ from tvm_hetero.frontends.onnx import from_onnx
 # Image, block, attributes; as many columns as the block has places.
 BLOCKS: dict[str, tuple[list[int], list[int], int, dict[str, Any]]] = {
     "plain": ([5, 6], [1, 5], 10, {}),
-    "strided": ([6, 7], [2, 3], 6, {"strides": [2, 2]}),
+    "strided": ([6, 7], [2, 3], 9, {"strides": [2, 2]}),
     "padded": ([5, 5], [3, 3], 15, {"pads": [1, 0, 1, 0]}),
     "dilated": ([6, 6], [2, 2], 20, {"dilations": [1, 2]}),
     "volume": ([3, 4, 4], [2, 2, 3], 12, {}),

@@ -20,9 +20,10 @@ def test_indices_choose_their_places_and_those_out_of_range_none() -> None:
         feeds[kind] = np.array([[0, 5, -1], [-6, 6, -7]]).astype(kind)
         nodes += [
             helper.make_node("OneHot", [kind, "depth", "values"], [f"last_{kind}"]),
-            helper.make_node("OneHot", [kind, "float_depth", "whole"], [f"first_{kind}"], axis=0),
+            helper.make_node("OneHot", [kind, "float_depth", "values"], [f"first_{kind}"], axis=0),
         ]
     nodes.append(helper.make_node("OneHot", ["int64", "depth", "values"], ["middle"], axis=-2))
+    nodes.append(helper.make_node("OneHot", ["int64", "depth", "whole"], ["count"], axis=1))
     assert_same(typed_model(nodes, feeds, constants), feeds)
 
 

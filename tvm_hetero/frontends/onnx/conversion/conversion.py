@@ -9,6 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.frontends.onnx.model.tensors import describe
 from tvm_hetero.util.untrusted_names import printable
@@ -92,10 +93,10 @@ class Conversion:
         """Return the data of an operand that must be constant; refuses what is not."""
         found = self.constant(position)
         if found is None:
-            name = printable(self.node.input[position] if position < len(self.node.input) else "")
+            name = self.node.input[position] if position < len(self.node.input) else ""
             self.refuse(
-                f"takes its {what} from '{name}', which depends on data. If '{name}' is an input "
-                f"of the model, fix it: --value {name}=..."
+                f"takes its {what} from '{printable(name)}', which is known only when it runs. "
+                f"{how_to_fix([name], self._graph.makers(), self._graph.inputs)}"
             )
         return found
 

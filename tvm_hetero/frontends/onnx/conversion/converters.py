@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.conversion import bits, ordered, windows
+from tvm_hetero.frontends.onnx.conversion import (
+    bits,
+    ordered,
+    recurrent,
+    windows,
+)
 
-__all__ = ["bits", "ordered", "windows"]
+__all__ = [
+    "bits",
+    "ordered",
+    "recurrent",
+    "windows",
+]

@@ -1,4 +1,4 @@
-"""Operators along an axis whose kernels go one element after the other: TopK, CumSum, CumProd; Det."""
+"""Operators whose kernels go one element after the other: TopK, CumSum, CumProd, Det."""
 
 from __future__ import annotations
 

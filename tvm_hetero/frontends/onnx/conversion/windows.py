@@ -1,6 +1,6 @@
 """Operators on windows over images that TVM has not: Col2Im, DeformConv.
 
-Col2Im      image[y] = sum over k of columns[k, (y + pad - dilation k) / stride], where that is whole
+Col2Im      image[y] = sum over k of columns[k, (y + pad - dilation k) / stride], where it is whole
 DeformConv  a convolution that reads, for each place k of its window, between the pixels around
             y stride - pad + k dilation + offset[k, y]
 
