@@ -24,7 +24,8 @@ BLOCKS: dict[str, tuple[list[int], list[int], int, dict[str, Any]]] = {
 
 def test_overlapping_blocks_are_added() -> None:
     rng = np.random.default_rng(0)
-    nodes, feeds, constants = [], {}, {}
+    nodes, feeds = [], {}
+    constants: dict[str, Array] = {}
     for name, (image, block, columns, attributes) in BLOCKS.items():
         feeds[name] = rng.standard_normal((2, 3 * int(np.prod(block)), columns)).astype(np.float32)
         constants |= {f"image_{name}": np.array(image), f"block_{name}": np.array(block)}

@@ -30,7 +30,8 @@ TRANSFORMS: list[tuple[str, int, int, dict[str, Any]]] = [
 
 
 def test_transforms_of_every_kind_are_those_of_numpy() -> None:
-    nodes, constants = [], {}
+    nodes = []
+    constants: dict[str, Array] = {}
     for n, (name, axis, length, attributes) in enumerate(TRANSFORMS):
         constants |= {f"axis{n}": np.array(axis), f"length{n}": np.array(length)}
         given = [name, f"length{n}" if length else "", f"axis{n}"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Window:
+class _SlidingBlock:
     """A window on the spatial axes of an image."""
 
     kernel: tuple[int, ...]
@@ -31,7 +31,7 @@ class _Window:
     pads: tuple[int, ...]
 
     @classmethod
-    def of(cls, c: Conversion, kernel: Sequence[int]) -> _Window:
+    def of(cls, c: Conversion, kernel: Sequence[int]) -> _SlidingBlock:
         rank = len(kernel)
 
         def given(name: str, count: int, default: int) -> tuple[int, ...]:
@@ -62,7 +62,7 @@ def convert_col2im(c: Conversion) -> relax.Expr:
     kernel = [int(n) for n in c.constant_of(2, "block's shape")]
     if len(image) != len(kernel):
         c.refuse(f"has blocks of {kernel} in an image of {image}")
-    window = _Window.of(c, kernel)
+    window = _SlidingBlock.of(c, kernel)
     places, taps = window.places(image), math.prod(kernel)
     if rows % taps or math.prod(places) != columns:
         c.refuse(
@@ -70,10 +70,10 @@ def convert_col2im(c: Conversion) -> relax.Expr:
             f"multiple of {taps} and {math.prod(places)} are expected"
         )
     blocks = c.reshaped(c.operand(0), (batch, rows // taps, *kernel, *places))
-    return c.emit_te(_sum_of_blocks, blocks, window=window, image=image)
+    return c.emit_te(lambda data: _sum_of_blocks(data, window, image), blocks)
 
 
-def _sum_of_blocks(data: Any, window: _Window, image: Sequence[int]) -> Any:
+def _sum_of_blocks(data: Any, window: _SlidingBlock, image: Sequence[int]) -> Any:
     from tvm import te, tirx
 
     rank = len(image)
@@ -104,7 +104,7 @@ def convert_deform_conv(c: Conversion) -> relax.Expr:
     if len(image) != 4:
         c.refuse(f"is of {len(image) - 2} spatial axes; expected 2")
     groups = int(c.attribute("group", 1))
-    window = _Window.of(c, weights[2:])
+    window = _SlidingBlock.of(c, weights[2:])
     height, width = window.places(image[2:])
     taps = math.prod(window.kernel)
     columns = _deformed(c, window, (height, width))
@@ -119,7 +119,7 @@ def convert_deform_conv(c: Conversion) -> relax.Expr:
     return c.emit(relax.op.add(made, c.reshaped(bias, (1, weights[0], 1, 1))))
 
 
-def _deformed(c: Conversion, window: _Window, places: tuple[int, int]) -> relax.Var:
+def _deformed(c: Conversion, window: _SlidingBlock, places: tuple[int, int]) -> relax.Var:
     """Emit the columns: what each place of the window reads, at each place of the output."""
     from tvm import te
 
