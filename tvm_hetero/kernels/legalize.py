@@ -62,6 +62,9 @@ def _conv3d(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 
 def _matmul(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    # A left side that was computed at compile time is only a name so far.
+    args = [use.emitted(call.args[0]), call.args[1]]
+    call = use.builder.normalize(relax.Call(call.op, args, call.attrs, call.ty_args))
     return matmul(use.builder, call, use.known, use.units)
 
 

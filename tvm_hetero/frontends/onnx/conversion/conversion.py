@@ -106,6 +106,7 @@ class Conversion:
 
     def emit_te(self, function: Callable[..., Any], *operands: Any, **attributes: Any) -> relax.Var:
         """Bind a call of a kernel that is written as a tensor expression (TVM's `te`)."""
+        attributes.setdefault("primfunc_name_hint", self.node.op_type.lower())
         return self.builder.emit_te(function, *operands, **attributes)
 
     def emit_kernel(

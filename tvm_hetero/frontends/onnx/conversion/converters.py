@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.conversion import (
+    bits,
     bounds,
     casts,
     choices,
@@ -11,9 +12,11 @@ from tvm_hetero.frontends.onnx.conversion import (
     pooling,
     recurrent,
     roi_align,
+    windows,
 )
 
 __all__ = [
+    "bits",
     "bounds",
     "casts",
     "choices",
@@ -22,4 +25,5 @@ __all__ = [
     "pooling",
     "recurrent",
     "roi_align",
+    "windows",
 ]
