@@ -24,14 +24,16 @@ def one_node(
     results: int = 1,
     constants: Sequence[int] = (),
     domain: str = "com.microsoft",
-    opset: int = 17,
+    version: int = 17,
     **attributes: Any,
 ) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """A model of one node on these operands, and its feeds: the operands that are no constants."""
     names = ["" if x is None else f"x{i}" for i, x in enumerate(operands)]
     made = [f"y{i}" for i in range(results)]
     node = helper.make_node(operator, names, made, domain=domain, **attributes)
-    given = {n: (i, x) for i, (n, x) in enumerate(zip(names, operands, strict=True)) if x is not None}
+    given = {
+        n: (i, x) for i, (n, x) in enumerate(zip(names, operands, strict=True)) if x is not None
+    }
     feeds = {n: x for n, (i, x) in given.items() if i not in constants}
     graph = helper.make_graph(
         [node],
@@ -43,7 +45,7 @@ def one_node(
         [onnx.ValueInfoProto(name=name) for name in made],
         [numpy_helper.from_array(x, n) for n, (i, x) in given.items() if i in constants],
     )
-    sets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    sets = [helper.make_opsetid("", version), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=sets, ir_version=10), feeds
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
-from tvm_hetero.frontends.onnx.microsoft.forms import contributed
+from tvm_hetero.frontends.onnx.microsoft.forms import ADVICE, contributed
 
 _Array = np.ndarray[Any, Any]
 
@@ -45,7 +45,9 @@ def rewrite_mat_mul_n_bits(r: Rewriting) -> None:
     packed = r.constant_of(1, "weights")
     blocks = -(-k // block)
     codes = unpack(packed.reshape(n, -1), bits, blocks * block)[:, :k]
-    group = _groups(r, k, block)
+    if r.operand(4):
+        r.refuse(f"has a group index (g_idx), which is deprecated and not taken. {ADVICE}")
+    group = np.arange(k) // block
     scale = r.constant_of(2, "scales").astype(np.float32).reshape(n, blocks)
     zero = _zeros(r, (n, blocks), bits)
     weights = (codes.astype(np.float32) - zero[:, group]) * scale[:, group]
@@ -62,16 +64,6 @@ def unpack(packed: _Array, bits: int, count: int) -> _Array:
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     codes = (packed.view(np.uint8)[..., None] >> shifts) & np.uint8((1 << bits) - 1)
     return codes.reshape(*packed.shape[:-1], -1)[..., :count]
-
-
-def _groups(r: Rewriting, k: int, block: int) -> _Array:
-    """Return of which block each row of the weights is: g_idx may say so."""
-    if not r.operand(4):
-        return np.arange(k) // block
-    found = r.constant_of(4, "group index").astype(np.int64)
-    if found.shape[0] < k or found.min() < 0 or found.max() >= -(-k // block):
-        r.refuse(f"has a group index of {found.shape[0]} entries that is not for {k} rows")
-    return found[:k]
 
 
 def _zeros(r: Rewriting, shape: tuple[int, int], bits: int) -> _Array:

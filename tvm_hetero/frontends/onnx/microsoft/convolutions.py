@@ -24,22 +24,25 @@ def rewrite_fused_conv(r: Rewriting) -> None:
 @contributed("NhwcMaxPool", operands=1, attributes=(*_WINDOW, "ceil_mode"))
 def rewrite_nhwc_max_pool(r: Rewriting) -> None:
     """Bring the channels to the front and back."""
-    pooled = r.add("MaxPool", [channels_first(r, r.inputs[0])], **_kept(r, (*_WINDOW, "ceil_mode")))
-    r.add("Transpose", [pooled], r.outputs, perm=channels_last_order(r.rank(r.inputs[0])))
+    rank = r.rank(r.inputs[0])
+    first = r.add("Transpose", r.inputs, perm=channels_first_order(rank))
+    pooled = r.add("MaxPool", [first], **_kept(r, (*_WINDOW, "ceil_mode")))
+    r.add("Transpose", [pooled], r.outputs, perm=channels_last_order(rank))
 
 
 @contributed("NhwcConv", operands=3, attributes=(*_WINDOW, "group"))
 def rewrite_nhwc_conv(r: Rewriting) -> None:
     """Bring channels to the front and back, those of the weights as well."""
-    first = [channels_first(r, name) for name in r.inputs[:2]]
+    rank = r.rank(r.inputs[0])
+    order = channels_first_order(rank)
+    first = [r.add("Transpose", [name], perm=order) for name in r.inputs[:2]]
     made = r.add("Conv", _without_missing([*first, r.operand(2)]), **_kept(r, (*_WINDOW, "group")))
-    r.add("Transpose", [made], r.outputs, perm=channels_last_order(r.rank(r.inputs[0])))
+    r.add("Transpose", [made], r.outputs, perm=channels_last_order(rank))
 
 
-def channels_first(r: Rewriting, name: str) -> str:
-    """Return a value of (N, ..., C) as (N, C, ...)."""
-    rank = r.rank(name)
-    return r.add("Transpose", [name], perm=[0, rank - 1, *range(1, rank - 1)])
+def channels_first_order(rank: int) -> list[int]:
+    """Return the permutation that takes (N, ..., C) to (N, C, ...)."""
+    return [0, rank - 1, *range(1, rank - 1)]
 
 
 def channels_last_order(rank: int) -> list[int]:

@@ -78,7 +78,7 @@ def rewrite_group_query_attention(r: Rewriting) -> None:
         )
     order = _cache_order(r, cache, filled, places)
     keys, values = (
-        _present(r, new, position, order, cache, (batch, places, size))
+        _present(r, new, position, order, cache, (batch, size))
         for position, new in ((1, key), (2, value))
     )
     shape = HeadShape(batch, heads, places, cache.places, size, size)
@@ -161,10 +161,10 @@ def _present(
     position: int,
     order: str,
     cache: _Cache,
-    sizes: tuple[int, int, int],
+    sizes: tuple[int, int],
 ) -> str:
     """Return the cache with the new places in it, which is the node's result `position`."""
-    batch, places, size = sizes
+    batch, size = sizes
     parts = [r.operand(position + 2)] if cache.past else []
     parts.append(new)
     parts.append(r.constant(np.zeros((batch, cache.heads, 1, size)), r.dtype(r.inputs[0])))
@@ -202,11 +202,14 @@ def _scores(r: Rewriting, query: str, keys: str, shape: HeadShape, cache: _Cache
 
 
 def _bias(r: Rewriting, shape: HeadShape) -> str:
-    """Return the bias; it must be for all places of the cache."""
-    dims = r.dims(r.operand(10))
-    if dims[-1] != shape.keys:
-        r.refuse(f"has a bias for {dims[-1]} keys where the cache has {shape.keys}")
-    return r.operand(10)
+    """Return the bias for all places of the cache; those behind its last are not read."""
+    *outer, keys = r.dims(r.operand(10))
+    if keys > shape.keys:
+        r.refuse(f"has a bias for {keys} keys where the cache has {shape.keys}")
+    if keys == shape.keys:
+        return r.operand(10)
+    rest = r.constant(np.zeros((*outer, shape.keys - keys)), r.dtype(r.inputs[0]))
+    return r.add("Concat", [r.operand(10), rest], axis=3)
 
 
 def _masked(r: Rewriting, scores: str, filled: str, shape: HeadShape, cache: _Cache) -> str:
@@ -214,8 +217,7 @@ def _masked(r: Rewriting, scores: str, filled: str, shape: HeadShape, cache: _Ca
     reader = r.add("Add", [filled, r.constant(np.arange(shape.places)[None], np.int64)])
     last = reader
     if not r.attribute("causal", 1):
-        end = r.add("Add", [filled, r.constant(shape.places - 1, np.int64)])
-        last = end
+        last = r.add("Add", [filled, r.constant(shape.places - 1, np.int64)])
     read = r.constant(np.arange(cache.places)[None, None], np.int64)
     column = r.constant([-1], np.int64)
     ahead = r.add("Greater", [read, r.add("Unsqueeze", [last, column])])

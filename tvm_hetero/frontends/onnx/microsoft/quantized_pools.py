@@ -7,7 +7,10 @@ import math
 import numpy as np
 
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
-from tvm_hetero.frontends.onnx.microsoft.convolutions import channels_last_order
+from tvm_hetero.frontends.onnx.microsoft.convolutions import (
+    channels_first_order,
+    channels_last_order,
+)
 from tvm_hetero.frontends.onnx.microsoft.forms import contributed
 from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     add_codes,
@@ -43,7 +46,7 @@ def rewrite_q_linear_average_pool(r: Rewriting) -> None:
     last = bool(r.attribute("channels_last", 0))
     rank = r.rank(r.inputs[0])
     if last:
-        numbers = r.add("Transpose", [numbers], perm=[0, rank - 1, *range(1, rank - 1)])
+        numbers = r.add("Transpose", [numbers], perm=channels_first_order(rank))
     pooled = r.add("AveragePool", [numbers], **{name: r.attribute(name) for name in _WINDOW})
     if last:
         pooled = r.add("Transpose", [pooled], perm=channels_last_order(rank))

@@ -12,7 +12,10 @@ import numpy as np
 from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
-from tvm_hetero.frontends.onnx.microsoft.convolutions import channels_first, channels_last_order
+from tvm_hetero.frontends.onnx.microsoft.convolutions import (
+    channels_first_order,
+    channels_last_order,
+)
 from tvm_hetero.frontends.onnx.microsoft.forms import contributed
 from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     Quantizer,
@@ -72,8 +75,8 @@ def rewrite_dynamic_quantize_mat_mul(r: Rewriting) -> None:
     """Quantize the left side by its range."""
     made = [r.fresh(f"{part}_of_{r.inputs[0]}") for part in ("codes", "scale", "zero")]
     add_dynamic_quantization(r, r.inputs[0], made)
-    left = centred(r, r.add("Cast", made[:1], to=TensorProto.FLOAT), "")
-    left = r.add("Sub", [left, r.add("Cast", made[2:], to=TensorProto.FLOAT)])
+    codes, zero = (r.add("Cast", [made[i]], to=TensorProto.FLOAT) for i in (0, 2))
+    left = r.add("Sub", [codes, zero])
     total, kind = _product_with_codes(r, left, 1, 3)
     scale = side_along(r, r.operand(2), r.rank(r.operand(1)), -1)
     _scaled(r, as_float(r, total, kind), r.add("Mul", [made[1], scale]), r.operand(4))
@@ -158,11 +161,10 @@ def rewrite_q_linear_conv(r: Rewriting) -> None:
     """Bring the channels to the front and back where they are last."""
     x = scalar_quantizer(r, 1, 2)
     last = bool(r.attribute("channels_last", 0))
-    left = centred(r, channels_first(r, r.inputs[0]) if last else r.inputs[0], "")
-    if x.zero:
-        left = r.add("Sub", [left, x.zero])
+    left = centred(r, r.inputs[0], x.zero)
     if not last:
         add_quantized_convolution(r, left, x, r.outputs)
         return
+    left = r.add("Transpose", [left], perm=channels_first_order(r.rank(r.inputs[0])))
     made = add_quantized_convolution(r, left, x, 1)
     r.add("Transpose", [made], r.outputs, perm=channels_last_order(r.rank(r.inputs[0])))
