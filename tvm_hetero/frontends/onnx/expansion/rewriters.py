@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
-from tvm_hetero.frontends.onnx.expansion import control_flow, like
+from tvm_hetero.frontends.onnx.expansion import (
+    control_flow,
+    empty_pieces,
+    fourier,
+    like,
+    lp_normalization,
+    max_unpool,
+    one_hot,
+    scan,
+    sequences,
+    sequences_in_batches,
+)
 
-__all__ = ["control_flow", "like"]
+__all__ = [
+    "control_flow",
+    "empty_pieces",
+    "fourier",
+    "like",
+    "lp_normalization",
+    "max_unpool",
+    "one_hot",
+    "scan",
+    "sequences",
+    "sequences_in_batches",
+]
