@@ -24,6 +24,9 @@ _ACTIVATIONS: dict[str, tuple[str, ...]] = {
     "ThresholdedRelu": ("alpha",),
 }
 
+# The parameters of HardSwish where a file names none: ONNX's.
+_HARD_SWISH = (1 / 6, 0.5)
+
 
 def add_activation(
     r: Rewriting, activation: str, parameters: Sequence[float | None], value: str
@@ -48,7 +51,8 @@ def add_activation(
         limits = [r.like(limit, r.inputs[0]) for limit in (low, high)]
         r.add("Clip", [value, *limits], r.outputs)
     elif activation == "HardSwish":
-        _hard_swish(r, *(_parameters(r, activation, parameters, 2)), value)
+        given = _parameters(r, activation, parameters, 2) if parameters else _HARD_SWISH
+        _hard_swish(r, given, value)
     elif activation in _ACTIVATIONS:
         names = _ACTIVATIONS[activation]
         given = _parameters(r, activation, parameters, len(names))
@@ -71,8 +75,9 @@ def _parameters(
     return found[:count]
 
 
-def _hard_swish(r: Rewriting, alpha: float, beta: float, value: str) -> None:
+def _hard_swish(r: Rewriting, parameters: Sequence[float], value: str) -> None:
     """Multiply by HardSigmoid."""
+    alpha, beta = parameters
     bent = r.add("HardSigmoid", [value], alpha=alpha, beta=beta)
     r.add("Mul", [value, bent], r.outputs)
 

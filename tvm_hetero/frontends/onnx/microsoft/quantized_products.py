@@ -40,7 +40,11 @@ from tvm_hetero.frontends.onnx.quantized.linear import (
     add_dynamic_quantization,
     quantizer_of,
 )
-from tvm_hetero.frontends.onnx.quantized.matrix_products import add_integer_product, side_along
+from tvm_hetero.frontends.onnx.quantized.matrix_products import (
+    add_integer_product,
+    add_product_parts,
+    side_along,
+)
 
 _WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
@@ -62,12 +66,12 @@ def rewrite_dequantize_linear(r: Rewriting) -> None:
 @contributed("MatMulIntegerToFloat", operands=7)
 def rewrite_mat_mul_integer_to_float(r: Rewriting) -> None:
     """Multiply the sums by both scales, and add the bias."""
-    total, kind = add_integer_product(r, (0, 4), (1, 5))
+    total = add_integer_product(r, (0, 4), (1, 5))
     sides = [
         side_along(r, r.operand(2), r.rank(r.operand(0)), -2),
         side_along(r, r.operand(3), r.rank(r.operand(1)), -1),
     ]
-    _scaled(r, as_float(r, total, kind), r.add("Mul", sides), r.operand(6))
+    _scaled(r, as_float(r, total, TensorProto.INT32), r.add("Mul", sides), r.operand(6))
 
 
 @contributed("DynamicQuantizeMatMul", operands=5)
@@ -77,12 +81,12 @@ def rewrite_dynamic_quantize_mat_mul(r: Rewriting) -> None:
     add_dynamic_quantization(r, r.inputs[0], made)
     codes, zero = (r.add("Cast", [made[i]], to=TensorProto.FLOAT) for i in (0, 2))
     left = r.add("Sub", [codes, zero])
-    total, kind = _product_with_codes(r, left, 1, 3)
+    total = _product_with_codes(r, left, 1, 3)
     scale = side_along(r, r.operand(2), r.rank(r.operand(1)), -1)
-    _scaled(r, as_float(r, total, kind), r.add("Mul", [made[1], scale]), r.operand(4))
+    _scaled(r, as_float(r, total, TensorProto.INT32), r.add("Mul", [made[1], scale]), r.operand(4))
 
 
-def _product_with_codes(r: Rewriting, left: str, codes: int, zero: int) -> tuple[str, int]:
+def _product_with_codes(r: Rewriting, left: str, codes: int, zero: int) -> str:
     """Add the exact product of centred codes of uint8 with an operand less its zero point."""
     b, b_zero = r.operand(codes), r.operand(zero)
     rank = r.rank(b)
@@ -91,15 +95,7 @@ def _product_with_codes(r: Rewriting, left: str, codes: int, zero: int) -> tuple
         offset = along(r, offset, r.dims(b_zero), rank, -1)
     right = centred(r, b, offset)
     ranges = cut(r, magnitudes(r, b, b_zero, rank - 2), 255)
-    if len(ranges) == 1:
-        return r.add("MatMul", [left, right]), TensorProto.FLOAT
-    axis = r.rank(r.inputs[0]) - 1
-
-    def part(start: int, end: int) -> str:
-        sides = [sliced(r, left, start, end, axis), sliced(r, right, start, end, rank - 2)]
-        return r.add("MatMul", sides)
-
-    return add_parts(r, ranges, part)
+    return add_product_parts(r, [left, right], ranges, (r.rank(r.inputs[0]) - 1, rank - 2))
 
 
 def _scaled(r: Rewriting, total: str, factor: str, bias: str) -> None:
@@ -148,12 +144,10 @@ def _gemm_sums(r: Rewriting) -> str:
             pieces = [sliced(r, s, start, end, axis) for s, axis in zip(sides, axes, strict=True)]
         return r.add("Gemm", pieces, transA=int(flips[0]), transB=int(flips[1]))
 
-    total, kind = add_parts(r, ranges, part)
+    total = add_parts(r, ranges, part)
     if r.operand(6):
-        if kind != TensorProto.INT32:
-            total = r.add("Cast", [total], to=TensorProto.INT32)
-        total, kind = r.add("Add", [total, r.operand(6)]), TensorProto.INT32
-    return as_float(r, total, kind)
+        total = r.add("Add", [total, r.operand(6)])
+    return as_float(r, total, TensorProto.INT32)
 
 
 @contributed("QLinearConv", operands=9, attributes=(*_WINDOW, "group", "channels_last"))

@@ -21,7 +21,6 @@ from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     scalar_quantizer,
 )
 from tvm_hetero.frontends.onnx.quantized.exact_sums import (
-    EXACT,
     add_parts,
     cut,
     greatest_magnitude,
@@ -36,11 +35,8 @@ def rewrite_conv_integer(r: Rewriting) -> bool:
     """Give the sums in int32."""
     x, weights = r.inputs[:2]
     left = centred(r, x, _one_zero(r, r.operand(2)))
-    total, kind = add_integer_convolution(r, left, (x, r.operand(2)), (weights, r.operand(3)))
-    if kind == TensorProto.INT32:
-        r.alias(total, r.outputs[0])
-    else:
-        r.add("Cast", [total], r.outputs, to=TensorProto.INT32)
+    total = add_integer_convolution(r, left, (x, r.operand(2)), (weights, r.operand(3)))
+    r.alias(total, r.outputs[0])
     return True
 
 
@@ -70,19 +66,19 @@ def add_quantized_convolution(
         As `Rewriting.add` takes them.
     """
     weights, rank = r.operand(3), r.rank(r.operand(3))
-    total, kind = add_integer_convolution(
+    total = add_integer_convolution(
         r, left, (r.inputs[0], r.operand(2)), (weights, r.operand(5)), r.operand(8)
     )
     result = scalar_quantizer(r, 6, 7)
     scale = along(r, as_float(r, r.operand(4)), r.dims(r.operand(4)), rank, 1)
     factor = r.add("Div", [r.add("Mul", [x.scale, scale]), result.scale])
-    scaled = r.add("Mul", [as_float(r, total, kind), factor])
+    scaled = r.add("Mul", [as_float(r, total, TensorProto.INT32), factor])
     return add_codes(r, scaled, Quantizer("", result.zero, result.code), outputs)
 
 
 def add_integer_convolution(
     r: Rewriting, left: str, x: tuple[str, str], weights: tuple[str, str], bias: str = ""
-) -> tuple[str, int]:
+) -> str:
     """Add the exact convolution of codes less their zero points.
 
     Parameters
@@ -98,20 +94,15 @@ def add_integer_convolution(
 
     Returns
     -------
-    str, int
-        The sums and their element type, float32 or int32.
+    str
+        The sums, in int32.
     """
     kept = {name: r.attribute(name) for name in (*_WINDOW, "group")}
     rank = r.rank(weights[0])
     zero = along(r, float_zero(r, weights[1]), r.dims(weights[1]) if weights[1] else (), rank, 0)
     right = centred(r, weights[0], zero)
-    factor, steps = greatest_magnitude(r, *x), _steps(r, *weights)
-    known = known_codes(r, bias) if bias else np.zeros(1, np.int32)
-    extra = int(np.abs(known.astype(np.int64)).max()) if known is not None else EXACT
-    if int(steps.sum(axis=0).max()) * factor + extra <= EXACT:
-        return r.add("Conv", [left, right, *_float_bias(r, bias)], **kept), TensorProto.FLOAT
     groups = int(r.attribute("group", 1))
-    ranges = cut(r, steps, factor)
+    ranges = cut(r, _steps(r, *weights), greatest_magnitude(r, *x))
 
     def part(start: int, end: int) -> str:
         if len(ranges) == 1:
@@ -121,8 +112,10 @@ def add_integer_convolution(
         sides = [sliced(r, side, start, end, 1) for side in (left, right)]
         return r.add("Conv", sides, **kept)
 
-    total, kind = add_parts(r, ranges, part)
-    return _plus(r, total, kind, bias, rank)
+    total = add_parts(r, ranges, part)
+    if not bias:
+        return total
+    return r.add("Add", [total, along(r, bias, r.dims(bias), rank, 1)])
 
 
 def _steps(r: Rewriting, codes: str, zero: str) -> np.ndarray:
@@ -140,17 +133,3 @@ def _steps(r: Rewriting, codes: str, zero: str) -> np.ndarray:
 def _one_zero(r: Rewriting, name: str) -> str:
     zero = float_zero(r, name)
     return along(r, zero, (1,), 0, 0) if zero else ""
-
-
-def _float_bias(r: Rewriting, bias: str) -> list[str]:
-    return [as_float(r, bias)] if bias else []
-
-
-def _plus(r: Rewriting, total: str, kind: int, bias: str, rank: int) -> tuple[str, int]:
-    """Add the bias in int32."""
-    if not bias:
-        return total, kind
-    if kind != TensorProto.INT32:
-        total = r.add("Cast", [total], to=TensorProto.INT32)
-    column = along(r, bias, r.dims(bias), rank, 1)
-    return r.add("Add", [total, column]), TensorProto.INT32

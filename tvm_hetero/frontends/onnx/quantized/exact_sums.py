@@ -88,7 +88,7 @@ def cut(r: Rewriting, steps: np.ndarray, factor: int, room: int = EXACT) -> list
 
 def add_parts(
     r: Rewriting, ranges: Sequence[tuple[int, int]], product: Callable[[int, int], str]
-) -> tuple[str, int]:
+) -> str:
     """Add the product of each range of steps, and their sum.
 
     Parameters
@@ -102,16 +102,16 @@ def add_parts(
 
     Returns
     -------
-    str, int
-        The sum and its element type: float32 of one part, int32 of several.
+    str
+        The sum, in int32: so that no factor behind it is multiplied into the weights before, which
+        would then be no whole numbers.
     """
-    parts = [product(start, end) for start, end in ranges]
-    if len(parts) == 1:
-        return parts[0], TensorProto.FLOAT
-    total, *rest = (r.add("Cast", [part], to=TensorProto.INT32) for part in parts)
+    total, *rest = (
+        r.add("Cast", [product(start, end)], to=TensorProto.INT32) for start, end in ranges
+    )
     for part in rest:
         total = r.add("Add", [total, part])
-    return total, TensorProto.INT32
+    return total
 
 
 def sliced(r: Rewriting, name: str, start: int, end: int, axis: int) -> str:

@@ -31,25 +31,21 @@ from tvm_hetero.frontends.onnx.quantized.exact_sums import (
 @rewrites("MatMulInteger")
 def rewrite_mat_mul_integer(r: Rewriting) -> bool:
     """Give the sums in int32."""
-    total, kind = add_integer_product(r, (0, 2), (1, 3))
-    if kind == TensorProto.INT32:
-        r.alias(total, r.outputs[0])
-    else:
-        r.add("Cast", [total], r.outputs, to=TensorProto.INT32)
+    r.alias(add_integer_product(r, (0, 2), (1, 3)), r.outputs[0])
     return True
 
 
 @rewrites("QLinearMatMul")
 def rewrite_q_linear_mat_mul(r: Rewriting) -> bool:
     """Multiply the sums by all scales at once, and round."""
-    total, kind = add_integer_product(r, (0, 2), (3, 5))
+    total = add_integer_product(r, (0, 2), (3, 5))
     sides = [
         side_along(r, r.operand(1), r.rank(r.operand(0)), -2),
         side_along(r, r.operand(4), r.rank(r.operand(3)), -1),
     ]
     result = scalar_quantizer(r, 6, 7)
     factor = r.add("Div", [r.add("Mul", sides), result.scale])
-    scaled = r.add("Mul", [as_float(r, total, kind), factor])
+    scaled = r.add("Mul", [as_float(r, total, TensorProto.INT32), factor])
     add_codes(r, scaled, Quantizer("", result.zero, result.code), r.outputs)
     return True
 
@@ -62,9 +58,7 @@ def side_along(r: Rewriting, name: str, rank: int, axis: int) -> str:
     return along(r, as_float(r, name), dims, max(rank, 2), axis)
 
 
-def add_integer_product(
-    r: Rewriting, left: tuple[int, int], right: tuple[int, int]
-) -> tuple[str, int]:
+def add_integer_product(r: Rewriting, left: tuple[int, int], right: tuple[int, int]) -> str:
     """Add the exact product of two operands less their zero points.
 
     Parameters
@@ -76,8 +70,8 @@ def add_integer_product(
 
     Returns
     -------
-    str, int
-        The sums and their element type, float32 or int32.
+    str
+        The sums, in int32.
     """
     (a, a_zero), (b, b_zero) = ((r.operand(i), r.operand(j)) for i, j in (left, right))
     b_axis = max(r.rank(b) - 2, 0)
@@ -87,15 +81,31 @@ def add_integer_product(
     ]
     steps, factor = magnitudes(r, b, b_zero, b_axis), greatest_magnitude(r, a, a_zero)
     ranges = cut(r, steps, factor)
-    if len(ranges) == 1:
-        return r.add("MatMul", sides), TensorProto.FLOAT
-    a_axis = r.rank(a) - 1
+    return add_product_parts(r, sides, ranges, (r.rank(a) - 1, b_axis))
+
+
+def add_product_parts(
+    r: Rewriting, sides: list[str], ranges: list[tuple[int, int]], axes: tuple[int, int]
+) -> str:
+    """Add the product of two values of whole numbers in float32; returns its name, of int32.
+
+    Parameters
+    ----------
+    r : Rewriting
+        The node.
+    sides : list of str
+        Both values.
+    ranges : list of pair of int
+        Of the steps that are added at once.
+    axes : pair of int
+        Along which steps lie, of either side.
+    """
 
     def part(start: int, end: int) -> str:
-        return r.add(
-            "MatMul",
-            [sliced(r, sides[0], start, end, a_axis), sliced(r, sides[1], start, end, b_axis)],
-        )
+        if len(ranges) == 1:
+            return r.add("MatMul", sides)
+        cuts = [sliced(r, side, start, end, axis) for side, axis in zip(sides, axes, strict=True)]
+        return r.add("MatMul", cuts)
 
     return add_parts(r, ranges, part)
 
