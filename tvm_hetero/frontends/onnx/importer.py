@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
 from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
 from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
