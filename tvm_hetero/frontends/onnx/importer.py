@@ -72,8 +72,39 @@ def from_onnx(
     else:
         name = Path(model).stem
         loaded = load_model(model, shapes=shapes, values=values, limits=limits)
-    convert_opset(loaded)
-    graph = OnnxGraph(loaded)
+    return import_checked(loaded, name, random_weights=random_weights, limits=limits)
+
+
+def import_checked(
+    model: onnx.ModelProto,
+    name: str,
+    *,
+    random_weights: int | None = None,
+    limits: OnnxLimits = DEFAULT_LIMITS,
+) -> tvm.ir.IRModule:
+    """Import a model that has been checked: the second half of :func:`from_onnx`.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        As `load_model` returns it; it is changed.
+    name : str
+        Of the model.
+    random_weights, limits
+        As of :func:`from_onnx`.
+
+    Returns
+    -------
+    tvm.ir.IRModule
+        As of :func:`from_onnx`.
+
+    Raises
+    ------
+    ModelError
+        As of :func:`from_onnx`.
+    """
+    convert_opset(model)
+    graph = OnnxGraph(model)
     if random_weights is not None:
         randomize_graph(graph, random_weights, limits)
     no_training(graph)
