@@ -27,9 +27,10 @@ from tvm.ir import GenericConst
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.constant_folding import array_of, fold
+from tvm_hetero.kernels.constant_folding import fold
 from tvm_hetero.kernels.convolution.packing import packing_units
 from tvm_hetero.kernels.legalize import RULES, Legalization
+from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.passes.copy_constant_outputs import copy_constant_outputs
 from tvm_hetero.passes.pins import pin_hinted_kernels
 

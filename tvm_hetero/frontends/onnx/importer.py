@@ -21,7 +21,6 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
-from tvm_hetero.frontends.onnx.verify_types import verify_types
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
 from tvm_hetero.util.untrusted_names import identifier
 
@@ -112,8 +111,7 @@ def import_checked(
     expand_graph(graph, converted_operators(), limits)
     simplify_graph(graph)
     refuse_ignored_forms(graph)
-    module, converted = convert_graph(graph)
-    verify_types(graph, converted)
+    module = convert_graph(graph)
     _refuse_dynamic(module)
     return _with_names(module, graph, identifier(name or "model"))
 

@@ -29,10 +29,11 @@ from tvm_hetero.frontends.onnx.fixed_values import read_values
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
+from tvm_hetero.frontends.onnx.model.verify_types import verify_declared
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
+from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.validate import check_structure
-from tvm_hetero.frontends.onnx.verify_types import verify_declared
 from tvm_hetero.util.untrusted_names import printable
 
 
@@ -156,6 +157,7 @@ def _check_with_onnx(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     try:
         _check(OnnxGraph(model).skeleton())
         settle_scales(model)
+        state_defaults(model)
         graph = OnnxGraph(model)
         verify_declared(graph)
         inferred = graph.inferred(strict=True)

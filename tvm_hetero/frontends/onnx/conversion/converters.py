@@ -2,4 +2,12 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from tvm_hetero.frontends.onnx.conversion import (
+    ordered,
+    recurrent,
+)
+
+__all__ = [
+    "ordered",
+    "recurrent",
+]

@@ -48,7 +48,7 @@ _INFERRED = frozenset(
         "Where", "And", "Or", "Xor", "LessOrEqual", "GreaterOrEqual", "Gather", "GatherND",
         "GatherElements", "Expand", "Tile", "Pad", "OneHot", "BitwiseAnd", "BitwiseOr",
         "BitwiseXor", "BitShift", "EyeLike", "Sum", "Mean", "HannWindow", "HammingWindow",
-        "BlackmanWindow", "TopK",
+        "BlackmanWindow", "TopK", "MelWeightMatrix",
     }
 )  # fmt: skip
 # Output of a size that the data decide, never more than so many times the operand's rank.

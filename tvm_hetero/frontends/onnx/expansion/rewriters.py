@@ -5,9 +5,25 @@ from __future__ import annotations
 from tvm_hetero.frontends.onnx.expansion import (
     control_flow,
     empty_pieces,
+    fourier,
     like,
+    lp_normalization,
+    max_unpool,
+    one_hot,
     scan,
     sequences,
+    sequences_in_batches,
 )
 
-__all__ = ["control_flow", "empty_pieces", "like", "scan", "sequences"]
+__all__ = [
+    "control_flow",
+    "empty_pieces",
+    "fourier",
+    "like",
+    "lp_normalization",
+    "max_unpool",
+    "one_hot",
+    "scan",
+    "sequences",
+    "sequences_in_batches",
+]
