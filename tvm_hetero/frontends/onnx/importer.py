@@ -18,6 +18,7 @@ from tvm_hetero.frontends.onnx.ignored_forms import refuse_ignored_forms
 from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM
 from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
@@ -117,14 +118,14 @@ def import_checked(
 
 
 def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
-    """Refuse values whose shape depends on data: no cost can be measured for them."""
+    """Refuse shapes that depend on data within what a node became (`convert` finds the others)."""
     from tvm_hetero.frontends.onnx.static_types import dynamic_operators
 
     found = dynamic_operators(module)
     if found:
         raise ModelError(
             f"The shape of what {', '.join(found[:3])} makes depends on the data, so it cannot be "
-            "measured ahead. Export the model with static shapes throughout."
+            f"measured ahead. {ANOTHER_FORM}"
         )
 
 
