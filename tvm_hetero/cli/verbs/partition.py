@@ -160,8 +160,8 @@ def partition(
             )  # fmt: skip
         return
     _refuse_decoder_options(model, asked)
+    module = import_model(steps, model, shapes, values, random_weights, params)
     with prepare_costs(steps, platform, cost_model, cluster) as (place, costs):
-        module = import_model(steps, model, shapes, values, random_weights, params)
         result = partition_module(steps, module, place, replace(how, cost_model=costs))
     executable = compile_artifact(steps, result, output, measure=not no_measure)
     if json_output:
