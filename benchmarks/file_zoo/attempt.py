@@ -23,8 +23,8 @@ from benchmarks.file_zoo.contest import contest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _LINE = 500
-_ROUNDS, _SMALL_ROUNDS = 8, 1
-_SMALL = ["--cost-model", "analytical", "--no-measure", "--time-limit", "1"]
+_ROUNDS, _QUICK_ROUNDS = 8, 1
+_QUICK = ["--cost-model", "analytical", "--no-measure", "--time-limit", "1"]
 
 
 @dataclass
@@ -72,15 +72,15 @@ def import_only(case: FileCase, path: Path, seconds: float) -> FileRow:
     return row
 
 
-def whole(case: FileCase, path: Path, limit: float, small: bool = False) -> FileRow:
-    """Partition a file, run it, and time it beside ONNX Runtime; small: by made-up costs."""
+def whole(case: FileCase, path: Path, limit: float, quick: bool = False) -> FileRow:
+    """Partition a file, run it, and time it beside ONNX Runtime; quick: by made-up costs."""
     row = FileRow(case.name, case.source, "partitioned")
     with tempfile.TemporaryDirectory(prefix="file_zoo") as folder:
         artifact = Path(folder) / "net.hetero"
-        how = [*_SMALL, "--platform", str(_platform(Path(folder)))] if small else []
+        how = [*_QUICK, "--platform", str(_platform(Path(folder)))] if quick else []
         if not _partition(row, case, path, artifact, limit, how):
             return row
-        found = contest(case, path, artifact, limit, _SMALL_ROUNDS if small else _ROUNDS)
+        found = contest(case, path, artifact, limit, _QUICK_ROUNDS if quick else _ROUNDS)
         row.outcome, row.reason = found.outcome, found.reason[:_LINE]
         row.error, row.others = found.error, found.others
         if found.ours and found.runtime:
@@ -116,13 +116,10 @@ def _partition(
 
 def _platform(folder: Path) -> Path:
     """Write this machine's first two cores with made-up figures, as the analytical costs need."""
-    import tvm_hetero as th
+    from benchmarks.conforming.engines import two_cpus
 
-    figures = {"peak_flops": 1e11, "bandwidth": 1e10, "launch": 1e-6}
-    cores = sorted(os.sched_getaffinity(0))[:2]
-    devices = (th.Device(f"cpu{i}", target={"kind": "llvm"}, cores=(i,), **figures) for i in cores)
     path = folder / "platform.yaml"
-    th.Platform(tuple(devices)).save(path)
+    two_cpus().save(path)
     return path
 
 

@@ -156,7 +156,7 @@ def _serve(pipe: Connection, kind: str, arguments: tuple[Any, ...]) -> None:
             return
         try:
             if run is None:
-                run = {"ours": _ours, "runtime": _runtime}[kind](*arguments)
+                run = _ours(*arguments) if kind == "ours" else _runtime(*arguments)
             pipe.send((True, run() if what == "outputs" else timed(run)))
         except Exception as error:
             from tvm_hetero.errors import HeteroError
@@ -195,5 +195,6 @@ def _ours(case: FileCase, path: Path, artifact: Path) -> Run:
 
     inputs = inputs_of(case, path, _session(path).get_inputs())
     executor = th.load(artifact)
+    assert isinstance(executor, th.Executor)
     needed = {each.name: inputs[each.name] for each in executor.inputs}
     return lambda: [output.numpy() for output in executor.run(needed)]

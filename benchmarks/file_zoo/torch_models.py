@@ -76,8 +76,7 @@ def _t5() -> Made:
 
 
 def _detr() -> Made:
-    config = hf.YolosConfig(**_IMAGE)
-    config.image_size = [128, 128]
+    config = hf.YolosConfig(**{**_IMAGE, "image_size": [128, 128]})
     return _vision(hf.YolosForObjectDetection(config), "logits", "pred_boxes")
 
 
@@ -93,7 +92,7 @@ def _resnet() -> Made:
 def _whisper() -> Made:
     config = hf.WhisperConfig(
         d_model=256, encoder_layers=3, encoder_attention_heads=4, encoder_ffn_dim=1024,
-        max_source_positions=500, num_mel_bins=80,
+        decoder_attention_heads=4, max_source_positions=500, num_mel_bins=80,
     )  # fmt: skip
     encoder = hf.WhisperModel(config).get_encoder()
     return Only(encoder, ("input_features",), ("last_hidden_state",)), (torch.randn(1, 80, 1000),)
@@ -176,7 +175,9 @@ MODELS: dict[str, Callable[[], Made]] = {
     "mobilenet-v2": _mobilenet,
     "resnet": _resnet,
     "efficientnet": lambda: _vision(
-        hf.EfficientNetModel(hf.EfficientNetConfig(width_coefficient=1.0, depth_coefficient=1.0)),
+        hf.EfficientNetModel(hf.EfficientNetConfig(
+            width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=1280,
+        )),
         size=224,
     ),
 }  # fmt: skip
