@@ -9,9 +9,10 @@ With x the roofline's time of a kernel and (x_i, t_i) those of the anchors of it
 
 so the roofline says how kernels of a rule compare, and measurements what the rule reaches of it, in
 small kernels and in large ones. Only the ratio of the two figures of a device matters then, and a
-device that has none gets `NOMINAL`'s. Devices of equal targets and as many cores share what is
-measured on the first of them; a rule of which no anchor could be measured is measured kernel by
-kernel.
+device that has none gets `NOMINAL`'s. Devices of equal targets and figures, with as many cores of
+the same kinds, share what is measured on the first of them. A rule of which no anchor could be
+measured is measured kernel by kernel; a kernel that is estimated is taken to run where its rule's
+anchors do.
 
 Links that are neither in the platform nor known from an earlier measurement are taken to be
 `ASSUMED`, as long as both ends are cores of this machine; measuring them takes longer than all else
@@ -38,6 +39,7 @@ from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.host import read_core_kind
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.platform.roofline import roofline
 from tvm_hetero.problem.cost import Cost
@@ -231,6 +233,7 @@ def _alike(platform: Platform) -> list[list[Device]]:
             continue
         alone = device.name if device.rpc is not None else ""
         figures = device.peak_flops, device.bandwidth
-        key = str(device_target(device)), len(device.cores), figures, alone
+        cores = tuple(sorted(read_core_kind(core) for core in device.cores))
+        key = str(device_target(device)), cores, figures, alone
         groups.setdefault(key, []).append(device)
     return list(groups.values())

@@ -31,7 +31,7 @@ def refine(
     ] = False,
     json_output: options.AsJson = False,
 ) -> None:
-    """Run an artifact of estimated costs to measure them, and make its plan again."""
+    """Measure what --quick estimated; plan again."""
     from tvm_hetero.artifact.read import load_artifact
     from tvm_hetero.pipeline.refine import refine as refine_plan
     from tvm_hetero.report.schedule.text import schedule_text
