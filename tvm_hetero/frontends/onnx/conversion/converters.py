@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.conversion import (
     bits,
+    finding,
     ordered,
     recurrent,
     windows,
@@ -11,6 +12,7 @@ from tvm_hetero.frontends.onnx.conversion import (
 
 __all__ = [
     "bits",
+    "finding",
     "ordered",
     "recurrent",
     "windows",
