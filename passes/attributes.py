@@ -6,7 +6,7 @@ Attributes are text, lists of text or numbers, so that a module can be printed a
     name           on       who writes it               who reads it
     INPUT_NAMES    main     front ends                  extract_tasks, split_segments: the names
     OUTPUT_NAMES   main     front ends                    that requests are answered by
-    LENGTHS        main     frontends/onnx              lengths: results that say how long others are
+    LENGTHS        main     frontends/onnx              lengths: results that are counted by others
     MODEL_NAME     main     front ends                  pipeline: the problem's name
     SOURCE         main     frontends/huggingface, cli  compiler: where the model came from (JSON)
     STATES         main     front ends of decoders      states: inputs that are kept in place

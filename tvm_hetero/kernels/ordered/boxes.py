@@ -174,11 +174,9 @@ class _Choice:
         box = tirx.max(tirx.min(place, whole(self.counts.boxes - 1)), whole(0))
 
         def compare(s: Expr) -> tirx.Stmt:
-            other = tirx.max(
-                tirx.min(load(self.own, s), whole(self.counts.boxes - 1)), whole(0)
-            )
-            corners = [_corners(self.boxes, b, n, from_centers) for n in (box, other)]
-            beyond = _overlap_is_beyond(*corners, load(self.allowed, 0))
+            other = tirx.max(tirx.min(load(self.own, s), whole(self.counts.boxes - 1)), whole(0))
+            one, two = (_corners(self.boxes, b, n, from_centers) for n in (box, other))
+            beyond = _overlap_is_beyond(one, two, load(self.allowed, 0))
             alone = load(self.state, _OVERLAPS) == whole(0)
             return when(alone, when(beyond, self.note(_OVERLAPS, whole(1))))
 

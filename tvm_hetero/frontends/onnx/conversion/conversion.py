@@ -9,8 +9,8 @@ import numpy as np
 from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.conversion.counted import CountedAxis, Counts
+from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.frontends.onnx.model.tensors import describe
 from tvm_hetero.util.untrusted_names import printable

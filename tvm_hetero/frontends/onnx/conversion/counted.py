@@ -12,7 +12,7 @@ operands, where it is in the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -164,9 +164,9 @@ def _element_by_element(r: _Reading) -> CountedAxis | None:
     others = (r.dims(name) for name, a in given if a is None)
     if not all(len(dims) < -end or dims[end] == 1 for dims in others):
         return None
-    if r.node.op_type in ("Div", "Mod") and r.at(1) is not None:
-        if "int" in r.types[r.operand(1)].dtype:
-            return None  # where nothing was found, the room is full of zeros
+    divides = r.node.op_type in ("Div", "Mod") and r.at(1) is not None
+    if divides and "int" in r.types[r.operand(1)].dtype:
+        return None  # where nothing was found, the room is full of zeros
     rank = max(len(r.dims(name)) for name, _ in given)
     return CountedAxis(rank + end, number)
 

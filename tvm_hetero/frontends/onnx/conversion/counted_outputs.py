@@ -25,7 +25,9 @@ def value_type(value: relax.Expr) -> ValueType | None:
     from tvm_hetero.frontends.onnx.static_types import static_shape
 
     type_ = getattr(value, "ty", None)
-    dims = static_shape(type_) if isinstance(type_, relax.TensorType) else None
+    if not isinstance(type_, relax.TensorType):
+        return None
+    dims = static_shape(type_)
     return None if dims is None else ValueType(dims, str(type_.dtype))
 
 
