@@ -71,20 +71,10 @@ WRONG: list[tuple[Sequence[NodeProto], Sequence[int], Mapping[str, np.ndarray], 
         19,
         "onnx infers float32 1x1x4x3, but TVM's importer makes it float32 1x1x4x4",
     ),
-    (
-        [
-            helper.make_node("ArgMax", ["x"], ["a"], axis=1, keepdims=0),
-            helper.make_node("OneHot", ["a", "d", "v"], ["y"]),
-        ],
-        [3, 5],
-        {"d": np.array(5), "v": np.array([0, 1], np.float32)},
-        13,
-        "value 'y' of the OneHot node onnx infers float32 3x5, but TVM's importer makes it float64",
-    ),
 ]  # fmt: skip
 
 
-WRONG_NAMES = ["output_shape", "pooled output_shape", "mean", "aspect ratio", "OneHot"]
+WRONG_NAMES = ["output_shape", "pooled output_shape", "mean", "aspect ratio"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.conversion import (
     bits,
+    choices,
     finding,
     ordered,
     recurrent,
@@ -12,6 +13,7 @@ from tvm_hetero.frontends.onnx.conversion import (
 
 __all__ = [
     "bits",
+    "choices",
     "finding",
     "ordered",
     "recurrent",
