@@ -24,6 +24,7 @@ from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
+from tvm_hetero.passes.lengths import counted_results
 from tvm_hetero.util.untrusted_names import identifier
 
 if TYPE_CHECKING:
@@ -132,9 +133,13 @@ def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
 
 def _with_names(module: tvm.ir.IRModule, graph: OnnxGraph, name: str) -> tvm.ir.IRModule:
     """Return `module` with the ONNX names as attributes of ``main``."""
+    numbers = {row.number for row in counted_results(module["main"]).values()}
     attributes = {
         INPUT_NAMES: [i.name for i in graph.inputs],
-        OUTPUT_NAMES: [o.name for o in graph.outputs],
+        OUTPUT_NAMES: [
+            *(o.name for o in graph.outputs),
+            *(graph.fresh(f"length{n}") for n in range(len(numbers))),
+        ],
         MODEL_NAME: name,
     }
     module["main"] = module["main"].with_attrs(attributes)

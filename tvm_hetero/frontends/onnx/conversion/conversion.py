@@ -9,6 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.conversion.counted import CountedAxis, Counts
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.util.untrusted_names import printable
@@ -36,9 +37,10 @@ class Conversion:
         graph: OnnxGraph,
         builder: relax.BlockBuilder,
         operands: list[relax.Expr | None],
+        counts: Counts,
     ) -> None:
         self.node, self.builder, self.operands = node, builder, operands
-        self._graph = graph
+        self._graph, self._counts = graph, counts
 
     @property
     def opset(self) -> int:
@@ -98,6 +100,12 @@ class Conversion:
                 f"{how_to_fix([name], self._graph.makers(), self._graph.inputs)}"
             )
         return found
+
+    def count(self, position: int, axis: int, number: relax.Expr) -> None:
+        """State that of an output's axis only so much counts as a number says (`counted`)."""
+        name = self.node.output[position]
+        self._counts.axes[name] = CountedAxis(axis, self.node.output[0])
+        self._counts.numbers[self.node.output[0]] = number
 
     def emit(self, value: relax.Expr) -> relax.Var:
         """Bind an expression to a variable; returns it."""

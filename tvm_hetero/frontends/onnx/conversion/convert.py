@@ -18,6 +18,8 @@ from onnx import NodeProto
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (registers them)
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
+from tvm_hetero.frontends.onnx.conversion.counted import Counts, read_counted
+from tvm_hetero.frontends.onnx.conversion.counted_outputs import counted_outputs, value_type
 from tvm_hetero.frontends.onnx.conversion.element_types import PACKED_BITS, held_array, held_as
 from tvm_hetero.frontends.onnx.conversion.registry import find_converter
 from tvm_hetero.frontends.onnx.conversion.without_kernel import nodes_without_kernel
@@ -31,6 +33,7 @@ from tvm_hetero.frontends.onnx.model.refusals import (
     unknown_settings,
 )
 from tvm_hetero.frontends.onnx.model.verify_types import TypeComparison, type_of_relax
+from tvm_hetero.passes.lengths import lengths_attribute
 from tvm_hetero.util.untrusted_names import identifier, printable
 
 if TYPE_CHECKING:
@@ -73,6 +76,7 @@ class _Conversions:
         self.values: dict[str, Any] = self.importer._nodes
         self.refusals: list[str] = []
         self.comparison = TypeComparison(graph)
+        self.counts = Counts()
 
     def run(self) -> tvm.ir.IRModule:
         """Convert all nodes; see :func:`convert_graph`."""
@@ -87,12 +91,14 @@ class _Conversions:
                     self._convert(node)
                 # A builder that is left half-way complains on stderr, so the function is ended.
                 made = [self.values.get(o.name, relax.const(0)) for o in self.graph.outputs]
+                made, counted = counted_outputs(builder, self.graph, made, self.counts)
                 given = builder.emit_output(made[0] if len(made) == 1 else relax.Tuple(made))
             builder.emit_func_output(given)
         refuse_all(self.refusals, self.graph.opset)
         module = builder.get()
         refuse_all(nodes_without_kernel(module, self.graph, self.values), self.graph.opset)
-        module["main"] = module["main"].with_attrs({"num_input": len(parameters)})
+        attributes = {"num_input": len(parameters), **lengths_attribute(counted)}
+        module["main"] = module["main"].with_attrs(attributes)
         return module
 
     def _parameters(self) -> list[relax.Var]:
@@ -116,19 +122,31 @@ class _Conversions:
             return
         operands = [self.values[name] if name else None for name in node.input]
         try:
+            self._read_counted(node)
             results = self._results(node, operands)
             made = {name: r for name, r in zip(node.output, results, strict=False) if name}
-            self._refuse_dynamic(node, made)
-            self.comparison.refuse_wrong(node, made)
+            # What is counted has more room than onnx says, or the model declares.
+            plain = {name: r for name, r in made.items() if name not in self.counts.axes}
+            self._refuse_dynamic(node, plain)
+            self.comparison.refuse_wrong(node, plain)
         except ModelError as error:
             self.refusals.append(str(error))
         else:
             self.values.update(made)
 
+    def _read_counted(self, node: NodeProto) -> None:
+        """Note what a node makes of counted values, or refuse it."""
+        axes = self.counts.axes
+        if any(name in axes for name in node.input):
+            given = {name: self.values[name] for name in node.input if name}
+            types = {name: t for name, v in given.items() if (t := value_type(v)) is not None}
+            found = read_counted(node, self.graph, axes, types)
+            axes.update({name: found for name in node.output if name})
+
     def _results(self, node: NodeProto, operands: list[relax.Expr | None]) -> list[relax.Expr]:
         converter = find_converter(node.op_type)
         if converter is not None:
-            made = converter(Conversion(node, self.graph, self.importer.bb, operands))
+            made = converter(Conversion(node, self.graph, self.importer.bb, operands, self.counts))
             if made is not None:
                 listed = list(made) if isinstance(made, list | tuple) else [made]
                 return [self.importer.bb.normalize(each) for each in listed]
