@@ -92,6 +92,7 @@ def test_a_node_without_a_kernel_is_found_among_what_nodes_became() -> None:
     with builder.function("main", [x]):
         with builder.dataflow():
             relu = builder.emit(relax.op.nn.relu(x))
+            builder.emit(relax.op.sort(relu))  # no one reads it
             ordered = builder.emit(relax.op.sort(relu))
             tail = builder.emit(relax.op.negative(ordered))
             out = builder.emit_output(relax.op.exp(tail))

@@ -113,6 +113,10 @@ class Rewriting:
             )
         return found
 
+    def note_choice(self, condition: str) -> None:
+        """Note that both branches of a choice are taken in, since its condition is not known."""
+        self._values.choices[condition] = self._origin
+
     def how_to_fix(self, name: str) -> str:
         """Say what a user can do so that a value becomes known, the inputs behind it by name."""
         return how_to_fix([name], self._values.makers, self._graph.inputs)

@@ -29,6 +29,7 @@ from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, find_rewriter
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.splicing import splice
+from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, element_type
 from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, refuse_all
@@ -101,13 +102,25 @@ class _Expansion:
                 self._refuse(node, str(error))
                 continue
             work.extendleft((each, origin) for each in reversed(replacement))
-        refuse_all(self.refusals, self.graph.opset)
+        refuse_all([*self.refusals, *self._choices()], self.graph.opset)
         self.graph.nodes = self.kept
         self._forget_empty_inputs(empty)
         if self.taken is not None:
             tensors_for_outputs(self.graph, self.values)
         self.graph.sweep()
         self._check_constants()
+
+    def _choices(self) -> list[str]:
+        """Say of each choice by an input, if something is refused, that it can be decided.
+
+        The refused node may stand in the branch that is not wanted.
+        """
+        found = {
+            f"{origin} takes in both branches, since its condition is not known. "
+            f"{how_to_fix([condition], self.values.makers, self.graph.inputs)}"
+            for condition, origin in self.values.choices.items()
+        }
+        return sorted(text for text in found if "--value" in text) if self.refusals else []
 
     def _know_empty_inputs(self) -> set[str]:
         """Note that of an empty input all is known; returns the names of such inputs."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 from onnx import AttributeProto, NodeProto, ValueInfoProto
 
-from tvm_hetero.errors import ModelError
+from tvm_hetero.errors import LIST_LINE, ModelError
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.mutable_graph import attribute
 from tvm_hetero.util.untrusted_names import printable
@@ -48,8 +48,8 @@ def refuse_all(refusals: Sequence[str], opset: int) -> None:
         raise ModelError(refusals[0] + said)
     more = len(refusals) - _MOST
     lines = [*refusals[:_MOST], *([f"... and {more} more"] if more > 0 else [])]
-    listed = "\n  ".join(lines)
-    raise ModelError(f"{len(refusals)} nodes cannot be imported (opset {opset}):\n  {listed}")
+    first = f"{len(refusals)} nodes cannot be imported (opset {opset}):"
+    raise ModelError(LIST_LINE.join([first, *lines]))
 
 
 def unknown_settings(node: NodeProto, constants: Iterable[str], opset: int) -> dict[str, str]:
