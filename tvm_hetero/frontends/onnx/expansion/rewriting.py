@@ -166,6 +166,14 @@ class Rewriting:
         self.nodes.append(node)
         return outputs[0]
 
+    def exact(self, name: str) -> str:
+        """State that the last bit of a value counts, and return its name.
+
+        It is rounded to a code next, for example: no factor is moved over the node that makes it.
+        """
+        self._graph.exact.add(name)
+        return name
+
     def constant(self, value: object, dtype: Any = None) -> str:
         """Add a constant; returns its name."""
         name = self.fresh(f"{self._base}_constant")

@@ -45,6 +45,8 @@ class OnnxGraph:
         Initializers.  TensorProtos are shared with the model and must not be changed.
     inputs, outputs : list of ValueInfoProto
         True inputs (initializers listed among the inputs are not) and outputs.
+    exact : set of str
+        Values whose last bit counts: they are computed as they are written.
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
@@ -55,6 +57,7 @@ class OnnxGraph:
         self.nodes = [_copy(node) for node in model.graph.node]
         self.inputs = [i for i in model.graph.input if i.name not in self.constants]
         self.outputs = list(model.graph.output)
+        self.exact: set[str] = set()
         self._taken = set(_names(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
 
