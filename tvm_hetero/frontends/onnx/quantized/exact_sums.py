@@ -1,7 +1,8 @@
 """Sums of products of codes, exact in float32: in parts, each of which stays below 2^24.
 
 Where the weights are known, so is how large a sum can become: the greatest code of the other side
-times the sum of the weights' magnitudes.  Most layers need no parts.  Parts are added in int32.
+times the sum of the weights' magnitudes.  Most layers need no parts.  Parts are added in
+float64: on the way from one to the next there is no cast that must mind what is out of range.
 """
 
 from __future__ import annotations
@@ -89,24 +90,26 @@ def cut(r: Rewriting, steps: np.ndarray, factor: int, room: int = EXACT) -> list
 
 @dataclass(frozen=True)
 class ExactSum:
-    """A value of whole numbers, and its element type: float32 where that holds them, or int32."""
+    """A value of whole numbers, and its element type: float32 where that holds them, or float64."""
 
     name: str
     element_type: int
 
-    def as_int32(self, r: Rewriting, outputs: int | list[str] = 1) -> str:
-        """Add a cast to int32; returns the result's name."""
-        if self.element_type == TensorProto.INT32 and isinstance(outputs, int):
-            return self.name
-        return r.add("Cast", [self.name], outputs, to=TensorProto.INT32)
+    def as_int32(self, r: Rewriting, outputs: list[str]) -> None:
+        """Make a result of the node in int32."""
+        r.add("Cast", [self.name], outputs, to=TensorProto.INT32)
 
     def as_float(self, r: Rewriting) -> str:
-        """Add a cast to float32; returns the result's name."""
+        """Add a cast to float32, which rounds as one of int32 would; returns the result's name."""
         return as_float(r, self.name, self.element_type)
 
-    def plus(self, r: Rewriting, bias: str) -> ExactSum:
-        """Add an operand of int32 in int32."""
-        return ExactSum(r.add("Add", [self.as_int32(r), bias]), TensorProto.INT32)
+    def plus(self, r: Rewriting, other: str, element_type: int = TensorProto.INT32) -> ExactSum:
+        """Add another value, an operand of int32 for example."""
+        wide = [
+            r.add("Cast", [name], to=TensorProto.DOUBLE) if kind != TensorProto.DOUBLE else name
+            for name, kind in ((self.name, self.element_type), (other, element_type))
+        ]
+        return ExactSum(r.add("Add", wide), TensorProto.DOUBLE)
 
 
 def add_parts(
@@ -126,7 +129,7 @@ def add_parts(
     parts = [ExactSum(product(start, end), TensorProto.FLOAT) for start, end in ranges]
     total, *rest = parts
     for part in rest:
-        total = total.plus(r, part.as_int32(r))
+        total = total.plus(r, part.name, part.element_type)
     return total
 
 
