@@ -35,7 +35,7 @@ from benchmarks.file_zoo.packages import file_of
 
 RESULTS = ROOT / "benchmarks" / "results" / "zoo_of_files.json"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tvm_hetero_file_zoo"
-SMALL = ("torch/lstm-legacy", "torch/tiny-cnn-legacy")
+SMALL = ("torch/tiny-cnn-legacy", "torch/odd-slices-legacy")
 _LIMIT = 600.0
 
 
@@ -73,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(cases: Iterable[FileCase], args: argparse.Namespace) -> Iterable[FileRow]:
     """Try each file that the rows do not have of this code, and yield the rows of all."""
-    code = f"{digest_of_code('ours')}{' import' if args.import_only else ''}"
+    kind = " import" if args.import_only else " small" if args.small else ""
+    code = f"{digest_of_code('ours')}{kind}"
     known = {}
     for line in args.rows.read_text("utf-8").splitlines() if args.rows.exists() else ():
         row = json.loads(line)
@@ -97,7 +98,9 @@ def _attempt(case: FileCase, args: argparse.Namespace) -> FileRow:
             path = file_of(case, args.cache)
     except FileNotFoundError as error:
         return FileRow(case.name, case.source, "unusable", str(error)[:400])
-    return (import_only if args.import_only else whole)(case, path, args.limit)
+    if args.import_only:
+        return import_only(case, path, args.limit)
+    return whole(case, path, args.limit, args.small)
 
 
 def table(rows: Sequence[FileRow]) -> str:

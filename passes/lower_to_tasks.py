@@ -31,6 +31,7 @@ from tvm_hetero.kernels.constant_folding import fold
 from tvm_hetero.kernels.convolution.packing import packing_units
 from tvm_hetero.kernels.legalize import RULES, Legalization
 from tvm_hetero.kernels.tir.array_values import array_of
+from tvm_hetero.passes.conditional_branches import mark_branches
 from tvm_hetero.passes.copy_constant_outputs import copy_constant_outputs
 from tvm_hetero.passes.pins import pin_hinted_kernels
 
@@ -79,7 +80,7 @@ class LowerToTasks:
         mod = _Prepare(mod, self.units, self.plain_sums).run()
         lowered = pin_hinted_kernels(_after()(mod))
         _require_lowered(lowered)
-        return copy_constant_outputs(lowered)
+        return copy_constant_outputs(mark_branches(lowered))
 
 
 def is_lowered(mod: tvm.IRModule) -> bool:
@@ -102,9 +103,9 @@ def _require_lowered(mod: tvm.IRModule) -> None:
     foreign = _foreign_operators(mod)
     if foreign:
         raise ModelError(
-            f"no kernel for {', '.join(foreign)}: TVM does not legalise "
-            f"{'it' if len(foreign) == 1 else 'them'}. Replace the operator in the model, or run "
-            "a pass that decomposes it before LowerToTasks"
+            f"there is no kernel for {', '.join(name.removeprefix('relax.') for name in foreign)}. "
+            "Put other operators in the place of it, or run a pass that takes it apart before "
+            "LowerToTasks"
         )
 
 

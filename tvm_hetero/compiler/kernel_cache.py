@@ -5,7 +5,8 @@ changed scheduling rule changes the key), the target, and the versions of TVM an
 Neither weights nor a placement are part of it. So all kernels of a network that a device can run
 are compiled together, whichever of them a plan calls: devices of equal targets share a library, a
 network that is placed again finds its own, and measuring a network in place compiles what is built
-afterwards. Objects of single kernels are kept as well (`tvm_hetero.compiler.kernel_objects`). How long it takes: ``python -m benchmarks.building``.
+afterwards. Objects of single kernels are kept as well (`tvm_hetero.compiler.kernel_objects`). How
+long it takes: ``python -m benchmarks.building``.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ from tvm_hetero.kernels.rules.cpu_rules import Rule as CpuRule
 from tvm_hetero.kernels.rules.gpu import schedule_gpu
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.batched_schedule import schedule_batched
+from tvm_hetero.kernels.tir.conditions import schedule_under_conditions
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     DIRECT,
@@ -88,6 +89,14 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """
     if func.attrs is not None and func.attrs.get(SCHEDULED):
         return func
+    on_host = str(target.kind.name) == "llvm"
+    return schedule_under_conditions(
+        func, lambda plain: _schedule_plain(plain, target), on_host=on_host
+    )
+
+
+def _schedule_plain(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
+    """The kernel scheduled, its conditions aside."""
     if str(target.kind.name) != "llvm":
         return _schedule(add_masks(func), target)
     guards = guards_of(func)

@@ -23,6 +23,9 @@ _LAYER_NORMALIZATION = 17
 """The opset that brought LayerNormalization, of which contributed operators are made."""
 
 
+_RESIZE_HAS_MODES = 11
+
+
 def opset_version(model: onnx.ModelProto) -> int:
     """Return the version of the default operator set, 0 where the model names none."""
     versions = [o.version for o in model.opset_import if o.domain in DEFAULT_DOMAINS]
@@ -54,7 +57,26 @@ def convert_opset(model: onnx.ModelProto) -> None:
             f"opset {oldest} of it: {printable(' '.join(str(error).split()), 300)} "
             "Export the model again, for a newer opset."
         ) from None
+    _keep_old_resizes(converted, graph.opset)
     _take_over(model, converted, oldest)
+
+
+def _keep_old_resizes(converted: onnx.ModelProto, opset: int) -> None:
+    """State of what form Resize and Upsample before opset 11 are, which the converter leaves out.
+
+    Their coordinates are `asymmetric`, and nearest is rounded as no later form does: up where an
+    axis shrinks, else down (``simple``, a word of ours).
+    """
+    if opset >= _RESIZE_HAS_MODES:
+        return
+    for node in converted.graph.node:
+        if node.op_type == "Resize":
+            node.attribute.extend(
+                [
+                    onnx.helper.make_attribute("coordinate_transformation_mode", "asymmetric"),
+                    onnx.helper.make_attribute("nearest_mode", "simple"),
+                ]
+            )
 
 
 def _oldest_unconverted(graph: OnnxGraph) -> int:

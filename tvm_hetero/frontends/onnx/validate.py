@@ -46,6 +46,13 @@ def _check_is_model(model: onnx.ModelProto) -> None:
 
 def _check_versions(model: onnx.ModelProto) -> None:
     opset = opset_version(model)
+    if opset == 0 and any(e.domain.startswith("ai.onnx.") for e in model.opset_import):
+        domains = ", ".join(sorted({f"'{printable(e.domain)}'" for e in model.opset_import}))
+        raise ModelError(
+            f"The model has operators of {domains} alone: classical machine learning (trees, "
+            "linear models), or training. tvm_hetero divides neural networks; ONNX Runtime runs "
+            "this model."
+        )
     if opset == 0:
         raise ModelError(
             "The model names no version of the default operator set (opset_import), or was cut "

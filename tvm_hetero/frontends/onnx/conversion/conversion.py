@@ -11,7 +11,6 @@ from onnx import NodeProto
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
-from tvm_hetero.frontends.onnx.model.tensors import describe
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
@@ -106,6 +105,7 @@ class Conversion:
 
     def emit_te(self, function: Callable[..., Any], *operands: Any, **attributes: Any) -> relax.Var:
         """Bind a call of a kernel that is written as a tensor expression (TVM's `te`)."""
+        attributes.setdefault("primfunc_name_hint", self.node.op_type.lower())
         return self.builder.emit_te(function, *operands, **attributes)
 
     def emit_kernel(
@@ -147,4 +147,5 @@ class Conversion:
 
     def refuse(self, why: str) -> NoReturn:
         """Refuse the node; `why` is the rest of a sentence of which it is the subject."""
-        raise ModelError(f"{describe(self.node)} {why}{'' if why.endswith('.') else '.'}")
+        end = "" if why.endswith(".") else "."
+        raise ModelError(f"{self._graph.describe(self.node)} {why}{end}")
