@@ -174,6 +174,10 @@ class Rewriting:
         self._graph.exact.add(name)
         return name
 
+    def quantize_state(self, names: Sequence[str]) -> None:
+        """State that a recurrent node with these results multiplies its state in 256 levels."""
+        self._graph.quantized_states.update(filter(None, names))
+
     def constant(self, value: object, dtype: Any = None) -> str:
         """Add a constant; returns its name."""
         name = self.fresh(f"{self._base}_constant")

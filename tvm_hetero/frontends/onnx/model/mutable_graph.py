@@ -47,6 +47,8 @@ class OnnxGraph:
         True inputs (initializers listed among the inputs are not) and outputs.
     exact : set of str
         Values whose last bit counts: they are computed as they are written.
+    quantized_states : set of str
+        Results of recurrent nodes whose state is multiplied in levels of its range.
     origins : dict of str to str
         For values, the node of the file that they come from, in words, where it is known.
     """
@@ -60,6 +62,7 @@ class OnnxGraph:
         self.inputs = [i for i in model.graph.input if i.name not in self.constants]
         self.outputs = list(model.graph.output)
         self.exact: set[str] = set()
+        self.quantized_states: set[str] = set()
         self.origins: dict[str, str] = {}
         self._taken = set(_names(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
@@ -133,6 +136,12 @@ class OnnxGraph:
                 while name in renamed:
                     name = renamed[name]
                 node.input[position] = name
+
+    def keep_marks(self, old: str, new: str) -> None:
+        """Let what has been stated of a value hold of its new name."""
+        for marked in (self.exact, self.quantized_states):
+            if old in marked:
+                marked.add(new)
 
     def sweep(self) -> None:
         """Drop nodes and constants from which no output can be reached."""
