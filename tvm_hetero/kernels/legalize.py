@@ -13,6 +13,7 @@ from tvm import relax
 
 from tvm_hetero.kernels import strength_reduction
 from tvm_hetero.kernels.convolution.conv2d import emit_packed_conv2d
+from tvm_hetero.kernels.convolution.half_precision import widen_convolution
 from tvm_hetero.kernels.convolution.lrn import channel_window
 from tvm_hetero.kernels.cpu.legalization import Legalization as Legalization
 from tvm_hetero.kernels.gather_scatter import gather, scatter
@@ -24,7 +25,16 @@ from tvm_hetero.kernels.rowwise.softmax import make_softmax
 Rule = Callable[[relax.Call, Legalization], "relax.Expr | None"]
 
 
-def _conv2d(call: relax.Call, use: Legalization) -> relax.Expr | None:
+def _convolution(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    wide = widen_convolution(use.builder, call, use.known)
+    if wide is None:
+        return _packed_convolution(call, use)
+    packed = _packed_convolution(wide, use)
+    found = use.builder.emit(wide if packed is None else packed)
+    return relax.op.astype(found, call.ty.dtype)
+
+
+def _packed_convolution(call: relax.Call, use: Legalization) -> relax.Expr | None:
     weight = use.known(call.args[1])
     if weight is None:
         return None
@@ -80,8 +90,8 @@ def _indexed(kernel: Callable[[relax.Call, Legalization], relax.Expr | None]) ->
 
 
 RULES: dict[str, Rule] = {
-    "relax.nn.conv2d": _conv2d,
-    "relax.nn.conv1d": _conv2d,
+    "relax.nn.conv2d": _convolution,
+    "relax.nn.conv1d": _convolution,
     "relax.matmul": _matmul,
     "relax.power": _power,
     "relax.nn.batch_norm": _batch_norm,

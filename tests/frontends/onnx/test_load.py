@@ -225,8 +225,8 @@ BAD = [
     (_huge_but_empty, r"more than 2\*\*63 - 1 elements"),
     (_short_weight, "initializer 'w' .* 432 bytes of data, but brings 428"),
     (_unknown_type, "element type number 99"),
-    (_negative_input, "input 'x' has the shape -1x3x8x8"),
-    (_zero_input, "holds nothing"),
+    (_negative_input, r"'x' \[\?, 3, 8, 8\].* --shape x=1x3x8x8 "),
+    (_zero_input, r"'x' \[\?, 3, 8, 8\].* --shape x=1x3x8x8 "),
     (_huge_input, r"input 'x' .* more than 2\*\*63 - 1"),
     (_huge_inside, r"value 'c' .* more than 2\*\*63 - 1"),
     (_wrong_rank, "onnx finds the model invalid"),
@@ -294,7 +294,7 @@ def test_the_given_model_is_not_changed() -> None:
 
 @pytest.mark.parametrize("dim", ["batch", None])
 def test_dynamic_dimension_needs_a_shape(dim: str | None) -> None:
-    with pytest.raises(ModelError, match=r"--shape x=1x3x8x8 .* shapes=\{'x': \(1, 3, 8, 8,\)\}"):
+    with pytest.raises(ModelError, match=r"--shape x=1x3x8x8 .* shapes=\{'x': \(1, 3, 8, 8\)\}"):
         check_model(conv_relu(dim))
 
 
@@ -322,9 +322,11 @@ def test_a_symbol_is_bound_everywhere() -> None:
     [
         ({"X": (1, 3, 8, 8)}, "'X', which is no input .*; known: x"),
         ({"x": (3, 8, 8)}, "4 dimensions .*, but the shape given has 3"),
-        ({"x": (1, 5, 8, 8)}, r"Dimension 1 of input 'x' \(batchx3x8x8\) is 3 .* 5 was asked for"),
+        (
+            {"x": (1, 5, 8, 8)},
+            r"Dimension 1 of input 'x' \(\[batch, 3, 8, 8\]\) is 3 .* 5 was",
+        ),
         ({"x": (-1, 3, 8, 8)}, "negative"),
-        ({"x": (0, 3, 8, 8)}, "holds nothing"),
     ],
 )
 def test_wrong_shapes(shapes: dict[str, tuple[int, ...]], message: str) -> None:

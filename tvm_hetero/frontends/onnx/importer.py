@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx
 
@@ -20,7 +20,6 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
-from tvm_hetero.frontends.onnx.verify_types import verify_types
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
 from tvm_hetero.util.untrusted_names import identifier
 
@@ -32,6 +31,7 @@ def from_onnx(
     model: str | os.PathLike[str] | onnx.ModelProto,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, Any] | None = None,
     random_weights: int | None = None,
     limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> tvm.ir.IRModule:
@@ -43,6 +43,9 @@ def from_onnx(
         A file, or a model in memory (which is not changed).
     shapes : mapping of str to sequence of int, optional
         Shapes of inputs whose dimensions the model leaves open.
+    values : mapping of str to number, list or array, optional
+        Inputs that are fixed to a value; what depends on them alone is computed, and they are
+        no inputs of the result.
     random_weights : int, optional
         A seed: draw all weights at random (:func:`randomize_weights`).
     limits : Limits
@@ -63,10 +66,10 @@ def from_onnx(
     """
     if isinstance(model, onnx.ModelProto):
         name = model.graph.name
-        loaded = check_model(model, shapes=shapes, limits=limits)
+        loaded = check_model(model, shapes=shapes, values=values, limits=limits)
     else:
         name = Path(model).stem
-        loaded = load_model(model, shapes=shapes, limits=limits)
+        loaded = load_model(model, shapes=shapes, values=values, limits=limits)
     convert_opset(loaded)
     graph = OnnxGraph(loaded)
     if random_weights is not None:
@@ -75,8 +78,7 @@ def from_onnx(
     graph.sweep()
     expand_graph(graph, converted_operators(), limits)
     simplify_graph(graph)
-    module, values = convert_graph(graph)
-    verify_types(graph, values)
+    module = convert_graph(graph)
     _refuse_dynamic(module)
     return _with_names(module, graph, identifier(name or "model"))
 

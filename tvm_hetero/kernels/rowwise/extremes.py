@@ -38,6 +38,7 @@ def make_extreme(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
 
 def reduce_extreme(x: te.Tensor, axes: list[int], keep: bool, *, largest: bool) -> te.Tensor:
     """Reduce over `axes`; NaN are skipped."""
+
     def combine(one: Any, other: Any) -> Any:
         # The value that is new stands first: a NaN in it does not win the comparison.
         return tirx.Max(other, one) if largest else tirx.Min(other, one)

@@ -140,14 +140,6 @@ def test_everything_refused_is_said_at_once() -> None:
     assert "behind" not in text
 
 
-def test_a_condition_on_data_names_the_option() -> None:
-    model = if_on_shape()
-    model.graph.node[3].input[0] = "flag"
-    model.graph.input.append(value("flag", [], TensorProto.BOOL))
-    with pytest.raises(ModelError, match=r"\(If\) chooses .* by 'flag', .* --value"):
-        expanded(model)
-
-
 def test_what_makes_nothing_is_computed_whatever_it_reads() -> None:
     nodes = [
         helper.make_node("Slice", ["x", "one", "one"], ["none"]),

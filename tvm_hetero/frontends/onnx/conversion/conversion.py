@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.frontends.onnx.model.tensors import describe
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
-    from tvm import relax
+    from tvm import relax, tirx
 
 
 class Conversion:
@@ -92,10 +93,10 @@ class Conversion:
         """Return the data of an operand that must be constant; refuses what is not."""
         found = self.constant(position)
         if found is None:
-            name = printable(self.node.input[position] if position < len(self.node.input) else "")
+            name = self.node.input[position] if position < len(self.node.input) else ""
             self.refuse(
-                f"takes its {what} from '{name}', which depends on data. If '{name}' is an input "
-                f"of the model, fix it: --value {name}=..."
+                f"takes its {what} from '{printable(name)}', which is known only when it runs. "
+                f"{how_to_fix([name], self._graph.makers(), self._graph.inputs)}"
             )
         return found
 
@@ -106,6 +107,43 @@ class Conversion:
     def emit_te(self, function: Callable[..., Any], *operands: Any, **attributes: Any) -> relax.Var:
         """Bind a call of a kernel that is written as a tensor expression (TVM's `te`)."""
         return self.builder.emit_te(function, *operands, **attributes)
+
+    def emit_kernel(
+        self,
+        kernel: tirx.PrimFunc,
+        operands: Sequence[relax.Expr],
+        made: Sequence[tuple[Sequence[int], str]],
+    ) -> list[relax.Var]:
+        """Bind a call of a kernel that is written out.
+
+        Parameters
+        ----------
+        kernel : tirx.PrimFunc
+            Its parameters are the operands, then what it makes.
+        operands : sequence of relax.Expr
+            What it reads.
+        made : sequence of (sequence of int, str)
+            Shape and element type of each tensor that it makes.
+
+        Returns
+        -------
+        list of relax.Var
+            Those tensors.
+        """
+        from tvm import relax
+
+        variable = self.builder.add_func(kernel, self.node.op_type.lower())
+        types = [relax.TensorType(list(shape), dtype) for shape, dtype in made]
+        called = self.emit(relax.call_tir(variable, list(operands), types))
+        if len(types) == 1:
+            return [called]
+        return [self.emit(relax.TupleGetItem(called, i)) for i in range(len(types))]
+
+    def reshaped(self, value: relax.Expr, shape: Sequence[int]) -> relax.Var:
+        """Bind a view of a value in another shape."""
+        from tvm import relax
+
+        return self.emit(relax.op.reshape(value, list(shape)))
 
     def refuse(self, why: str) -> NoReturn:
         """Refuse the node; `why` is the rest of a sentence of which it is the subject."""

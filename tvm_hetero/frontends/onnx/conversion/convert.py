@@ -1,6 +1,7 @@
 """Make Relax of an expanded graph, node by node.
 
-TVM's importer knows most operators; it is asked for each node that has no converter of ours.
+TVM's importer knows most operators; it is asked for each node that has no converter of ours.  What
+is made of a node is compared with what onnx infers right away, so that a difference names the node.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from onnx import NodeProto
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (registers them)
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
-from tvm_hetero.frontends.onnx.conversion.element_types import PACKED_BITS, held_array, held_as
 from tvm_hetero.frontends.onnx.conversion.registry import find_converter
+from tvm_hetero.frontends.onnx.model.element_types import PACKED_BITS, held_array, held_as
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.tensors import describe
+from tvm_hetero.frontends.onnx.model.verify_types import TypeComparison
 from tvm_hetero.util.untrusted_names import identifier, printable
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 _MOST_REFUSALS = 20
 
 
-def convert_graph(graph: OnnxGraph) -> tuple[tvm.ir.IRModule, dict[str, relax.Expr]]:
-    """Return the Relax module of a graph, and what became of each value, by its name.
+def convert_graph(graph: OnnxGraph) -> tvm.ir.IRModule:
+    """Return the Relax module of a graph.
 
     Parameters
     ----------
@@ -64,8 +66,9 @@ class _Conversions:
         self.importer.opset = graph.opset
         self.values: dict[str, Any] = self.importer._nodes
         self.refusals: list[str] = []
+        self.comparison = TypeComparison(graph)
 
-    def run(self) -> tuple[tvm.ir.IRModule, dict[str, relax.Expr]]:
+    def run(self) -> tvm.ir.IRModule:
         """Convert all nodes; see :func:`convert_graph`."""
         from tvm import relax
 
@@ -83,7 +86,7 @@ class _Conversions:
         self._report()
         module = builder.get()
         module["main"] = module["main"].with_attrs({"num_input": len(parameters)})
-        return module, self.values
+        return module
 
     def _parameters(self) -> list[relax.Var]:
         from tvm import relax
@@ -107,12 +110,12 @@ class _Conversions:
         operands = [self.values[name] if name else None for name in node.input]
         try:
             results = self._results(node, operands)
+            made = {name: r for name, r in zip(node.output, results, strict=False) if name}
+            self.comparison.refuse_wrong(node, made)
         except ModelError as error:
             self.refusals.append(str(error))
-            return
-        for name, result in zip(node.output, results, strict=False):
-            if name:
-                self.values[name] = result
+        else:
+            self.values.update(made)
 
     def _results(self, node: NodeProto, operands: list[relax.Expr | None]) -> list[relax.Expr]:
         converter = find_converter(node.op_type)

@@ -164,9 +164,7 @@ def _place_reducer(dtype: str) -> tuple[PrimExpr, Any]:
     return lowest, reducer
 
 
-def pooled_size(
-    length: int, extent: int, stride: int, pads: Sequence[int], *, ceil: bool
-) -> int:
+def pooled_size(length: int, extent: int, stride: int, pads: Sequence[int], *, ceil: bool) -> int:
     """Return how many windows there are along an axis."""
     room = length + sum(pads) - extent
     if not ceil:

@@ -1,7 +1,12 @@
-"""``If`` and ``Loop`` whose way is known before the model runs.
+"""``If`` and ``Loop``: where their way is known before the model runs, it is taken.
 
-An ``If`` on a constant (on shapes, on an input that is fixed) is its branch.  A ``Loop`` is
-unrolled step by step: each step's condition must come out constant.  Scan outputs are stacked.
+An ``If`` on a constant (on shapes, on an input that is fixed) is its branch.  An ``If`` on data is
+both branches and a choice between what they give:
+
+    If(c, a(), b())   ->  Where(c, a(), b())
+
+A ``Loop`` is unrolled step by step: each step's condition must come out constant.  Scan outputs are
+stacked.
 
     Loop(M, c, v...)  ->  body(0, c, v...) , then Loop from step 1 on what that gave
 """
@@ -17,16 +22,38 @@ from tvm_hetero.util.untrusted_names import printable
 
 @rewrites("If")
 def rewrite_if(r: Rewriting) -> bool:
-    """Take the branch that a constant condition chooses."""
+    """Take the branch that a constant condition chooses, or both."""
     condition = r.array(r.inputs[0])
-    if condition is None:
-        name = printable(r.inputs[0])
-        r.refuse(
-            f"chooses between two graphs by '{name}', which depends on data. If it is decided by "
-            "an input of the model, fix that input: --value NAME=..."
-        )
-    branch = r.attribute("then_branch" if bool(condition.all()) else "else_branch")
-    r.splice(branch, [], r.outputs)
+    if condition is not None:
+        branch = r.attribute("then_branch" if bool(condition.all()) else "else_branch")
+        r.splice(branch, [], r.outputs)
+        return True
+    made = []
+    for branch in (r.attribute("then_branch"), r.attribute("else_branch")):
+        made.append([r.fresh(f"{name}_{branch.name}") for name in r.outputs])
+        r.splice(branch, [], made[-1])
+    r.add("Choose", [r.inputs[0], *made[0], *made[1]], r.outputs, INTERNAL)
+    return True
+
+
+@rewrites("Choose", domain=INTERNAL)
+def choose(r: Rewriting) -> bool:
+    """Choose between what two branches give, now that its types are known."""
+    count, condition = len(r.outputs), r.inputs[0]
+    if r.rank(condition):
+        # A condition of shape [1] is one, too, but Where would broadcast it.
+        condition = r.add("Reshape", [condition, r.constant([], np.int64)])
+    for then, other, name in zip(
+        r.inputs[1 : 1 + count], r.inputs[1 + count :], r.outputs, strict=True
+    ):
+        if not name:
+            continue
+        if r.sequence(then) is not None or r.dims(then) != r.dims(other):
+            r.refuse(
+                f"chooses by '{printable(r.inputs[0])}', which is known only when it runs, between "
+                f"values of different shapes. {r.how_to_fix(r.inputs[0])}"
+            )
+        r.add("Where", [condition, then, other], [name])
     return True
 
 
@@ -90,8 +117,8 @@ def _goes_on(r: Rewriting, step: int) -> bool:
     condition = r.array(r.operand(1))
     if condition is None:
         r.refuse(
-            f"goes on as long as a value that depends on data says so (at step {step}). Export "
-            "the model for a fixed number of steps."
+            f"goes on (at step {step}) as long as '{printable(r.operand(1))}' says so, which is "
+            f"known only when it runs. {r.how_to_fix(r.operand(1))}"
         )
     return bool(condition.all())
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -48,7 +48,7 @@ _INFERRED = frozenset(
         "Where", "And", "Or", "Xor", "LessOrEqual", "GreaterOrEqual", "Gather", "GatherND",
         "GatherElements", "Expand", "Tile", "Pad", "OneHot", "BitwiseAnd", "BitwiseOr",
         "BitwiseXor", "BitShift", "EyeLike", "Sum", "Mean", "HannWindow", "HammingWindow",
-        "BlackmanWindow", "TopK",
+        "BlackmanWindow", "TopK", "MelWeightMatrix",
     }
 )  # fmt: skip
 # Output of a size that the data decide, never more than so many times the operand's rank.
@@ -106,15 +106,20 @@ def empty_results(types: Mapping[str, TypeProto], node: NodeProto) -> dict[str, 
     made = [name for name in node.output if name]
     found: dict[str, Constant] = {}
     for name in made:
-        tensor = types[name].tensor_type if name in types else None
-        if tensor is None or not tensor.HasField("shape"):
+        empty = empty_tensor(types[name]) if name in types else None
+        if empty is None:
             return None
-        dims = tensor.shape.dim
-        if not all(d.HasField("dim_value") for d in dims) or all(d.dim_value for d in dims):
-            return None
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        found[name] = np.zeros([d.dim_value for d in dims], dtype)
+        found[name] = empty
     return found or None
+
+
+def empty_tensor(type_: TypeProto) -> np.ndarray[Any, Any] | None:
+    """Return the one value that a type allows if it is that of an empty tensor."""
+    dims = type_.tensor_type.shape.dim
+    if not all(d.HasField("dim_value") for d in dims) or all(d.dim_value for d in dims):
+        return None
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
+    return np.zeros([d.dim_value for d in dims], dtype)
 
 
 def _constant(node: NodeProto) -> dict[str, Constant] | None:

@@ -23,12 +23,20 @@ class KnownValues:
     ----------
     sequences : dict of str to list of str
         For a sequence, the names of its elements.  There is no sequence at run time.
+    types : dict of str to TypeProto
+        Of inputs and of what nodes make, as far as they are known.
+    makers : dict of str to NodeProto
+        The node that is kept to make a value.
+    nothings : set of str
+        Optionals that hold nothing.
     """
 
     def __init__(self, graph: OnnxGraph) -> None:
         self._graph = graph
-        self._types: dict[str, TypeProto] = {value.name: value.type for value in graph.inputs}
+        self.types: dict[str, TypeProto] = {value.name: value.type for value in graph.inputs}
         self.sequences: dict[str, list[str]] = {}
+        self.makers: dict[str, NodeProto] = {}
+        self.nothings: set[str] = set()
 
     def type_of(self, name: str) -> TypeProto | None:
         """Return the type of a value; None where nothing is known."""
@@ -36,7 +44,7 @@ class KnownValues:
         if constant is not None:
             kind = element_type(constant)
             return onnx.helper.make_tensor_type_proto(kind, self._graph.shape(name))
-        return self._types.get(name)
+        return self.types.get(name)
 
     def known(self, name: str) -> Known | None:
         """Return element type and dimensions of a tensor; None where the type is not known."""
@@ -54,7 +62,7 @@ class KnownValues:
 
     def state(self, name: str, found: TypeProto) -> None:
         """Note the type of a value."""
-        self._types[name] = found
+        self.types[name] = found
 
     def infer(self, node: NodeProto) -> dict[str, TypeProto]:
         """Return the types of what a node makes, by name, as far as onnx finds them.

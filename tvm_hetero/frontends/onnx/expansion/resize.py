@@ -83,9 +83,7 @@ def _axes(r: Rewriting, mode: str) -> dict[int, Axis]:
     }
 
 
-def _scales_and_sizes(
-    r: Rewriting, lengths: list[int]
-) -> tuple[np.ndarray, np.ndarray]:
+def _scales_and_sizes(r: Rewriting, lengths: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the scales and sizes of the chosen axes, of which the model gives one or the other."""
     old = np.array(lengths)
     if r.operand(2) and r.constant_of(2, "scales").size:
@@ -183,8 +181,10 @@ def _interpolate(r: Rewriting, taps: Mapping[int, Taps]) -> None:
         x = r.add("Cast", [x], to=TensorProto.FLOAT)
     dense = bool(r.attribute("antialias", 0))
     for d, each in taps.items():
-        x = _dense(r, x, d, rank, each.matrix(lengths[d]), dtype) if dense else _sparse(
-            r, x, d, rank, each, dtype
+        x = (
+            _dense(r, x, d, rank, each.matrix(lengths[d]), dtype)
+            if dense
+            else _sparse(r, x, d, rank, each, dtype)
         )
     if kind not in _FLOATS:
         if dense and r.dtype(r.inputs[0]).kind in "iu":

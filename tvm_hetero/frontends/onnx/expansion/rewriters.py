@@ -5,12 +5,37 @@ from __future__ import annotations
 from tvm_hetero.frontends.onnx.expansion import (
     activations,
     control_flow,
+    empty_pieces,
+    fourier,
     like,
+    lp_normalization,
+    max_unpool,
     normalization,
+    one_hot,
     powers,
     reductions,
     resize,
+    scan,
+    sequences,
+    sequences_in_batches,
     windows,
 )
 
-__all__ = ["activations", "control_flow", "like", "normalization", "powers", "reductions", "resize", "windows"]
+__all__ = [
+    "activations",
+    "control_flow",
+    "empty_pieces",
+    "fourier",
+    "like",
+    "lp_normalization",
+    "max_unpool",
+    "normalization",
+    "one_hot",
+    "powers",
+    "reductions",
+    "resize",
+    "scan",
+    "sequences",
+    "sequences_in_batches",
+    "windows",
+]

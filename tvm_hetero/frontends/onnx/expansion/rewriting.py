@@ -11,6 +11,7 @@ from onnx import GraphProto, NodeProto, TensorProto, helper
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.expansion.splicing import Body, splice
+from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.frontends.onnx.model.tensors import describe
 from tvm_hetero.util.untrusted_names import printable
@@ -105,12 +106,16 @@ class Rewriting:
         """Return the data of an operand that must be constant; refuses what is not."""
         found = self.array(self.operand(position))
         if found is None:
-            name = printable(self.operand(position))
+            name = self.operand(position)
             self.refuse(
-                f"takes its {what} from '{name}', which depends on data. If '{name}' is an input "
-                f"of the model, fix it: --value {name}=..."
+                f"takes its {what} from '{printable(name)}', which is known only when it runs. "
+                f"{self.how_to_fix(name)}"
             )
         return found
+
+    def how_to_fix(self, name: str) -> str:
+        """Say what a user can do so that a value becomes known, the inputs behind it by name."""
+        return how_to_fix([name], self._values.makers, self._graph.inputs)
 
     def sequence(self, name: str) -> list[str] | None:
         """Return the names of the elements of a sequence, None for what is none."""
@@ -119,6 +124,14 @@ class Rewriting:
     def set_sequence(self, name: str, elements: Sequence[str]) -> None:
         """State of which tensors a sequence is made."""
         self._values.sequences[name] = list(elements)
+
+    def is_nothing(self, name: str) -> bool:
+        """Whether a value is an optional that holds nothing."""
+        return name in self._values.nothings
+
+    def set_nothing(self, name: str) -> None:
+        """State that a value is an optional that holds nothing."""
+        self._values.nothings.add(name)
 
     # -------------------------------------------------------------- what takes its place
 

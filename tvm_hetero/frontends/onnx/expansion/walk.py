@@ -16,14 +16,15 @@ shape that the next Reshape takes, and so on, in one walk.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from onnx import NodeProto
+from onnx import NodeProto, TypeProto
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.expansion import rewriters  # noqa: F401  (registers them)
-from tvm_hetero.frontends.onnx.expansion.folding import empty_results, fold_node
+from tvm_hetero.frontends.onnx.expansion.folding import empty_results, empty_tensor, fold_node
 from tvm_hetero.frontends.onnx.expansion.functions import function_body
+from tvm_hetero.frontends.onnx.expansion.handed_over import tensors_for_outputs
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, find_rewriter
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
@@ -41,7 +42,7 @@ def expand_graph(
     graph: OnnxGraph,
     taken: Collection[str] | None = None,
     limits: OnnxLimits = DEFAULT_LIMITS,
-) -> None:
+) -> Mapping[str, TypeProto]:
     """Fold, rewrite and inline, in place.
 
     Parameters
@@ -54,13 +55,20 @@ def expand_graph(
     limits : OnnxLimits
         Caps on nodes and constants.
 
+    Returns
+    -------
+    mapping of str to TypeProto
+        What is known of the types of inputs and of what nodes make.
+
     Raises
     ------
     ModelError
         Nodes that cannot be taken, each with what is wrong with it; or a node is invalid, or the
         graph grows past the limits.
     """
-    _Expansion(graph, taken, limits).run()
+    expansion = _Expansion(graph, taken, limits)
+    expansion.run()
+    return expansion.values.types
 
 
 class _Expansion:
@@ -73,6 +81,7 @@ class _Expansion:
         self.unknown: set[str] = set()
 
     def run(self) -> None:
+        empty = self._know_empty_inputs()
         work = deque((node, describe(node, i)) for i, node in enumerate(self.graph.nodes))
         met = 0
         while work:
@@ -94,8 +103,28 @@ class _Expansion:
             work.extendleft((each, origin) for each in reversed(replacement))
         self._report()
         self.graph.nodes = self.kept
+        self._forget_empty_inputs(empty)
+        if self.taken is not None:
+            tensors_for_outputs(self.graph, self.values)
         self.graph.sweep()
         self._check_constants()
+
+    def _know_empty_inputs(self) -> set[str]:
+        """Note that of an empty input all is known; returns the names of such inputs."""
+        found = set()
+        for value in self.graph.inputs:
+            empty = empty_tensor(value.type) if self.taken is not None else None
+            if empty is not None:
+                self.graph.constants[value.name] = empty
+                found.add(value.name)
+        return found
+
+    def _forget_empty_inputs(self, names: set[str]) -> None:
+        """What still reads an empty input reads a constant; the input itself is one again."""
+        copies = {name: self.graph.fresh(f"{name}_empty") for name in names}
+        for name, copy in copies.items():
+            self.graph.constants[copy] = self.graph.constants.pop(name)
+        self.graph.rename_uses(copies)
 
     def _meet(self, node: NodeProto, origin: str) -> list[NodeProto]:
         """Take one node; returns the nodes to be met in its place."""
@@ -131,6 +160,7 @@ class _Expansion:
         # What makes nothing is a constant by now.
         if not self.graph.constants.keys() & set(node.output):
             self.kept.append(node)
+            self.values.makers.update((name, node) for name in node.output if name)
 
     def _infer(self, node: NodeProto, origin: str) -> None:
         try:

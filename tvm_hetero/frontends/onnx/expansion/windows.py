@@ -1,4 +1,4 @@
-"""Windows over images: paddings that follow from shapes, and what undoes a pooling.
+"""Windows over images: paddings that follow from shapes, blocks in another order, regions.
 
 `auto_pad` and `output_shape` are written out as pads, of which TVM knows one way only.  With k the
 extent of a dilated kernel,
@@ -81,35 +81,6 @@ def _halves(totals: list[int], mode: str) -> list[int]:
 def _attributes(r: Rewriting, *without: str) -> dict[str, Any]:
     """Return the attributes of the node, but for some."""
     return {a.name: r.attribute(a.name) for a in r.node.attribute if a.name not in without}
-
-
-@rewrites("MaxUnpool")
-def rewrite_max_unpool(r: Rewriting) -> bool:
-    """Put each element where its index says, in a tensor of zeros."""
-    x, places = r.inputs[:2]
-    dims = r.dims(x)
-    rank = len(dims) - 2
-    kernel = r.attribute("kernel_shape")
-    strides = r.attribute("strides") or [1] * rank
-    pads = r.attribute("pads") or [0] * 2 * rank
-    whole = [
-        *dims[:2],
-        *(
-            (dims[d + 2] - 1) * strides[d] - pads[d] - pads[rank + d] + kernel[d]
-            for d in range(rank)
-        ),
-    ]
-    if r.operand(2) and list(r.constant_of(2, "output shape")) != whole:
-        r.refuse(
-            f"has an output_shape other than the {whole} that its kernel makes: of which tensor "
-            "the indices are then, onnx and ONNX Runtime say different things"
-        )
-    flat = r.constant([-1], np.int64)
-    parts = [r.add("Reshape", [each, flat]) for each in (places, x)]
-    zeros = r.constant(np.zeros(int(np.prod(whole)), r.dtype(x)))
-    put = r.add("ScatterElements", [zeros, *parts], axis=0)
-    r.add("Reshape", [put, r.constant(whole, np.int64)], r.outputs)
-    return True
 
 
 @rewrites("SpaceToDepth")

@@ -100,6 +100,10 @@ class OnnxGraph:
                 readers[name].append(node)
         return readers
 
+    def makers(self) -> dict[str, NodeProto]:
+        """Return the node that makes each value, by the value's name."""
+        return {name: node for node in self.nodes for name in node.output if name}
+
     def fresh(self, base: str) -> str:
         """Return a value name that the model does not use, and take it."""
         name, count = base, 0
@@ -124,7 +128,7 @@ class OnnxGraph:
         for node in reversed(self.nodes):
             if needed.intersection(node.output):
                 kept.append(node)
-                needed.update(_reads(node))
+                needed.update(node_reads(node))
         self.nodes = kept[::-1]
         self.constants = {k: v for k, v in self.constants.items() if k in needed}
 
@@ -247,11 +251,11 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
         yield from (name for a in node.attribute if a.HasField("g") for name in _names(a.g))
 
 
-def _reads(node: NodeProto) -> Iterator[str]:
+def node_reads(node: NodeProto) -> Iterator[str]:
     """Yield the names of all values that a node reads, or a graph within it."""
     yield from node.input
     for graph in (a.g for a in node.attribute if a.HasField("g")):
-        yield from (name for inner in graph.node for name in _reads(inner))
+        yield from (name for inner in graph.node for name in node_reads(inner))
         yield from (value.name for value in graph.output)
 
 

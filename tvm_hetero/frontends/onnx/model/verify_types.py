@@ -6,7 +6,7 @@ says nothing of it, and what it makes then computes something else.  In many suc
 type or the shape is another one, too, and those are known beforehand: from onnx's own shape
 inference, and from what the model declares its outputs to be.
 
-    declared (outputs)  --verify_declared-->  inferred by onnx  --verify_types-->  imported by TVM
+    declared (outputs)  --verify_declared-->  inferred by onnx  --TypeComparison-->  imported by TVM
 
 Only what both sides know is compared: a symbolic or missing dimension fits anything.  Values
 that no one reads are left out, since TVM fills optional outputs with anything.
@@ -14,7 +14,7 @@ that no one reads are left out, since TVM fills optional outputs with anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ import onnx
 from onnx import NodeProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.conversion.element_types import held_as
+from tvm_hetero.frontends.onnx.model.element_types import held_as
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.util.untrusted_names import printable
 
@@ -81,36 +81,43 @@ def verify_declared(graph: OnnxGraph) -> None:
         )
 
 
-def verify_types(graph: OnnxGraph, values: Mapping[str, relax.Expr]) -> None:
-    """Refuse an import in which a value has another type or shape than in the model.
+class TypeComparison:
+    """What is known of the values of a graph, to be compared with what an import makes of them."""
 
-    Parameters
-    ----------
-    graph : Graph
-        What was imported.
-    values : mapping of str to relax.Expr
-        What TVM's importer made of each value, by its name in the model.
+    def __init__(self, graph: OnnxGraph) -> None:
+        self._inferred = inferred_types(graph)
+        self._declared = {value.name: _of_onnx(value) for value in graph.outputs}
+        read = {name for node in graph.nodes for name in node.input}
+        self._wanted = read | graph.output_names
 
-    Raises
-    ------
-    ModelError
-        Names the first such node, its operator, the value, and both types.
-    """
-    inferred = inferred_types(graph)
-    declared = {value.name: _of_onnx(value) for value in graph.outputs}
-    for node, name in _read_values(graph):
-        imported = _of_relax(values.get(name))
-        if imported is None:
-            continue
-        # The inferred type first: of what onnx cannot infer, an output's declaration remains.
-        for said_by, wanted in (
-            ("onnx infers", inferred.get(name)),
-            ("the model declares", declared.get(name)),
-        ):
-            if wanted is not None and not wanted.fits(imported):
-                said = f"{said_by} {wanted}, but TVM's importer makes it {imported}"
-                leave = name in declared and len(declared) > 1
-                raise ModelError(_refusal(node, name, said, leave=leave))
+    def refuse_wrong(self, node: NodeProto, values: Mapping[str, relax.Expr]) -> None:
+        """Refuse a node of which a value that is read has another type or shape than in the model.
+
+        Parameters
+        ----------
+        node : NodeProto
+            Of the graph.
+        values : mapping of str to relax.Expr
+            What the importer made of each value, by its name in the model.
+
+        Raises
+        ------
+        ModelError
+            Names the node, its operator, the value, and both types.
+        """
+        for name in node.output:
+            imported = _of_relax(values.get(name)) if name in self._wanted else None
+            if imported is None:
+                continue
+            # The inferred type first: of what onnx cannot infer, an output's declaration remains.
+            for said_by, wanted in (
+                ("onnx infers", self._inferred.get(name)),
+                ("the model declares", self._declared.get(name)),
+            ):
+                if wanted is not None and not wanted.fits(imported):
+                    said = f"{said_by} {wanted}, but TVM's importer makes it {imported}"
+                    leave = name in self._declared and len(self._declared) > 1
+                    raise ModelError(_refusal(node, name, said, leave=leave))
 
 
 def _refusal(node: NodeProto, name: str, said: str, *, leave: bool) -> str:
@@ -135,15 +142,6 @@ def _describe(node: NodeProto) -> str:
 def _maker(graph: OnnxGraph, name: str) -> str:
     found = next((node for node in graph.nodes if name in node.output), None)
     return f", by {_describe(found)}" if found is not None else ""
-
-
-def _read_values(graph: OnnxGraph) -> Iterator[tuple[NodeProto, str]]:
-    """Yield each value that a node makes and that is read, or an output, in order."""
-    read = {name for node in graph.nodes for name in node.input} | graph.output_names
-    for node in graph.nodes:
-        for name in node.output:
-            if name and name in read:
-                yield node, name
 
 
 def inferred_types(graph: OnnxGraph) -> dict[str, OnnxTensorType]:
