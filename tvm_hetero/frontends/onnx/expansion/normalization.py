@@ -116,16 +116,6 @@ def _finish(r: Rewriting, found: str, scale: str, bias: str) -> None:
         r.add("Mul", [found, scale], [r.outputs[0]])
 
 
-@rewrites("EyeLike")
-def rewrite_eye_like(r: Rewriting) -> bool:
-    """Make the matrix, which depends on the operand's shape alone."""
-    rows, columns = r.dims(r.inputs[0])
-    kind = r.attribute("dtype") or r.element_type(r.inputs[0])
-    matrix = r.constant(np.eye(rows, columns, r.attribute("k", 0)), np.float32)
-    r.add("Cast", [matrix], r.outputs, to=kind)
-    return True
-
-
 @rewrites("Dropout")
 def rewrite_dropout(r: Rewriting) -> bool:
     """At inference the operand goes on as it is, and the mask drops nothing."""
