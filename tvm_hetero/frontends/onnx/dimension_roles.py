@@ -46,6 +46,8 @@ def role_of(value: ValueInfoProto, axis: int) -> str:
         return BATCH if axis == 0 else CHANNELS if axis == last else IMAGE
     if axis == 0 and (len(dims) > 1 or not floats):
         return BATCH
+    if axis == 1 and len(dims) == 3 and dims[0].dim_value > 1 and dims[2].dim_value:
+        return BATCH  # a recurrent layer's state: layers, batch, width
     return SAMPLES if floats and len(dims) < 3 else SEQUENCE
 
 

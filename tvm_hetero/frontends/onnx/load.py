@@ -31,6 +31,7 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
 from tvm_hetero.frontends.onnx.model.verify_types import verify_declared
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
+from tvm_hetero.frontends.onnx.runtime_operators import own_domain
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.validate import check_structure
@@ -94,6 +95,7 @@ def _checked(
 ) -> onnx.ModelProto:
     """Take steps 2 to 6 of the module's list; `model` is changed."""
     check_structure(model, limits)
+    own_domain(model)
     check_sizes(model, limits)
     if folder is None:
         refuse_external(model)

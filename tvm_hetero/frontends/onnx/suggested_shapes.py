@@ -47,10 +47,13 @@ def suggest_shapes(
         Caps for the walk.
     """
     inputs = [_with_rank(model, value) for value in inputs]
-    for sizes in itertools.islice(_candidates(model, inputs), _TRIES):
-        shapes = {value.name: _shape(value, sizes) for value in inputs}
-        if _works(model, inputs, shapes, limits):
-            return shapes
+    operators = {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
+    # With functions and branches opened; where these are refused whatever the sizes, without.
+    for taken in (operators, None):
+        for sizes in itertools.islice(_candidates(model, inputs), _TRIES):
+            shapes = {value.name: _shape(value, sizes) for value in inputs}
+            if _works(model, inputs, shapes, taken, limits):
+                return shapes
     return None
 
 
@@ -124,7 +127,11 @@ def _shape(value: ValueInfoProto, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _works(
-    model: onnx.ModelProto, inputs: Sequence[ValueInfoProto], shapes: Shapes, limits: OnnxLimits
+    model: onnx.ModelProto,
+    inputs: Sequence[ValueInfoProto],
+    shapes: Shapes,
+    taken: set[str] | None,
+    limits: OnnxLimits,
 ) -> bool:
     """Whether all shapes that follow fit, hold something, and are those that are declared."""
     graph = OnnxGraph(model)
@@ -136,7 +143,7 @@ def _works(
     ]
     declared = {value.name: static_dims(value) for value in graph.outputs}
     try:
-        types = expand_graph(graph, None, limits)
+        types = expand_graph(graph, taken, limits)
     except ModelError:
         return False
     for name, found in types.items():

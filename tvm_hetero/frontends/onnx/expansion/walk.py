@@ -31,11 +31,11 @@ from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.splicing import splice
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, element_type
+from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, refuse_all
 from tvm_hetero.frontends.onnx.model.tensors import byte_size, check_total, describe
 from tvm_hetero.util.untrusted_names import printable
 
 _STANDARD = ("", "ai.onnx")
-_MOST_REFUSALS = 20
 
 
 def expand_graph(
@@ -101,7 +101,7 @@ class _Expansion:
                 self._refuse(node, str(error))
                 continue
             work.extendleft((each, origin) for each in reversed(replacement))
-        self._report()
+        refuse_all(self.refusals, self.graph.opset)
         self.graph.nodes = self.kept
         self._forget_empty_inputs(empty)
         if self.taken is not None:
@@ -161,6 +161,7 @@ class _Expansion:
         if not self.graph.constants.keys() & set(node.output):
             self.kept.append(node)
             self.values.makers.update((name, node) for name in node.output if name)
+            self.graph.origins.update((name, origin) for name in node.output if name)
 
     def _infer(self, node: NodeProto, origin: str) -> None:
         try:
@@ -181,18 +182,6 @@ class _Expansion:
             self.refusals.append(why)
         self.unknown.update(filter(None, node.output))
 
-    def _report(self) -> None:
-        """Raise what was refused, all of it at once."""
-        if not self.refusals:
-            return
-        shown = self.refusals[:_MOST_REFUSALS]
-        if len(self.refusals) == 1:
-            raise ModelError(shown[0])
-        rest = len(self.refusals) - len(shown)
-        more = [f"... and {rest} more"] if rest else []
-        lines = "\n  ".join([*shown, *more])
-        raise ModelError(f"{len(self.refusals)} nodes cannot be imported:\n  {lines}")
-
     def _check_constants(self) -> None:
         check_total(
             (
@@ -209,13 +198,16 @@ def _unknown_operator(node: NodeProto, opset: int) -> str:
     operator = printable(node.op_type)
     if node.domain == INTERNAL:
         return f"is of the domain '{INTERNAL}', which no file may use."
+    if node.domain.startswith("ai.onnx.ml"):
+        return (
+            "is of the domain 'ai.onnx.ml': trees, linear models and the like of classical machine "
+            "learning. tvm_hetero divides neural networks; ONNX Runtime runs this model."
+        )
+    if node.domain.startswith("ai.onnx.preview.training"):
+        return "is a step of training. Take the model for inference."
     if node.domain not in _STANDARD:
         return (
             f"is of the domain '{printable(node.domain)}', of which tvm_hetero has no {operator}. "
-            "Take the file as it was before such operators were put in (before an optimizer), or "
-            "export the model with standard operators."
+            + ANOTHER_FORM
         )
-    return (
-        f"is not supported: there is no kernel for {operator} (opset {opset}). "
-        "Export the model with other operators in its place, or cut it before this node."
-    )
+    return f"is not supported: there is no kernel for {operator} (opset {opset}). {ANOTHER_FORM}"
