@@ -15,7 +15,6 @@ from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
 from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import no_training
-from tvm_hetero.frontends.onnx.ignored_forms import refuse_ignored_forms
 from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
@@ -113,7 +112,6 @@ def import_checked(
     graph.sweep()
     expand_graph(graph, converted_operators(), limits)
     simplify_graph(graph)
-    refuse_ignored_forms(graph)
     module = convert_graph(graph)
     _refuse_dynamic(module)
     return _with_names(module, graph, identifier(name or "model"))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
-from tvm_hetero.frontends.onnx.conversion.element_types import PACKED_BITS, held_as
 from tvm_hetero.frontends.onnx.conversion.registry import converts
 from tvm_hetero.frontends.onnx.conversion.small_floats import (
     POWER_OF_TWO,
@@ -23,6 +22,7 @@ from tvm_hetero.frontends.onnx.conversion.small_floats import (
     encode_float4,
     encode_power,
 )
+from tvm_hetero.frontends.onnx.model.element_types import PACKED_BITS, held_as
 
 if TYPE_CHECKING:
     from tvm import relax, te

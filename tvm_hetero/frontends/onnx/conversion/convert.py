@@ -20,10 +20,10 @@ from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (regi
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
 from tvm_hetero.frontends.onnx.conversion.counted import Counts, read_counted
 from tvm_hetero.frontends.onnx.conversion.counted_outputs import counted_outputs, value_type
-from tvm_hetero.frontends.onnx.conversion.element_types import PACKED_BITS, held_array, held_as
 from tvm_hetero.frontends.onnx.conversion.registry import find_converter
 from tvm_hetero.frontends.onnx.conversion.without_kernel import nodes_without_kernel
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
+from tvm_hetero.frontends.onnx.model.element_types import PACKED_BITS, held_array, held_as
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.refusals import (
     ANOTHER_FORM,

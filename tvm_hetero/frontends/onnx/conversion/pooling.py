@@ -24,7 +24,7 @@ def convert_max_pool(c: Conversion) -> list[relax.Expr] | None:
     if not c.wants(1):
         return None
     form = _Windows(c)
-    dims, rank = form.dims, form.rank
+    dims = form.dims
     columns_first = c.flag("storage_order")
 
     def pool(x: te.Tensor) -> list[te.Tensor]:

@@ -1,7 +1,7 @@
 """Reductions of which TVM computes another thing, or nothing.
 
-``ReduceLogSumExp`` subtracts the largest value m of a row first, so that no power overflows; where m
-is infinite the difference would be NaN, and nothing is subtracted:
+``ReduceLogSumExp`` subtracts the largest value m of a row first, so that no power overflows; where
+m is infinite the difference would be NaN, and nothing is subtracted:
 
     log sum exp(x - m') + m',    m' = m where m is finite, else 0
 """

@@ -5,9 +5,9 @@
     y[i] = sum over t of weights[i, t] * x[places[i, t]]
 
 Where output i lies on the input's axis is its coordinate, in one of seven modes.  Coordinates are
-computed in float32, as ONNX Runtime does: in ``nearest`` their rounding decides.  Where length times
-scale is no whole number, `align_corners` and `tf_crop_and_resize` stretch over that very number, as
-onnx's tests have it; ONNX Runtime stretches over the whole one.
+computed in float32, as ONNX Runtime does: in ``nearest`` their rounding decides.  Where length
+times scale is no whole number, `align_corners` and `tf_crop_and_resize` stretch over that very
+number, as onnx's tests have it; ONNX Runtime stretches over the whole one.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from tvm_hetero.frontends.onnx.expansion import (
     scan,
     sequences,
     sequences_in_batches,
+    wide_sums,
     windows,
 )
 
@@ -37,5 +38,6 @@ __all__ = [
     "scan",
     "sequences",
     "sequences_in_batches",
+    "wide_sums",
     "windows",
 ]

@@ -1,4 +1,4 @@
-"""Windows over images: paddings that follow from shapes, and what undoes a pooling.
+"""Windows over images: paddings that follow from shapes, blocks in another order, regions.
 
 `auto_pad` and `output_shape` are written out as pads, of which TVM knows one way only.  With k the
 extent of a dilated kernel,

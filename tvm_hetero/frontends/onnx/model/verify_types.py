@@ -22,7 +22,7 @@ import onnx
 from onnx import NodeProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.conversion.element_types import held_as
+from tvm_hetero.frontends.onnx.model.element_types import held_as
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, form_of
 from tvm_hetero.util.untrusted_names import printable
