@@ -104,9 +104,9 @@ def _require_lowered(mod: tvm.IRModule) -> None:
     foreign = _foreign_operators(mod)
     if foreign:
         raise ModelError(
-            f"no kernel for {', '.join(foreign)}: TVM does not legalise "
-            f"{'it' if len(foreign) == 1 else 'them'}. Replace the operator in the model, or run "
-            "a pass that decomposes it before LowerToTasks"
+            f"there is no kernel for {', '.join(name.removeprefix('relax.') for name in foreign)}. "
+            "Put other operators in the place of it, or run a pass that takes it apart before "
+            "LowerToTasks"
         )
 
 
