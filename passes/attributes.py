@@ -6,6 +6,7 @@ Attributes are text, lists of text or numbers, so that a module can be printed a
     name           on       who writes it               who reads it
     INPUT_NAMES    main     front ends                  extract_tasks, split_segments: the names
     OUTPUT_NAMES   main     front ends                    that requests are answered by
+    LENGTHS        main     frontends/onnx              lengths: results that are counted by others
     MODEL_NAME     main     front ends                  pipeline: the problem's name
     SOURCE         main     frontends/huggingface, cli  compiler: where the model came from (JSON)
     STATES         main     front ends of decoders      states: inputs that are kept in place
@@ -38,6 +39,7 @@ from __future__ import annotations
 # Of ``main``, set by front ends and kept by every pass.
 INPUT_NAMES = "hetero_input_names"
 OUTPUT_NAMES = "hetero_output_names"
+LENGTHS = "hetero_lengths"
 MODEL_NAME = "hetero_model_name"
 SOURCE = "hetero_source"
 STATES = "hetero_states"

@@ -1,7 +1,8 @@
 """Kernels: operators that are computed in ways of our own, and the schedules of all kernels.
 
 Own ways have products and convolutions (weights packed, of 8 or 4 bits too), attention over a
-cache, poolings, sums and softmax, gathers and scatters; all else is as TVM legalises it.
+cache, recurrences, poolings, sums and softmax, gathers and scatters; all else is as TVM legalises
+it.
 
 ``LowerToTasks`` (tvm_hetero.passes.lower_to_tasks) asks `legalize` which operators are built here
 and how; `schedule_kernel` (`select`) schedules each kernel for the target on which it runs. Each
@@ -15,6 +16,7 @@ folder stands on those before it:
     matmul        matrix products, packed
     quantized     products with weights of 8 or 4 bits
     attention     over a cache that the kernel writes
+    recurrent     LSTM, GRU and RNN, all steps of a direction in one kernel
     convolution   packed and depthwise; winograd: 3x3 windows with a quarter of the products
     rules         which schedules there are for CPUs, and those of everything else and for GPUs
     tuning        spaces of schedules, and what a search found as text

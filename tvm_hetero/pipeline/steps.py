@@ -32,6 +32,7 @@ from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.passes.annotate_devices import place_tasks, strip_devices
 from tvm_hetero.passes.attributes import ESTIMATED, MODEL_NAME
+from tvm_hetero.passes.conditional_branches import skip_branches
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import host_device, io_costs, needs_io_tasks
 from tvm_hetero.passes.kernel_choices import with_choices
@@ -173,7 +174,7 @@ def settle_schedule(job: Job) -> None:
 
 def place(job: Job) -> None:
     """Write the schedule into the module."""
-    complete = with_stored_traces(job.module, job.problem)
+    complete = skip_branches(with_stored_traces(job.module, job.problem))
     job.placed = place_tasks(complete, job.problem, job.schedule)
 
 

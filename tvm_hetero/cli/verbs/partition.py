@@ -51,6 +51,7 @@ def partition(
     seed: options.Seed = 0,
     cost_model: options.CostModel = "profiled",
     shape: options.Shapes = None,
+    value: options.Values = None,
     random_weights: options.RandomWeights = None,
     length: Annotated[
         int | None,
@@ -123,7 +124,7 @@ def partition(
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.untrusted_names import printable
 
-    shapes = options.parse_shapes(shape)
+    shapes, values = options.parse_shapes(shape), options.parse_values(value)
     goal = options.parse_objective(objective, batch)
     options.check_writable(output, folder=True)
     if quick:
@@ -147,7 +148,9 @@ def partition(
     if model.is_dir():
         from tvm_hetero.cli.shared.partition_decoder import decoder_options, partition_decoder
 
-        decoder = decoder_options(model, asked, batch, shape=shape, random_weights=random_weights)
+        decoder = decoder_options(
+            model, asked, batch, shape=shape, value=value, random_weights=random_weights
+        )
         # Annotations and convolutions are none of a decoder's.
         how = replace(how, respect_annotations=False, plain_sums=False)
         with prepare_costs(steps, platform, cost_model, cluster) as (place, costs):
@@ -157,8 +160,8 @@ def partition(
             )  # fmt: skip
         return
     _refuse_decoder_options(model, asked)
+    module = import_model(steps, model, shapes, values, random_weights, params)
     with prepare_costs(steps, platform, cost_model, cluster) as (place, costs):
-        module = import_model(steps, model, shapes, random_weights, params)
         result = partition_module(steps, module, place, replace(how, cost_model=costs))
     executable = compile_artifact(steps, result, output, measure=not no_measure)
     if json_output:

@@ -41,12 +41,13 @@ from tvm.s_tir.pipeline import default_s_tir_pipeline
 from tvm.target import Target
 from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
+from tvm_hetero.kernels.cpu.counter_modulo import hide_counter_modulo
 from tvm_hetero.kernels.indexing.checks import add_missing_checks
 from tvm_hetero.platform.amx_permission import ask_for_tiles
 
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
 # than by kernels' schedules: what was compiled or measured before does not count then.
-PIPELINE = "tvm_hetero/2"
+PIPELINE = "tvm_hetero/3"
 # Bytes of one buffer: twice the registers of AVX-512. Threads of a pool have megabytes of stack.
 MOST = 4096
 _WORD = 8
@@ -126,6 +127,7 @@ def _finish_host() -> tvm.transform.Pass:
     last = [
         tirx.transform.SkipAssert(),  # of arguments
         small_buffers_on_stack,
+        hide_counter_modulo,
         tirx.transform.LowerTVMBuiltin(),
         tirx.transform.LowerIntrin(),
     ]

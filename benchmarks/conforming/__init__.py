@@ -1,0 +1,1 @@
+"""What `benchmarks.conformance` is made of: suite, variants, engines, children, rows, page."""

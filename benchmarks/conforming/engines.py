@@ -1,0 +1,178 @@
+"""What is tried on a test, each in a child process: TVM hetero, and ONNX Runtime beside it.
+
+An engine yields ``(variant, outcome, reason)``. Outcomes: *right*; *wrong* (other numbers, shapes
+or types than the suite says); *refused* (one of our own errors); *exception* (any other one). What
+ends or hangs the child is told apart by its parent (`conforming.children`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import onnx
+
+from benchmarks.conforming.suite import SuiteTest, Value
+from benchmarks.conforming.variants import with_constants, with_kernels_behind
+
+RIGHT, WRONG, REFUSED, EXCEPTION = "right", "wrong", "refused", "exception"
+CRASH, TIMEOUT = "crash", "timeout"
+RAW, VALUES, NETWORKS = "raw", "values", "networks"
+VARIANTS = (RAW, VALUES, NETWORKS)
+Result = tuple[str, str, str]
+_REASON = 400
+# What our refusal says of an input whose value decides shapes.
+_VALUE_ASKED = re.compile(r"--value ['\"]?([\w.:/-]+?)['\"]?=")
+_ROUNDS = 4
+
+
+def ours(test: SuiteTest) -> Iterator[Result]:
+    """Try a test as the suite has it, with the values that we ask for, and as in networks."""
+    begun, raw = (RAW, "", ""), attempt(test)
+    yield begun
+    yield (RAW, *raw)
+    yield (VALUES, "", "")
+    yield (VALUES, *_with_values(test, raw))
+    yield (NETWORKS, "", "")
+    yield (NETWORKS, *_as_in_networks(test, raw))
+
+
+def _with_values(test: SuiteTest, found: tuple[str, str]) -> tuple[str, str]:
+    """Try again with the values of the inputs that a refusal names, until it names no new one."""
+    fixed: set[str] = set()
+    for _ in range(_ROUNDS):
+        asked = set(_VALUE_ASKED.findall(found[1])) if found[0] == REFUSED else set()
+        if asked <= fixed or not takes_values():
+            break
+        fixed |= asked
+        found = attempt(test, fixed)
+    return found
+
+
+def _as_in_networks(test: SuiteTest, found: tuple[str, str]) -> tuple[str, str]:
+    """Try with constants; and where that is refused, with kernels behind (it may be mere views)."""
+    constant = with_constants(test, test.parameters)
+    if constant is not test:
+        found = attempt(constant)
+    if found[0] == REFUSED:
+        behind = with_kernels_behind(constant)
+        second = found if behind is None else attempt(behind)
+        # What is refused either way is refused for what the test itself says.
+        found = found if second[0] == REFUSED else second
+    return found
+
+
+def onnx_runtime(test: SuiteTest) -> Iterator[Result]:
+    """Try a test on ONNX Runtime."""
+    from benchmarks.conforming.runtime import runner
+
+    yield (RAW, "", "")
+    try:
+        yield (RAW, *_compared(test, runner(test.model)))
+    except Exception as error:
+        yield (RAW, REFUSED, _reason("", error))
+
+
+ENGINES: dict[str, Callable[[SuiteTest], Iterator[Result]]] = {
+    "ours": ours,
+    "onnxruntime": onnx_runtime,
+}
+
+
+@cache
+def takes_values() -> bool:
+    """Return whether inputs can be fixed by value on import."""
+    from tvm_hetero.frontends.onnx import from_onnx
+
+    return "values" in inspect.signature(from_onnx).parameters
+
+
+def attempt(test: SuiteTest, fixed: Collection[str] = ()) -> tuple[str, str]:
+    """Return what becomes of one model, placed on two CPU devices, and why if it is not right."""
+    from tvm_hetero.errors import HeteroError
+
+    stage = "import"
+    try:
+        model = onnx.load_from_string(test.model)
+        values = {
+            value.name: data
+            for value, data in zip(test.inputs_of(model.graph), test.data[0][0], strict=False)
+            if value.name in fixed
+        }
+        module = _imported(model, values)
+        stage = "place"
+        placed = _placed(module)
+        stage = "build"
+        with _executor(placed) as executor:
+            stage = "run"
+            names = [value.name for value in test.inputs_of(model.graph)]
+            needed = [str(name) for name in module["main"].attrs["hetero_input_names"]]
+
+            def run(inputs: Sequence[Value]) -> list[Value]:
+                given = dict(zip(names, inputs, strict=False))
+                outputs = executor.run({name: given[name] for name in needed})
+                return [output.numpy() for output in outputs]
+
+            return _compared(test, run)
+    except HeteroError as error:
+        return REFUSED, _reason(stage, error)
+    except Exception as error:
+        return EXCEPTION, _reason(stage, error)
+
+
+def _imported(model: onnx.ModelProto, values: dict[str, Value]) -> Any:
+    from tvm_hetero.frontends.onnx import from_onnx
+
+    keywords: dict[str, Any] = {"values": values} if values else {}
+    return from_onnx(model, **keywords)
+
+
+def _placed(module: Any) -> Any:
+    from tvm_hetero.pipeline.options import PartitionOptions
+    from tvm_hetero.pipeline.partition import partition
+
+    options = PartitionOptions(cost_model="analytical", time_limit=1)
+    return partition(module, two_cpus(), options).module
+
+
+@cache
+def two_cpus() -> Any:
+    """Return a platform of two cores as two devices, with made-up figures for analytical costs."""
+    import tvm_hetero as th
+
+    def device(core: int) -> th.Device:
+        return th.Device(
+            f"cpu{core}", target={"kind": "llvm"}, cores=(core,), peak_flops=1e11,
+            bandwidth=1e10, launch=1e-6,
+        )  # fmt: skip
+
+    return th.Platform(tuple(device(core) for core in sorted(os.sched_getaffinity(0))[:2]))
+
+
+def _executor(placed: Any) -> Any:
+    import tvm_hetero as th
+
+    return th.Executor(th.build(placed, single=False))
+
+
+def _compared(test: SuiteTest, run: Callable[[Sequence[Value]], list[Value]]) -> tuple[str, str]:
+    """Compare as onnx's own runner does, on each of the test's data."""
+    from onnx.backend.test.runner import Runner
+
+    for inputs, results in test.data:
+        found = run(inputs)
+        try:
+            Runner.assert_similar_outputs(results, found, test.rtol, test.atol)
+        except (AssertionError, TypeError, AttributeError) as error:
+            return WRONG, _reason("", error)
+    return RIGHT, ""
+
+
+def _reason(stage: str, error: Exception) -> str:
+    kind = type(error).__name__
+    text = " ".join(f"{stage + ': ' if stage else ''}{kind}: {error}".split())
+    return text[:_REASON]
