@@ -88,7 +88,7 @@ def from_onnx(
 
 def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
     """Refuse values whose shape depends on data: no cost can be measured for them."""
-    from tvm_hetero.frontends.onnx.static_types import dynamic_operators
+    from tvm_hetero.frontends.onnx.model.static_types import dynamic_operators
 
     found = dynamic_operators(module)
     if found:

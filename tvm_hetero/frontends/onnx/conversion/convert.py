@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -116,6 +116,7 @@ class _Conversions:
             self._read_counted(node)
             results = self._results(node, operands)
             made = {name: r for name, r in zip(node.output, results, strict=False) if name}
+            _refuse_dynamic(node, made)
             # What is counted has more room than onnx says, or the model declares.
             plain = {name: r for name, r in made.items() if name not in self.counts.axes}
             self.comparison.refuse_wrong(node, plain)
@@ -178,6 +179,21 @@ class _Conversions:
         rest = len(self.refusals) - len(shown)
         lines = "\n  ".join([*shown, *([f"... and {rest} more"] if rest else [])])
         raise ModelError(f"{len(self.refusals)} nodes cannot be imported:\n  {lines}")
+
+
+def _refuse_dynamic(node: NodeProto, made: Mapping[str, relax.Expr]) -> None:
+    """Refuse what has no size until it runs: no cost can be measured for it."""
+    from tvm import relax
+
+    from tvm_hetero.frontends.onnx.model.static_types import static_shape
+
+    for name, value in made.items():
+        if isinstance(value.ty, relax.TensorType) and static_shape(value.ty) is None:
+            raise ModelError(
+                f"{describe(node)} makes '{printable(name)}' of a size that data decide. If it is "
+                "decided by an input of the model, fix that input: --value NAME=..., or export "
+                "the model with static shapes throughout."
+            )
 
 
 def _constant(array: np.ndarray) -> relax.Constant:
