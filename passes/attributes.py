@@ -20,6 +20,7 @@ Attributes are text, lists of text or numbers, so that a module can be printed a
     SCHEDULE       module   annotate_devices              strip_devices
     CHOICES        module   pipeline, when it measured  kernel_choices, reports (JSON)
     TRACES         module   pipeline, when it measured  kernel_choices (JSON)
+    ESTIMATED      module   pipeline, when it estimated compiler: by which model
     KERNEL         kernel   annotate_devices            kernel_symbols: its name in the lowered one
     DEVICE         kernel   annotate_devices            split_segments: where it runs
 
@@ -54,6 +55,7 @@ PROBLEM = "tvm_hetero.problem"
 SCHEDULE = "tvm_hetero.schedule"
 CHOICES = "tvm_hetero.choices"
 TRACES = "tvm_hetero.traces"
+ESTIMATED = "tvm_hetero.estimated"
 # Of each kernel of a placed module.
 KERNEL = "hetero_kernel"
 DEVICE = "hetero_device"

@@ -33,6 +33,7 @@ from tvm_hetero.kernels.legalize import RULES, Legalization
 from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.passes.conditional_branches import mark_branches
 from tvm_hetero.passes.copy_constant_outputs import copy_constant_outputs
+from tvm_hetero.passes.limit_fusion import LimitFusion
 from tvm_hetero.passes.pins import pin_hinted_kernels
 
 if TYPE_CHECKING:
@@ -103,9 +104,9 @@ def _require_lowered(mod: tvm.IRModule) -> None:
     foreign = _foreign_operators(mod)
     if foreign:
         raise ModelError(
-            f"no kernel for {', '.join(foreign)}: TVM does not legalise "
-            f"{'it' if len(foreign) == 1 else 'them'}. Replace the operator in the model, or run "
-            "a pass that decomposes it before LowerToTasks"
+            f"there is no kernel for {', '.join(name.removeprefix('relax.') for name in foreign)}. "
+            "Put other operators in the place of it, or run a pass that takes it apart before "
+            "LowerToTasks"
         )
 
 
@@ -123,6 +124,7 @@ def _after() -> tvm.transform.Pass:
             transform.CanonicalizeBindings(),
             transform.LegalizeOps(),
             transform.AnnotateTIROpPattern(),
+            LimitFusion(),
             transform.FuseOps(),
             transform.FuseTIR(),
             transform.RewriteDataflowReshape(),

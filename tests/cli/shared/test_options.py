@@ -20,7 +20,7 @@ def test_shapes() -> None:
     assert parse_shapes(None) == {}
 
 
-@pytest.mark.parametrize("text", ["data", "data=", "=1x2", "data=1x-2", "data=1x", "data=axb"])
+@pytest.mark.parametrize("text", ["data", "=1x2", "data=1x-2", "data=1x", "data=axb"])
 def test_bad_shapes_are_quoted(text: str) -> None:
     with pytest.raises(UsageError, match="expected NAME=1x3x224x224") as info:
         parse_shapes([text])

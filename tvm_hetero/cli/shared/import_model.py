@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.cli.shared.source import note_source
 from tvm_hetero.errors import UsageError
+from tvm_hetero.util.text_tables import count_noun
 
 if TYPE_CHECKING:
     import tvm
@@ -26,24 +27,33 @@ def import_model(
     random_weights: int | None,
     params: Path | None = None,
 ) -> tvm.IRModule:
-    """Step: read a model's file. Loading TVM is a step of its own: it takes a second."""
+    """Steps: read a model's file, and import it.
+
+    Loading TVM is a step of its own: it takes a second.
+    """
     if model.suffix in RELAY_SUFFIXES:
         given = {"--shape": shapes, "--value": values, "--random-weights": random_weights}
         return import_relay(steps, model, given, params)
     if params is not None:
         known = ", ".join(RELAY_SUFFIXES)
         raise UsageError(f"--params is for saved Relay modules ({known}), not for {model}")
+    with steps.step("Read model") as step:
+        from tvm_hetero.frontends.onnx.load import load_model
+
+        # What is wrong with the file, its shapes or the options is said at once.
+        loaded = load_model(model, shapes=shapes, values=values)
+        step.note = model.name
     with steps.step("Load TVM") as step:
         import tvm
 
-        from tvm_hetero.frontends.onnx import from_onnx
+        from tvm_hetero.frontends.onnx.importer import import_checked
 
         step.note = f"TVM {tvm.__version__}"
     with steps.step("Import model") as step:
-        module = from_onnx(model, shapes=shapes, values=values, random_weights=random_weights)
+        module = import_checked(loaded, model.stem, random_weights=random_weights)
         module = note_source(module, model, shapes, values, random_weights)
         weights = "" if random_weights is None else f", random weights of seed {random_weights}"
-        step.note = f"{model.name}{weights}"
+        step.note = f"{count_noun(len(module['main'].params), 'input')}{weights}"
     return module
 
 

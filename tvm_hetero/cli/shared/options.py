@@ -39,7 +39,9 @@ Seed = Annotated[
 ]
 CostModel = Annotated[
     str,
-    typer.Option("--cost-model", help="profiled, profiled-alone, analytical or table:FILE.json."),
+    typer.Option(
+        "--cost-model", help="profiled, profiled-alone, quick, analytical or table:FILE.json."
+    ),
 ]
 Shapes = Annotated[
     list[str] | None,
@@ -73,12 +75,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, all else o
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Measured runs.")]
 Warmup = Annotated[int, typer.Option("--warmup", min=0, help="Runs before the measured ones.")]
 
-_SHAPE = re.compile(r"(?P<name>.+)=(?P<dims>[0-9]+(?:[x,][0-9]+)*)")
+_SHAPE = re.compile(r"(?P<name>.+)=(?P<dims>[0-9]+(?:[x,][0-9]+)*|scalar|)")
 _VALUE = re.compile(r"(?P<name>.+?)=(?P<value>@.+|[^=]+)")
 
 
 def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
     """Read ``NAME=1x3x224x224`` (names may hold ``=`` and ``:``; the last ``=`` divides).
+
+    A scalar is ``NAME=scalar``, or ``NAME=``.
 
     Raises
     ------
@@ -92,7 +96,8 @@ def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
             raise UsageError(f"--shape {text!r}: expected NAME=1x3x224x224, such as data=1x3x8x8")
         if match["name"] in shapes:
             raise UsageError(f"--shape: input {match['name']!r} is given twice")
-        shapes[match["name"]] = tuple(int(n) for n in re.split("[x,]", match["dims"]))
+        dims = re.findall("[0-9]+", match["dims"])
+        shapes[match["name"]] = tuple(int(n) for n in dims)
     return shapes
 
 

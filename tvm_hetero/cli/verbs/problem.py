@@ -34,8 +34,8 @@ def problem(
     goal = options.parse_objective(objective, batch)
     options.check_writable(output)
     steps = Steps()
-    place = prepare_platform(steps, platform, cost_model)
     module = import_model(steps, model, shapes, values, random_weights)
+    place = prepare_platform(steps, platform, cost_model)
 
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import make_problem

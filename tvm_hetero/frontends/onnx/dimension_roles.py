@@ -28,7 +28,7 @@ _SIZES: dict[str, tuple[int, ...]] = {
     BATCH: (1,),
     CHANNELS: (3, 1),
     SEQUENCE: (16, 128, 1, 64, 77, 256, 512, 32),
-    SAMPLES: (16000, 512, 1024, 4096, 1536, 32000),
+    SAMPLES: (512, 16000, 1024, 4096, 1536, 32000),
 }
 _SIZE_KEYS = re.compile(r"imgsz|image_?size|input_?(size|shape)|height|width", re.IGNORECASE)
 
@@ -46,6 +46,8 @@ def role_of(value: ValueInfoProto, axis: int) -> str:
         return BATCH if axis == 0 else CHANNELS if axis == last else IMAGE
     if axis == 0 and (len(dims) > 1 or not floats):
         return BATCH
+    if axis == 1 and len(dims) == 3 and dims[0].dim_value > 1 and dims[2].dim_value:
+        return BATCH  # a recurrent layer's state: layers, batch, width
     return SAMPLES if floats and len(dims) < 3 else SEQUENCE
 
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
 from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
 from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import no_training
-from tvm_hetero.frontends.onnx.ignored_forms import refuse_ignored_forms
 from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM
 from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
@@ -72,29 +73,59 @@ def from_onnx(
     else:
         name = Path(model).stem
         loaded = load_model(model, shapes=shapes, values=values, limits=limits)
-    convert_opset(loaded)
-    graph = OnnxGraph(loaded)
+    return import_checked(loaded, name, random_weights=random_weights, limits=limits)
+
+
+def import_checked(
+    model: onnx.ModelProto,
+    name: str,
+    *,
+    random_weights: int | None = None,
+    limits: OnnxLimits = DEFAULT_LIMITS,
+) -> tvm.ir.IRModule:
+    """Import a model that has been checked: the second half of :func:`from_onnx`.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        As `load_model` returns it; it is changed.
+    name : str
+        Of the model.
+    random_weights, limits
+        As of :func:`from_onnx`.
+
+    Returns
+    -------
+    tvm.ir.IRModule
+        As of :func:`from_onnx`.
+
+    Raises
+    ------
+    ModelError
+        As of :func:`from_onnx`.
+    """
+    convert_opset(model)
+    graph = OnnxGraph(model)
     if random_weights is not None:
         randomize_graph(graph, random_weights, limits)
-    no_training(graph)
+    no_training(graph, rewritten=True)
     graph.sweep()
     expand_graph(graph, converted_operators(), limits)
     simplify_graph(graph)
-    refuse_ignored_forms(graph)
     module = convert_graph(graph)
     _refuse_dynamic(module)
     return _with_names(module, graph, identifier(name or "model"))
 
 
 def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
-    """Refuse values whose shape depends on data: no cost can be measured for them."""
+    """Refuse shapes that depend on data within what a node became (`convert` finds the others)."""
     from tvm_hetero.frontends.onnx.model.static_types import dynamic_operators
 
     found = dynamic_operators(module)
     if found:
         raise ModelError(
             f"The shape of what {', '.join(found[:3])} makes depends on the data, so it cannot be "
-            "measured ahead. Export the model with static shapes throughout."
+            f"measured ahead. {ANOTHER_FORM}"
         )
 
 

@@ -31,6 +31,7 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
 from tvm_hetero.frontends.onnx.model.verify_types import verify_declared
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
+from tvm_hetero.frontends.onnx.runtime_operators import own_domain
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.validate import check_structure
@@ -67,9 +68,33 @@ def load_model(
     ModelError
         The file or the model is refused; the text says what to do.
     """
+    model = read_model(path, limits)
+    _settle(model, shapes, values, limits)
+    return model
+
+
+def read_model(
+    path: str | os.PathLike[str], limits: OnnxLimits = DEFAULT_LIMITS
+) -> onnx.ModelProto:
+    """Take steps 1 to 4 of the module's list: a model as it lies in its file.
+
+    Parameters
+    ----------
+    path, limits
+        As of :func:`load_model`.
+
+    Raises
+    ------
+    ModelError
+        The file is refused.
+    """
     file = Path(path)
     model = _parse(_read(file, limits), file)
-    return _checked(model, shapes, values, limits, file.parent)
+    check_structure(model, limits)
+    check_sizes(model, limits)
+    load_external(model, file.parent)
+    check_data(model)
+    return model
 
 
 def check_model(
@@ -82,27 +107,24 @@ def check_model(
     """Return a checked copy of a model in memory; as :func:`load_model` otherwise."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    return _checked(copy, shapes, values, limits, None)
+    check_structure(copy, limits)
+    check_sizes(copy, limits)
+    refuse_external(copy)
+    check_data(copy)
+    _settle(copy, shapes, values, limits)
+    return copy
 
 
-def _checked(
+def _settle(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None,
     values: Mapping[str, Any] | None,
     limits: OnnxLimits,
-    folder: Path | None,
-) -> onnx.ModelProto:
-    """Take steps 2 to 6 of the module's list; `model` is changed."""
-    check_structure(model, limits)
-    check_sizes(model, limits)
-    if folder is None:
-        refuse_external(model)
-    else:
-        load_external(model, folder)
-    check_data(model)
+) -> None:
+    """Take steps 5 and 6 of the module's list, in place."""
+    own_domain(model)
     fix_shapes(model, shapes, read_values(model, values), limits)
     _check_with_onnx(model, limits)
-    return model
 
 
 def _read(file: Path, limits: OnnxLimits) -> bytes:

@@ -12,7 +12,6 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.conversion.counted import CountedAxis, Counts
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
-from tvm_hetero.frontends.onnx.model.tensors import describe
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
@@ -108,6 +107,11 @@ class Conversion:
         self._counts.axes[name] = CountedAxis(axis, self.node.output[0])
         self._counts.numbers[self.node.output[0]] = number
 
+    @property
+    def has_quantized_state(self) -> bool:
+        """Whether a recurrent node multiplies its state in 256 levels of its range."""
+        return not self._graph.quantized_states.isdisjoint(filter(None, self.node.output))
+
     def emit(self, value: relax.Expr) -> relax.Var:
         """Bind an expression to a variable; returns it."""
         return self.builder.emit(value)
@@ -156,4 +160,5 @@ class Conversion:
 
     def refuse(self, why: str) -> NoReturn:
         """Refuse the node; `why` is the rest of a sentence of which it is the subject."""
-        raise ModelError(f"{describe(self.node)} {why}{'' if why.endswith('.') else '.'}")
+        end = "" if why.endswith(".") else "."
+        raise ModelError(f"{self._graph.describe(self.node)} {why}{end}")

@@ -21,9 +21,18 @@ from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
 from tvm_hetero.frontends.onnx.conversion.counted import Counts, read_counted
 from tvm_hetero.frontends.onnx.conversion.counted_outputs import counted_outputs, value_type
 from tvm_hetero.frontends.onnx.conversion.registry import find_converter
+from tvm_hetero.frontends.onnx.conversion.without_kernel import nodes_without_kernel
+from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
+from tvm_hetero.frontends.onnx.model.element_types import PACKED_BITS, held_array, held_as
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
-from tvm_hetero.frontends.onnx.model.tensors import describe
-from tvm_hetero.frontends.onnx.model.verify_types import TypeComparison
+from tvm_hetero.frontends.onnx.model.refusals import (
+    ANOTHER_FORM,
+    form_of,
+    refuse_all,
+    settings_text,
+    unknown_settings,
+)
+from tvm_hetero.frontends.onnx.model.verify_types import TypeComparison, type_of_relax
 from tvm_hetero.passes.lengths import lengths_attribute
 from tvm_hetero.util.untrusted_names import identifier, printable
 
@@ -31,8 +40,6 @@ if TYPE_CHECKING:
     import numpy as np
     import tvm
     from tvm import relax
-
-_MOST_REFUSALS = 20
 
 
 def convert_graph(graph: OnnxGraph) -> tvm.ir.IRModule:
@@ -48,6 +55,7 @@ def convert_graph(graph: OnnxGraph) -> tvm.ir.IRModule:
     ModelError
         Nodes that cannot be converted, each with the reason.
     """
+    _refuse_packed(graph)
     with _quiet():
         return _Conversions(graph).run()
 
@@ -83,11 +91,13 @@ class _Conversions:
                     self._convert(node)
                 # A builder that is left half-way complains on stderr, so the function is ended.
                 made = [self.values.get(o.name, relax.const(0)) for o in self.graph.outputs]
-                made, counted = counted_outputs(builder, self.graph, made, self.counts)
+                counts = Counts() if self.refusals else self.counts
+                made, counted = counted_outputs(builder, self.graph, made, counts)
                 given = builder.emit_output(made[0] if len(made) == 1 else relax.Tuple(made))
             builder.emit_func_output(given)
-        self._report()
+        refuse_all(self.refusals, self.graph.opset)
         module = builder.get()
+        refuse_all(nodes_without_kernel(module, self.graph, self.values), self.graph.opset)
         attributes = {"num_input": len(parameters), **lengths_attribute(counted)}
         module["main"] = module["main"].with_attrs(attributes)
         return module
@@ -102,7 +112,7 @@ class _Conversions:
             taken.add(name)
             tensor = value.type.tensor_type
             dims = [d.dim_value for d in tensor.shape.dim]
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+            dtype = held_as(tensor.elem_type)
             parameters.append(relax.Var(name, relax.TensorType(dims, dtype)))
             self.values[value.name] = parameters[-1]
         return parameters
@@ -116,9 +126,9 @@ class _Conversions:
             self._read_counted(node)
             results = self._results(node, operands)
             made = {name: r for name, r in zip(node.output, results, strict=False) if name}
-            _refuse_dynamic(node, made)
             # What is counted has more room than onnx says, or the model declares.
             plain = {name: r for name, r in made.items() if name not in self.counts.axes}
+            self._refuse_dynamic(node, plain)
             self.comparison.refuse_wrong(node, plain)
         except ModelError as error:
             self.refusals.append(str(error))
@@ -144,14 +154,33 @@ class _Conversions:
         try:
             return self._by_tvm(node, operands)
         except Exception as error:
-            lines = [line.strip(" .") for line in str(error).splitlines() if line.strip(" .")]
-            plain = [line for line in lines if not line.startswith("#")]
-            reason = printable(plain[-1] if plain else "no reason given", 200)
+            raise ModelError(self._why_not(node, operands)) from error
+
+    def _why_not(self, node: NodeProto, operands: list[relax.Expr | None]) -> str:
+        """Why a node is not taken, in words of ONNX (TVM's own are the exception's cause)."""
+        graph = self.graph
+        settings = unknown_settings(node, graph.constants, graph.opset)
+        if settings:
+            return f"{graph.describe(node)} {settings_text(settings, graph.makers(), graph.inputs)}"
+        types = [str(type_of_relax(operand) or "none") for operand in operands]
+        return (
+            f"{graph.describe(node)} of opset {graph.opset} is not taken in this form "
+            f"({form_of(node, types)}). {ANOTHER_FORM}"
+        )
+
+    def _refuse_dynamic(self, node: NodeProto, made: Mapping[str, relax.Expr]) -> None:
+        """Refuse a node whose result has a shape that depends on data: it cannot be measured."""
+        graph = self.graph
+        for name, result in made.items():
+            found = type_of_relax(result)
+            if found is None or (found.dims is not None and None not in found.dims):
+                continue
+            settings = unknown_settings(node, graph.constants, graph.opset)
+            causes = list(settings.values()) or [n for n in node.input if n]
             raise ModelError(
-                f"{describe(node)} of opset {self.graph.opset} has an attribute or operand that "
-                f"is not taken ({type(error).__name__}: {reason}). If it takes shapes, axes or the "
-                "like from an input of the model, fix that input: --value NAME=..."
-            ) from error
+                f"{graph.describe(node)} makes '{printable(name)}' in a shape that is known only "
+                f"when it runs. {how_to_fix(causes, graph.makers(), graph.inputs)}"
+            )
 
     def _by_tvm(self, node: NodeProto, operands: list[relax.Expr | None]) -> list[relax.Expr]:
         """Return what TVM's importer makes of a node, an expression for each output."""
@@ -170,30 +199,18 @@ class _Conversions:
             return [emit(relax.TupleGetItem(made, i)) for i in range(len(made.ty.fields))]
         return [made]
 
-    def _report(self) -> None:
-        if not self.refusals:
-            return
-        shown = self.refusals[:_MOST_REFUSALS]
-        if len(self.refusals) == 1:
-            raise ModelError(shown[0])
-        rest = len(self.refusals) - len(shown)
-        lines = "\n  ".join([*shown, *([f"... and {rest} more"] if rest else [])])
-        raise ModelError(f"{len(self.refusals)} nodes cannot be imported:\n  {lines}")
 
-
-def _refuse_dynamic(node: NodeProto, made: Mapping[str, relax.Expr]) -> None:
-    """Refuse what has no size until it runs: no cost can be measured for it."""
-    from tvm import relax
-
-    from tvm_hetero.frontends.onnx.model.static_types import static_shape
-
-    for name, value in made.items():
-        if isinstance(value.ty, relax.TensorType) and static_shape(value.ty) is None:
-            raise ModelError(
-                f"{describe(node)} makes '{printable(name)}' of a size that data decide. If it is "
-                "decided by an input of the model, fix that input: --value NAME=..., or export "
-                "the model with static shapes throughout."
-            )
+def _refuse_packed(graph: OnnxGraph) -> None:
+    """Refuse inputs and outputs of types of which two elements share a byte."""
+    for what, values in (("input", graph.inputs), ("output", graph.outputs)):
+        for value in values:
+            if value.type.tensor_type.elem_type in PACKED_BITS:
+                kind = onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type).lower()
+                raise ModelError(
+                    f"The {what} '{printable(value.name)}' is of type {kind}, whose elements are "
+                    "no whole bytes: only constants and values inside a model may be. Export the "
+                    "model with a Cast to int8 or float32 at this place."
+                )
 
 
 def _constant(array: np.ndarray) -> relax.Constant:
@@ -205,7 +222,7 @@ def _constant(array: np.ndarray) -> relax.Constant:
     from tvm import relax
     from tvm.runtime import tensor
 
-    return relax.const(tensor(array))
+    return relax.const(tensor(held_array(array)))
 
 
 @contextlib.contextmanager

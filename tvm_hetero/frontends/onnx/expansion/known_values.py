@@ -25,6 +25,8 @@ class KnownValues:
         For a sequence, the names of its elements.  There is no sequence at run time.
     types : dict of str to TypeProto
         Of inputs and of what nodes make, as far as they are known.
+    choices : dict of str to str
+        Conditions that are not known, with the node that chooses by them, in words.
     makers : dict of str to NodeProto
         The node that is kept to make a value.
     nothings : set of str
@@ -35,6 +37,7 @@ class KnownValues:
         self._graph = graph
         self.types: dict[str, TypeProto] = {value.name: value.type for value in graph.inputs}
         self.sequences: dict[str, list[str]] = {}
+        self.choices: dict[str, str] = {}
         self.makers: dict[str, NodeProto] = {}
         self.nothings: set[str] = set()
 

@@ -29,13 +29,14 @@ from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, find_rewriter
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.splicing import splice
+from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, element_type
+from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, refuse_all
 from tvm_hetero.frontends.onnx.model.tensors import byte_size, check_total, describe
 from tvm_hetero.util.untrusted_names import printable
 
 _STANDARD = ("", "ai.onnx")
-_MOST_REFUSALS = 20
 
 
 def expand_graph(
@@ -101,13 +102,25 @@ class _Expansion:
                 self._refuse(node, str(error))
                 continue
             work.extendleft((each, origin) for each in reversed(replacement))
-        self._report()
+        refuse_all([*self.refusals, *self._choices()], self.graph.opset)
         self.graph.nodes = self.kept
         self._forget_empty_inputs(empty)
         if self.taken is not None:
             tensors_for_outputs(self.graph, self.values)
         self.graph.sweep()
         self._check_constants()
+
+    def _choices(self) -> list[str]:
+        """Say of each choice by an input, if something is refused, that it can be decided.
+
+        The refused node may stand in the branch that is not wanted.
+        """
+        found = {
+            f"{origin} takes in both branches, since its condition is not known. "
+            f"{how_to_fix([condition], self.values.makers, self.graph.inputs)}"
+            for condition, origin in self.values.choices.items()
+        }
+        return sorted(text for text in found if "--value" in text) if self.refusals else []
 
     def _know_empty_inputs(self) -> set[str]:
         """Note that of an empty input all is known; returns the names of such inputs."""
@@ -161,6 +174,7 @@ class _Expansion:
         if not self.graph.constants.keys() & set(node.output):
             self.kept.append(node)
             self.values.makers.update((name, node) for name in node.output if name)
+            self.graph.origins.update((name, origin) for name in node.output if name)
 
     def _infer(self, node: NodeProto, origin: str) -> None:
         try:
@@ -181,18 +195,6 @@ class _Expansion:
             self.refusals.append(why)
         self.unknown.update(filter(None, node.output))
 
-    def _report(self) -> None:
-        """Raise what was refused, all of it at once."""
-        if not self.refusals:
-            return
-        shown = self.refusals[:_MOST_REFUSALS]
-        if len(self.refusals) == 1:
-            raise ModelError(shown[0])
-        rest = len(self.refusals) - len(shown)
-        more = [f"... and {rest} more"] if rest else []
-        lines = "\n  ".join([*shown, *more])
-        raise ModelError(f"{len(self.refusals)} nodes cannot be imported:\n  {lines}")
-
     def _check_constants(self) -> None:
         check_total(
             (
@@ -209,13 +211,16 @@ def _unknown_operator(node: NodeProto, opset: int) -> str:
     operator = printable(node.op_type)
     if node.domain == INTERNAL:
         return f"is of the domain '{INTERNAL}', which no file may use."
+    if node.domain.startswith("ai.onnx.ml"):
+        return (
+            "is of the domain 'ai.onnx.ml': trees, linear models and the like of classical machine "
+            "learning. tvm_hetero divides neural networks; ONNX Runtime runs this model."
+        )
+    if node.domain.startswith("ai.onnx.preview.training"):
+        return "is a step of training. Take the model for inference."
     if node.domain not in _STANDARD:
         return (
             f"is of the domain '{printable(node.domain)}', of which tvm_hetero has no {operator}. "
-            "Take the file as it was before such operators were put in (before an optimizer), or "
-            "export the model with standard operators."
+            + ANOTHER_FORM
         )
-    return (
-        f"is not supported: there is no kernel for {operator} (opset {opset}). "
-        "Export the model with other operators in its place, or cut it before this node."
-    )
+    return f"is not supported: there is no kernel for {operator} (opset {opset}). {ANOTHER_FORM}"

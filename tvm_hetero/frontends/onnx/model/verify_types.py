@@ -22,7 +22,9 @@ import onnx
 from onnx import NodeProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.element_types import held_as
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, form_of
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class TypeComparison:
     """What is known of the values of a graph, to be compared with what an import makes of them."""
 
     def __init__(self, graph: OnnxGraph) -> None:
+        self._graph = graph
         self._inferred = inferred_types(graph)
         self._declared = {value.name: _of_onnx(value) for value in graph.outputs}
         read = {name for node in graph.nodes for name in node.input}
@@ -105,7 +108,7 @@ class TypeComparison:
             Names the node, its operator, the value, and both types.
         """
         for name in node.output:
-            imported = _of_relax(values.get(name)) if name in self._wanted else None
+            imported = type_of_relax(values.get(name)) if name in self._wanted else None
             if imported is None:
                 continue
             # The inferred type first: of what onnx cannot infer, an output's declaration remains.
@@ -114,21 +117,17 @@ class TypeComparison:
                 ("the model declares", self._declared.get(name)),
             ):
                 if wanted is not None and not wanted.fits(imported):
-                    said = f"{said_by} {wanted}, but TVM's importer makes it {imported}"
+                    said = f"{said_by} {wanted}, but our import makes it {imported}"
                     leave = name in self._declared and len(self._declared) > 1
-                    raise ModelError(_refusal(node, name, said, leave=leave))
+                    raise ModelError(_refusal(self._graph, node, name, said, leave=leave))
 
 
-def _refusal(node: NodeProto, name: str, said: str, *, leave: bool) -> str:
-    attributes = ", ".join(printable(a.name) for a in node.attribute) or "none"
+def _refusal(graph: OnnxGraph, node: NodeProto, name: str, said: str, *, leave: bool) -> str:
     value = printable(name)
-    remedy = f"leave '{value}' out of the model's outputs if no one needs it, or " if leave else ""
+    remedy = f"If no one needs '{value}', leave it out of the model's outputs. " if leave else ""
     return (
-        f"For value '{value}' of {_describe(node)} {said}, so the result would be wrong. "
-        f"TVM does not know this form of {printable(node.op_type)} (attributes: "
-        f"{printable(attributes, 200)}). "
-        f"To import the model, {remedy}export it with another opset, or with other operators or "
-        "attributes in this node's place."
+        f"{graph.describe(node)} of opset {graph.opset} is not taken in this form "
+        f"({form_of(node)}): of its '{value}' {said}. {remedy}{ANOTHER_FORM}"
     )
 
 
@@ -168,12 +167,12 @@ def _of_onnx(value: ValueInfoProto) -> OnnxTensorType:
 def _dtype(element_type: int) -> str | None:
     """Return the name that both onnx's NumPy types and TVM give an element type."""
     try:
-        return str(onnx.helper.tensor_dtype_to_np_dtype(element_type).name)
+        return held_as(element_type)
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _of_relax(value: object) -> OnnxTensorType | None:
+def type_of_relax(value: object) -> OnnxTensorType | None:
     """Return the type of an imported value; None for what is no tensor (a shape, a number)."""
     from tvm import relax, tirx
 
