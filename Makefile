@@ -11,7 +11,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick setup peers format lint types tests fuzz bench results clean
+.PHONY: demo test test-quick setup peers format lint types tests fuzz bench results fuzz clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -79,6 +79,11 @@ bench: peers
 	$(BIN)/python -m benchmarks.dispatch
 
 # Pages with every row of benchmarks/results; docs/ quotes a few tables of them.
+# Random models against ONNX Runtime, for as long as is wanted: make fuzz SECONDS=36000
+SECONDS ?= 600
+fuzz: peers
+	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
+
 results: peers
 	$(BIN)/python -m benchmarks.results_page
 

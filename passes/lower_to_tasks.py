@@ -27,9 +27,13 @@ from tvm.ir import GenericConst
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.kernels.constant_folding import array_of, fold
+from tvm_hetero.kernels.constant_folding import fold
 from tvm_hetero.kernels.convolution.packing import packing_units
 from tvm_hetero.kernels.legalize import RULES, Legalization
+from tvm_hetero.kernels.tir.array_values import array_of
+from tvm_hetero.passes.conditional_branches import mark_branches
+from tvm_hetero.passes.copy_constant_outputs import copy_constant_outputs
+from tvm_hetero.passes.limit_fusion import LimitFusion
 from tvm_hetero.passes.pins import pin_hinted_kernels
 
 if TYPE_CHECKING:
@@ -42,7 +46,9 @@ _VIEWS = frozenset({"relax.reshape"})
 
 @tvm.transform.module_pass(opt_level=0, name="LowerToTasks")
 class LowerToTasks:
-    """Lower ``main`` to kernels and views. A lowered module comes back as it is.
+    """Lower ``main`` to kernels and views.
+
+    A lowered module comes back as it is, but for outputs that no kernel makes (they are copied).
 
     Parameters
     ----------
@@ -70,12 +76,12 @@ class LowerToTasks:
             names = sorted(gv.name_hint for gv in mod.get_global_vars())
             raise ModelError(f"the module has the functions {names}; one named 'main' is needed")
         if is_lowered(mod):
-            return mod
+            return copy_constant_outputs(mod)
         mod = _before()(mod)
         mod = _Prepare(mod, self.units, self.plain_sums).run()
         lowered = pin_hinted_kernels(_after()(mod))
         _require_lowered(lowered)
-        return lowered
+        return copy_constant_outputs(mark_branches(lowered))
 
 
 def is_lowered(mod: tvm.IRModule) -> bool:
@@ -98,9 +104,9 @@ def _require_lowered(mod: tvm.IRModule) -> None:
     foreign = _foreign_operators(mod)
     if foreign:
         raise ModelError(
-            f"no kernel for {', '.join(foreign)}: TVM does not legalise "
-            f"{'it' if len(foreign) == 1 else 'them'}. Replace the operator in the model, or run "
-            "a pass that decomposes it before LowerToTasks"
+            f"there is no kernel for {', '.join(name.removeprefix('relax.') for name in foreign)}. "
+            "Put other operators in the place of it, or run a pass that takes it apart before "
+            "LowerToTasks"
         )
 
 
@@ -118,6 +124,7 @@ def _after() -> tvm.transform.Pass:
             transform.CanonicalizeBindings(),
             transform.LegalizeOps(),
             transform.AnnotateTIROpPattern(),
+            LimitFusion(),
             transform.FuseOps(),
             transform.FuseTIR(),
             transform.RewriteDataflowReshape(),

@@ -56,10 +56,14 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "cost_models": (
         ("protocol", "store"), ("links", "kernels_alone"), ("in_network", "tuning"), ("",),
     ),
+    "frontends.onnx": (
+        ("model",), ("conversion", "expansion"), ("quantized",), ("microsoft",), ("",),
+    ),
     "frontends.relay": (("core",), ("json_reader", "operators"), ("text_reader",), ("",)),
     "kernels": (
         ("tir",), ("indexing",), ("cpu",),
-        ("attention", "convolution.winograd", "gather_scatter", "matmul", "rowwise"),
+        ("attention", "convolution.winograd", "gather_scatter", "matmul", "ordered", "recurrent",
+         "rowwise"),
         ("convolution", "quantized"), ("rules",), ("tuning",), ("",),
     ),
     "report": (("", "schedule"), ("planning", "run")),

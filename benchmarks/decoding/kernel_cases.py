@@ -19,8 +19,8 @@ from tvm import relax, tirx
 from tvm.ir import GenericConst
 
 from tvm_hetero.kernels.attention.kernel import attend
-from tvm_hetero.kernels.constant_folding import array_of
 from tvm_hetero.kernels.quantized.product import groupwise_dense, quantize
+from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 Array = NDArray[Any]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from . import convolutions, products, rows, windows
+from . import convolutions, products, real_files, rows, windows
 from .case import Case
 
 
@@ -37,4 +37,5 @@ FAMILIES: dict[str, Family] = {
     "elementwise": Family(rows.elementwise, partial(rows.tiny, "Relu")),
     "transpose": Family(rows.transposes, partial(rows.tiny, "Transpose")),
     "concat": Family(rows.concats, rows.tiny_concat),
+    "real": Family(real_files.cases, real_files.tiny),
 }

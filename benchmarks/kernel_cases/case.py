@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 Shape = tuple[int, ...]
 Nodes = tuple[onnx.NodeProto, ...]
@@ -43,6 +43,8 @@ class Case:
         Floating-point operations, or bytes read and written at least once (see ``bound``).
     where
         Which network the shapes are from.
+    dtype
+        Of everything, in NumPy's words.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Case:
     work: float
     bound: Bound
     where: str = ""
+    dtype: str = "float32"
 
     @property
     def unit(self) -> str:
@@ -62,25 +65,26 @@ class Case:
     def weight_bytes(self) -> int:
         """Size of the constants."""
         shapes = [w for w in self.weights.values() if isinstance(w, tuple)]
-        return FLOAT_BYTES * sum(math.prod(shape) for shape in shapes)
+        return np.dtype(self.dtype).itemsize * sum(math.prod(shape) for shape in shapes)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Inputs, the same in every run."""
-        return {name: _random(name, shape) for name, shape in self.inputs.items()}
+        return {name: _random(name, shape, self.dtype) for name, shape in self.inputs.items()}
 
     def model(self) -> onnx.ModelProto:
         """The case as a whole ONNX model."""
         constants = [
             numpy_helper.from_array(
-                _random(name, w) if isinstance(w, tuple) else np.float32(w), name
+                _random(name, w, self.dtype) if isinstance(w, tuple) else np.array(w, self.dtype),
+                name,
             )
             for name, w in self.weights.items()
         ]
         graph = helper.make_graph(
             list(self.nodes),
             "case",
-            [_float(name, shape) for name, shape in self.inputs.items()],
-            [_float(self.nodes[-1].output[0], None)],
+            [_tensor(name, shape, self.dtype) for name, shape in self.inputs.items()],
+            [_tensor(self.nodes[-1].output[0], None, self.dtype)],
             constants,
         )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
@@ -88,13 +92,15 @@ class Case:
         return model
 
 
-def _float(name: str, shape: Shape | None) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+def _tensor(name: str, shape: Shape | None, dtype: str) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(
+        name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape
+    )
 
 
-def _random(name: str, shape: Shape) -> NDArray[Any]:
+def _random(name: str, shape: Shape, dtype: str) -> NDArray[Any]:
     rng = np.random.default_rng(zlib.crc32(name.encode()))
-    return rng.standard_normal(shape, dtype=np.float32)
+    return rng.standard_normal(shape, dtype=np.float32).astype(dtype)
 
 
 def node(kind: str, inputs: Sequence[str], output: str = "y", **attributes: Any) -> onnx.NodeProto:

@@ -4,8 +4,8 @@ Compiling is most of what profiling takes (`python -m benchmarks.profiling` prin
 the kernels are cut into small shares, of which one at fault is soon found, and this process and
 some children (`profile_worker`) each take one after the other. (Threads do not help with small
 shares: two of them took longer than one. With a network's whole library they do:
-`compiler.parallel_compile`.) A share costs something of its own, most of it the linker's. One of
-the children measures afterwards, having loaded TVM meanwhile: one that is started only then is
+`compiler.parallel_compile`.) The kernels' objects stay in the cache, where a build finds them. One
+of the children measures afterwards, having loaded TVM meanwhile: one that is started only then is
 waited for.
 """
 
@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from tvm_hetero.compiler.kernel_objects import compile_object, has_objects, link_objects
 from tvm_hetero.compiler.linking import export_library
 from tvm_hetero.cost_models.store import KernelKey
 from tvm_hetero.processes.child_process import Worker, WorkerLost
@@ -174,6 +175,10 @@ def _in_child(child: Worker, target: Target) -> _Build:
 
 
 def _build(funcs: Mapping[str, PrimFunc], target: Target, library: Path) -> None:
+    if has_objects(target):
+        objects = {name: compile_object(func, target) for name, func in funcs.items()}
+        link_objects(objects, library, target)
+        return
     import tvm
 
     from tvm_hetero.kernels.cpu.compilation import build

@@ -28,9 +28,10 @@ def kernel_key(func: PrimFunc, cold: Iterable[int] = ()) -> KernelKey:
     import tvm_ffi
 
     from tvm_hetero.kernels.tir.implementation_attr import without_implementation
+    from tvm_hetero.kernels.tir.memo import kernel_text
 
     bare = without_implementation(func.without_attr("global_symbol"))
-    text = f"# cold: {sorted(cold)}\n{bare.script(show_meta=True)}"
+    text = f"# cold: {sorted(cold)}\n{kernel_text(bare)}"
     return KernelKey(f"{tvm_ffi.structural_hash(bare) & (2**64 - 1):016x}", text)
 
 

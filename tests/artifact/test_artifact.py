@@ -244,7 +244,7 @@ def test_it_says_how_each_kernel_is_computed(executable, saved):
 
 def test_an_older_artifact_runs_but_does_not_say_how_its_kernels_are_computed(copied):
     without_choices(copied)
-    assert th.load(copied).choices is None
+    assert read.load_artifact(copied).choices is None
     with pytest.raises(ArtifactError, match=r"does not say how.*older version; build it again"):
         read.read_choices(copied)
     read.load_artifact(copied).save(copied)

@@ -7,18 +7,18 @@ import os
 import pytest
 
 from benchmarks import building
-from tvm_hetero.compiler import parallel_compile
+from tvm_hetero.compiler import kernel_objects
 
 
 def test_a_model_is_compiled_on_one_core_and_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
     cores: list[int] = []
-    original = parallel_compile.build
+    original = kernel_objects.build
 
     def build(mod, target):
         cores.append(len(os.sched_getaffinity(0)))
         return original(mod, target)
 
-    monkeypatch.setattr(parallel_compile, "build", build)
+    monkeypatch.setattr(kernel_objects, "build", build)
     before = os.sched_getaffinity(0), dict(os.environ)
     [row] = building.main(["--small"])
     assert row.kernels > 3 and set(row.seconds) == {"one", "all"}

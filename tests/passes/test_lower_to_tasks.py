@@ -12,6 +12,7 @@ from tvm.ir import GenericConst
 
 from tests.kernels.helpers import AVX2, AVX512, kernels, model, random, run, runs_here, scheduled
 from tvm_hetero.errors import ModelError
+from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks, is_lowered
 
 op = relax.op
@@ -173,6 +174,27 @@ def test_batch_norm_is_one_multiply_and_one_add():
     shape = (1, 6, 1, 1)
     g, b, m, v = (c.value.numpy().reshape(shape) for c in statistics)
     expected = (x - m) / np.sqrt(v + 1e-5) * g + b
+    actual = run(scheduled(lowered, AVX2), AVX2, x)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_bounds_that_may_not_be_numbers_are_settled_before_a_kernel_is_chosen():
+    """As TVM imports a Clip with operands for bounds, which is ReLU6 in every newer ONNX file."""
+    weight = relax.const(random(1, 32, 8, 1, 1))
+
+    def bound(value, instead):
+        return op.where(op.isnan(relax.const(value)), relax.const(instead), relax.const(value))
+
+    def body(x):
+        y = op.nn.conv2d(x, weight)
+        return op.minimum(op.maximum(y, bound(0.0, -np.inf)), bound(np.nan, np.inf))
+
+    mod = model([(1, 8, 6, 6)], body)
+    lowered = LowerToTasks([AVX2])(mod)
+    ((_, kernel),) = kernels(scheduled(lowered, AVX2)).items()
+    assert rule_of(kernel) == "packed"
+    x = random(0, 1, 8, 6, 6)
+    expected = np.einsum("oi,nihw->nohw", weight.value.numpy()[:, :, 0, 0], x).clip(0)
     actual = run(scheduled(lowered, AVX2), AVX2, x)
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 

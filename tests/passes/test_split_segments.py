@@ -138,10 +138,10 @@ def test_an_output_may_be_an_input():
     assert split.results[1][0] == TensorSource(None, 0)
 
 
-def test_an_output_that_is_a_constant_is_refused():
+def test_an_output_that_is_a_constant_is_copied_by_a_kernel():
     constant = relax.const(np.zeros(3, "float32"))
-    with pytest.raises(ModelError, match="output 1 of the model is a constant"):
-        split_segments(two_outputs(lambda x: constant))
+    split = split_segments(two_outputs(lambda x: constant))
+    assert split.results[1][0].call is not None
 
 
 @I.ir_module(s_tir=True)

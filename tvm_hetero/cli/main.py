@@ -26,9 +26,11 @@ from tvm_hetero.cli.verbs import (
     demo,
     devices,
     generate,
+    onnx_check,
     partition,
     plan,
     problem,
+    refine,
     relay_check,
     run,
     schedule,
@@ -43,7 +45,7 @@ from tvm_hetero.processes.torch_import import hide_torch
 
 _DEBUG = "--debug"
 # Verbs that measure, and keep it.
-_MEASURING = ("devices", "partition", "problem", "demo", "tune")
+_MEASURING = ("devices", "partition", "problem", "refine", "demo", "tune")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -127,10 +129,12 @@ app.command("cluster")(cluster.cluster)
 app.command("generate")(generate.generate)
 app.command("bench")(bench.bench)
 app.command("problem")(problem.problem)
+app.command("refine")(refine.refine)
 app.command("plan")(plan.plan)
 app.command("simulate")(simulate.simulate)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
+app.command("onnx-check")(onnx_check.onnx_check)
 app.command("relay-check")(relay_check.relay_check)
 app.command("show")(show.show)
 app.command("solvers")(solvers.solvers)

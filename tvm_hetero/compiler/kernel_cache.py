@@ -5,7 +5,8 @@ changed scheduling rule changes the key), the target, and the versions of TVM an
 Neither weights nor a placement are part of it. So all kernels of a network that a device can run
 are compiled together, whichever of them a plan calls: devices of equal targets share a library, a
 network that is placed again finds its own, and measuring a network in place compiles what is built
-afterwards. How long it takes: ``python -m benchmarks.building``.
+afterwards. Objects of single kernels are kept as well (`tvm_hetero.compiler.kernel_objects`). How
+long it takes: ``python -m benchmarks.building``.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import tvm
 import tvm_ffi
 
 from tvm_hetero import __version__
-from tvm_hetero.compiler.parallel_compile import OPT_LEVEL, Compiler, Kernels
+from tvm_hetero.compiler.kernel_objects import OPT_LEVEL
+from tvm_hetero.compiler.parallel_compile import Compiler, Kernels
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import PIPELINE
+from tvm_hetero.kernels.tir.memo import kernel_text
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.util.cache_dir import cache_dir
 
@@ -68,7 +71,7 @@ def compile_library(kernels: Kernels, target: tvm.target.Target) -> Path:
 def begin_library(compiler: Compiler, kernels: Kernels, target: tvm.target.Target) -> Path:
     """Where the library of these scheduled kernels is, or will be when `compiler` has finished."""
     functions = {s: f.with_attr("target", target) for s, f in sorted(kernels.items())}
-    texts = {symbol: func.script(show_meta=True) for symbol, func in functions.items()}
+    texts = {symbol: kernel_text(func) for symbol, func in functions.items()}
     path = cache_dir() / "kernels" / f"{_key(texts, target)}.so"
     if not path.exists():
         compiler.begin(path, functions, texts, target)

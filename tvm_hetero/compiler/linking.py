@@ -10,7 +10,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from tvm_hetero.errors import PlatformError
 if TYPE_CHECKING:
     from tvm.target import Target
 
+# What TVM puts before the name of a function that can be looked up in a library.
+_PREFIX = "__tvm_ffi_"
 # Other names of this machine's own architecture, in triples.
 _ALIKE = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64"}
 
@@ -62,8 +64,15 @@ def write_object(built: Any, path: Path) -> None:
         shutil.copyfileobj(memory, file)
 
 
-def link(objects: Sequence[Path], path: Path, target: Target) -> None:
+def link(
+    objects: Sequence[Path], path: Path, target: Target, names: Mapping[str, str] | None = None
+) -> None:
     """Link object files of host code into a library that the target's machine can load.
+
+    Parameters
+    ----------
+    objects, path, target : what is linked, into what, for what.
+    names : further symbols of kernels, and which kernel of the objects each of them is.
 
     Raises
     ------
@@ -72,7 +81,10 @@ def link(objects: Sequence[Path], path: Path, target: Target) -> None:
     RuntimeError
         If the linker fails; what it said is quoted.
     """
-    _linking(target)(str(path), [str(file) for file in objects])
+    further = [
+        f"-Wl,--defsym={_PREFIX}{name}={_PREFIX}{kernel}" for name, kernel in (names or {}).items()
+    ]
+    _linking(target)(str(path), [str(file) for file in objects], options=further)
 
 
 def _linking(target: Target) -> Callable[..., None]:

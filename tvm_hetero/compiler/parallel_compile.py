@@ -1,17 +1,13 @@
 """Compile libraries of kernels on all cores that this process may use.
 
 LLVM works on a module with one core, and the libraries of a network are seconds of its work. So
-kernels are dealt into groups of about equal work, threads compile a group at a time into an object
-file (TVM's calls let go of Python's lock while they work), and the linker puts the objects
+threads compile a kernel at a time into an object file (`tvm_hetero.compiler.kernel_objects`; TVM's
+calls let go of Python's lock while they work), the longest first, and the linker puts the objects
 together. Who has scheduled one device's kernels begins their library and goes on with the next.
-
-Which kernels stand together depends on them alone, not on the machine: a library is the same
-whatever number of cores compiled it.
 """
 
 from __future__ import annotations
 
-import heapq
 import os
 import shutil
 import tempfile
@@ -24,47 +20,36 @@ from types import TracebackType
 
 import tvm
 
-from tvm_hetero.compiler.linking import export_library, link, write_object
+from tvm_hetero.compiler.kernel_objects import (
+    OPT_LEVEL,
+    compile_object,
+    has_objects,
+    link_objects,
+)
+from tvm_hetero.compiler.linking import export_library
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.platform.host import available_cores
 from tvm_hetero.util.cache_dir import cache_dir
 
-OPT_LEVEL = 3
-# What compiling takes grows with a kernel's text; a short one takes as long as so many letters.
-_LEAST = 10_000
-# Letters that are worth an object of their own, and the most objects.
-_GROUP, _MOST_GROUPS = 60_000, 16
+# In place of a symbol: a library that is compiled as a whole.
+_WHOLE = ""
 
 # By symbol.
 Kernels = Mapping[str, "tvm.tirx.PrimFunc"]
 
 
-def deal(texts: Mapping[str, str]) -> list[list[str]]:
-    """Symbols in groups of about equal work.
-
-    Parameters
-    ----------
-    texts : of each kernel its TVMScript, by symbol.
-    """
-    works = {symbol: _LEAST + len(text) for symbol, text in texts.items()}
-    count = max(1, min(_MOST_GROUPS, sum(works.values()) // _GROUP))
-    groups: list[list[str]] = [[] for _ in range(count)]
-    least = [(0, number) for number in range(count)]
-    for symbol in sorted(works, key=lambda symbol: (-works[symbol], symbol)):
-        work, number = heapq.heappop(least)
-        groups[number].append(symbol)
-        heapq.heappush(least, (work + works[symbol], number))
-    return [sorted(group) for group in groups]
-
-
 @dataclass(frozen=True)
 class _Begun:
-    """A library whose objects are being compiled, in a folder of its own."""
+    """A library that is being compiled, in a folder of its own.
+
+    `objects` are the files of its kernels by symbol; where those are not host code alone, there is
+    but the library, and it has no symbol.
+    """
 
     target: tvm.target.Target
     folder: Path
-    objects: list[Future[Path]]
+    objects: dict[str, Future[Path]]
 
 
 class Compiler:
@@ -103,14 +88,14 @@ class Compiler:
         with _failing(target):
             path.parent.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix="compile.", dir=path.parent))
-        objects: list[Future[Path]] = []
+        objects: dict[str, Future[Path]] = {}
         self._begun[path] = _Begun(target, folder, objects)
-        # What is not host code alone is one library from the start.
-        host = target.kind.name == "llvm"
-        for number, group in enumerate(deal(texts) if host else [sorted(texts)]):
-            mod = tvm.IRModule({symbol: kernels[symbol] for symbol in group})
-            file = folder / (f"{number}.o" if host else path.name)
-            objects.append(self._pool.submit(_compile, mod, target, file))
+        if not has_objects(target):
+            whole = self._pool.submit(_compile_whole, kernels, target, folder / path.name)
+            objects[_WHOLE] = whole
+            return
+        for symbol in sorted(kernels, key=lambda symbol: (-len(texts[symbol]), symbol)):
+            objects[symbol] = self._pool.submit(compile_object, kernels[symbol], target)
 
     def finish(self) -> None:
         """Wait for all libraries; each appears whole.
@@ -122,10 +107,10 @@ class Compiler:
         """
         for path, begun in self._begun.items():
             with _failing(begun.target):
-                files = [future.result() for future in begun.objects]
+                files = {symbol: future.result() for symbol, future in begun.objects.items()}
                 library = begun.folder / path.name
-                if files != [library]:
-                    link(files, library, begun.target)
+                if _WHOLE not in files:
+                    link_objects(files, library, begun.target)
                 os.replace(library, path)
 
 
@@ -143,12 +128,8 @@ def _failing(target: tvm.target.Target) -> Iterator[None]:
         raise ArtifactError(f"the kernels do not compile for {target}: {error}") from error
 
 
-def _compile(mod: tvm.IRModule, target: tvm.target.Target, path: Path) -> Path:
-    """Compile into an object file or, by the name's suffix, into a library."""
+def _compile_whole(kernels: Kernels, target: tvm.target.Target, path: Path) -> Path:
+    """Compile kernels into a library: what is not host code alone is one from the start."""
     with tvm.transform.PassContext(opt_level=OPT_LEVEL):
-        built = build(mod, target)
-    if path.suffix == ".o":
-        write_object(built, path)
-    else:
-        export_library(built, path, target)
+        export_library(build(tvm.IRModule(dict(kernels)), target), path, target)
     return path

@@ -18,7 +18,7 @@ import tvm
 from tvm import relax
 from tvm.relax import vm_build
 
-from tvm_hetero.compiler.parallel_compile import OPT_LEVEL
+from tvm_hetero.compiler.kernel_objects import OPT_LEVEL
 from tvm_hetero.devices.target import device_target, dl_device
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import build

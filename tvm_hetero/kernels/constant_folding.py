@@ -16,7 +16,6 @@ import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
-    import tvm
     from numpy.typing import NDArray
     from tvm import relax
 
@@ -26,14 +25,6 @@ if TYPE_CHECKING:
 # A fold may not blow a constant up: what is larger than this (in values) and larger than all its
 # inputs together stays an operator.
 _LARGE = 1 << 16
-_NOT_OF_NUMPY = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
-
-
-def array_of(tensor: tvm.runtime.Tensor) -> Array:
-    """The values of a tensor: a view, or a copy of types that numpy does not have itself."""
-    if str(tensor.dtype) in _NOT_OF_NUMPY:
-        return np.asarray(tensor.numpy())
-    return np.from_dlpack(tensor)
 
 
 def _shape(call: relax.Call) -> list[int]:
@@ -92,6 +83,8 @@ _RULES: dict[str, Rule] = {
     "relax.rsqrt": _elementwise(lambda x: (1 / np.sqrt(x)).astype(x.dtype)),
     "relax.negative": _elementwise(np.negative),
     "relax.exp": _elementwise(np.exp),
+    "relax.isnan": _elementwise(np.isnan),
+    "relax.where": _elementwise(np.where),
 }
 
 

@@ -28,11 +28,15 @@ from tvm_hetero.kernels.matmul.written_products import schedule_parts
 from tvm_hetero.kernels.quantized.factored import factor_groups
 from tvm_hetero.kernels.quantized.float_schedule import schedule_groupwise
 from tvm_hetero.kernels.quantized.integer_product import in_whole_numbers
+from tvm_hetero.kernels.recurrent.cpu import recurrence_on_cpu
+from tvm_hetero.kernels.recurrent.gpu import recurrence_on_gpu
+from tvm_hetero.kernels.recurrent.kernel import recurrence_of
 from tvm_hetero.kernels.rules.cpu_rules import CPU_RULES
 from tvm_hetero.kernels.rules.cpu_rules import Rule as CpuRule
 from tvm_hetero.kernels.rules.gpu import schedule_gpu
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.batched_schedule import schedule_batched
+from tvm_hetero.kernels.tir.conditions import schedule_under_conditions
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     DIRECT,
@@ -85,6 +89,14 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """
     if func.attrs is not None and func.attrs.get(SCHEDULED):
         return func
+    on_host = str(target.kind.name) == "llvm"
+    return schedule_under_conditions(
+        func, lambda plain: _schedule_plain(plain, target), on_host=on_host
+    )
+
+
+def _schedule_plain(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
+    """The kernel scheduled, its conditions aside."""
     if str(target.kind.name) != "llvm":
         return _schedule(add_masks(func), target)
     guards = guards_of(func)
@@ -145,6 +157,9 @@ def _on_gpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
     attention = attention_of(func)
     if attention is not None:
         yield "attention", lambda: _written(func, attention_on_gpu(attention))
+    recurrence = recurrence_of(func)
+    if recurrence is not None:
+        yield "recurrent", lambda: _written(func, recurrence_on_gpu(recurrence))
     yield "dlight", lambda: schedule_gpu(func, target, specialised=True)
     yield "dlight fallback", lambda: schedule_gpu(func, target, specialised=False)
 
@@ -154,6 +169,12 @@ def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:
     attention = attention_of(func)
     if attention is not None:
         yield "attention", lambda: expand(_written(func, attention_on_cpu(attention, unit, count)))
+    recurrence = recurrence_of(func)
+    if recurrence is not None:
+        yield (
+            "recurrent",
+            lambda: expand(_written(func, recurrence_on_cpu(recurrence, unit, count))),
+        )
     if how != DIRECT and is_convolution_3x3(func):
         yield WINOGRAD, lambda: expand(_by_tiles(func, unit, count))
     whole = partial(in_whole_numbers, func, unit)

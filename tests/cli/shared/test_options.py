@@ -2,9 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tvm_hetero.cli.shared.options import check_writable, parse_objective, parse_shapes
+from tvm_hetero.cli.shared.options import (
+    check_writable,
+    parse_objective,
+    parse_shapes,
+    parse_values,
+)
 from tvm_hetero.errors import UsageError
 
 
@@ -14,7 +20,7 @@ def test_shapes() -> None:
     assert parse_shapes(None) == {}
 
 
-@pytest.mark.parametrize("text", ["data", "data=", "=1x2", "data=1x-2", "data=1x", "data=axb"])
+@pytest.mark.parametrize("text", ["data", "=1x2", "data=1x-2", "data=1x", "data=axb"])
 def test_bad_shapes_are_quoted(text: str) -> None:
     with pytest.raises(UsageError, match="expected NAME=1x3x224x224") as info:
         parse_shapes([text])
@@ -43,3 +49,29 @@ def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"-o /proc/x\.json: /proc takes no files"):
         check_writable(Path("/proc/x.json"))
     assert not list(tmp_path.iterdir())
+
+
+def test_values_are_read_as_json_or_from_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "a=b.npy", np.array([1, 2], np.int32))
+    read = parse_values(
+        ["sr=16000", "a=b:0=[1,2.5]", "flag=true", f"shift=@{tmp_path / 'a=b.npy'}"]
+    )
+    assert read["shift"].dtype == np.int32
+    read["shift"] = read["shift"].tolist()
+    assert read == {"sr": 16000, "a=b:0": [1, 2.5], "flag": True, "shift": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["sr"], "expected NAME=VALUE, such as sr=16000"),
+        (["sr=fast"], "expected a number, true, false, a list"),
+        (['sr={"a":1}'], "expected a number, true, false, a list"),
+        (["sr=1", "sr=2"], "'sr' is given twice"),
+        (["sr=@no.npy"], "cannot read no.npy: No such file"),
+        (["sr=@/dev/null"], "no .npy file of numbers"),
+    ],
+)
+def test_values_of_another_form_are_refused(texts: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_values(texts)

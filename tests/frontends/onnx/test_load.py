@@ -202,37 +202,17 @@ def _text_input(m: onnx.ModelProto) -> None:
     m.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
 
 
-def _custom_domain(m: onnx.ModelProto) -> None:
-    m.graph.node[1].domain = "com.example"
-    m.opset_import.append(helper.make_opsetid("com.example", 1))
-
-
 def _no_such_operator(m: onnx.ModelProto) -> None:
     m.graph.node[1].op_type = "Relux"
-
-
-def _unsupported(m: onnx.ModelProto) -> None:
-    m.graph.node[1].op_type = "Det"
-
-
-def _function(m: onnx.ModelProto) -> None:
-    m.functions.add(name="f", domain="own")
 
 
 def _sparse(m: onnx.ModelProto) -> None:
     m.graph.sparse_initializer.add()
 
 
-def _subgraph(m: onnx.ModelProto) -> None:
-    m.graph.node[1].op_type = "Loop"
-    body = helper.make_graph([], "body", [], [])
-    m.graph.node[1].attribute.append(helper.make_attribute("body", body))
-
-
 BAD = [
     (_no_opset, "names no version of the default operator set"),
     (_opset(99), "opset 99 .* are taken"),
-    (_opset(5), r"opset 5 .*version_converter"),
     (_no_nodes, "has 0 nodes"),
     (_made_twice, r"node 1 'second' \(Relu\) makes 'c', .* by node 0 'first' \(Conv\)"),
     (_input_remade, "makes 'x', which is already made by an input"),
@@ -245,18 +225,14 @@ BAD = [
     (_huge_but_empty, r"more than 2\*\*63 - 1 elements"),
     (_short_weight, "initializer 'w' .* 432 bytes of data, but brings 428"),
     (_unknown_type, "element type number 99"),
-    (_negative_input, "input 'x' has the shape -1x3x8x8"),
-    (_zero_input, "holds nothing"),
+    (_negative_input, r"'x' \[\?, 3, 8, 8\].* --shape x=1x3x8x8 "),
+    (_zero_input, r"'x' \[\?, 3, 8, 8\].* --shape x=1x3x8x8 "),
     (_huge_input, r"input 'x' .* more than 2\*\*63 - 1"),
     (_huge_inside, r"value 'c' .* more than 2\*\*63 - 1"),
     (_wrong_rank, "onnx finds the model invalid"),
     (_text_input, "input 'x' is no numeric tensor"),
-    (_custom_domain, r"node 1 'second' \(Relu\) is of the custom domain 'com.example'"),
     (_no_such_operator, r"node 1 'second' \(Relux\) is no operator of ONNX in opset 13"),
-    (_unsupported, r"node 1 'second' \(Det\) is not supported: .* \(opset 13\)"),
-    (_function, "functions of its own .*inline_local_functions"),
     (_sparse, "sparse weights"),
-    (_subgraph, r"node 1 'second' \(Loop\) contains a graph of its own"),
 ]
 
 
@@ -318,7 +294,7 @@ def test_the_given_model_is_not_changed() -> None:
 
 @pytest.mark.parametrize("dim", ["batch", None])
 def test_dynamic_dimension_needs_a_shape(dim: str | None) -> None:
-    with pytest.raises(ModelError, match=r"--shape x=1x3x8x8 .* shapes=\{'x': \(1, 3, 8, 8,\)\}"):
+    with pytest.raises(ModelError, match=r"--shape x=1x3x8x8 .* shapes=\{'x': \(1, 3, 8, 8\)\}"):
         check_model(conv_relu(dim))
 
 
@@ -346,9 +322,11 @@ def test_a_symbol_is_bound_everywhere() -> None:
     [
         ({"X": (1, 3, 8, 8)}, "'X', which is no input .*; known: x"),
         ({"x": (3, 8, 8)}, "4 dimensions .*, but the shape given has 3"),
-        ({"x": (1, 5, 8, 8)}, r"Dimension 1 of input 'x' \(batchx3x8x8\) is 3 .* 5 was asked for"),
+        (
+            {"x": (1, 5, 8, 8)},
+            r"Dimension 1 of input 'x' \(\[batch, 3, 8, 8\]\) is 3 .* 5 was",
+        ),
         ({"x": (-1, 3, 8, 8)}, "negative"),
-        ({"x": (0, 3, 8, 8)}, "holds nothing"),
     ],
 )
 def test_wrong_shapes(shapes: dict[str, tuple[int, ...]], message: str) -> None:

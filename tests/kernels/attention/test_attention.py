@@ -28,12 +28,13 @@ from tests.kernels.helpers import (
 )
 from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.attention.gpu import Threads, attention_on_gpu
+from tvm_hetero.kernels.attention.gpu import attention_on_gpu
 from tvm_hetero.kernels.attention.kernel import attend, attention_of
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.batched import batch_kernel
 from tvm_hetero.kernels.tir.statements import loop
+from tvm_hetero.kernels.tir.threads import Threads
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,18 @@ def test_a_row_asks_for_what_the_row_above_did_not_read(window, strides, rows):
     assert found == rows
 
 
+@pytest.mark.parametrize("dilation", [64, 1024])
+def test_between_the_columns_of_a_dilated_window_nothing_is_asked_for(dilation):
+    """Of three columns far apart one line each, or two where a tile is wider than one."""
+    weight = relax.const(random(1, 64, 96, 3))
+
+    def body(x):
+        return relax.op.nn.conv1d(x, weight, padding=dilation, dilation=dilation)
+
+    (kernel,) = kernels(LowerToTasks([AVX512])(model([(1, 96, 8192)], body))).values()
+    assert 3 <= len(asked(schedule_kernel(kernel, AVX512))) <= 6
+
+
 def test_behind_the_last_channel_the_next_tile_is_asked_for():
     (line,) = asked(scheduled_conv(FAR, 3, padding=1))
     over = r"T\.Select\(T\.int64\(92\) <= ic, T\.int64\(1\), T\.int64\(0\)\)"

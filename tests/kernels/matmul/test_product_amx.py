@@ -12,9 +12,9 @@ from tvm.ir import GenericConst
 from tests.kernels.helpers import AMX, kernels, random, runs_here
 from tests.kernels.matmul.test_product_pairs import check, check_what_follows, lowered, narrow
 from tvm_hetero.kernels import schedule_kernel
-from tvm_hetero.kernels.constant_folding import array_of
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.select import rule_of
+from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.kernels.tir.batched import batch_kernel
 
 TWO_CORES = tvm.target.Target({**AMX.export(), "num-cores": 2})

@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 
+from tvm_hetero.errors import LIST_LINE
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable
 
@@ -31,9 +32,13 @@ def chart_width() -> int:
 
 
 def complain(what: str, message: object, colour: str = "red", between: str = ": ") -> None:
-    """One line on stderr: ``error: message``, the first word in colour."""
+    """``error: message`` on stderr, the first word in colour: one line, or a list's below it.
+
+    A list's lines begin with two spaces, so that no text from a file looks like a line of ours.
+    """
     typer.secho(what, fg=colour, bold=True, nl=False, err=True)
-    typer.secho(between + printable(message, limit=None), err=True)
+    lines = (printable(line, limit=None) for line in str(message).split(LIST_LINE))
+    typer.secho(between + LIST_LINE.join(lines), err=True)
 
 
 class Steps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from pathlib import Path
@@ -38,12 +39,22 @@ Seed = Annotated[
 ]
 CostModel = Annotated[
     str,
-    typer.Option("--cost-model", help="profiled, profiled-alone, analytical or table:FILE.json."),
+    typer.Option(
+        "--cost-model", help="profiled, profiled-alone, quick, analytical or table:FILE.json."
+    ),
 ]
 Shapes = Annotated[
     list[str] | None,
     typer.Option(
         "--shape", metavar="NAME=1x3x224x224", help="Shape of a dynamic input; repeatable."
+    ),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="NAME=16000",
+        help="Fix an input: a number, true, [1,2], or @FILE.npy; repeatable.",
     ),
 ]
 Params = Annotated[
@@ -64,11 +75,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, all else o
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Measured runs.")]
 Warmup = Annotated[int, typer.Option("--warmup", min=0, help="Runs before the measured ones.")]
 
-_SHAPE = re.compile(r"(?P<name>.+)=(?P<dims>[0-9]+(?:[x,][0-9]+)*)")
+_SHAPE = re.compile(r"(?P<name>.+)=(?P<dims>[0-9]+(?:[x,][0-9]+)*|scalar|)")
+_VALUE = re.compile(r"(?P<name>.+?)=(?P<value>@.+|[^=]+)")
 
 
 def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
     """Read ``NAME=1x3x224x224`` (names may hold ``=`` and ``:``; the last ``=`` divides).
+
+    A scalar is ``NAME=scalar``, or ``NAME=``.
 
     Raises
     ------
@@ -82,8 +96,64 @@ def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
             raise UsageError(f"--shape {text!r}: expected NAME=1x3x224x224, such as data=1x3x8x8")
         if match["name"] in shapes:
             raise UsageError(f"--shape: input {match['name']!r} is given twice")
-        shapes[match["name"]] = tuple(int(n) for n in re.split("[x,]", match["dims"]))
+        dims = re.findall("[0-9]+", match["dims"])
+        shapes[match["name"]] = tuple(int(n) for n in dims)
     return shapes
+
+
+def parse_values(texts: list[str] | None) -> dict[str, Any]:
+    """Read ``NAME=16000``, ``NAME=true``, ``NAME=[1,2]`` and ``NAME=@FILE.npy``.
+
+    Returns
+    -------
+    dict of str to object
+        Numbers, truth values and lists of them as JSON has them; arrays of files.
+
+    Raises
+    ------
+    UsageError
+        If a text is not of that form, names an input twice, or a file cannot be read.
+    """
+    values: dict[str, Any] = {}
+    for text in texts or []:
+        match = _VALUE.fullmatch(text)
+        if match is None:
+            raise UsageError(f"--value {text!r}: expected NAME=VALUE, such as sr=16000")
+        if match["name"] in values:
+            raise UsageError(f"--value: input {match['name']!r} is given twice")
+        values[match["name"]] = _value(match["value"], text)
+    return values
+
+
+def _value(written: str, text: str) -> Any:
+    if written.startswith("@"):
+        return _array(Path(written[1:]), text)
+    try:
+        value = json.loads(written)
+        if all(isinstance(each, int | float) for each in _leaves(value)):
+            return value
+    except (ValueError, RecursionError):
+        pass
+    raise UsageError(
+        f"--value {text!r}: expected a number, true, false, a list such as [1,2], or @FILE.npy"
+    )
+
+
+def _leaves(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        return [value]
+    return [leaf for each in value for leaf in _leaves(each)]
+
+
+def _array(file: Path, text: str) -> Any:
+    import numpy as np
+
+    try:
+        return np.lib.format.read_array(file.open("rb"), allow_pickle=False)
+    except OSError as error:
+        raise UsageError(f"--value {text!r}: cannot read {file}: {error.strerror}") from None
+    except (ValueError, EOFError) as error:
+        raise UsageError(f"--value {text!r}: {file} is no .npy file of numbers: {error}") from None
 
 
 def parse_objective(kind: str, batch: int) -> Any:

@@ -1,7 +1,7 @@
 """Where an artifact's model came from: noted when it is imported, found again to compare with.
 
-The note (path, SHA-256, shapes, seed of random weights) goes into an attribute of the module, so
-that it stays with it through all passes and ends up in the artifact's manifest.
+The note (path, SHA-256, shapes, fixed values, seed of random weights) goes into an attribute of the
+module, so that it stays with it through all passes and ends up in the artifact's manifest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def note_source(
-    module: tvm.IRModule, model: Path, shapes: Mapping[str, Any], random_weights: int | None
+    module: tvm.IRModule,
+    model: Path,
+    shapes: Mapping[str, Any],
+    values: Mapping[str, Any],
+    random_weights: int | None,
 ) -> tvm.IRModule:
     """`module` with the note of its source as an attribute of ``main``."""
     from tvm_hetero.passes.attributes import SOURCE
@@ -29,11 +33,28 @@ def note_source(
         "path": str(model.absolute()),
         "sha256": sha256_of_file(model),
         "shapes": {name: list(shape) for name, shape in shapes.items()},
+        "values": {name: _value_note(value) for name, value in values.items()},
         "random_weights": random_weights,
     }
     noted = module.clone()
     noted["main"] = module["main"].with_attr(SOURCE, json.dumps(note))
     return noted
+
+
+def _value_note(value: Any) -> Any:
+    """A value as JSON has it: numbers and lists as they are, arrays of files with their type."""
+    if not hasattr(value, "dtype"):
+        return value
+    return {"dtype": str(value.dtype), "shape": list(value.shape), "hex": value.tobytes().hex()}
+
+
+def _noted_value(note: Any) -> Any:
+    """The value of which `_value_note` made a note."""
+    if not isinstance(note, dict):
+        return note
+    import numpy as np
+
+    return np.frombuffer(bytes.fromhex(note["hex"]), note["dtype"]).reshape(note["shape"])
 
 
 def source_model(source: Mapping[str, Any]) -> onnx.ModelProto:
@@ -57,6 +78,7 @@ def source_model(source: Mapping[str, Any]) -> onnx.ModelProto:
             f"the model {path} is gone or has changed since the artifact was built; "
             "build it again, or leave onnxruntime out of --against"
         )
-    model = load_model(path, shapes=source.get("shapes") or None)
+    values = {name: _noted_value(note) for name, note in source.get("values", {}).items()}
+    model = load_model(path, shapes=source.get("shapes") or None, values=values)
     seed = source.get("random_weights")
     return model if seed is None else randomize_weights(model, seed)

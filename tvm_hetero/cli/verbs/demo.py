@@ -43,7 +43,7 @@ def demo(
         str, typer.Option("--model", help="A light model of the onnx wheel, or FILE.onnx.")
     ] = MODEL,
     seed: options.Seed = 0,
-    time_limit: options.TimeLimit = 60.0,
+    time_limit: options.TimeLimit = 10.0,
     repeat: options.Repeat = 50,
 ) -> None:
     """Partition and measure a real network.
@@ -56,7 +56,7 @@ def demo(
     model_file = light_model(model)
     folder.mkdir(parents=True, exist_ok=True)
     platform = describe_machine(steps, folder)
-    module = import_model(steps, model_file, {}, seed)
+    module = import_model(steps, model_file, {}, {}, seed)
     goal = options.parse_objective("latency", 1)
     how = PartitionOptions(objective=goal, time_limit=time_limit, seed=seed)
     result = partition_module(steps, module, platform, how)

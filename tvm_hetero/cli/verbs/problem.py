@@ -23,18 +23,19 @@ def problem(
     batch: options.Batch = 1,
     cost_model: options.CostModel = "profiled",
     shape: options.Shapes = None,
+    value: options.Values = None,
     random_weights: options.RandomWeights = None,
 ) -> None:
     """Write a model's scheduling problem."""
     from tvm_hetero.report.schedule.text import problem_text
     from tvm_hetero.util.untrusted_names import printable
 
-    shapes = options.parse_shapes(shape)
+    shapes, values = options.parse_shapes(shape), options.parse_values(value)
     goal = options.parse_objective(objective, batch)
     options.check_writable(output)
     steps = Steps()
+    module = import_model(steps, model, shapes, values, random_weights)
     place = prepare_platform(steps, platform, cost_model)
-    module = import_model(steps, model, shapes, random_weights)
 
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import make_problem

@@ -39,16 +39,17 @@ def tune(
     ] = "",
     seed: options.Seed = 0,
     shape: options.Shapes = None,
+    value: options.Values = None,
     random_weights: options.RandomWeights = None,
     json_output: options.AsJson = False,
 ) -> None:
     """Search for quicker kernels of a model."""
-    shapes = options.parse_shapes(shape)
+    shapes, values = options.parse_shapes(shape), options.parse_values(value)
     steps = Steps(quiet=json_output)
     with steps.step("Load platform") as step:
         place = read_or_detect_platform(platform)
         step.note = ", ".join(place.names)
-    module = import_model(steps, model, shapes, random_weights)
+    module = import_model(steps, model, shapes, values, random_weights)
 
     from tvm_hetero.pipeline.tune import devices_to_tune, kernels_to_tune
     from tvm_hetero.util.text_tables import count_noun

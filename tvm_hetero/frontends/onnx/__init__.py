@@ -7,8 +7,8 @@ when a model is loaded, not when this package is.
 from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.importer import from_onnx
-from tvm_hetero.frontends.onnx.limits import OnnxLimits
 from tvm_hetero.frontends.onnx.load import check_model, load_model
+from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
 from tvm_hetero.frontends.onnx.randomize import randomize_weights
 from tvm_hetero.frontends.onnx.sample_models import light_models
 from tvm_hetero.frontends.onnx.simplify import simplify

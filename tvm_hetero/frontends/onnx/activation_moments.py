@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto
 
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 
 
 @dataclass(frozen=True)

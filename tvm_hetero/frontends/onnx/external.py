@@ -20,7 +20,7 @@ import onnx
 from onnx import TensorProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.tensors import all_tensors, byte_size
+from tvm_hetero.frontends.onnx.model.tensors import all_tensors, byte_size
 from tvm_hetero.util.untrusted_names import printable
 
 _ADVICE = "Only plain files in the model's own folder (or a folder below) are read."

@@ -14,7 +14,8 @@ import numpy as np
 from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute, static_dims
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, static_dims
+from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM
 from tvm_hetero.util.untrusted_names import printable
 
 # Operator, attribute, its default, and whether TVM computes something else for a value of it.
@@ -45,11 +46,9 @@ def refuse_ignored_forms(graph: OnnxGraph) -> None:
     for node in graph.nodes:
         problem = _ignored_attribute(node) or _inexact_scales(graph, node)
         if problem:
-            name = f" '{printable(node.name)}'" if node.name else ""
             raise ModelError(
-                f"The {printable(node.op_type)} node{name} has {problem}, which TVM's importer "
-                "does not compute, so the result would be wrong. Export the model with other "
-                "operators or attributes in this node's place."
+                f"{graph.describe(node)} of opset {graph.opset} is not taken in this form: it has "
+                f"{problem}, and would be computed wrong. {ANOTHER_FORM}"
             )
 
 

@@ -7,9 +7,8 @@ The order matters: what is cheap and needs no allocation comes first.
    names (``structure``);
 3. its external data, from the model's own folder alone (``external``);
 4. its data: as much as the shapes say (``tensors``);
-5. input shapes: all static (``shapes``);
-6. operators: all known to TVM (``operators``);
-7. onnx's own checker and shape inference, on the structure without the weights; outputs that are
+5. inputs: fixed to values (``fixed_values``), all others of static shape (``shapes``);
+6. onnx's own checker and shape inference, on the structure without the weights; outputs that are
    declared to be something else than what the nodes make (``verify_types``).
 """
 
@@ -19,20 +18,23 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.external import load_external, refuse_external
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, static_dims
-from tvm_hetero.frontends.onnx.operators import check_operators
+from tvm_hetero.frontends.onnx.fixed_values import read_values
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
+from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
+from tvm_hetero.frontends.onnx.model.verify_types import verify_declared
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
+from tvm_hetero.frontends.onnx.runtime_operators import own_domain
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
-from tvm_hetero.frontends.onnx.tensors import check_data, check_sizes, element_count
+from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.validate import check_structure
-from tvm_hetero.frontends.onnx.verify_types import verify_declared
 from tvm_hetero.util.untrusted_names import printable
 
 
@@ -40,6 +42,7 @@ def load_model(
     path: str | os.PathLike[str],
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, Any] | None = None,
     limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> onnx.ModelProto:
     """Load an ONNX file with all that it needs, or say clearly why not.
@@ -50,6 +53,8 @@ def load_model(
         The ``.onnx`` file.
     shapes : mapping of str to sequence of int, optional
         Shapes of inputs whose dimensions the model leaves open.
+    values : mapping of str to number, list or array, optional
+        Inputs that are fixed to a value: constants of the model that is returned.
     limits : Limits
         Caps on sizes and counts.
 
@@ -63,41 +68,63 @@ def load_model(
     ModelError
         The file or the model is refused; the text says what to do.
     """
+    model = read_model(path, limits)
+    _settle(model, shapes, values, limits)
+    return model
+
+
+def read_model(
+    path: str | os.PathLike[str], limits: OnnxLimits = DEFAULT_LIMITS
+) -> onnx.ModelProto:
+    """Take steps 1 to 4 of the module's list: a model as it lies in its file.
+
+    Parameters
+    ----------
+    path, limits
+        As of :func:`load_model`.
+
+    Raises
+    ------
+    ModelError
+        The file is refused.
+    """
     file = Path(path)
     model = _parse(_read(file, limits), file)
-    return _checked(model, shapes, limits, file.parent)
+    check_structure(model, limits)
+    check_sizes(model, limits)
+    load_external(model, file.parent)
+    check_data(model)
+    return model
 
 
 def check_model(
     model: onnx.ModelProto,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, Any] | None = None,
     limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> onnx.ModelProto:
     """Return a checked copy of a model in memory; as :func:`load_model` otherwise."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    return _checked(copy, shapes, limits, None)
+    check_structure(copy, limits)
+    check_sizes(copy, limits)
+    refuse_external(copy)
+    check_data(copy)
+    _settle(copy, shapes, values, limits)
+    return copy
 
 
-def _checked(
+def _settle(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None,
+    values: Mapping[str, Any] | None,
     limits: OnnxLimits,
-    folder: Path | None,
-) -> onnx.ModelProto:
-    """Take steps 2 to 7 of the module's list; `model` is changed."""
-    check_structure(model, limits)
-    check_sizes(model, limits)
-    if folder is None:
-        refuse_external(model)
-    else:
-        load_external(model, folder)
-    check_data(model)
-    fix_shapes(model, shapes, limits)
-    check_operators(model)
+) -> None:
+    """Take steps 5 and 6 of the module's list, in place."""
+    own_domain(model)
+    fix_shapes(model, shapes, read_values(model, values), limits)
     _check_with_onnx(model, limits)
-    return model
 
 
 def _read(file: Path, limits: OnnxLimits) -> bytes:
@@ -152,6 +179,7 @@ def _check_with_onnx(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     try:
         _check(OnnxGraph(model).skeleton())
         settle_scales(model)
+        state_defaults(model)
         graph = OnnxGraph(model)
         verify_declared(graph)
         inferred = graph.inferred(strict=True)
@@ -173,7 +201,8 @@ def _check_with_onnx(model: onnx.ModelProto, limits: OnnxLimits) -> None:
 def _check(skeleton: onnx.ModelProto) -> None:
     """Run onnx's checker; it wants outputs to have a shape field, whatever that says."""
     for value in skeleton.graph.output:
-        value.type.tensor_type.shape.SetInParent()
+        if value.type.WhichOneof("value") in ("tensor_type", None):
+            value.type.tensor_type.shape.SetInParent()
     onnx.checker.check_model(skeleton)
 
 

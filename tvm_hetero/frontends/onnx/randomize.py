@@ -28,9 +28,9 @@ from onnx import NodeProto
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.activation_moments import Moments, moments_of, propagate
-from tvm_hetero.frontends.onnx.constant_folding import fold_constants
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute
+from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 
 _BIAS = 0.1
 """Standard deviation of biases and BatchNormalization means."""
@@ -94,7 +94,7 @@ def randomize_graph(graph: OnnxGraph, seed: int, limits: OnnxLimits = DEFAULT_LI
     """Do the work of :func:`randomize_weights` in place."""
     if seed < 0:
         raise UsageError(f"The seed of random weights is {seed}; it must not be negative.")
-    fold_constants(graph, limits)
+    expand_graph(graph, None, limits)
     moments = {value.name: Moments(0.0, 1.0) for value in graph.inputs}
     drawn: set[str] = set()
     for index, node in enumerate(graph.nodes):

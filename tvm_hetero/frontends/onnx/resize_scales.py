@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, numpy_helper
 
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph
-from tvm_hetero.frontends.onnx.verify_types import OnnxTensorType, inferred_types
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.frontends.onnx.model.verify_types import OnnxTensorType, inferred_types
 
 # Chains of so many such nodes, each of which reads what the one before makes, are settled.
 _ROUNDS = 16

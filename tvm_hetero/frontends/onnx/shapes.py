@@ -8,20 +8,27 @@ bound by one input's shape is bound wherever it appears.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import onnx
 from onnx import TensorProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
-from tvm_hetero.frontends.onnx.tensors import byte_size, element_count
+from tvm_hetero.frontends.onnx.dimensions import is_closed, open_unwritten, shape_text
+from tvm_hetero.frontends.onnx.fixed_values import set_values
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.tensors import byte_size, element_count
+from tvm_hetero.frontends.onnx.open_inputs import find_open, refuse_open
 from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.text_tables import count_noun
 from tvm_hetero.util.untrusted_names import printable
 
 
 def fix_shapes(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None,
+    fixed: Mapping[str, np.ndarray[Any, Any]] | None = None,
     limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> None:
     """Make every input of `model` static, in place.
@@ -32,6 +39,8 @@ def fix_shapes(
         Changed: input shapes are set, shapes of intermediate values (now stale) removed.
     shapes : mapping of str to sequence of int, optional
         Full shapes by input name, for inputs with open dimensions.
+    fixed : mapping of str to ndarray, optional
+        Values of inputs (`fixed_values.read_values`), which become constants.
     limits : Limits
         Caps on the shapes.
 
@@ -42,8 +51,43 @@ def fix_shapes(
         shape has an unknown name, another rank or contradicts the model, an input is no
         numeric tensor, or a shape is impossible.
     """
-    given = dict(shapes or {})
-    constants = {t.name for t in model.graph.initializer}
+    inputs = apply_shapes(model, shapes, fixed)
+    refuse_open(find_open(model, inputs, limits))
+    for value in inputs:
+        _check_dims(value, limits)
+    _forget_stale(model)
+
+
+def apply_shapes(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None,
+    fixed: Mapping[str, np.ndarray[Any, Any]] | None = None,
+) -> list[ValueInfoProto]:
+    """Give inputs the shapes and values that the user gives, in place.
+
+    Parameters
+    ----------
+    model, shapes, fixed
+        As of `fix_shapes`.
+
+    Returns
+    -------
+    list of ValueInfoProto
+        The inputs that are left, some of them perhaps still open.
+
+    Raises
+    ------
+    ModelError
+        As of `fix_shapes`, but for what is open.
+    """
+    fixed = fixed or {}
+    given = {**(shapes or {}), **{name: array.shape for name, array in fixed.items()}}
+    for name in sorted((shapes or {}).keys() & fixed.keys()):
+        raise ModelError(
+            f"Both a shape and a value were given for '{printable(name)}'. The value has a shape: "
+            "leave the other out."
+        )
+    constants = {t.name for t in model.graph.initializer} - fixed.keys()
     inputs = [i for i in model.graph.input if i.name not in constants]
     unknown = sorted(set(given) - {i.name for i in inputs})
     if unknown:
@@ -51,17 +95,18 @@ def fix_shapes(
             f"A shape was given for '{printable(unknown[0])}', which is no input of the model"
             f"{nearest(unknown[0], [i.name for i in inputs])}"
         )
+    open_unwritten(model, given.keys())
     symbols: dict[str, int] = {}
     for value in inputs:
         _check_type(value)
         if value.name in given:
-            _apply(value, list(given[value.name]), symbols)
+            what = "value" if value.name in fixed else "shape"
+            _apply(value, list(given[value.name]), symbols, what)
+    set_values(model, fixed)
+    inputs = [value for value in inputs if value.name not in fixed]
     for value in inputs:
         _bind(value, symbols)
-    _refuse_open([v for v in inputs if not _closed(v)])
-    for value in inputs:
-        _check_dims(value, limits)
-    _forget_stale(model)
+    return inputs
 
 
 def _check_type(value: ValueInfoProto) -> None:
@@ -75,7 +120,7 @@ def _check_type(value: ValueInfoProto) -> None:
     byte_size(tensor.elem_type, 1, what)
 
 
-def _apply(value: ValueInfoProto, dims: list[int], symbols: dict[str, int]) -> None:
+def _apply(value: ValueInfoProto, dims: list[int], symbols: dict[str, int], given: str) -> None:
     """Set the shape of one input to the given one, where the model leaves it open."""
     what = f"input '{printable(value.name)}'"
     shape = value.type.tensor_type.shape
@@ -85,10 +130,11 @@ def _apply(value: ValueInfoProto, dims: list[int], symbols: dict[str, int]) -> N
         shape.SetInParent()
     if len(dims) != len(shape.dim):
         raise ModelError(
-            f"{what} has {len(shape.dim)} dimensions ({_text(value)}), but the shape given has "
-            f"{len(dims)} ({'x'.join(map(str, dims))}). Give all {len(shape.dim)}."
+            f"{what} has {count_noun(len(shape.dim), 'dimension')} ({shape_text(value)}), but the "
+            f"{given} given has {len(dims)} ({'x'.join(map(str, dims)) or 'scalar'}). "
+            + (f"Give all {len(shape.dim)}." if shape.dim else "It is a scalar: a single number.")
         )
-    stated = _text(value)
+    stated = shape_text(value)
     for axis, (dim, size) in enumerate(zip(shape.dim, dims, strict=True)):
         fixed = dim.dim_value if dim.HasField("dim_value") else symbols.get(dim.dim_param, size)
         if fixed != size:
@@ -109,53 +155,15 @@ def _bind(value: ValueInfoProto, symbols: dict[str, int]) -> None:
             dim.dim_value = symbols[dim.dim_param]
 
 
-def _closed(value: ValueInfoProto) -> bool:
-    tensor = value.type.tensor_type
-    return tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)
-
-
-def _refuse_open(open_inputs: list[ValueInfoProto]) -> None:
-    if not open_inputs:
-        return
-    listed = ", ".join(f"'{printable(v.name)}' ({_text(v)})" for v in open_inputs[:5])
-    example = "x".join(
-        str(d.dim_value) if d.HasField("dim_value") else "1"
-        for d in open_inputs[0].type.tensor_type.shape.dim
-    )
-    example = example or "1x3x224x224"
-    name = printable(open_inputs[0].name)
-    raise ModelError(
-        f"The model leaves dimensions of its inputs open: {listed}. A placement is for one "
-        f"shape: pass --shape {name}={example} on the command line, or "
-        f"shapes={{'{name}': ({example.replace('x', ', ')},)}} in Python."
-    )
-
-
 def _check_dims(value: ValueInfoProto, limits: OnnxLimits) -> None:
     dims = [d.dim_value for d in value.type.tensor_type.shape.dim]
     what = f"input '{printable(value.name)}'"
-    if element_count(dims, what, limits) == 0:
-        raise ModelError(
-            f"{what} has the shape {_text(value)}, which holds nothing; every dimension must "
-            "be at least 1. Give a shape, or export the model again."
-        )
+    element_count(dims, what, limits)
 
 
 def _forget_stale(model: onnx.ModelProto) -> None:
     """Drop stated shapes that may still carry symbols; inference finds them again."""
     del model.graph.value_info[:]
     for value in model.graph.output:
-        if value.type.HasField("tensor_type") and not _closed(value):
+        if value.type.HasField("tensor_type") and not is_closed(value):
             value.type.tensor_type.ClearField("shape")
-
-
-def _text(value: ValueInfoProto) -> str:
-    """Return a shape as people write it, with ``?`` or the symbol for what is open."""
-    tensor = value.type.tensor_type
-    if not tensor.HasField("shape"):
-        return "unknown rank"
-    dims = (
-        str(d.dim_value) if d.HasField("dim_value") else (d.dim_param or "?")
-        for d in tensor.shape.dim
-    )
-    return printable("x".join(dims)) or "scalar"

@@ -2,7 +2,8 @@
 
 The order of the steps:
 
-1. constants: ``Constant``, ``ConstantOfShape`` and whatever reads constants alone;
+1. constants: ``Constant``, ``ConstantOfShape`` and whatever reads constants alone
+   (`expansion.walk`);
 2. aliases: ``Identity`` and ``Dropout``; ``Sum`` becomes ``Add``;
 3. affine chains: ``BatchNormalization`` and its like into convolutions;
 4. ``Gemm``: transposes and factors of its constants;
@@ -16,10 +17,10 @@ import onnx
 from onnx import NodeProto
 
 from tvm_hetero.frontends.onnx.affine_folding import fold_affine
-from tvm_hetero.frontends.onnx.constant_folding import fold_constants
+from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import drop_aliases, no_training, sums_to_adds
-from tvm_hetero.frontends.onnx.limits import DEFAULT_LIMITS, OnnxLimits
-from tvm_hetero.frontends.onnx.mutable_graph import OnnxGraph, attribute, number
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, number
 
 
 def simplify(model: onnx.ModelProto, *, limits: OnnxLimits = DEFAULT_LIMITS) -> onnx.ModelProto:
@@ -44,17 +45,17 @@ def simplify(model: onnx.ModelProto, *, limits: OnnxLimits = DEFAULT_LIMITS) -> 
         The model is for training, or its constants grow past the limit.
     """
     graph = OnnxGraph(model)
-    simplify_graph(graph, limits)
+    no_training(graph)
+    graph.sweep()
+    expand_graph(graph, None, limits)
+    simplify_graph(graph)
     return graph.to_model()
 
 
-def simplify_graph(graph: OnnxGraph, limits: OnnxLimits = DEFAULT_LIMITS) -> None:
-    """Do the work of :func:`simplify` in place."""
-    no_training(graph)
-    graph.sweep()
+def simplify_graph(graph: OnnxGraph) -> None:
+    """Do the work of :func:`simplify` in place, on a graph in which what is constant is folded."""
     # A model may hold NaN or huge constants; what is not finite is not folded, or kept so.
     with np.errstate(all="ignore"):
-        fold_constants(graph, limits)
         sums_to_adds(graph)
         drop_aliases(graph)
         fold_affine(graph)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import onnx
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.limits import OnnxLimits
-from tvm_hetero.frontends.onnx.operators import DEFAULT_DOMAINS, opset_version
-from tvm_hetero.frontends.onnx.tensors import all_tensors, describe
+from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
+from tvm_hetero.frontends.onnx.model.tensors import all_tensors, describe
+from tvm_hetero.frontends.onnx.opsets import DEFAULT_DOMAINS, opset_version
+from tvm_hetero.frontends.onnx.runtime_operators import RUNTIME_OPERATORS
 from tvm_hetero.util.untrusted_names import printable
 
-OLDEST_OPSET = 7
-"""Before opset 7 broadcasting was an attribute, which TVM's importer does not read."""
+OLDEST_OPSET = 1
 
 
 def check_structure(model: onnx.ModelProto, limits: OnnxLimits) -> None:
@@ -24,13 +24,14 @@ def check_structure(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     ------
     ModelError
         No version, graph, nodes, outputs or opset; an unknown version; too many nodes;
-        model functions, sparse weights; repeated or missing names.
+        sparse weights; repeated or missing names.
     """
     _check_is_model(model)
     _check_contents(model, limits)
     _check_text(model)
     _check_versions(model)
     _check_names(model)
+    _check_operators(model)
 
 
 def _check_is_model(model: onnx.ModelProto) -> None:
@@ -45,6 +46,13 @@ def _check_is_model(model: onnx.ModelProto) -> None:
 
 def _check_versions(model: onnx.ModelProto) -> None:
     opset = opset_version(model)
+    if opset == 0 and any(e.domain.startswith("ai.onnx.") for e in model.opset_import):
+        domains = ", ".join(sorted({f"'{printable(e.domain)}'" for e in model.opset_import}))
+        raise ModelError(
+            f"The model has operators of {domains} alone: classical machine learning (trees, "
+            "linear models), or training. tvm_hetero divides neural networks; ONNX Runtime runs "
+            "this model."
+        )
     if opset == 0:
         raise ModelError(
             "The model names no version of the default operator set (opset_import), or was cut "
@@ -57,9 +65,24 @@ def _check_versions(model: onnx.ModelProto) -> None:
             f"{OLDEST_OPSET} to {newest} and ir_version 3 to {onnx.IR_VERSION} are taken. "
             "Convert it with onnx.version_converter, or export it for another opset."
         )
-    domains = [o.domain if o.domain not in DEFAULT_DOMAINS else "" for o in model.opset_import]
-    if len(set(domains)) != len(domains):
-        raise ModelError("The model names one operator set twice. Export it again.")
+    _check_versions_agree(model)
+
+
+def _check_versions_agree(model: onnx.ModelProto) -> None:
+    """Refuse two versions of one operator set; the same one twice (skl2onnx writes it) is one."""
+    versions: dict[str, int] = {}
+    for entry in model.opset_import:
+        domain = "" if entry.domain in DEFAULT_DOMAINS else entry.domain
+        if versions.setdefault(domain, entry.version) != entry.version:
+            raise ModelError(
+                f"The model names two versions of the operator set '{printable(domain)}': "
+                f"{versions[domain]} and {entry.version}. Export it for one of them."
+            )
+    if len(versions) < len(model.opset_import):
+        del model.opset_import[:]
+        model.opset_import.extend(
+            onnx.helper.make_opsetid(domain, version) for domain, version in versions.items()
+        )
 
 
 def _check_contents(model: onnx.ModelProto, limits: OnnxLimits) -> None:
@@ -73,11 +96,6 @@ def _check_contents(model: onnx.ModelProto, limits: OnnxLimits) -> None:
         raise ModelError(
             f"The model has {len(graph.node)} nodes; at most {limits.nodes} are accepted. "
             "Load it with a larger `limits=Limits(nodes=...)` if that is meant."
-        )
-    if model.functions:
-        raise ModelError(
-            f"The model defines functions of its own ('{printable(model.functions[0].name)}'). "
-            "Inline them first with onnx.inliner.inline_local_functions."
         )
     if graph.sparse_initializer or any(
         a.HasField("sparse_tensor") or a.sparse_tensors for n in graph.node for a in n.attribute
@@ -104,6 +122,19 @@ def _check_text(model: onnx.ModelProto) -> None:
             raise ModelError(
                 f"The model has a name that is no text: {printable(text)} is not UTF-8. "
                 "The file is damaged: download or export it again."
+            )
+
+
+def _check_operators(model: onnx.ModelProto) -> None:
+    """Refuse nodes of the standard domain that are of no operator of the model's opset."""
+    opset = opset_version(model)
+    known = RUNTIME_OPERATORS | {f.name for f in model.functions if f.domain in DEFAULT_DOMAINS}
+    for index, node in enumerate(model.graph.node):
+        standard = node.domain in DEFAULT_DOMAINS and node.op_type not in known
+        if standard and not onnx.defs.has(node.op_type, opset):
+            raise ModelError(
+                f"{describe(node, index)} is no operator of ONNX in opset {opset}. "
+                "Check the exporter or its opset."
             )
 
 

@@ -31,19 +31,18 @@ from tvm_hetero.kernels.attention.common import (
     write_key_value,
 )
 from tvm_hetero.kernels.tir.conversions import cast
-from tvm_hetero.kernels.tir.nests import INDEX, range_of
 from tvm_hetero.kernels.tir.statements import (
     bind_value,
     function,
     load,
     loop,
     real,
-    sequence,
     store,
     tensor,
     when,
     whole,
 )
+from tvm_hetero.kernels.tir.threads import Threads
 
 if TYPE_CHECKING:
     from tvm_hetero.kernels.tir.statements import Body
@@ -207,28 +206,6 @@ class _GpuKernel:
 def _padded(size: int) -> int:
     """Numbers of a head with those of idle threads."""
     return -(-size // _THREADS) * _THREADS
-
-
-class Threads:
-    """Loops whose steps are the threads of a GPU; what they share is in its shared memory.
-
-    In its place the tests have plain loops, since they run where there is no GPU.
-    """
-
-    scope = "shared"
-
-    def loop(self, tag: str, extent: int, body: Callable[[Expr], Body]) -> tirx.Stmt:
-        """A loop over the threads, or blocks of threads, that ``tag`` names."""
-        var = tirx.Var(tag.replace(".", "_"), INDEX)
-        kind = tirx.IterVar.ThreadIndex
-        thread = tirx.IterVar(range_of(0, extent), tirx.Var(tag, INDEX), kind, tag)
-        steps = whole(0), whole(extent), tirx.ForKind.THREAD_BINDING
-        return tirx.For(var, *steps, sequence(body(var)), thread)
-
-    def barrier(self) -> list[tirx.Stmt]:
-        """Until all threads of a block are there: for what they wrote into the caches."""
-        sync = tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared")
-        return [tirx.Evaluate(sync)]
 
 
 def attention_on_gpu(a: Attention, parallel: Threads = Threads()) -> tirx.PrimFunc:

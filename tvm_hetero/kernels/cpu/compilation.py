@@ -18,9 +18,11 @@ each, with a message for each) are several times the text of a short kernel, and
 LLVM worked on. Whoever calls a kernel has planned its tensors for it: an executor's plan has their
 shapes from the module that the kernels are from, and the VM checks what `main` is given.
 
-Two of TVM's passes take long on code that is written out, some hundred statements without a loop,
+Some of TVM's passes take long on code that is written out, some hundred statements without a loop,
 and do nothing for it: one makes buffers as small as what is used of them, one looks for common
-subexpressions (LLVM does that too). A function with the attribute `WRITTEN_OUT` goes without them.
+subexpressions (LLVM does that too), others are for threads of a GPU, for branches in loops, and for
+loops that do nothing. (Objects are the same bytes without the last ones.) A function with the
+attribute `WRITTEN_OUT` goes without them.
 ``python -m benchmarks.tiles`` prints what that saves.
 
 `build` and, for whole Relax modules, `PIPELINE` are what everything of ours is compiled by. What
@@ -39,18 +41,23 @@ from tvm.s_tir.pipeline import default_s_tir_pipeline
 from tvm.target import Target
 from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
+from tvm_hetero.kernels.cpu.counter_modulo import hide_counter_modulo
 from tvm_hetero.kernels.indexing.checks import add_missing_checks
 from tvm_hetero.platform.amx_permission import ask_for_tiles
 
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
 # than by kernels' schedules: what was compiled or measured before does not count then.
-PIPELINE = "tvm_hetero/2"
+PIPELINE = "tvm_hetero/3"
 # Bytes of one buffer: twice the registers of AVX-512. Threads of a pool have megabytes of stack.
 MOST = 4096
 _WORD = 8
 # On functions whose buffers are as small as they can be.
 WRITTEN_OUT = "tvm_hetero.written_out"
-_NOT_FOR_THESE = ["s_tir.CompactBufferAllocation", "tirx.CommonSubexprElim"]
+_NOT_FOR_THESE = [
+    "s_tir.CompactBufferAllocation", "tirx.CommonSubexprElim", "s_tir.InjectPermutedLayout",
+    "s_tir.InjectVirtualThread", "s_tir.InjectSoftwarePipeline", "s_tir.LoopPartition",
+    "s_tir.InsertHoistIfThenElse", "s_tir.HoistIfThenElse", "tirx.RemoveNoOp",
+]  # fmt: skip
 
 
 def build(mod: tvm.IRModule, target: Target) -> tvm.runtime.Module:
@@ -120,6 +127,7 @@ def _finish_host() -> tvm.transform.Pass:
     last = [
         tirx.transform.SkipAssert(),  # of arguments
         small_buffers_on_stack,
+        hide_counter_modulo,
         tirx.transform.LowerTVMBuiltin(),
         tirx.transform.LowerIntrin(),
     ]

@@ -49,7 +49,7 @@ from tvm_hetero.kernels.indexing.indirect_accesses import (
 )
 from tvm_hetero.kernels.tir.batched import statements_of, with_root
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE_ATTR
-from tvm_hetero.kernels.tir.kernel_attr import ATTENTION, kernel_parameters
+from tvm_hetero.kernels.tir.kernel_attr import ATTENTION, RECURRENT, kernel_parameters
 from tvm_hetero.kernels.tir.nests import INDEX
 from tvm_hetero.kernels.tir.statements import load, loop, sequence, store, tensor, when, whole, wide
 
@@ -86,15 +86,16 @@ def with_checks(
     schedule
         What makes a scheduled one of it, with as many parameters.
     """
-    # What attention reads of its caches is clamped to them by whoever writes it out.
-    clamped = kernel_parameters(func, ATTENTION) is not None
+    # What attention reads of its caches, and a recurrence of its sequences, is clamped to them by
+    # whoever writes it out.
+    clamped = any(kernel_parameters(func, name) is not None for name in (ATTENTION, RECURRENT))
     if clamped or not has_indirect_accesses(func):
         return schedule(func)
     func = with_exact_casts(func)
     accesses = indirect_accesses(func)
     if not accesses:
         return schedule(func)
-    _register()
+    register_index_error()
     if not all(access.ahead for access in accesses):
         return in_place(func, accesses).with_attrs({SCHEDULED: True, RULE_ATTR: DEFAULT})
     done = schedule(func)
@@ -161,7 +162,8 @@ def _is_at(access: Access, node: tirx.Stmt) -> bool:
     return bool(statement.same_as(node))
 
 
-def _register() -> None:
+def register_index_error() -> None:
+    """Make `ERROR` known, for kernels that call it in a process without the executor."""
     if tvm_ffi.get_global_func(ERROR, allow_missing=True) is None:
         tvm_ffi.register_global_func(ERROR, index_error)
 

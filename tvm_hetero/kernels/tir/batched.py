@@ -30,6 +30,7 @@ from tvm import s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
 BATCHED_ATTR = "tvm_hetero.batched"
+CONDITIONS = "tvm_hetero.conditions"
 _SCHEDULED = "tirx.is_scheduled"
 
 
@@ -137,6 +138,8 @@ def _check(func: tirx.PrimFunc, count: int, shared: Sequence[int]) -> None:
         raise ValueError(f"the kernel computes {batch_of_kernel(func)} elements already")
     if _is_scheduled(func):
         raise ValueError("the kernel is scheduled: batch it before that")
+    if func.attrs is not None and CONDITIONS in func.attrs:
+        raise ValueError("the kernel runs under a condition of its own element")
     body = func.body
     if not isinstance(body, s_tir.SBlockRealize) or list(body.block.iter_vars):
         raise ValueError("the kernel's body is no root block: expected what LowerToTasks makes")

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tvm import tirx
 
 KERNEL_ATTR = "hetero.kernel"
-ATTENTION = "attention"
+ATTENTION, RECURRENT = "attention", "recurrent"
 
 
 def kernel_parameters(func: tirx.PrimFunc, name: str) -> Mapping[str, Any] | None:

@@ -60,11 +60,9 @@ def widen(func: tirx.PrimFunc) -> tirx.PrimFunc:
 def _has_narrow(func: tirx.PrimFunc) -> bool:
     if any(isinstance(p.ty, tirx.BufferType) and _kind(p.ty) == _NARROW for p in func.params):
         return True
-
-    def narrow(cast: tirx.Cast) -> Any:
-        return tvm_ffi.WalkInterrupt() if _kind(cast.ty) == _NARROW else None
-
-    return tvm_ffi.structural_walk(func.body, (tirx.Cast, narrow)) is not None
+    kinds: set[str] = set()
+    tvm_ffi.structural_walk(func.body, (tirx.Cast, lambda cast: kinds.add(_kind(cast.ty))))
+    return _NARROW in kinds
 
 
 class _Widening:

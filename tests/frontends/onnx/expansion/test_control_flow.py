@@ -1,0 +1,154 @@
+"""If, Loop and Scan: the same values as ONNX Runtime's, without them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from tests.frontends.onnx.expansion.test_walk import X, branch, expanded, operators, same
+from tests.frontends.onnx.models import make, run, value
+from tvm_hetero.errors import ModelError
+
+BOOL, INT64 = TensorProto.BOOL, TensorProto.INT64
+
+
+def if_on_data(shape: list[int], other: str = "Neg") -> object:
+    """By a flag: the double of x, or `other` of x."""
+    nodes = [
+        helper.make_node(
+            "If",
+            ["flag"],
+            ["i"],
+            then_branch=branch("then", [helper.make_node("Add", ["x", "x"], ["r"])]),
+            else_branch=branch("else", [helper.make_node(other, ["x"], ["r2"])]),
+        ),
+        helper.make_node("Relu", ["i"], ["y"]),
+    ]
+    model = make(nodes, {"x": [2, 3]}, ["y"])
+    model.graph.input.append(value("flag", shape, BOOL))
+    return model
+
+
+@pytest.mark.parametrize("shape", [[], [1]])
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_branch_on_data_is_a_choice_between_both(shape: list[int], flag: bool) -> None:
+    feeds = {**X, "flag": np.full(shape, flag)}
+    assert operators(same(if_on_data(shape), feeds))[-3:] == (
+        ["Reshape", "Where", "Relu"] if shape else ["Neg", "Where", "Relu"]
+    )
+
+
+def test_branches_of_different_shapes_are_refused() -> None:
+    model = if_on_data([], "Flatten")
+    model.graph.input[0].type.tensor_type.shape.dim.add().dim_value = 4
+    with pytest.raises(ModelError, match=r"\(If\) chooses by 'flag'.* different shapes"):
+        expanded(model)
+
+
+def test_a_loop_ends_where_its_condition_says() -> None:
+    body = helper.make_graph(
+        [
+            helper.make_node("Less", ["i", "three"], ["c_out"]),
+            helper.make_node("Add", ["s", "x"], ["s_out"]),
+        ],
+        "body",
+        [value("i", [], INT64), value("c", [], BOOL), value("s", [2, 3])],
+        [value("c_out", [], BOOL), value("s_out", [2, 3])],
+    )
+    node = helper.make_node("Loop", ["", "go", "x"], ["y"], body=body)
+    constants = {"three": np.array(3), "go": np.array(True)}
+    graph = same(make([node], {"x": [2, 3]}, ["y"], constants), X)
+    assert operators(graph).count("Add") == 4
+
+
+def test_a_loop_whose_end_depends_on_data_is_refused() -> None:
+    body = helper.make_graph(
+        [
+            helper.make_node("ReduceSum", ["s"], ["t"], keepdims=0),
+            helper.make_node("Less", ["t", "ten"], ["c_out"]),
+            helper.make_node("Add", ["s", "x"], ["s_out"]),
+        ],
+        "body",
+        [value("i", [], INT64), value("c", [], BOOL), value("s", [2, 3])],
+        [value("c_out", [], BOOL), value("s_out", [2, 3])],
+    )
+    node = helper.make_node("Loop", ["", "go", "x"], ["y"], body=body)
+    constants = {"ten": np.array(10, np.float32), "go": np.array(True)}
+    with pytest.raises(ModelError, match=r"\(Loop\) goes on \(at step 1\) .* data of the input"):
+        expanded(make([node], {"x": [2, 3]}, ["y"], constants))
+
+
+@pytest.mark.parametrize("backwards", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_a_scan_is_unrolled(axis: int, backwards: int) -> None:
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["s", "xi"], ["s_out"]),
+            helper.make_node("Relu", ["s_out"], ["scan"]),
+        ],
+        "body",
+        [value("s", [2]), value("xi", [2])],
+        [value("s_out", [2]), value("scan", [2])],
+    )
+    node = helper.make_node(
+        "Scan",
+        ["start", "x"],
+        ["last", "all"],
+        body=body,
+        num_scan_inputs=1,
+        scan_input_axes=[axis],
+        scan_input_directions=[backwards],
+        scan_output_axes=[-1 if axis else 0],
+        scan_output_directions=[backwards],
+    )
+    shape = [4, 2] if axis == 0 else [2, 4]
+    feeds = {"x": np.random.default_rng(0).standard_normal(shape).astype(np.float32)}
+    model = make([node], {"x": shape}, ["last", "all"], {"start": np.ones(2, np.float32)})
+    assert "Scan" not in operators(same(model, feeds))
+
+
+def test_sequences_are_lists_of_names() -> None:
+    nodes = [
+        helper.make_node("SplitToSequence", ["x", "sizes"], ["s"], axis=1),
+        helper.make_node("SequenceInsert", ["s", "x", "minus"], ["t"]),
+        helper.make_node("SequenceErase", ["t", "zero"], ["u"]),
+        helper.make_node("Identity", ["u"], ["v"]),
+        helper.make_node("ConcatFromSequence", ["v"], ["joined"], axis=1),
+        helper.make_node("SequenceLength", ["v"], ["count"]),
+        helper.make_node("SequenceAt", ["v", "minus"], ["last"]),
+    ]
+    constants = {"sizes": np.array([1, 2]), "minus": np.array(-1), "zero": np.array(0)}
+    model = make(nodes, {"x": [2, 3]}, ["joined", "count", "last"], constants, opset=16)
+    model.graph.output[1].type.tensor_type.elem_type = INT64
+    graph = same(model, X)
+    assert set(operators(graph)) <= {"Slice", "Concat", "Identity"}
+
+
+def test_a_sequence_is_handed_over_as_its_elements() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("SequenceConstruct", ["x", "r"], ["s"]),
+    ]
+    model = make(nodes, {"x": [2, 3]}, ["s"])
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    model.graph.output[0].type.CopyFrom(helper.make_sequence_type_proto(tensor))
+    graph = expanded(model)
+    assert [o.name for o in graph.outputs] == ["s_0", "s_1"]
+    first, second = run(graph.to_model(), X)
+    np.testing.assert_array_equal(first, X["x"])
+    np.testing.assert_array_equal(second, np.maximum(X["x"], 0))
+
+
+def test_what_an_optional_holds_is_known() -> None:
+    nodes = [
+        helper.make_node("Optional", ["x"], ["o"]),
+        helper.make_node("OptionalHasElement", ["o"], ["has"]),
+        helper.make_node("OptionalGetElement", ["o"], ["e"]),
+        helper.make_node("Not", ["has"], ["no"]),
+        helper.make_node("Where", ["no", "x", "e"], ["w"]),
+        helper.make_node("Neg", ["w"], ["y"]),
+    ]
+    model = make(nodes, {"x": [2, 3]}, ["y"], opset=18)
+    (found,) = run(expanded(model).to_model(), X)
+    np.testing.assert_array_equal(found, -X["x"])

@@ -1,0 +1,1 @@
+"""Fuzzing: short with fixed seeds in ``make test``, long by ``make fuzz``."""

@@ -1,0 +1,230 @@
+"""Compute what depends on constants alone, before TVM sees it.
+
+TVM's FoldConstant compiles and runs a kernel for each such operation; NumPy just
+computes it.  onnx's own reference evaluator computes
+the values, so the meaning of every opset is onnx's and not ours.
+
+A tiny file can ask for a huge constant (``ConstantOfShape``, ``Expand``,
+``Tile``), so sizes are bounded before anything is computed: by the inferred shape of the result,
+or by that of the operands where a result can be no larger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import NodeProto, TensorProto, TypeProto
+from onnx.reference import ReferenceEvaluator
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
+from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
+from tvm_hetero.frontends.onnx.model.tensors import check_total, element_count
+from tvm_hetero.util.untrusted_names import printable
+
+if TYPE_CHECKING:
+    Constant: TypeAlias = TensorProto | np.ndarray
+
+# Output no larger than all operands together.
+_SHRINKING = frozenset(
+    {
+        "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Concat", "Slice", "Split",
+        "Cast", "Neg", "Abs", "Sqrt", "Reciprocal", "Floor", "Ceil", "Not", "Shape", "Size",
+        "ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "Identity", "CastLike", "ReduceMean",
+        "ArgMax", "ArgMin", "CumSum", "Exp", "Log", "Sign", "Round", "Sin", "Cos", "Tanh",
+        "Sigmoid", "Erf", "Trilu", "Clip", "IsNaN", "IsInf", "Relu", "ReduceL2", "ScatterND",
+        "ScatterElements", "Softmax", "BitwiseNot",
+    }
+)  # fmt: skip
+# Output of a shape that onnx infers from the operands' shapes and data.
+_INFERRED = frozenset(
+    {
+        "Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "Mod", "Equal", "Less", "Greater",
+        "Where", "And", "Or", "Xor", "LessOrEqual", "GreaterOrEqual", "Gather", "GatherND",
+        "GatherElements", "Expand", "Tile", "Pad", "OneHot", "BitwiseAnd", "BitwiseOr",
+        "BitwiseXor", "BitShift", "EyeLike", "Sum", "Mean", "HannWindow", "HammingWindow",
+        "BlackmanWindow", "TopK", "MelWeightMatrix",
+    }
+)  # fmt: skip
+# Output of a size that the data decide, never more than so many times the operand's rank.
+_COUNTED = frozenset({"NonZero", "Compress", "Unique"})
+
+LARGEST_FOLD = 2**26
+"""Elements that a folded result may have if it is larger than its operands; beyond it, it is
+cheaper computed than stored."""
+
+
+def fold_node(
+    graph: OnnxGraph,
+    values: KnownValues,
+    node: NodeProto,
+    origin: str,
+    limits: OnnxLimits,
+) -> dict[str, Constant] | None:
+    """Return what a node makes as constants, by name; None where it cannot or should not be.
+
+    Parameters
+    ----------
+    graph, values
+        What is known of its operands.
+    node : NodeProto
+        Of the default domain.
+    origin : str
+        The node in words.
+    limits : OnnxLimits
+        Cap on what one node may make.
+
+    Raises
+    ------
+    ModelError
+        The node is invalid on these constants, or makes more than the limits allow.
+    """
+    if node.op_type == "Constant":
+        return _constant(node)
+    if node.op_type in ("Shape", "Size"):
+        known = values.known(node.input[0])
+        if known is None or known.dims is None:
+            return None
+        return _run(node, graph, {node.input[0]: _stand_in(known.dims)}, origin)
+    operands = [name for name in node.input if name]
+    if not operands or not all(name in graph.constants for name in operands):
+        return None
+    if node.op_type == "ConstantOfShape":
+        return _constant_of_shape(graph, node, origin, limits)
+    if not _is_bounded(graph, values, node, operands):
+        return None
+    return _run(node, graph, {name: graph.array(name) for name in operands}, origin)
+
+
+def empty_results(types: Mapping[str, TypeProto], node: NodeProto) -> dict[str, Constant] | None:
+    """Return what a node makes if all of it is empty tensors, whatever its operands hold."""
+    made = [name for name in node.output if name]
+    found: dict[str, Constant] = {}
+    for name in made:
+        empty = empty_tensor(types[name]) if name in types else None
+        if empty is None:
+            return None
+        found[name] = empty
+    return found or None
+
+
+def empty_tensor(type_: TypeProto) -> np.ndarray[Any, Any] | None:
+    """Return the one value that a type allows if it is that of an empty tensor."""
+    dims = type_.tensor_type.shape.dim
+    if not all(d.HasField("dim_value") for d in dims) or all(d.dim_value for d in dims):
+        return None
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
+    return np.zeros([d.dim_value for d in dims], dtype)
+
+
+def _constant(node: NodeProto) -> dict[str, Constant] | None:
+    """Return what a ``Constant`` node holds, in any of its numeric forms."""
+    value = node.attribute[0] if len(node.attribute) == 1 else None
+    if value is None:
+        return None
+    name = node.output[0]
+    if value.name == "value" and value.HasField("t"):
+        tensor = TensorProto()
+        tensor.CopyFrom(value.t)
+        tensor.name = name
+        return {name: tensor}
+    if value.name in ("value_float", "value_floats"):
+        return {name: np.asarray(onnx.helper.get_attribute_value(value), np.float32)}
+    if value.name in ("value_int", "value_ints"):
+        return {name: np.asarray(onnx.helper.get_attribute_value(value), np.int64)}
+    return None
+
+
+def _constant_of_shape(
+    graph: OnnxGraph, node: NodeProto, origin: str, limits: OnnxLimits
+) -> dict[str, Constant]:
+    """Return the constant as a view of one element: no memory is taken until it is stored."""
+    dims = [int(d) for d in graph.array(node.input[0]).ravel()]
+    count = element_count(dims, f"the output of {origin}", limits)
+    given = attribute(node, "value")
+    value = (
+        onnx.numpy_helper.to_array(given)
+        if isinstance(given, TensorProto)
+        else np.zeros(1, np.float32)
+    )
+    if value.size != 1:
+        raise ModelError(f"{origin} has a value of {value.size} elements, not 1.")
+    check_total([count * value.dtype.itemsize], limits)
+    return {node.output[0]: np.broadcast_to(value.reshape(()), dims)}
+
+
+def _is_bounded(
+    graph: OnnxGraph, values: KnownValues, node: NodeProto, operands: list[str]
+) -> bool:
+    """Whether the output is certain to stay small enough to be worth storing."""
+    if node.op_type in _SHRINKING:
+        return True
+    sizes = sum(graph.size(name) for name in operands)
+    if node.op_type in _COUNTED:
+        return sizes * 8 <= LARGEST_FOLD
+    if node.op_type == "Range":
+        start, limit, delta = (graph.array(name).astype(np.float64) for name in operands)
+        return bool(delta != 0 and abs((limit - start) / delta) <= LARGEST_FOLD)
+    if node.op_type not in _INFERRED:
+        return False
+    try:
+        types = values.infer(node)
+    except Exception:
+        return False
+    counts = [_count(types.get(name)) for name in node.output if name]
+    return all(count is not None and count <= max(LARGEST_FOLD, sizes) for count in counts)
+
+
+def _count(found: TypeProto | None) -> int | None:
+    if found is None or not found.tensor_type.HasField("shape"):
+        return None
+    dims = found.tensor_type.shape.dim
+    if not all(d.HasField("dim_value") for d in dims):
+        return None
+    return math.prod(d.dim_value for d in dims)
+
+
+def _stand_in(shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of this shape without its memory, for operators that ask the shape only."""
+    return np.broadcast_to(np.zeros((), np.float32), shape)
+
+
+def _run(
+    node: NodeProto, graph: OnnxGraph, feeds: dict[str, np.ndarray], origin: str
+) -> dict[str, Constant]:
+    """Return the outputs of `node` on `feeds` by onnx's reference evaluator."""
+    anything = onnx.helper.make_tensor_value_info
+    body = onnx.helper.make_graph(
+        [node],
+        "one_node",
+        [anything(name, TensorProto.FLOAT, None) for name in feeds],
+        [anything(name, TensorProto.FLOAT, None) for name in node.output if name],
+    )
+    opset = [onnx.helper.make_opsetid("", graph.opset)]
+    try:
+        model = onnx.helper.make_model(body, opset_imports=opset)
+        with np.errstate(all="ignore"):
+            results = _gather_elements(node, feeds) or ReferenceEvaluator(model).run(None, feeds)
+    except Exception as error:
+        raise ModelError(
+            f"{origin} cannot be computed from its constants: "
+            f"{printable(error, 200)} Export the model again."
+        ) from None
+    names = [name for name in node.output if name]
+    return {name: np.asarray(r) for name, r in zip(names, results, strict=True)}
+
+
+def _gather_elements(node: NodeProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
+    """Return what GatherElements makes; None of other nodes.
+
+    onnx's reference (1.23) fails where the axis is longer than 32 (numpy's `choose`).
+    """
+    if node.op_type != "GatherElements":
+        return None
+    data, indices = (feeds[name] for name in node.input)
+    return [np.take_along_axis(data, indices, int(attribute(node, "axis", 0)))]

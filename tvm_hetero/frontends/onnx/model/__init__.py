@@ -1,0 +1,1 @@
+"""A model as the front end works on it: its graph, its tensors, and how large it may be."""

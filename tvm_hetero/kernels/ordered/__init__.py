@@ -1,0 +1,1 @@
+"""Kernels that do one thing after the other: selecting, accumulating, counting what is kept."""

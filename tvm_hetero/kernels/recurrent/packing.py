@@ -1,0 +1,101 @@
+"""The operands of a direction as its kernel wants them: arranged as `recurrent.layout` says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tvm import relax
+
+from tvm_hetero.kernels.recurrent.layout import RecurrentLayout, columns_of
+from tvm_hetero.kernels.recurrent.node import RecurrentOperands
+from tvm_hetero.kernels.recurrent.operands import (
+    add,
+    constant_of,
+    extents_of,
+    join,
+    reshape,
+    slice_rows,
+    take_direction,
+    take_rows,
+    turn,
+)
+from tvm_hetero.kernels.recurrent.recurrence import Recurrence
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def pack_operands(
+    bb: relax.BlockBuilder, r: Recurrence, layout: RecurrentLayout, d: int, o: RecurrentOperands
+) -> list[relax.Expr]:
+    """What the kernel of direction ``d`` reads (`recurrent.tensors`)."""
+    args = [_product(bb, r, layout, d, o), _weights(bb, layout, take_direction(bb, o.r, d))]
+    if r.reset_after:
+        args.append(_own_bias(bb, r, layout, d, o))
+    if o.p is not None:
+        args.append(_peepholes(bb, layout, take_direction(bb, o.p, d)))
+    args += [] if o.sequence_lens is None else [o.sequence_lens]
+    states = [each for each in (o.initial_h, o.initial_c) if each is not None]
+    return [*args, *(take_direction(bb, each, d) for each in states)]
+
+
+def _product(
+    bb: relax.BlockBuilder, r: Recurrence, layout: RecurrentLayout, d: int, o: RecurrentOperands
+) -> relax.Expr:
+    """What the input contributes to all gates, with biases."""
+    width, columns = extents_of(o.x)[2], columns_of(layout)
+    w = take_rows(bb, take_direction(bb, o.w, d), columns)
+    turned = turn(bb, w, [layout.columns, width], (1, 0), [width, layout.columns])
+    rows = reshape(bb, o.x, [r.steps * r.batch, width])
+    product = bb.emit(relax.op.matmul(rows, turned))
+    if o.b is not None:
+        bias = take_rows(bb, _bias(bb, r, take_direction(bb, o.b, d)), columns)
+        product = bb.emit(relax.op.add(product, bias))
+    return reshape(bb, product, [r.steps, r.batch, layout.columns])
+
+
+def _bias(bb: relax.BlockBuilder, r: Recurrence, b: relax.Expr) -> relax.Expr:
+    """Both biases of each gate; of the input alone where the other is not simply added."""
+    size = r.gates * r.hidden
+    one, other = slice_rows(bb, b, 0, size), slice_rows(bb, b, size, 2 * size)
+    if not r.reset_after:
+        return add(bb, one, other)
+    last = size - r.hidden
+    both = add(bb, slice_rows(bb, one, 0, last), slice_rows(bb, other, 0, last))
+    return join(bb, [both, slice_rows(bb, one, last, size)], 0)
+
+
+def _own_bias(
+    bb: relax.BlockBuilder, r: Recurrence, layout: RecurrentLayout, d: int, o: RecurrentOperands
+) -> relax.Expr:
+    """The bias of the last gate's product with the state."""
+    if o.b is None:
+        return constant_of(np.zeros(layout.padded, r.dtype))
+    b = take_direction(bb, o.b, d)
+    last = slice_rows(bb, b, 2 * r.gates * r.hidden - r.hidden, 2 * r.gates * r.hidden)
+    return take_rows(bb, last, _padded(layout))
+
+
+def _padded(layout: RecurrentLayout) -> NDArray[np.int64]:
+    """Each unit, and one beyond the last for those that no one reads."""
+    return np.minimum(np.arange(layout.padded, dtype=np.int64), layout.hidden)
+
+
+def _peepholes(bb: relax.BlockBuilder, layout: RecurrentLayout, p: relax.Expr) -> relax.Expr:
+    """``[3, padded]`` of ``[3 H]``."""
+    hidden = layout.hidden
+    unit = _padded(layout)
+    rows = [np.where(unit < hidden, unit + gate * hidden, 3 * hidden) for gate in range(3)]
+    return reshape(bb, take_rows(bb, p, np.concatenate(rows)), [3, layout.padded])
+
+
+def _weights(bb: relax.BlockBuilder, layout: RecurrentLayout, r: relax.Expr) -> relax.Expr:
+    """The state's matrix in the order in which a kernel reads it (`recurrent.layout`)."""
+    columns, parts = columns_of(layout), []
+    for group in layout.groups:
+        gates, size = len(group.gates), len(group.gates) * layout.padded
+        rows = take_rows(bb, r, columns[group.column : group.column + size])
+        shape = [layout.blocks, gates, layout.block, layout.hidden]
+        parts.append(turn(bb, rows, shape, (0, 3, 1, 2), [size * layout.hidden]))
+    return join(bb, parts, 0)
