@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
-from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, static_dims
-from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM
+from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, refuse_all
 from tvm_hetero.util.untrusted_names import printable
 
 # Operator, attribute, its default, and whether TVM computes something else for a value of it.
@@ -41,15 +40,17 @@ def refuse_ignored_forms(graph: OnnxGraph) -> None:
     Raises
     ------
     ModelError
-        Names the first such node, and what of it TVM does not compute.
+        Names such nodes, and what of them TVM does not compute.
     """
+    refusals = []
     for node in graph.nodes:
         problem = _ignored_attribute(node) or _inexact_scales(graph, node)
         if problem:
-            raise ModelError(
+            refusals.append(
                 f"{graph.describe(node)} of opset {graph.opset} is not taken in this form: it has "
                 f"{problem}, and would be computed wrong. {ANOTHER_FORM}"
             )
+    refuse_all(refusals, graph.opset)
 
 
 def _ignored_attribute(node: NodeProto) -> str | None:

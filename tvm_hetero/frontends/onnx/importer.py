@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
-from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import no_training
 from tvm_hetero.frontends.onnx.ignored_forms import refuse_ignored_forms
@@ -103,6 +101,10 @@ def import_checked(
     ModelError
         As of :func:`from_onnx`.
     """
+    # Converters are kernels' neighbours: TVM is loaded with them, and only now.
+    from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
+    from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
+
     convert_opset(model)
     graph = OnnxGraph(model)
     if random_weights is not None:

@@ -182,7 +182,8 @@ class _Expansion:
         except Exception as error:
             reason = printable(" ".join(str(error).split()), 300)
             raise ModelError(
-                f"{origin} does not fit its operands: {reason} Export the model again."
+                f"{origin} does not fit its operands: {reason} Where shapes were given for the "
+                "inputs, leave them out, and some that fit are named; else the file is damaged."
             ) from None
         for name, found in types.items():
             self.values.state(name, found)
