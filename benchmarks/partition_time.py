@@ -5,10 +5,10 @@
     python -m benchmarks.partition_time --models yolov8n --modes full --tree ../before
     python -m benchmarks.partition_time --files 320n.onnx --shape images=1x3x320x320
 
-Light models of the onnx wheel, and networks that PyTorch exports (`benchmarks.execution.torch_nets`,
-the largest of some 300 nodes, as the issue has it), on two devices of half of the cores each. Every
-row is a process of its own, from its start to its end, so what is imported and what is written
-counts: first with an empty cache (*cold*: links, kernels and network are measured and compiled),
+Light models of the onnx wheel, and networks that PyTorch exports
+(`benchmarks.execution.torch_nets`, of 171 to 540 nodes), on two devices of half of the cores each.
+Every row is a process of its own, from its start to its end, so what it imports and writes counts:
+first with an empty cache (*cold*: links, kernels and network are measured and compiled),
 then again with what the first one left (*warm*). Modes: *full*, as the verb does by default, and
 *quick* (``--quick``). CPU seconds, children included, stand beside the wall's: on a machine that
 others use, they are what to compare. `--tree` measures another checkout of this repository.

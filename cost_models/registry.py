@@ -1,4 +1,7 @@
-"""Cost models by name: ``profiled``, ``profiled-alone``, ``analytical``, ``table:PATH``."""
+"""Cost models by name.
+
+They are ``profiled``, ``profiled-alone``, ``quick``, ``analytical`` and ``table:PATH``.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ from tvm_hetero.cost_models.protocol import CostModel
 from tvm_hetero.errors import UsageError
 from tvm_hetero.util.documents import nearest
 
-NAMES = ("analytical", "profiled", "profiled-alone", "table:PATH")
-# Those that are a `MeasuringCostModel`.
+NAMES = ("analytical", "profiled", "profiled-alone", "quick", "table:PATH")
+# Those that measure whatever they are asked.
 MEASURING = ("profiled", "profiled-alone")
+# Those of whose costs the most are estimates from a few measurements.
+ESTIMATING = "quick"
 
 
 def measures(name: str) -> bool:
-    """Whether the cost model of that name runs kernels on the devices; it is not made for that."""
+    """Whether the cost model of that name measures all kernels and links; it is not made for it."""
     return name in MEASURING
 
 
@@ -22,8 +27,8 @@ def by_name(name: str) -> CostModel:
     Parameters
     ----------
     name : ``"profiled"`` (measured here, in the whole network), ``"profiled-alone"`` (each kernel
-        by itself alone), ``"analytical"`` (roofline from the platform's figures) or
-        ``"table:PATH"`` (read from a file).
+        by itself alone), ``"quick"`` (a few measured, the others estimated), ``"analytical"``
+        (roofline from the platform's figures) or ``"table:PATH"`` (read from a file).
 
     Raises
     ------
@@ -41,6 +46,10 @@ def by_name(name: str) -> CostModel:
         from tvm_hetero.cost_models.profiled import ProfiledCosts
 
         return ProfiledCosts(in_place=name == "profiled")
+    if name == ESTIMATING:
+        from tvm_hetero.cost_models.quick import QuickCosts
+
+        return QuickCosts()
     if kind == "analytical" and not colon:
         from tvm_hetero.cost_models.analytical import AnalyticalCosts
 

@@ -6,6 +6,7 @@ Attributes are text, lists of text or numbers, so that a module can be printed a
     name           on       who writes it               who reads it
     INPUT_NAMES    main     front ends                  extract_tasks, split_segments: the names
     OUTPUT_NAMES   main     front ends                    that requests are answered by
+    LENGTHS        main     frontends/onnx              lengths: results that are counted by others
     MODEL_NAME     main     front ends                  pipeline: the problem's name
     SOURCE         main     frontends/huggingface, cli  compiler: where the model came from (JSON)
     STATES         main     front ends of decoders      states: inputs that are kept in place
@@ -19,6 +20,7 @@ Attributes are text, lists of text or numbers, so that a module can be printed a
     SCHEDULE       module   annotate_devices              strip_devices
     CHOICES        module   pipeline, when it measured  kernel_choices, reports (JSON)
     TRACES         module   pipeline, when it measured  kernel_choices (JSON)
+    ESTIMATED      module   pipeline, when it estimated compiler: by which model
     KERNEL         kernel   annotate_devices            kernel_symbols: its name in the lowered one
     DEVICE         kernel   annotate_devices            split_segments: where it runs
 
@@ -37,6 +39,7 @@ from __future__ import annotations
 # Of ``main``, set by front ends and kept by every pass.
 INPUT_NAMES = "hetero_input_names"
 OUTPUT_NAMES = "hetero_output_names"
+LENGTHS = "hetero_lengths"
 MODEL_NAME = "hetero_model_name"
 SOURCE = "hetero_source"
 STATES = "hetero_states"
@@ -52,6 +55,7 @@ PROBLEM = "tvm_hetero.problem"
 SCHEDULE = "tvm_hetero.schedule"
 CHOICES = "tvm_hetero.choices"
 TRACES = "tvm_hetero.traces"
+ESTIMATED = "tvm_hetero.estimated"
 # Of each kernel of a placed module.
 KERNEL = "hetero_kernel"
 DEVICE = "hetero_device"

@@ -33,6 +33,7 @@ from tvm_hetero.kernels.legalize import RULES, Legalization
 from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.passes.conditional_branches import mark_branches
 from tvm_hetero.passes.copy_constant_outputs import copy_constant_outputs
+from tvm_hetero.passes.limit_fusion import LimitFusion
 from tvm_hetero.passes.pins import pin_hinted_kernels
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def _after() -> tvm.transform.Pass:
             transform.CanonicalizeBindings(),
             transform.LegalizeOps(),
             transform.AnnotateTIROpPattern(),
+            LimitFusion(),
             transform.FuseOps(),
             transform.FuseTIR(),
             transform.RewriteDataflowReshape(),

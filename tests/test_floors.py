@@ -56,7 +56,9 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "cost_models": (
         ("protocol", "store"), ("links", "kernels_alone"), ("in_network", "tuning"), ("",),
     ),
-    "frontends.onnx": (("model",), ("conversion", "expansion"), ("",)),
+    "frontends.onnx": (
+        ("model",), ("conversion", "expansion"), ("quantized",), ("microsoft",), ("",),
+    ),
     "frontends.relay": (("core",), ("json_reader", "operators"), ("text_reader",), ("",)),
     "kernels": (
         ("tir",), ("indexing",), ("cpu",),

@@ -8,8 +8,9 @@ ends or hangs the child is told apart by its parent (`conforming.children`).
 from __future__ import annotations
 
 import inspect
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -90,7 +91,7 @@ def takes_values() -> bool:
     return "values" in inspect.signature(from_onnx).parameters
 
 
-def attempt(test: SuiteTest, fixed: set[str] = frozenset()) -> tuple[str, str]:  # type: ignore[assignment]
+def attempt(test: SuiteTest, fixed: Collection[str] = ()) -> tuple[str, str]:
     """Return what becomes of one model, placed on two CPU devices, and why if it is not right."""
     from tvm_hetero.errors import HeteroError
 
@@ -135,17 +136,21 @@ def _placed(module: Any) -> Any:
     from tvm_hetero.pipeline.partition import partition
 
     options = PartitionOptions(cost_model="analytical", time_limit=1)
-    return partition(module, _two_cpus(), options).module
+    return partition(module, two_cpus(), options).module
 
 
 @cache
-def _two_cpus() -> Any:
+def two_cpus() -> Any:
+    """Return a platform of two cores as two devices, with made-up figures for analytical costs."""
     import tvm_hetero as th
 
-    figures = {"peak_flops": 1e11, "bandwidth": 1e10, "launch": 1e-6}
-    return th.Platform(
-        tuple(th.Device(f"cpu{i}", target={"kind": "llvm"}, cores=(i,), **figures) for i in (0, 1))
-    )
+    def device(core: int) -> th.Device:
+        return th.Device(
+            f"cpu{core}", target={"kind": "llvm"}, cores=(core,), peak_flops=1e11,
+            bandwidth=1e10, launch=1e-6,
+        )  # fmt: skip
+
+    return th.Platform(tuple(device(core) for core in sorted(os.sched_getaffinity(0))[:2]))
 
 
 def _executor(placed: Any) -> Any:

@@ -115,7 +115,7 @@ def _model_path(case: Any) -> Path:
     """Where a test's model is; the light ones come with the package, whatever their URL says."""
     if case.model_dir is not None:
         return Path(case.model_dir) / "model.onnx"
-    return Path(onnx.__file__).parent.parent / case.url
+    return Path(str(onnx.__file__)).parent.parent / str(case.url)
 
 
 def _ramp_data(path: Path, model: onnx.ModelProto) -> tuple[list[Value], list[Value]]:

@@ -7,14 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.conforming.engines import NETWORKS, RAW, RIGHT, VARIANTS
+from benchmarks.conforming.engines import NETWORKS, RAW, REFUSED, RIGHT, VARIANTS, WRONG
 from benchmarks.conforming.rows import Rows
 from benchmarks.conforming.suite import KINDS, SuiteTest
 
 Row = dict[str, Any]
 ALL = "all"
-_SHORT = 110
+_SHORT, _TOLD = 110, 160
 _STAGES = re.compile(r"^(import|place|build|run): ")
+_KINDS = re.compile(r"^(Model|Artifact|Profile|Usage)Error: ")
+_SENTENCE = re.compile(r"\.(?= [A-Z]|$)")
 
 
 def counts(tests: Sequence[SuiteTest], rows: Rows, runtime: Rows) -> dict[str, Row]:
@@ -52,11 +54,29 @@ def _operator(name: str, tests: Sequence[SuiteTest], rows: Rows, runtime: Rows) 
         row["expanded"] = [len(expanded), len(_right(expanded, rows, NETWORKS))]
     fails = reasons(rows, [*plain, *expanded], NETWORKS)
     if fails:
-        row["fails"] = {why: [short_name(test) for test in found] for why, found in fails.items()}
+        row["fails"] = _told(rows, fails)
     raw = set(_wrong(plain + expanded, rows, RAW)) - set(_wrong(plain + expanded, rows, NETWORKS))
     if raw:
         row["raw_only"] = sorted(short_name(test) for test in raw)
     return row
+
+
+def _told(rows: Rows, fails: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the names by outcome and, of a refusal, what it says of the first of them."""
+    found: dict[str, list[str]] = {}
+    for names in fails.values():
+        outcome, why = rows[names[0]][NETWORKS]
+        text = _first_sentence(why)
+        told = {WRONG: WRONG, REFUSED: f"{REFUSED}: {text}"}.get(outcome, f"{outcome}: {text}")
+        found.setdefault(told, []).extend(short_name(name) for name in names)
+    return found
+
+
+def _first_sentence(why: str) -> str:
+    """Return what a message begins with, which is what is the matter; cures come after it."""
+    text = _KINDS.sub("", _STAGES.sub("", why))
+    first = _SENTENCE.split(text, maxsplit=1)[0].rstrip(".")
+    return first if len(first) <= _TOLD else f"{first[:_TOLD].rstrip()} ..."
 
 
 def reasons(rows: Rows, names: Iterable[str], variant: str) -> dict[str, list[str]]:
@@ -85,12 +105,12 @@ def short_name(test: str) -> str:
 
 
 def failing(document: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return the tests that the results say fail: raw, and as in networks."""
+    """Return the tests that the results say fail: as in networks; there or raw."""
     found: dict[str, set[str]] = {RAW: set(), NETWORKS: set()}
     for row in document["rows"]:
         names = {f"test_{name}" for tests in row.get("fails", {}).values() for name in tests}
         found[NETWORKS] |= names
-        found[RAW] |= {f"test_{name}" for name in row.get("raw_only", ())}
+        found[RAW] |= names | {f"test_{name}" for name in row.get("raw_only", ())}
     return found
 
 

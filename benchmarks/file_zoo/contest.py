@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.file_zoo.cases import FileCase
 from benchmarks.file_zoo.inputs import inputs_of
 
-_ROUNDS, _PAUSE = 8, 0.1
+_PAUSE = 0.1
 _BLOCK_SECONDS, _LEAST_RUNS, _MOST_RUNS = 0.2, 2, 200
 Run = Callable[[], list[Any]]
 
@@ -37,7 +37,7 @@ class Contest:
     others: float = 0.0
 
 
-def contest(case: FileCase, path: Path, artifact: Path, limit: float) -> Contest:
+def contest(case: FileCase, path: Path, artifact: Path, limit: float, rounds: int) -> Contest:
     """Compare outputs, then time both sides in turns."""
     sides = {"runtime": (case, path), "ours": (case, path, artifact)}
     with _Side("runtime", sides["runtime"]) as runtime, _Side("ours", sides["ours"]) as ours:
@@ -47,7 +47,7 @@ def contest(case: FileCase, path: Path, artifact: Path, limit: float) -> Contest
             return Contest(failed.outcome, str(failed))
         result = judged(case, expected, found)
         if result.outcome == "right":
-            _time(result, ours, runtime, limit)
+            _time(result, ours, runtime, limit, rounds)
         return result
 
 
@@ -83,13 +83,13 @@ def _error(theirs: Any, mine: Any) -> float:
     return float(np.max(np.abs(theirs[finite] - mine[finite]))) / scale
 
 
-def _time(result: Contest, ours: _Side, runtime: _Side, limit: float) -> None:
+def _time(result: Contest, ours: _Side, runtime: _Side, limit: float, rounds: int) -> None:
     """Time both sides in turns; while both rest, what is busy is others."""
     from tvm_hetero.cli.shared.background_load import Neighbours
 
     rests = []
     try:
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             result.runtime += runtime.ask("time", limit)
             time.sleep(_PAUSE)
             result.ours += ours.ask("time", limit)
@@ -156,7 +156,7 @@ def _serve(pipe: Connection, kind: str, arguments: tuple[Any, ...]) -> None:
             return
         try:
             if run is None:
-                run = {"ours": _ours, "runtime": _runtime}[kind](*arguments)
+                run = _ours(*arguments) if kind == "ours" else _runtime(*arguments)
             pipe.send((True, run() if what == "outputs" else timed(run)))
         except Exception as error:
             from tvm_hetero.errors import HeteroError
@@ -195,5 +195,6 @@ def _ours(case: FileCase, path: Path, artifact: Path) -> Run:
 
     inputs = inputs_of(case, path, _session(path).get_inputs())
     executor = th.load(artifact)
+    assert isinstance(executor, th.Executor)
     needed = {each.name: inputs[each.name] for each in executor.inputs}
     return lambda: [output.numpy() for output in executor.run(needed)]

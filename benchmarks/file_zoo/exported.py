@@ -17,7 +17,7 @@ LEGACY, DYNAMO = "legacy", "dynamo"
 _BOTH = (LEGACY, DYNAMO)
 _ONNXSCRIPT = ("onnxscript==0.7.2", "onnx_ir")
 
-# Model of `torch_models` -> exporters.
+# Model of `torch_layers` or `torch_models` -> exporters.
 _TORCH = {
     "tiny-cnn": (LEGACY,), "bert": _BOTH, "distilbert": (LEGACY,), "albert": (DYNAMO,),
     "deberta": (LEGACY,), "modernbert": _BOTH, "t5-encoder": (LEGACY,), "gpt2-past": (LEGACY,),
@@ -76,16 +76,20 @@ def file_of_export(case: FileCase, cache: Path) -> Path:
         return path
     if case.source == "torch":
         name, _, exporter = path.stem.rpartition("-")
-        _child(["torch_models", str(path), name, exporter], path, cache)
+        extra = [_onnxscript(cache)] if exporter == DYNAMO else []
+        _child(["torch_export", str(path), name, exporter], path, extra)
     else:
         model, tool, _ = _MADE[path.stem]
         made = FileCase(f"torch/{model}", "torch", f"{model}.onnx")
-        _child(["runtime_tools", str(path), str(file_of_export(made, cache)), tool], path, cache)
+        source = str(file_of_export(made, cache))
+        # The 4-bit quantiser needs onnx_ir.
+        extra = [_onnxscript(cache)] if tool == "4bit" else []
+        _child(["runtime_tools", str(path), source, tool], path, extra)
     return path
 
 
-def _child(command: list[str], path: Path, cache: Path) -> None:
-    paths = [str(ROOT), str(_onnxscript(cache)), os.environ.get("PYTHONPATH", "")]
+def _child(command: list[str], path: Path, extra: list[Path]) -> None:
+    paths = [str(ROOT), *map(str, extra), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.file_zoo.{command[0]}", *command[1:]],
         capture_output=True, text=True, timeout=900, cwd=ROOT,

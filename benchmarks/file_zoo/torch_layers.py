@@ -75,10 +75,9 @@ class DetectionHead(nn.Module):
 
 
 class GridSample(nn.Module):
-    """Bends an image by an affine map, and enlarges it."""
+    """Bends an image by a map of places, and enlarges it."""
 
-    def forward(self, x: torch.Tensor, theta: torch.Tensor) -> Any:
-        grid = functional.affine_grid(theta, [1, 3, 64, 64], align_corners=False)
+    def forward(self, x: torch.Tensor, grid: torch.Tensor) -> Any:
         bent = functional.grid_sample(x, grid, align_corners=False)
         return functional.interpolate(bent, scale_factor=2.0, mode="bicubic")
 
@@ -175,8 +174,8 @@ def _einsum() -> Made:
 
 
 def _grid_sample() -> Made:
-    theta = torch.tensor([[[0.9, 0.1, 0.0], [-0.1, 0.9, 0.1]]])
-    return GridSample(), (torch.randn(1, 3, 48, 48), theta)
+    grid = torch.rand(1, 64, 64, 2) * 2.2 - 1.1
+    return GridSample(), (torch.randn(1, 3, 48, 48), grid)
 
 
 LAYERS: dict[str, Callable[[], Made]] = {

@@ -1,23 +1,13 @@
-"""Models of PyTorch and transformers with random weights, small but built as the real ones are.
-
-    python -m benchmarks.file_zoo.torch_models OUT.onnx NAME legacy|dynamo
-
-Beside OUT.onnx come the inputs it was exported with, as OUT.npz.
-"""
+"""Models of transformers with random weights, small but built as the real ones are."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers as hf
 from torch import nn
-
-from benchmarks.file_zoo.torch_layers import LAYERS
 
 Made = tuple[nn.Module, tuple[Any, ...]]
 _TOKENS, _VOCABULARY = 64, 1000
@@ -86,8 +76,7 @@ def _t5() -> Made:
 
 
 def _detr() -> Made:
-    config = hf.YolosConfig(**_IMAGE)
-    config.image_size = [128, 128]
+    config = hf.YolosConfig(**{**_IMAGE, "image_size": [128, 128]})
     return _vision(hf.YolosForObjectDetection(config), "logits", "pred_boxes")
 
 
@@ -103,7 +92,7 @@ def _resnet() -> Made:
 def _whisper() -> Made:
     config = hf.WhisperConfig(
         d_model=256, encoder_layers=3, encoder_attention_heads=4, encoder_ffn_dim=1024,
-        max_source_positions=500, num_mel_bins=80,
+        decoder_attention_heads=4, max_source_positions=500, num_mel_bins=80,
     )  # fmt: skip
     encoder = hf.WhisperModel(config).get_encoder()
     return Only(encoder, ("input_features",), ("last_hidden_state",)), (torch.randn(1, 80, 1000),)
@@ -186,31 +175,9 @@ MODELS: dict[str, Callable[[], Made]] = {
     "mobilenet-v2": _mobilenet,
     "resnet": _resnet,
     "efficientnet": lambda: _vision(
-        hf.EfficientNetModel(hf.EfficientNetConfig(width_coefficient=1.0, depth_coefficient=1.0)),
+        hf.EfficientNetModel(hf.EfficientNetConfig(
+            width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=1280,
+        )),
         size=224,
     ),
-    **LAYERS,
 }  # fmt: skip
-
-
-def export(path: Path, name: str, exporter: str) -> None:
-    """Export a model and write its inputs beside it."""
-    torch.manual_seed(0)
-    model, inputs = MODELS[name]()
-    model = model.eval()
-    names = [f"input_{i}" for i in range(len(inputs))]
-    with torch.no_grad():
-        if exporter == "dynamo":
-            torch.onnx.export(
-                model, inputs, str(path), dynamo=True, input_names=names, external_data=False
-            )
-        else:
-            torch.onnx.export(
-                model, inputs, str(path), dynamo=False, input_names=names, opset_version=17
-            )
-    arrays = {n: value.numpy() for n, value in zip(names, inputs, strict=True)}
-    np.savez(path.with_suffix(".npz"), **arrays)
-
-
-if __name__ == "__main__":
-    export(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

@@ -29,7 +29,11 @@ def cases() -> list[Case]:
         _convolution((1, 64, 64, 64), (1, 64, 3, 3), "depth, masks"),
         _convolution((1, 32, 128, 128), (1, 32, 1, 1), "depth, masks"),
         _convolution((1, 32, 4000), (1, 32, 7), "vocoders"),
+        _convolution((1, 64, 64, 64), (3, 64, 3, 3), "super resolution"),
+        _convolution((1, 32, 64, 64), (3, 32, 9, 9), "style transfer"),
         _convolution((1, 16, 16, 28, 28), (32, 16, 3, 3, 3), "video"),
+        _convolution((1, 64, 8, 56, 56), (64, 64, 3, 1, 1), "video"),
+        _convolution((1, 64, 32, 32, 32), (32, 64, 1, 1, 1), "segmented volumes"),
     ]
 
 

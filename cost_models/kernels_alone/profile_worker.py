@@ -21,6 +21,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,16 +72,23 @@ def sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
     negative ones have no logarithm. Integers are 0, since most are indices, and kernels refuse
     those out of bounds; truth values are random.
     """
-    generator = np.random.default_rng(seed)
     if dtype == "bool":
-        return generator.random(shape) < 0.5
+        return np.random.default_rng(seed).random(shape) < 0.5
     kind = np.dtype(_numpy_name(dtype))
     if kind.kind in "iu":
         return np.zeros(shape, kind)
     size = math.prod(shape)
-    values = generator.random(min(size, _DISTINCT), np.float32)
-    values = (values * np.float32(0.9) + np.float32(0.1)).astype(kind)
+    values = _drawn(seed)[: min(size, _DISTINCT)].astype(kind)
     return np.resize(values, shape) if size else values.reshape(shape)
+
+
+@lru_cache(maxsize=16)
+def _drawn(seed: int) -> np.ndarray[Any, Any]:
+    """Values between 0.1 and 1. Drawn once: kernels are measured in rounds, each of which draws."""
+    values = np.random.default_rng(seed).random(_DISTINCT, np.float32)
+    values = values * np.float32(0.9) + np.float32(0.1)
+    values.flags.writeable = False
+    return values
 
 
 def signed_sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:

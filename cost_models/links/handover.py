@@ -62,6 +62,8 @@ SAMPLES = 100
 # Bytes of a tensor: the least that there is in a plan, and activations of some networks.
 LEAST = 64
 SIZES = (64 * 1024, 256 * 1024, 1024 * 1024)
+# Large ones take longer, and need no more than fewer samples: a span has 16 hand-overs in it.
+FEWER = {SIZES[1]: 50, SIZES[2]: 25}
 # All 17 of a chain are 136 MiB: more than the cache that some cores of a die share.
 COLD_SIZE = 8 * 1024 * 1024
 COLD_SAMPLES = 5
@@ -88,7 +90,7 @@ def measure_handover(src: CorePlace, dst: CorePlace) -> tuple[float, float]:
 
     def seconds(plan: Plan, size: int) -> float:
         # From the start of the first step to the end of the last one.
-        traces = _traces(plan, library, size, SAMPLES)
+        traces = _traces(plan, library, size, FEWER.get(size, SAMPLES))
         spans = [trace[-1][1] - trace[0][0] for trace in traces]
         return statistics.quantiles(spans, n=4)[0] / (CHAIN - 1)
 

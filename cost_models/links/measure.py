@@ -61,14 +61,19 @@ LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e9, 1e12
 
 
 def measure_links(
-    platform: Platform, store: CostStore | None = None, *, again: bool = False
+    platform: Platform,
+    store: CostStore | None = None,
+    *,
+    again: bool = False,
+    assumed: tuple[float, float] | None = None,
 ) -> Platform:
     """Fill in the links between devices of one node that the platform leaves open.
 
     Measured are pairs of CPU devices that name their cores, and pairs of such a one and a device
     with memory of its own that is present, which have no link, neither a row of their own nor a
     fabric's, in that direction. What was measured before is found in the store, unless it shall be
-    measured `again`.
+    measured `again`. With `assumed` (latency, bandwidth) a link between two CPU devices of which
+    nothing is known is taken to have these.
 
     Returns
     -------
@@ -90,7 +95,7 @@ def measure_links(
     links = [
         _board_link(a, b, boards)
         if a.name in boards or b.name in boards
-        else _link(platform, a, b, None if again else store, known)
+        else _link(platform, a, b, None if again else store, known, assumed)
         for a, b in pairs
     ]
     for key, figures in known.items():
@@ -166,10 +171,11 @@ def _link(
     dst: Device,
     store: CostStore | None,
     measured: dict[str, tuple[float, float]],
+    assumed: tuple[float, float] | None,
 ) -> Link:
     """A link between two devices; at least one is a CPU here, whose first core is measured.
 
-    What is neither in the store nor `measured` yet is measured, and noted there.
+    What is neither in the store nor `measured` yet is measured, and noted there; or `assumed`.
     """
     places, others = [], []
     for device in (src, dst):
@@ -189,7 +195,9 @@ def _link(
     keys = [canonical_json([*where, kind]) for kind in kinds]
     known = [measured.get(k) or (None if store is None else store.find_link(k)) for k in keys]
     figures = [pair for pair in known if pair is not None]
-    if len(figures) < len(keys):
+    if len(figures) < len(keys) and assumed is not None and not others:
+        figures = [assumed] * len(keys)
+    elif len(figures) < len(keys):
         figures = _figures(_answer(src, dst, question))
         measured.update(zip(keys, figures, strict=True))
     latency, bandwidth = figures[0]

@@ -12,7 +12,8 @@
  *   inputs     slots that the caller fills (shape and dtype are checked), kept until replaced;
  *              a state is one that the kernel which reads it writes in place
  *   constants  slots that the caller fills once
- *   outputs    slots that the caller reads after a run, in a shape of their own if they have one
+ *   outputs    slots that the caller reads after a run, in a shape of their own if they have one;
+ *              where the length of an axis is known only then, another slot holds it
  *   steps      kernels one after the other, calls of a function, and copies between devices
  *
  * The steps of a worker are taken in the order of the list. A step starts when all its in-slots are
@@ -86,11 +87,20 @@ struct ConstantPlan {
   int slot;
 };
 
+/*! \brief Where the length of an axis stands: in a slot of main memory, one int64. */
+struct LengthPlan {
+  int slot;
+  int axis;
+};
+
 struct OutputPlan {
   std::string name;
   int slot;
   //! If there: the output is the slot's tensor, its elements in order, in this shape.
-  std::optional<std::vector<int64_t>> shape;
+  std::optional<std::vector<int64_t>> shape{};
+  //! If there: along that axis it is so long, at most as `shape` says. What it has of elements
+  //! stands at the slot's beginning, one after the other.
+  std::optional<LengthPlan> length{};
 };
 
 enum class ArgKind { kIn, kOut, kScratch };

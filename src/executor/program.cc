@@ -34,7 +34,10 @@ std::vector<SlotUse> SlotUses(const Plan& plan) {
   }
   for (const InputPlan& input : plan.inputs) uses[input.slot].is_state = input.is_state;
   for (const ConstantPlan& constant : plan.constants) uses[constant.slot].is_constant = true;
-  for (const OutputPlan& output : plan.outputs) uses[output.slot].is_output = true;
+  for (const OutputPlan& output : plan.outputs) {
+    uses[output.slot].is_output = true;
+    if (output.length) uses[output.length->slot].is_output = true;
+  }
   return uses;
 }
 

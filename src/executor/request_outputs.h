@@ -12,7 +12,10 @@
 
 namespace tvm_hetero {
 
-/*! \brief The tensors of a plan's outputs in the shapes that the plan gives them, without a copy. */
+/*!
+ * \brief The tensors of a plan's outputs in the shapes that the plan gives them, without a copy;
+ *        an axis whose length was counted is as long as that.
+ */
 ffi::Array<ffi::Tensor> CollectOutputs(const Plan& plan, const ExecutorState& state,
                                        const Frame& frame);
 

@@ -112,6 +112,27 @@ void CheckShapes(const Plan& plan) {
   }
 }
 
+/*! \brief Of an axis that the output has, in memory that who hands it over can read. */
+void CheckLength(const Plan& plan, const OutputPlan& output, const std::string& row) {
+  const auto& [slot, axis] = *output.length;
+  CheckIndex(row, "the slot of a length", slot, plan.slots.size(), "slots");
+  CheckIndex(row, "the axis of a length", axis, output.shape ? output.shape->size() : 0, "axes");
+  const std::optional<TensorPlan>& type = plan.slots[slot].type;
+  bool is_number = type && type->Bytes() == 8 && type->dtype.code == kDLInt;
+  if (!is_number || type->dtype.bits != 64 || plan.DeviceOfSlot(slot).device_type != kDLCPU) {
+    TVM_FFI_THROW(ValueError) << "plan: " << row << ": its length is in "
+                              << Quoted("slots", slot, plan.slots[slot].name)
+                              << ", expected one int64 in main memory";
+  }
+}
+
+void CheckLengths(const Plan& plan) {
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const OutputPlan& output = plan.outputs[i];
+    if (output.length) CheckLength(plan, output, Quoted("outputs", i, output.name));
+  }
+}
+
 /*! \brief Who fills each slot, as text; throws where two do. */
 std::vector<std::string> Fillers(const Plan& plan) {
   std::vector<std::string> filler(plan.slots.size());
@@ -149,6 +170,7 @@ void CheckFilled(const Plan& plan) {
   }
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     read(plan.outputs[i].slot, Quoted("outputs", i, plan.outputs[i].name));
+    if (plan.outputs[i].length) read(plan.outputs[i].length->slot, "the length of an output");
   }
   for (size_t i = 0; i < plan.slots.size(); ++i) {
     read(static_cast<int>(i), "the list of slots");  // a slot that nobody fills is a mistake too
@@ -178,7 +200,10 @@ void CheckStates(const Plan& plan) {
         readers += step.kind == StepKind::kKernels ? CallsThatRead(step, in) : 2;
       }
     }
-    for (const OutputPlan& output : plan.outputs) readers += output.slot == input.slot;
+    for (const OutputPlan& output : plan.outputs) {
+      readers += output.slot == input.slot;
+      readers += output.length && output.length->slot == input.slot;
+    }
     if (readers != 1) {
       TVM_FFI_THROW(ValueError) << "plan: " << Quoted("inputs", i, input.name)
                                 << " is a state, expected exactly one call of a kernel to read it "
@@ -290,6 +315,7 @@ void CheckPlan(const Plan& plan) {
   CheckNames(plan.outputs, "outputs");
   CheckIndices(plan);
   CheckShapes(plan);
+  CheckLengths(plan);
   CheckFilled(plan);
   CheckStates(plan);
   CheckDevices(plan);

@@ -4,6 +4,9 @@
 #include <tvm/ffi/string.h>
 #include <tvm_hetero/plan.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "support/json_object.h"
 
 namespace tvm_hetero {
@@ -95,8 +98,17 @@ ConstantPlan ParseConstant(JsonObject row) {
 }
 
 OutputPlan ParseOutput(JsonObject row) {
-  OutputPlan output{row.String("name"), Index(row, "slot"), std::nullopt};
+  OutputPlan output{row.String("name"), Index(row, "slot")};
   if (row.Has("shape")) output.shape = row.Int64s("shape");
+  if (row.Has("length")) {
+    std::vector<int64_t> length = row.Int64s("length");
+    constexpr int64_t most = std::numeric_limits<int>::max();
+    if (length.size() != 2 || std::any_of(length.begin(), length.end(),
+                                          [](int64_t n) { return n < 0 || n > most; })) {
+      row.Fail("length", "is not the slot of a length and the axis that is so long");
+    }
+    output.length = LengthPlan{static_cast<int>(length[0]), static_cast<int>(length[1])};
+  }
   row.Finish();
   return output;
 }

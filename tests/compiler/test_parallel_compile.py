@@ -1,4 +1,4 @@
-"""Libraries compiled kernel by kernel: whole, equal on any number of cores, clean when one fails."""
+"""Libraries, kernel by kernel: whole, equal on any number of cores, clean when one fails."""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ def test_a_name_says_whether_its_model_measures(name: str, tmp_path: Path, own_c
     name = name.replace("PATH", str(path))
     model = by_name(name)
     assert model.name == name
-    assert measures(name) == isinstance(model, MeasuringCostModel) == name.startswith("profiled")
+    assert measures(name) == name.startswith("profiled")
+    # The quick one measures some kernels, and no links that it may assume.
+    assert isinstance(model, MeasuringCostModel) == (measures(name) or name == "quick")
 
 
 def test_only_the_whole_network_is_measured_in_place(own_cache) -> None:

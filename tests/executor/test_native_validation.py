@@ -62,6 +62,26 @@ BROKEN: dict[str, tuple[Change, list[str]]] = {
         lambda p: p["inputs"][0].update(state=1),
         ["inputs[0].state is 1", "true or false"],
     ),
+    "length that is none": (
+        lambda p: p["outputs"][0].update(length=[3]),
+        ["outputs[0].length", "the slot of a length and the axis"],
+    ),
+    "length of no slot": (
+        lambda p: p["outputs"][0].update(length=[9, 0], shape=[2]),
+        ["outputs[0]", "the slot of a length is 9", "there are 5 slots"],
+    ),
+    "length of no axis": (
+        lambda p: p["outputs"][0].update(length=[0, 1], shape=[2]),
+        ["outputs[0]", "the axis of a length is 1", "there is 1 axes"],
+    ),
+    "length without a shape": (
+        lambda p: p["outputs"][0].update(length=[0, 0]),
+        ["outputs[0]", "the axis of a length is 0", "there are 0 axes"],
+    ),
+    "length that is no number": (
+        lambda p: p["outputs"][0].update(length=[0, 0], shape=[2]),
+        ["outputs[0]", "its length is in slots[0]", "one int64 in main memory"],
+    ),
     "range that is none": (
         lambda p: p["inputs"][0].update(range=[3, 2]),
         ["inputs[0].range", "the least and the largest"],

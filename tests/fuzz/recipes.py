@@ -497,3 +497,23 @@ def _partner(m: GrowingModel, x: FuzzValue) -> str:
     return m.constant(
         m.rng.integers(0 if x.kind == BOOL else -5, 2 if x.kind == BOOL else 6, shape), dtype
     )
+
+
+@recipe
+def recurrent(m: GrowingModel) -> bool:
+    """A recurrent cell over a tensor of rank 3: steps, sequences, numbers."""
+    x = m.pick(ranks=(3, 3))
+    if x is None:
+        return False
+    operator, gates = m.choose([("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+    direction = m.choose(["forward", "reverse", "bidirectional"])
+    (steps, batch, width), hidden = x.dims, m.integer(1, 20)
+    d = 2 if direction == "bidirectional" else 1
+    weights = [m.weight(d, gates * hidden, width), m.weight(d, gates * hidden, hidden)]
+    bias = m.weight(d, 2 * gates * hidden) if m.flag() else ""
+    lengths = m.constant(m.rng.integers(0, steps + 1, batch), np.int32) if m.flag() else ""
+    start = m.weight(d, batch, hidden) if m.flag() else ""
+    attributes = {"linear_before_reset": m.flag()} if operator == "GRU" else {}
+    outputs = 3 if operator == "LSTM" else 2
+    operands = [_bounded(m, x), *weights, bias, lengths, start]
+    return m.add(operator, operands, outputs, hidden_size=hidden, direction=direction, **attributes)

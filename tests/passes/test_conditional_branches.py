@@ -107,7 +107,6 @@ HIGH = {"x": 4 * np.abs(LOW["x"])}
 
 def test_what_one_branch_needs_reads_the_condition_and_nothing_else_does() -> None:
     found = operands(lowered(model(PRODUCTS, NEGATIVE)))
-    condition = "fused_mean_less"
     under = {name: reads for name, reads in found.items() if "_if" in name}
     assert len(under) == 3  # both products are one kernel
     assert all(reads[-1] == "fused_mean_less" for reads in under.values())

@@ -29,6 +29,7 @@ from tvm_hetero.platform.host import (
     Machine,
     Processor,
     parse_core_list,
+    read_core_kind,
     read_gpus,
     read_machine,
     read_memory,
@@ -295,3 +296,14 @@ def test_code_for_a_newer_cpu_is_told_by_what_is_missing() -> None:
     for target in (None, {"kind": "cuda"}, {"kind": "llvm"}, {"kind": "llvm", "mcpu": "skylake"}):
         assert missing_features(target, old) == []
     assert missing_features({"kind": "llvm", "mcpu": "znver5"}, Processor()) == []
+
+
+def test_cores_of_one_kind_look_alike_and_big_and_little_ones_do_not(tmp_path: Path) -> None:
+    for number, (capacity, cache) in enumerate([("1024", "2M"), ("1024", "2M"), ("512", "1M")]):
+        core = tmp_path / f"sys/devices/system/cpu/cpu{number}"
+        (core / "cache/index2").mkdir(parents=True)
+        (core / "cpu_capacity").write_text(f"{capacity}\n")
+        (core / "cache/index2/size").write_text(f"{cache}\n")
+    big, other, little, missing = (read_core_kind(n, tmp_path) for n in range(4))
+    assert big == other and big != little
+    assert not any(missing)

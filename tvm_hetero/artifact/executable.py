@@ -52,9 +52,11 @@ class Executable:
     source : where the model came from (path, SHA-256, ...), as far as is known.
     choices : how each kernel is computed on each device; None in artifacts of older versions.
     decision : why `default` is what it is (`tvm_hetero.executor.choose_variant`); None: not looked
-    at. module : text of the lowered module (`tvm_hetero.compiler.module_text`) where the platform
-    has
-        several nodes, so that the plan can be made again when one is lost.
+        at.
+    module : text of the lowered module (`tvm_hetero.compiler.module_text`) where the plan may be
+        made again: the platform has several nodes, one of which may be lost, or the costs are
+        estimates.
+    estimated : the cost model whose estimates the costs are; None: no estimates.
     """
 
     problem: Problem
@@ -66,6 +68,7 @@ class Executable:
     choices: tuple[Choice, ...] | None = None
     decision: Mapping[str, Any] | None = None
     module: str | None = None
+    estimated: str | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this executable as a folder (see `tvm_hetero.artifact.write`)."""

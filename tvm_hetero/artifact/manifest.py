@@ -70,7 +70,7 @@ def _check_shape(manifest: Mapping[str, Any]) -> None:
 
     Every file that is going to be read must be among those whose hashes are checked.
     """
-    row = Fields(manifest, MANIFEST, _REQUIRED, ["decision"])
+    row = Fields(manifest, MANIFEST, _REQUIRED, ["decision", "estimated"])
     for texts in (row.fields("versions", optional=None), row.fields("files", optional=None)):
         for key in texts.data:
             texts.text(key)

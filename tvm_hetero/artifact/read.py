@@ -54,6 +54,7 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
             choices=_read_choices(path, manifest),
             decision=manifest.get("decision"),
             module=_read_module(path, manifest),
+            estimated=manifest.get("estimated"),
         )
     except ArtifactError:
         raise

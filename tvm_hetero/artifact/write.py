@@ -7,6 +7,7 @@ net.hetero/
   problem.json schedule.json
   kernels.json             how each kernel is computed on each device (older ones lack it)
   module.json              the lowered module without its weights, if devices are on several nodes
+                           or the costs are estimates
   weights.safetensors
   <device>.so              a library a device, for all variants
   partition/plan.json      the plan
@@ -102,6 +103,8 @@ def _write_files(executable: Executable, folder: Path) -> None:
     }
     if executable.decision is not None:
         manifest["decision"] = dict(executable.decision)
+    if executable.estimated is not None:
+        manifest["estimated"] = executable.estimated
     write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
 

@@ -30,6 +30,7 @@ from tvm_hetero.cli.verbs import (
     partition,
     plan,
     problem,
+    refine,
     relay_check,
     run,
     schedule,
@@ -44,7 +45,7 @@ from tvm_hetero.processes.torch_import import hide_torch
 
 _DEBUG = "--debug"
 # Verbs that measure, and keep it.
-_MEASURING = ("devices", "partition", "problem", "demo", "tune")
+_MEASURING = ("devices", "partition", "problem", "refine", "demo", "tune")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -128,6 +129,7 @@ app.command("cluster")(cluster.cluster)
 app.command("generate")(generate.generate)
 app.command("bench")(bench.bench)
 app.command("problem")(problem.problem)
+app.command("refine")(refine.refine)
 app.command("plan")(plan.plan)
 app.command("simulate")(simulate.simulate)
 app.command("schedule")(schedule.schedule)

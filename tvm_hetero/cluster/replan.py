@@ -67,7 +67,8 @@ class ScheduledModel:
             If it is none, damaged, of another version, or for one node alone.
         """
         executable = load_artifact(path)
-        if executable.module is None:
+        nodes = {device.node for device in executable.problem.platform.devices}
+        if executable.module is None or len(nodes) == 1:
             raise ArtifactError(
                 f"{path}: is for one node; partition the model for a platform of several, such as "
                 "'tvm-hetero cluster FILE -o PLATFORM.yaml' writes"

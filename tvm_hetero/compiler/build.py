@@ -20,7 +20,7 @@ from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.implementation_attr import implementation_of
 from tvm_hetero.passes.annotate_devices import place_tasks, strip_devices
-from tvm_hetero.passes.attributes import SOURCE
+from tvm_hetero.passes.attributes import ESTIMATED, SOURCE
 from tvm_hetero.passes.kernel_choices import choices_of
 from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
 from tvm_hetero.passes.placed_model import PlacedModel
@@ -77,7 +77,9 @@ def build(
     model = PlacedModel.of(mod)
     problem, platform = model.problem, model.problem.platform
     splits = {PARTITION: split_segments(model)}
-    lowered = strip_devices(model.placed) if single or _several_nodes(platform) else None
+    estimated = _estimated(model.placed)
+    again = _several_nodes(platform) or estimated is not None
+    lowered = strip_devices(model.placed) if single or again else None
     other = _on_best_device(lowered, model) if single and lowered is not None else None
     if other is not None:
         splits[SINGLE] = split_segments(other)
@@ -99,7 +101,8 @@ def build(
         weights=dict(splits[PARTITION].constants),
         source=_source(model.placed),
         choices=tuple(choices.values()),
-        module=module_text(lowered) if _several_nodes(platform) else None,
+        module=module_text(lowered) if again else None,
+        estimated=estimated,
     )
 
 
@@ -176,6 +179,12 @@ def _on_best_device(lowered: tvm.IRModule, model: PlacedModel) -> PlacedModel | 
     if alone is None or alone.placement == model.schedule.placement:
         return None
     return place_tasks(lowered, model.problem, alone)
+
+
+def _estimated(mod: tvm.IRModule) -> str | None:
+    """The cost model whose estimates the costs are, if they are estimates."""
+    name = mod.attrs.get(ESTIMATED) if mod.attrs is not None else None
+    return None if name is None else str(name)
 
 
 def _source(mod: tvm.IRModule) -> Mapping[str, Any]:

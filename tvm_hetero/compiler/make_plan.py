@@ -35,9 +35,10 @@ from typing import Any
 from tvm_hetero.compiler.concat_elision import Joined, find_joined
 from tvm_hetero.compiler.storage import Lifetime, plan_storage
 from tvm_hetero.devices.target import CPU, dl_device
-from tvm_hetero.errors import PlatformError
+from tvm_hetero.errors import PlatformError, UsageError
 from tvm_hetero.kernels.rowwise.concat import join_starts
 from tvm_hetero.passes.io_tasks import is_host
+from tvm_hetero.passes.lengths import counted_results
 from tvm_hetero.passes.lowered_main import KernelCall, TensorSource, static_shape, tensor_bytes
 from tvm_hetero.passes.split_segments import Segment, SegmentCopy, Split, input_signature
 from tvm_hetero.passes.states import ranges_of, states_of
@@ -316,12 +317,23 @@ class _PlanMaker:
         return self._worker(f"{names[copy.near]}>{names[copy.far]}", engine, (), Role.COPY)
 
     def _outputs(self) -> list[OutputPlan]:
-        return [
-            OutputPlan(name, self._slot(root, home), tuple(shape))
-            for name, (root, home, shape) in zip(
-                self.split.outputs, self.split.results, strict=True
+        counted = counted_results(self.split.main.function)
+        if counted and self.split.batch > 1:
+            raise UsageError(
+                "outputs whose size depends on data do not come in batches: of each element there "
+                "is another number; partition the model for a batch of 1"
             )
-        ]
+        slots = [self._slot(root, home) for root, home, _ in self.split.results]
+        numbers = {row.number for row in counted.values()}
+        outputs = []
+        for i, (name, (_, _, shape)) in enumerate(
+            zip(self.split.outputs, self.split.results, strict=True)
+        ):
+            row = counted.get(i)
+            length = None if row is None else (slots[row.number], row.axis)
+            if i not in numbers:
+                outputs.append(OutputPlan(name, slots[i], tuple(shape), length))
+        return outputs
 
 
 def _place_temporaries(

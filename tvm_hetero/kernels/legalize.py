@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from tvm import relax
 
 from tvm_hetero.kernels import strength_reduction
 from tvm_hetero.kernels.convolution.conv2d import emit_packed_conv2d
 from tvm_hetero.kernels.convolution.half_precision import widen_convolution
 from tvm_hetero.kernels.convolution.lrn import channel_window
+from tvm_hetero.kernels.convolution.transposed import as_convolution
+from tvm_hetero.kernels.convolution.volumes import as_conv2d
 from tvm_hetero.kernels.cpu.legalization import Legalization as Legalization
 from tvm_hetero.kernels.gather_scatter import gather, scatter
 from tvm_hetero.kernels.matmul.matmul import matmul
+from tvm_hetero.kernels.rowwise.extremes import make_extreme, make_place, make_relu
 from tvm_hetero.kernels.rowwise.pool import make_pool2d
 from tvm_hetero.kernels.rowwise.softmax import make_softmax
 
@@ -37,10 +41,33 @@ def _packed_convolution(call: relax.Call, use: Legalization) -> relax.Expr | Non
     weight = use.known(call.args[1])
     if weight is None:
         return None
-    return emit_packed_conv2d(use.builder, call, weight, use.units, plain_sums=use.plain_sums)
+    # Sums of whole numbers are exact as they are written; by Winograd's tiles they were off by 5.
+    plain = use.plain_sums or bool(np.array_equal(weight, np.rint(weight)))
+    return emit_packed_conv2d(use.builder, call, weight, use.units, plain_sums=plain)
+
+
+def _transposed_convolution(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    weight = use.known(call.args[1])
+    phases = None if weight is None else as_convolution(use.builder, call, weight)
+    if phases is None:
+        return None
+    parts = _convolution(phases.call, use)
+    return None if parts is None else phases.in_order(use.builder, use.builder.emit(parts))
+
+
+def _conv3d(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    weight = use.known(call.args[1])
+    images = None if weight is None else as_conv2d(use.builder, call, weight)
+    if images is None:
+        return None
+    done = _convolution(images.call, use)
+    return None if done is None else images.in_order(use.builder, use.builder.emit(done))
 
 
 def _matmul(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    # A left side that was computed at compile time is only a name so far.
+    args = [use.emitted(call.args[0]), call.args[1]]
+    call = use.builder.normalize(relax.Call(call.op, args, call.attrs, call.ty_args))
     return matmul(use.builder, call, use.known, use.units)
 
 
@@ -72,6 +99,18 @@ def _softmax(call: relax.Call, use: Legalization) -> relax.Expr | None:
     return make_softmax(use.builder, call)
 
 
+def _extreme(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return make_extreme(use.builder, call)
+
+
+def _place(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return make_place(use.builder, call)
+
+
+def _relu(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    return make_relu(use.builder, call)
+
+
 def _indexed(kernel: Callable[[relax.Call, Legalization], relax.Expr | None]) -> Rule:
     return lambda call, use: kernel(use.builder.normalize(call), use)
 
@@ -79,6 +118,9 @@ def _indexed(kernel: Callable[[relax.Call, Legalization], relax.Expr | None]) ->
 RULES: dict[str, Rule] = {
     "relax.nn.conv2d": _convolution,
     "relax.nn.conv1d": _convolution,
+    "relax.nn.conv3d": _conv3d,
+    "relax.nn.conv2d_transpose": _transposed_convolution,
+    "relax.nn.conv1d_transpose": _transposed_convolution,
     "relax.matmul": _matmul,
     "relax.power": _power,
     "relax.nn.batch_norm": _batch_norm,
@@ -87,6 +129,11 @@ RULES: dict[str, Rule] = {
     "relax.nn.max_pool2d": _pool2d,
     "relax.nn.avg_pool2d": _pool2d,
     "relax.nn.avg_pool3d": _avg_pool3d,
+    "relax.nn.relu": _relu,
+    "relax.max": _extreme,
+    "relax.min": _extreme,
+    "relax.argmax": _place,
+    "relax.argmin": _place,
     "relax.nn.softmax": _softmax,
     "relax.nn.log_softmax": _softmax,
     "relax.take": _indexed(gather.take),

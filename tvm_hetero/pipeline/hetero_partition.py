@@ -5,7 +5,7 @@ from __future__ import annotations
 import tvm
 
 from tvm_hetero.cost_models.protocol import CostModel
-from tvm_hetero.pipeline.options import MEASURED_GAP, PartitionOptions
+from tvm_hetero.pipeline.options import MEASURED_GAP, SECONDS, PartitionOptions
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.objective_kinds import Kind, Objective
 
@@ -35,7 +35,7 @@ class HeteroPartition:
         objective: Kind | Objective = "latency",
         solver: str = "auto",
         batch: int = 1,
-        time_limit: float = 60.0,
+        time_limit: float = SECONDS,
         seed: int = 0,
         cost_model: str | CostModel = "profiled",
         gap: float = MEASURED_GAP,

@@ -26,11 +26,12 @@ from dataclasses import dataclass, replace
 
 import tvm
 
+from tvm_hetero.cost_models.registry import ESTIMATING
 from tvm_hetero.cost_models.store.traces import with_stored_traces
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.passes.annotate_devices import place_tasks, strip_devices
-from tvm_hetero.passes.attributes import MODEL_NAME
+from tvm_hetero.passes.attributes import ESTIMATED, MODEL_NAME
 from tvm_hetero.passes.conditional_branches import skip_branches
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import host_device, io_costs, needs_io_tasks
@@ -102,10 +103,16 @@ def cost_kernels(job: Job) -> None:
 
 
 def note_choices(job: Job) -> None:
-    """Write into the module what was chosen for its kernels, where they were measured."""
+    """Write into the module what was chosen for its kernels, where they were measured, and whether
+    the costs are estimates.
+    """
     model = job.measuring
     chosen = ((), None) if model is None else (model.choices(), model.traces())
     job.module = with_choices(job.module, *chosen)
+    if job.module.attrs is not None and ESTIMATED in job.module.attrs:
+        job.module = job.module.without_attr(ESTIMATED)  # of an earlier placement
+    if job.model.name == ESTIMATING:
+        job.module = job.module.with_attr(ESTIMATED, job.model.name)
 
 
 def slow_by_interference(job: Job) -> None:

@@ -117,7 +117,9 @@ def _input_row(given: InputPlan) -> Row:
 
 def _output_row(output: OutputPlan) -> Row:
     row: Row = {"name": output.name, "slot": output.slot}
-    return row if output.shape is None else {**row, "shape": list(output.shape)}
+    if output.shape is not None:
+        row["shape"] = list(output.shape)
+    return row if output.length is None else {**row, "length": list(output.length)}
 
 
 def _step_row(step: StepPlan) -> Row:
@@ -213,9 +215,13 @@ def _constant(data: object, where: str) -> ConstantPlan:
 
 
 def _output(data: object, where: str) -> OutputPlan:
-    row = Fields(data, where, ["name", "slot"], ["shape"])
+    row = Fields(data, where, ["name", "slot"], ["shape", "length"])
     shape = row.integers("shape") if "shape" in row else None
-    return OutputPlan(row.text("name"), row.integer("slot"), shape)
+    length = row.integers("length") if "length" in row else None
+    if length is not None and len(length) != 2:
+        row.refuse("length", "the slot of a length and the axis that is so long")
+    counted = None if length is None else (length[0], length[1])
+    return OutputPlan(row.text("name"), row.integer("slot"), shape, counted)
 
 
 def _step(data: object, where: str) -> StepPlan:

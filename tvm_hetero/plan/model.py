@@ -103,11 +103,16 @@ class ConstantPlan:
 
 @dataclass(frozen=True, slots=True)
 class OutputPlan:
-    """A slot that the caller reads after a run, in a shape of its own if it has one."""
+    """A slot that the caller reads after a run, in a shape of its own if it has one.
+
+    `length` is the slot of a number and an axis that is so long, at most as `shape` says: then what
+    there is of elements stands at the beginning of `slot`, one after the other.
+    """
 
     name: str
     slot: int
     shape: tuple[int, ...] | None = None
+    length: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

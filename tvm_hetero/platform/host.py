@@ -195,6 +195,15 @@ def _read_core(root: Path, number: int) -> Core:
     )
 
 
+def read_core_kind(number: int, root: str | os.PathLike[str] = "/") -> tuple[str, ...]:
+    """What tells cores of one CPU apart, as far as Linux says it: capacity, highest clock, sizes of
+    caches. Equal for cores of one kind; big and little ones differ in some of it.
+    """
+    here = Path(root) / f"sys/devices/system/cpu/cpu{number}"
+    sizes = [_read(path / "size") for path in sorted((here / "cache").glob("index*"))]
+    return (_read(here / "cpu_capacity"), _read(here / "cpufreq/cpuinfo_max_freq"), *sizes)
+
+
 def parse_core_list(text: str) -> tuple[int, ...]:
     """Read a list as Linux writes it: ``0-3,8`` is 0, 1, 2, 3, 8. What is no list is empty."""
     result: list[int] = []

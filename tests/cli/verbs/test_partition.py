@@ -329,3 +329,72 @@ def test_an_artifact_that_python_made_has_no_onnx_file(workplace: Path, tmp_path
     result = tvm_hetero("bench", tmp_path / "net.hetero", "--repeat", 1)
     assert result.status == 2
     assert "leave onnxruntime out of --against" in result.err
+
+
+@pytest.fixture(scope="session")
+def quick(workplace: Path) -> Outcome:
+    """What ``partition --quick`` said; it wrote quick.hetero."""
+    return tvm_hetero(
+        *("partition", workplace / "small.onnx", "--platform", workplace / "p.yaml"),
+        *("--quick", "-o", workplace / "quick.hetero"),
+    )
+
+
+def outputs_of(artifact: Path) -> list[np.ndarray]:
+    """What an artifact makes of seeded inputs, beside what ONNX Runtime makes of them."""
+    import onnxruntime
+
+    model = onnx.load(artifact.parent / "small.onnx")
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    with th.load(artifact) as executor:
+        inputs = executor.random_inputs(0)
+        for ours, right in zip(executor.run(inputs), session.run(None, inputs), strict=True):
+            np.testing.assert_allclose(ours.numpy(), right, rtol=1e-4, atol=1e-5)
+        return [out.numpy() for out in executor.run(inputs)]
+
+
+def test_a_quick_artifact_is_right_and_says_that_its_costs_are_estimates(
+    quick: Outcome, workplace: Path
+) -> None:
+    assert quick.status == 0, quick.err
+    assert "costs are estimates (quick)" in quick.out and "tvm-hetero refine" in quick.out
+    assert outputs_of(workplace / "quick.hetero")
+    shown = tvm_hetero("show", workplace / "quick.hetero")
+    assert "estimates of the cost model 'quick'" in shown.out
+
+
+def test_a_refined_artifact_is_right_and_says_nothing_of_estimates(
+    quick: Outcome, workplace: Path
+) -> None:
+    refined = workplace / "refined.hetero"
+    outcome = tvm_hetero(
+        "refine", workplace / "quick.hetero", "-o", refined, "--no-measure", "--json"
+    )
+    assert outcome.status == 0, outcome.err
+    facts = json.loads(outcome.out)
+    assert facts["estimated"] is None and "Measure in place" in facts["seconds"]
+    for ours, before in zip(
+        outputs_of(refined), outputs_of(workplace / "quick.hetero"), strict=True
+    ):
+        np.testing.assert_allclose(ours, before, rtol=1e-4, atol=1e-5)
+    assert "estimates" not in tvm_hetero("show", refined).out
+    again = tvm_hetero("refine", refined)
+    assert again.status != 0 and "nothing to refine" in again.err
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--cost-model", "analytical"), "--cost-model analytical is another one"),
+        (("--cluster", "auto"), "--cluster on its nodes"),
+        (("--time-limit", "0"), "expected seconds above 0, got 0"),
+    ],
+)
+def test_quick_with_what_contradicts_it_is_refused(
+    workplace: Path, tmp_path: Path, more: tuple[str, ...], told: str
+) -> None:
+    outcome = tvm_hetero(
+        "partition", workplace / "small.onnx", "--quick", *more, "-o", tmp_path / "x.hetero"
+    )
+    assert outcome.status != 0 and told in outcome.err
+    assert not (tmp_path / "x.hetero").exists()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import tvm
 from onnx import NodeProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -51,15 +52,25 @@ def _value(name: str, array: Array) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, array.shape)
 
 
-def executor(source: onnx.ModelProto) -> Executor:
-    """An executor of a model on one CPU."""
+def place(source: onnx.ModelProto, batch: int = 1) -> tvm.IRModule:
+    """A model on one CPU."""
     platform = two_cpus()
     platform = replace(platform, devices=platform.devices[:1], links=())
     mod = lowered(from_onnx(source), platform)
-    problem = unit_problem(mod, platform)
+    problem = unit_problem(mod, platform, batch)
+    elements = tuple(range(batch))
     tasks: list[tuple[str, str, tuple[int, ...]]]
-    tasks = [(task, platform.names[0], (0,)) for task in problem.graph.index]
-    return Executor(build(annotate_devices(mod, problem, as_schedule(problem, tasks))))
+    tasks = [
+        (task, platform.names[0], elements[e : e + 1])
+        for task in problem.graph.index
+        for e in elements
+    ]
+    return annotate_devices(mod, problem, as_schedule(problem, tasks))
+
+
+def executor(source: onnx.ModelProto, batch: int = 1) -> Executor:
+    """An executor of a model on one CPU."""
+    return Executor(build(place(source, batch)))
 
 
 def compute(source: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]:

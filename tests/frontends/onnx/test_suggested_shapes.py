@@ -104,9 +104,7 @@ def test_no_sizes_are_made_up_where_none_fits() -> None:
 
 def test_shapes_that_the_model_does_not_take_are_to_be_left_out() -> None:
     model = flattened(["N", 3, "h", "w"], 4 * 13 * 13)
-    with pytest.raises(
-        ModelError, match=r"shapes given \(x=1x3x30x30\) .* leave them out"
-    ):
+    with pytest.raises(ModelError, match=r"shapes given \(x=1x3x30x30\) .* leave them out"):
         check_model(model, shapes={"x": (1, 3, 30, 30)})
 
 

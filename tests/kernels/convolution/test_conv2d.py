@@ -106,6 +106,15 @@ def test_any_convolution(batch, group, per_group, groups, size, kernel, stride, 
     assert rules == {"packed"} or (per_group <= 8 and rules == {"generic"})
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 7])
+def test_few_output_channels_are_not_padded(channels):
+    """Depth, masks, colours: sixteen channels for one would be sixteen times the work."""
+    lowered = check([(1, 8, 12, 20)], conv(8, channels, (3, 3), padding=1), [AVX512, AVX2, SSE])
+    for target in (AVX512, AVX2, SSE):
+        rules = {rule_of(schedule_kernel(f, target)) for f in kernels(lowered).values()}
+        assert rules == {"packed"}
+
+
 def test_two_cores():
     check([(1, 8, 14, 14)], conv(8, 64, (3, 3), padding=1), targets=[TWO_CORES])
     check([(1, 8, 7, 7)], conv(8, 64, (1, 1)), targets=[TWO_CORES])
@@ -189,15 +198,6 @@ FALL_BACK = {
         [(1, 8, 8, 6)],
         lambda x: relax.op.nn.conv2d(x, W, padding=1, data_layout="NHWC", kernel_layout="OIHW"),
     ),
-    "transposed": ([(1, 12, 5, 5)], lambda x: relax.op.nn.conv2d_transpose(x, W, strides=2)),
-    "three dimensions": (
-        [(1, 6, 4, 5, 6)],
-        lambda x: relax.op.nn.conv3d(x, relax.const(random(1, 8, 6, 2, 3, 3)), padding=1),
-    ),
-    "one dimension, transposed": (
-        [(1, 12, 9)],
-        lambda x: relax.op.nn.conv1d_transpose(x, relax.const(random(1, 12, 6, 3)), strides=2),
-    ),
 }
 
 
@@ -259,9 +259,9 @@ def check_reference(data, weight):
     return np.einsum("cyxhw,ochw->oyx", windows, weight)[None]
 
 
-@pytest.mark.parametrize(("target", "channels"), [(AVX2, 3), (SSE, 4)])
-def test_parts_of_a_block_that_are_padding_are_left_to_another_rule(target, channels):
+@pytest.mark.parametrize("target", [AVX2, SSE])
+def test_parts_of_a_block_that_are_padding_are_left_to_another_rule(target):
     """They were unpacked from accumulators of another part: right by luck, mostly."""
-    body = conv(4, channels, (3, 3), padding=1)
-    mod = LowerToTasks([AVX512, AVX2, SSE])(model([(1, 4, 7, 7)], body))
+    body = conv(4, 3, (3, 3))  # to few points in a row: where they fill vectors no block is padded
+    mod = LowerToTasks([AVX512, AVX2, SSE])(model([(1, 4, 9, 9)], body))
     assert {rule_of(schedule_kernel(f, target)) for f in kernels(mod).values()} == {"generic"}

@@ -60,6 +60,7 @@ class Node:
         }
         names = ["x", "w", "r", *(n for n in list(shapes)[3:] if n[-1] in self.given)]
         found = {n: (rng.standard_normal(shapes[n]) * 0.6).astype(self.dtype) for n in names}
+        found["r"] /= np.sqrt(self.hidden).astype(self.dtype)  # or errors grow from step to step
         if self.lengths is not None:
             found["sequence_lens"] = np.array(self.lengths, np.int32)
         return found
@@ -123,4 +124,4 @@ def check(node: Node, target: Any = AVX512, constant: Sequence[str] = WEIGHTS) -
     found = run(node.module(operands, constant), operands, target)
     for ours, theirs in zip(found, expected(node, operands), strict=True):
         assert ours.shape == theirs.shape
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=3e-6)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5 * max(1, abs(theirs).max()))

@@ -72,7 +72,7 @@ def nodes(draw: Any) -> Node:
     steps, batch = draw(st.integers(1, 5)), draw(st.integers(1, 6))
     lengths = st.lists(st.integers(0, steps), min_size=batch, max_size=batch)
     direction = draw(st.sampled_from(["forward", "reverse", "bidirectional"]))
-    plain = ["Sigmoid", "Tanh", "Relu", "HardSigmoid", "Softsign", "Elu"]
+    plain = ["Sigmoid", "Tanh", "HardSigmoid", "Softsign"]  # others may grow from step to step
     count = FUNCTIONS[cell] * (2 if direction == "bidirectional" else 1)
     attributes = {
         "direction": direction,

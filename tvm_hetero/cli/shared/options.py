@@ -39,7 +39,9 @@ Seed = Annotated[
 ]
 CostModel = Annotated[
     str,
-    typer.Option("--cost-model", help="profiled, profiled-alone, analytical or table:FILE.json."),
+    typer.Option(
+        "--cost-model", help="profiled, profiled-alone, quick, analytical or table:FILE.json."
+    ),
 ]
 Shapes = Annotated[
     list[str] | None,

@@ -88,6 +88,16 @@ def say_kernels(steps: Steps, result: Partition, output: Path) -> None:
         steps.say(f"(all of them: tvm-hetero show {printable(output, limit=None)} --kernels)")
 
 
+def say_estimates(steps: Steps, executable: Executable, output: Path) -> None:
+    """That costs are estimates, where they are, and how many kernels were measured."""
+    from tvm_hetero.report.run.kernels import estimates_text
+    from tvm_hetero.util.untrusted_names import printable
+
+    text = estimates_text(executable.estimated, executable.choices or ())
+    if text:
+        steps.say(f"{text}; tvm-hetero refine {printable(output, limit=None)} measures", "yellow")
+
+
 def partition_json(
     result: Partition, executable: Executable, seconds: dict[str, float], output: Path
 ) -> dict[str, Any]:
@@ -107,6 +117,7 @@ def partition_json(
         "best_single_device": single and {"device": single.device, "value": single.value},
         "default": executable.default,
         "decision": executable.decision,
+        "estimated": executable.estimated,
         "seconds": seconds,
         "placement": {task: list(devices) for task, devices in schedule.placement.items()},
     }

@@ -18,6 +18,7 @@ from tvm_hetero.cli.shared.partition_steps import (
     compile_artifact,
     partition_json,
     partition_module,
+    say_estimates,
     say_kernels,
 )
 from tvm_hetero.errors import UsageError
@@ -39,7 +40,13 @@ def partition(
     objective: options.ObjectiveKind = "latency",
     batch: options.Batch = 1,
     solver: options.Solver = "auto",
-    time_limit: options.TimeLimit = 60.0,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit",
+            help="Seconds that the solver may take. [default: 10; with --quick 2]",
+        ),
+    ] = None,
     gap: options.Gap = 1e-3,
     seed: options.Seed = 0,
     cost_model: options.CostModel = "profiled",
@@ -98,6 +105,14 @@ def partition(
             "--no-measure", help="Do not run plan and best single device to keep the quicker one."
         ),
     ] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="A running artifact in seconds: few kernels are measured, the others' costs "
+            "estimated; 'refine' measures them.",
+        ),
+    ] = False,
     cluster: ClusterOption = None,
     json_output: options.AsJson = False,
 ) -> None:
@@ -105,13 +120,17 @@ def partition(
 
     Plan and best single device are run; the quicker one is what the artifact runs.
     """
-    from tvm_hetero.pipeline.options import PartitionOptions
+    from tvm_hetero.pipeline.options import QUICK_SECONDS, SECONDS, PartitionOptions
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.untrusted_names import printable
 
     shapes, values = options.parse_shapes(shape), options.parse_values(value)
     goal = options.parse_objective(objective, batch)
     options.check_writable(output, folder=True)
+    if quick:
+        cost_model = _quick_model(cost_model, cluster)
+    if time_limit is None:
+        time_limit = QUICK_SECONDS if quick else SECONDS
     steps = Steps(quiet=json_output)
     asked = {
         "length": length, "chunk": chunk, "groups": groups, "shards": shards, "weights": weights,
@@ -153,7 +172,24 @@ def partition(
     )
     steps.say(schedule_text(result.schedule, result.problem, chart_width()))
     say_kernels(steps, result, output)
+    say_estimates(steps, executable, output)
     steps.say(f"wrote {printable(output, limit=None)}", "green")
+
+
+def _quick_model(cost_model: str, cluster: str | None) -> str:
+    """The cost model that ``--quick`` stands for; refused beside what asks for another one."""
+    from tvm_hetero.cost_models.registry import ESTIMATING
+
+    if cost_model not in ("profiled", ESTIMATING):
+        raise UsageError(
+            f"--quick has a cost model of its own, and --cost-model {cost_model} is another one; "
+            "leave one of them out"
+        )
+    if cluster is not None:
+        raise UsageError(
+            "--quick measures on this machine, and --cluster on its nodes; leave one of them out"
+        )
+    return ESTIMATING
 
 
 def _refuse_decoder_options(model: Path, asked: Mapping[str, object]) -> None:

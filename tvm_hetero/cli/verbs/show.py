@@ -240,6 +240,8 @@ def _manifest_rows(manifest: Any) -> list[list[object]]:
     for name, devices in manifest["variants"].items():
         chosen = " (runs by default)" if name == manifest["default"] else ""
         rows.append(["variant", f"{name} on {', '.join(devices)}{chosen}"])
+    if manifest.get("estimated"):
+        rows.append(["costs", f"estimates of the cost model {manifest['estimated']!r}"])
     decision = manifest.get("decision") or {}
     for name, seconds in dict(decision.get("measured") or {}).items():
         rows.append(["measured", f"{name}: {format_seconds(float(seconds))} per batch"])

@@ -27,6 +27,7 @@ from tvm_hetero.cluster.parts.part_plan import Share, part_problem, part_schedul
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.attributes import OUTPUT_NAMES
+from tvm_hetero.passes.lengths import counted_results
 from tvm_hetero.passes.lowered_main import (
     LoweredMain,
     TensorSource,
@@ -135,6 +136,11 @@ def cut_by_node(
     if problem is None or schedule is None:
         raise UsageError("the module is not placed; give its problem and schedule too")
     main = read_main(mod)
+    if counted_results(main.function):
+        raise UsageError(
+            "the size of an output depends on data, which machines of a cluster do not tell each "
+            "other; run the model on one machine"
+        )
     nodes = _nodes(main, problem, schedule)
     states = states_of(main)
     given = [i for i in range(len(main.params)) if i not in states]

@@ -42,6 +42,7 @@ def drop_aliases(graph: OnnxGraph) -> None:
             renamed[target] = source
         elif source in made and source not in outputs:
             _rename_output(made[source], source, target)
+            graph.keep_marks(source, target)
             made[target] = made[source]
             renamed[source] = target
             # What was led to the old name must be led on to the new one.
@@ -96,8 +97,16 @@ def _adds(graph: OnnxGraph, node: NodeProto) -> list[NodeProto]:
     ]
 
 
-def no_training(graph: OnnxGraph) -> None:
+def no_training(graph: OnnxGraph, *, rewritten: bool = False) -> None:
     """Refuse a ``BatchNormalization`` that computes its statistics while it runs.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        Not changed.
+    rewritten : bool
+        Nodes that say so by `training_mode` will be rewritten: only the form before opset 14,
+        which is told by the use of its outputs, is refused.
 
     Raises
     ------
@@ -108,7 +117,10 @@ def no_training(graph: OnnxGraph) -> None:
     for index, node in enumerate(graph.nodes):
         if node.op_type != "BatchNormalization":
             continue
-        if attribute(node, "training_mode", 0) or any(o and o in used for o in node.output[1:]):
+        training = attribute(node, "training_mode", 0)
+        if training and rewritten:
+            continue
+        if training or any(o and o in used for o in node.output[1:]):
             raise ModelError(
                 f"{describe(node, index)} is in training mode. Export the model for inference."
             )

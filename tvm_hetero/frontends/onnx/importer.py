@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import no_training
-from tvm_hetero.frontends.onnx.ignored_forms import refuse_ignored_forms
 from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
@@ -109,11 +109,10 @@ def import_checked(
     graph = OnnxGraph(model)
     if random_weights is not None:
         randomize_graph(graph, random_weights, limits)
-    no_training(graph)
+    no_training(graph, rewritten=True)
     graph.sweep()
     expand_graph(graph, converted_operators(), limits)
     simplify_graph(graph)
-    refuse_ignored_forms(graph)
     module = convert_graph(graph)
     _refuse_dynamic(module)
     return _with_names(module, graph, identifier(name or "model"))
@@ -133,9 +132,15 @@ def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
 
 def _with_names(module: tvm.ir.IRModule, graph: OnnxGraph, name: str) -> tvm.ir.IRModule:
     """Return `module` with the ONNX names as attributes of ``main``."""
+    from tvm_hetero.passes.lengths import counted_results
+
+    numbers = {row.number for row in counted_results(module["main"]).values()}
     attributes = {
         INPUT_NAMES: [i.name for i in graph.inputs],
-        OUTPUT_NAMES: [o.name for o in graph.outputs],
+        OUTPUT_NAMES: [
+            *(o.name for o in graph.outputs),
+            *(graph.fresh(f"length{n}") for n in range(len(numbers))),
+        ],
         MODEL_NAME: name,
     }
     module["main"] = module["main"].with_attrs(attributes)

@@ -31,6 +31,7 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
 from tvm_hetero.frontends.onnx.model.verify_types import verify_declared
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
+from tvm_hetero.frontends.onnx.runtime_operators import own_domain
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.validate import check_structure
@@ -121,6 +122,7 @@ def _settle(
     limits: OnnxLimits,
 ) -> None:
     """Take steps 5 and 6 of the module's list, in place."""
+    own_domain(model)
     fix_shapes(model, shapes, read_values(model, values), limits)
     try:
         _check_with_onnx(model, limits)

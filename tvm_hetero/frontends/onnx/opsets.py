@@ -19,6 +19,12 @@ DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 OLDEST_UNCONVERTED = 13
 """Models of older opsets are converted to this one."""
 
+_LAYER_NORMALIZATION = 17
+"""The opset that brought LayerNormalization, of which contributed operators are made."""
+
+
+_RESIZE_HAS_MODES = 11
+
 
 def opset_version(model: onnx.ModelProto) -> int:
     """Return the version of the default operator set, 0 where the model names none."""
@@ -40,20 +46,46 @@ def convert_opset(model: onnx.ModelProto) -> None:
         onnx's converter cannot.
     """
     graph = OnnxGraph(model)
-    if graph.opset >= OLDEST_UNCONVERTED:
+    oldest = _oldest_unconverted(graph)
+    if graph.opset >= oldest:
         return
     try:
-        converted = version_converter.convert_version(graph.skeleton(), OLDEST_UNCONVERTED)
+        converted = version_converter.convert_version(graph.skeleton(), oldest)
     except Exception as error:
         raise ModelError(
             f"The model is of opset {graph.opset}, and onnx's version converter cannot make "
-            f"opset {OLDEST_UNCONVERTED} of it: {printable(' '.join(str(error).split()), 300)} "
+            f"opset {oldest} of it: {printable(' '.join(str(error).split()), 300)} "
             "Export the model again, for a newer opset."
         ) from None
-    _take_over(model, converted)
+    _keep_old_resizes(converted, graph.opset)
+    _take_over(model, converted, oldest)
 
 
-def _take_over(model: onnx.ModelProto, converted: onnx.ModelProto) -> None:
+def _keep_old_resizes(converted: onnx.ModelProto, opset: int) -> None:
+    """State of what form Resize and Upsample before opset 11 are, which the converter leaves out.
+
+    Their coordinates are `asymmetric`, and nearest is rounded as no later form does: up where an
+    axis shrinks, else down (``simple``, a word of ours).
+    """
+    if opset >= _RESIZE_HAS_MODES:
+        return
+    for node in converted.graph.node:
+        if node.op_type == "Resize":
+            node.attribute.extend(
+                [
+                    onnx.helper.make_attribute("coordinate_transformation_mode", "asymmetric"),
+                    onnx.helper.make_attribute("nearest_mode", "simple"),
+                ]
+            )
+
+
+def _oldest_unconverted(graph: OnnxGraph) -> int:
+    """Return the opset to which a model of an older one is converted."""
+    normalizes = any("LayerNormalization" in node.op_type for node in graph.nodes if node.domain)
+    return _LAYER_NORMALIZATION if normalizes else OLDEST_UNCONVERTED
+
+
+def _take_over(model: onnx.ModelProto, converted: onnx.ModelProto, version: int) -> None:
     """Put what was converted into `model`, which keeps its large constants."""
     inputs = {value.name for value in model.graph.input}
     known = {tensor.name for tensor in model.graph.initializer}
@@ -64,5 +96,5 @@ def _take_over(model: onnx.ModelProto, converted: onnx.ModelProto) -> None:
     del model.graph.value_info[:]
     for entry in model.opset_import:
         if entry.domain in DEFAULT_DOMAINS:
-            entry.version = OLDEST_UNCONVERTED
-    model.ir_version = max(model.ir_version, 7)
+            entry.version = version
+    model.ir_version = max(model.ir_version, 8)

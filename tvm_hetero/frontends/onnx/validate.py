@@ -11,6 +11,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
 from tvm_hetero.frontends.onnx.model.tensors import all_tensors, describe
 from tvm_hetero.frontends.onnx.opsets import DEFAULT_DOMAINS, opset_version
+from tvm_hetero.frontends.onnx.runtime_operators import RUNTIME_OPERATORS
 from tvm_hetero.util.untrusted_names import printable
 
 OLDEST_OPSET = 1
@@ -127,9 +128,9 @@ def _check_text(model: onnx.ModelProto) -> None:
 def _check_operators(model: onnx.ModelProto) -> None:
     """Refuse nodes of the standard domain that are of no operator of the model's opset."""
     opset = opset_version(model)
-    own = {f.name for f in model.functions if f.domain in DEFAULT_DOMAINS}
+    known = RUNTIME_OPERATORS | {f.name for f in model.functions if f.domain in DEFAULT_DOMAINS}
     for index, node in enumerate(model.graph.node):
-        standard = node.domain in DEFAULT_DOMAINS and node.op_type not in own
+        standard = node.domain in DEFAULT_DOMAINS and node.op_type not in known
         if standard and not onnx.defs.has(node.op_type, opset):
             raise ModelError(
                 f"{describe(node, index)} is no operator of ONNX in opset {opset}. "

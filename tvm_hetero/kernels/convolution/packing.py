@@ -94,7 +94,7 @@ def choose_layout(
     lanes = units[0].lanes
     most = lanes * _MOST_VECTORS_IN_A_BLOCK
     largest = most if groups == 1 else max(most, _LARGEST_OF_A_GROUP)
-    blocks = {b for b in range(8, largest + 1) if channels % b == 0}
+    blocks = {b for b in range(min(channels, 8), largest + 1) if channels % b == 0}
     if groups == 1:
         blocks |= set(range(lanes, most + 1, lanes))
     blocks = blocks or {channels}

@@ -18,9 +18,11 @@ each, with a message for each) are several times the text of a short kernel, and
 LLVM worked on. Whoever calls a kernel has planned its tensors for it: an executor's plan has their
 shapes from the module that the kernels are from, and the VM checks what `main` is given.
 
-Two of TVM's passes take long on code that is written out, some hundred statements without a loop,
+Some of TVM's passes take long on code that is written out, some hundred statements without a loop,
 and do nothing for it: one makes buffers as small as what is used of them, one looks for common
-subexpressions (LLVM does that too). A function with the attribute `WRITTEN_OUT` goes without them.
+subexpressions (LLVM does that too), others are for threads of a GPU, for branches in loops, and for
+loops that do nothing. (Objects are the same bytes without the last ones.) A function with the
+attribute `WRITTEN_OUT` goes without them.
 ``python -m benchmarks.tiles`` prints what that saves.
 
 `build` and, for whole Relax modules, `PIPELINE` are what everything of ours is compiled by. What
@@ -51,7 +53,11 @@ MOST = 4096
 _WORD = 8
 # On functions whose buffers are as small as they can be.
 WRITTEN_OUT = "tvm_hetero.written_out"
-_NOT_FOR_THESE = ["s_tir.CompactBufferAllocation", "tirx.CommonSubexprElim"]
+_NOT_FOR_THESE = [
+    "s_tir.CompactBufferAllocation", "tirx.CommonSubexprElim", "s_tir.InjectPermutedLayout",
+    "s_tir.InjectVirtualThread", "s_tir.InjectSoftwarePipeline", "s_tir.LoopPartition",
+    "s_tir.InsertHoistIfThenElse", "s_tir.HoistIfThenElse", "tirx.RemoveNoOp",
+]  # fmt: skip
 
 
 def build(mod: tvm.IRModule, target: Target) -> tvm.runtime.Module:

@@ -61,10 +61,10 @@ def largest(
     data = tensor("data", extents, dtype)
     values, places = tensor("values", made, dtype), tensor("places", made, "int64")
     spots = tensor("spots", [4], "int64", "local")
-    better = _smaller if smallest else _larger
+    better = comes_smaller if smallest else comes_larger
 
     def column(o: Expr, i: Expr) -> list[tirx.Stmt]:
-        heap = _Heap(values, places, spots, kept, better, o, i)
+        heap = Heap(values, places, spots, kept, better, o, i)
         return [
             loop("t", kept, lambda t: heap.put(t, load(data, o, t, i), t)),
             loop("t", kept // 2, lambda t: heap.sink(whole(kept // 2 - 1) - t, whole(kept))),
@@ -77,11 +77,13 @@ def largest(
     return function(params, body, "largest", [values, places], [spots], attrs=OPAQUE)
 
 
-def _larger(one: Expr, other: Expr) -> Expr:
+def comes_larger(one: Expr, other: Expr) -> Expr:
+    """Whether one is larger than another; NaN is larger than any number."""
     return _beyond(one > other, one, other)
 
 
-def _smaller(one: Expr, other: Expr) -> Expr:
+def comes_smaller(one: Expr, other: Expr) -> Expr:
+    """Whether one is smaller than another; NaN is larger than any number."""
     return _beyond(one < other, other, one)
 
 
@@ -105,7 +107,7 @@ def _is_nan(value: Expr) -> Expr:
 
 
 @dataclass(frozen=True)
-class _Heap:
+class Heap:
     """A column of the outputs as a heap, whose root comes last."""
 
     values: tirx.Var

@@ -55,7 +55,7 @@ def take_rows(bb: relax.BlockBuilder, x: relax.Expr, rows: NDArray[np.int64]) ->
         return constant_of(np.concatenate([value, zeros])[rows])
     if int(rows.max()) == shape[0]:
         x = bb.emit(relax.op.concat([x, constant_of(zeros)], axis=0))
-    return bb.emit(relax.op.take(x, constant_of(rows), axis=0))
+    return bb.emit(relax.op.take(x, constant_of(rows), axis=0, mode="clip"))
 
 
 def slice_rows(bb: relax.BlockBuilder, x: relax.Expr, begin: int, end: int) -> relax.Expr:

@@ -192,12 +192,17 @@ def _covers(
 
 
 def _division(block: tirx.SBlock) -> int | None:
-    """The part into which indices divide the last dimension: 64 in heads, 2 in an upscaling."""
+    """The part into which indices divide the last dimension: 64 in heads, 2 in an upscaling.
+
+    A dimension may be shifted first, as by the padding of a transposed convolution.
+    """
     last = block.iter_vars[-1]
     extent, found = int(last.dom.extent), []
 
     def visit(node: FloorMod | FloorDiv | Div) -> None:
-        if node.a.same_as(last.var) and isinstance(node.b, tirx.IntImm):
+        a = node.a
+        shifted = isinstance(a, tirx.Add) and isinstance(a.b, tirx.IntImm)
+        if (a.a if shifted else a).same_as(last.var) and isinstance(node.b, tirx.IntImm):
             found.append(int(node.b))
 
     for indices, _shape in accesses(block):

@@ -76,13 +76,26 @@ def expand(func: tirx.PrimFunc) -> tirx.PrimFunc:
 def _expand_call(call: Call) -> Expr:
     function = FUNCTIONS.get(getattr(call.op, "name", ""))
     dtype = str(call.ty.dtype) if function is not None else ""
-    if function is None or dtype not in ("float32", *_SIXTEEN_BITS) or _weight(call) > _MOST:
+    if function is None or dtype not in ("float32", *_SIXTEEN_BITS) or _weight(call) > MOST_WRITTEN:
         return call
     (argument,) = call.args
     if dtype == "float32":
         return _let(argument, function)
     wide = _let(tirx.Cast("float32", argument), function)
     return tirx.Cast(dtype, wide)
+
+
+def written_weight(body: tirx.Stmt) -> int:
+    """Occurrences of the innermost value of a body, as written by `expand`; see `MOST_WRITTEN`."""
+    most = 1
+
+    def visit(call: Call) -> Any:
+        nonlocal most
+        most = max(most, _weight(call))
+        return tvm_ffi.WalkResult.SKIP
+
+    tvm_ffi.structural_walk(body, (Call, visit), order="pre")
+    return most
 
 
 def _weight(expr: Expr) -> int:
@@ -246,4 +259,5 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
 
 # How often each function's argument occurs when its Lets are written out, about.
 _WEIGHTS = {"tirx.exp": 25, "tirx.log": 40, "tirx.tanh": 25, "tirx.erf": 200, "tirx.sigmoid": 25}
-_MOST = 30_000
+# A kernel in which functions are nested deeper is not to be made: it takes seconds to compile.
+MOST_WRITTEN = 30_000

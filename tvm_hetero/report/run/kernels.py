@@ -92,6 +92,26 @@ def kernels_summary(choices: Iterable[Choice], problem: Problem, schedule: Sched
     return [_summary(device, own) for device, own in rows.items() if own]
 
 
+def estimates_text(estimated: str | None, choices: Iterable[Choice]) -> str:
+    """That the costs are estimates of a model, and from how many kernels; nothing if they are none.
+
+    Parameters
+    ----------
+    estimated : the model's name, as an artifact has it.
+    choices : of its kernels.
+    """
+    if estimated is None:
+        return ""
+    rows = list(choices)
+    measured = {choice.kernel for choice in rows if choice.timing is not None}
+    kernels = {choice.kernel for choice in rows}
+    counted = f"{len(measured)} of {count_noun(len(kernels), 'kernel')}"
+    return (
+        f"costs are estimates ({estimated}): {counted} measured, the others' times and perhaps the "
+        "links' are taken from these and the roofline"
+    )
+
+
 def kernels_json(
     choices: Iterable[Choice], problem: Problem, schedule: Schedule
 ) -> list[dict[str, Any]]:

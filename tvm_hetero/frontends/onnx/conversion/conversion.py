@@ -9,6 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.conversion.counted import CountedAxis, Counts
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.util.untrusted_names import printable
@@ -36,9 +37,10 @@ class Conversion:
         graph: OnnxGraph,
         builder: relax.BlockBuilder,
         operands: list[relax.Expr | None],
+        counts: Counts,
     ) -> None:
         self.node, self.builder, self.operands = node, builder, operands
-        self._graph = graph
+        self._graph, self._counts = graph, counts
 
     @property
     def opset(self) -> int:
@@ -99,12 +101,24 @@ class Conversion:
             )
         return found
 
+    def count(self, position: int, axis: int, number: relax.Expr) -> None:
+        """State that of an output's axis only so much counts as a number says (`counted`)."""
+        name = self.node.output[position]
+        self._counts.axes[name] = CountedAxis(axis, self.node.output[0])
+        self._counts.numbers[self.node.output[0]] = number
+
+    @property
+    def has_quantized_state(self) -> bool:
+        """Whether a recurrent node multiplies its state in 256 levels of its range."""
+        return not self._graph.quantized_states.isdisjoint(filter(None, self.node.output))
+
     def emit(self, value: relax.Expr) -> relax.Var:
         """Bind an expression to a variable; returns it."""
         return self.builder.emit(value)
 
     def emit_te(self, function: Callable[..., Any], *operands: Any, **attributes: Any) -> relax.Var:
         """Bind a call of a kernel that is written as a tensor expression (TVM's `te`)."""
+        attributes.setdefault("primfunc_name_hint", self.node.op_type.lower())
         return self.builder.emit_te(function, *operands, **attributes)
 
     def emit_kernel(

@@ -18,9 +18,12 @@ from onnx import NodeProto
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (registers them)
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
+from tvm_hetero.frontends.onnx.conversion.counted import Counts, read_counted
+from tvm_hetero.frontends.onnx.conversion.counted_outputs import counted_outputs, value_type
 from tvm_hetero.frontends.onnx.conversion.registry import find_converter
 from tvm_hetero.frontends.onnx.conversion.without_kernel import nodes_without_kernel
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
+from tvm_hetero.frontends.onnx.model.element_types import PACKED_BITS, held_array, held_as
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.refusals import (
     ANOTHER_FORM,
@@ -30,6 +33,7 @@ from tvm_hetero.frontends.onnx.model.refusals import (
     unknown_settings,
 )
 from tvm_hetero.frontends.onnx.model.verify_types import TypeComparison, type_of_relax
+from tvm_hetero.passes.lengths import lengths_attribute
 from tvm_hetero.util.untrusted_names import identifier, printable
 
 if TYPE_CHECKING:
@@ -51,6 +55,7 @@ def convert_graph(graph: OnnxGraph) -> tvm.ir.IRModule:
     ModelError
         Nodes that cannot be converted, each with the reason.
     """
+    _refuse_packed(graph)
     with _quiet():
         return _Conversions(graph).run()
 
@@ -71,6 +76,7 @@ class _Conversions:
         self.values: dict[str, Any] = self.importer._nodes
         self.refusals: list[str] = []
         self.comparison = TypeComparison(graph)
+        self.counts = Counts()
 
     def run(self) -> tvm.ir.IRModule:
         """Convert all nodes; see :func:`convert_graph`."""
@@ -85,12 +91,14 @@ class _Conversions:
                     self._convert(node)
                 # A builder that is left half-way complains on stderr, so the function is ended.
                 made = [self.values.get(o.name, relax.const(0)) for o in self.graph.outputs]
+                made, counted = counted_outputs(builder, self.graph, made, self.counts)
                 given = builder.emit_output(made[0] if len(made) == 1 else relax.Tuple(made))
             builder.emit_func_output(given)
         refuse_all(self.refusals, self.graph.opset)
         module = builder.get()
         refuse_all(nodes_without_kernel(module, self.graph, self.values), self.graph.opset)
-        module["main"] = module["main"].with_attrs({"num_input": len(parameters)})
+        attributes = {"num_input": len(parameters), **lengths_attribute(counted)}
+        module["main"] = module["main"].with_attrs(attributes)
         return module
 
     def _parameters(self) -> list[relax.Var]:
@@ -103,7 +111,7 @@ class _Conversions:
             taken.add(name)
             tensor = value.type.tensor_type
             dims = [d.dim_value for d in tensor.shape.dim]
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+            dtype = held_as(tensor.elem_type)
             parameters.append(relax.Var(name, relax.TensorType(dims, dtype)))
             self.values[value.name] = parameters[-1]
         return parameters
@@ -114,19 +122,31 @@ class _Conversions:
             return
         operands = [self.values[name] if name else None for name in node.input]
         try:
+            self._read_counted(node)
             results = self._results(node, operands)
             made = {name: r for name, r in zip(node.output, results, strict=False) if name}
-            self._refuse_dynamic(node, made)
-            self.comparison.refuse_wrong(node, made)
+            # What is counted has more room than onnx says, or the model declares.
+            plain = {name: r for name, r in made.items() if name not in self.counts.axes}
+            self._refuse_dynamic(node, plain)
+            self.comparison.refuse_wrong(node, plain)
         except ModelError as error:
             self.refusals.append(str(error))
         else:
             self.values.update(made)
 
+    def _read_counted(self, node: NodeProto) -> None:
+        """Note what a node makes of counted values, or refuse it."""
+        axes = self.counts.axes
+        if any(name in axes for name in node.input):
+            given = {name: self.values[name] for name in node.input if name}
+            types = {name: t for name, v in given.items() if (t := value_type(v)) is not None}
+            found = read_counted(node, self.graph, axes, types)
+            axes.update({name: found for name in node.output if name})
+
     def _results(self, node: NodeProto, operands: list[relax.Expr | None]) -> list[relax.Expr]:
         converter = find_converter(node.op_type)
         if converter is not None:
-            made = converter(Conversion(node, self.graph, self.importer.bb, operands))
+            made = converter(Conversion(node, self.graph, self.importer.bb, operands, self.counts))
             if made is not None:
                 listed = list(made) if isinstance(made, list | tuple) else [made]
                 return [self.importer.bb.normalize(each) for each in listed]
@@ -179,6 +199,19 @@ class _Conversions:
         return [made]
 
 
+def _refuse_packed(graph: OnnxGraph) -> None:
+    """Refuse inputs and outputs of types of which two elements share a byte."""
+    for what, values in (("input", graph.inputs), ("output", graph.outputs)):
+        for value in values:
+            if value.type.tensor_type.elem_type in PACKED_BITS:
+                kind = onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type).lower()
+                raise ModelError(
+                    f"The {what} '{printable(value.name)}' is of type {kind}, whose elements are "
+                    "no whole bytes: only constants and values inside a model may be. Export the "
+                    "model with a Cast to int8 or float32 at this place."
+                )
+
+
 def _constant(array: np.ndarray) -> relax.Constant:
     """Return a constant of the array's own type.
 
@@ -188,7 +221,7 @@ def _constant(array: np.ndarray) -> relax.Constant:
     from tvm import relax
     from tvm.runtime import tensor
 
-    return relax.const(tensor(array))
+    return relax.const(tensor(held_array(array)))
 
 
 @contextlib.contextmanager

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.conversion import (
+    bits,
+    bounds,
+    casts,
     choices,
+    finding,
+    integer_shifts,
     ordered,
+    pooling,
     recurrent,
+    roi_align,
+    windows,
 )
 
 __all__ = [
+    "bits",
+    "bounds",
+    "casts",
     "choices",
+    "finding",
+    "integer_shifts",
     "ordered",
+    "pooling",
     "recurrent",
+    "roi_align",
+    "windows",
 ]

@@ -1,4 +1,4 @@
-"""Operators along an axis whose kernels go one element after the other: TopK, CumSum, CumProd."""
+"""Operators whose kernels go one element after the other: TopK, CumSum, CumProd, Det."""
 
 from __future__ import annotations
 
@@ -50,6 +50,22 @@ def convert_accumulate(c: Conversion) -> relax.Expr:
     )
     (made,) = c.emit_kernel(kernel, [c.reshaped(c.operand(0), extents)], [(extents, dtype)])
     return c.reshaped(made, dims)
+
+
+@converts("Det")
+def convert_det(c: Conversion) -> relax.Expr:
+    """The determinant of each matrix."""
+    from tvm_hetero.kernels.ordered.determinant import determinant
+
+    *outer, rows, columns = c.dims(0)
+    if rows != columns:
+        c.refuse(f"reads matrices of {rows} x {columns}; expected square ones")
+    dtype, count = c.dtype(0), math.prod(outer)
+    if dtype not in ("float32", "float64"):
+        c.refuse(f"reads {dtype}; expected float32 or float64")
+    matrices = c.reshaped(c.operand(0), (count, rows, rows))
+    (made,) = c.emit_kernel(determinant(count, rows, dtype), [matrices], [((count,), dtype)])
+    return c.reshaped(made, outer)
 
 
 def _axis(c: Conversion, axis: int, rank: int) -> int:

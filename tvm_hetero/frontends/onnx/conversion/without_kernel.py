@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _DECOMPOSED = frozenset(
     {
         "relax.call_tir", "relax.nn.batch_norm", "relax.nn.dropout", "relax.nn.layer_norm",
-        "relax.reshape", "relax.nn.group_norm", "relax.shape_of",
+        "relax.reshape", "relax.nn.group_norm", "relax.shape_of", "relax.shape_to_tensor",
     }
 )  # fmt: skip
 

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.expansion import (
+    activations,
     control_flow,
     empty_pieces,
     fourier,
     like,
     lp_normalization,
     max_unpool,
+    normalization,
     one_hot,
+    powers,
+    reductions,
+    resize,
     scan,
     sequences,
     sequences_in_batches,
+    wide_sums,
+    windows,
 )
 
 __all__ = [
+    "activations",
     "control_flow",
     "empty_pieces",
     "fourier",
     "like",
     "lp_normalization",
     "max_unpool",
+    "normalization",
     "one_hot",
+    "powers",
+    "reductions",
+    "resize",
     "scan",
     "sequences",
     "sequences_in_batches",
+    "wide_sums",
+    "windows",
 ]

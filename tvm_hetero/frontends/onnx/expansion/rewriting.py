@@ -173,6 +173,18 @@ class Rewriting:
         self.nodes.append(node)
         return outputs[0]
 
+    def exact(self, name: str) -> str:
+        """State that the last bit of a value counts, and return its name.
+
+        It is rounded to a code next, for example: no factor is moved over the node that makes it.
+        """
+        self._graph.exact.add(name)
+        return name
+
+    def quantize_state(self, names: Sequence[str]) -> None:
+        """State that a recurrent node with these results multiplies its state in 256 levels."""
+        self._graph.quantized_states.update(filter(None, names))
+
     def constant(self, value: object, dtype: Any = None) -> str:
         """Add a constant; returns its name."""
         name = self.fresh(f"{self._base}_constant")

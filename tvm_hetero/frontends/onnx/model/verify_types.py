@@ -22,6 +22,7 @@ import onnx
 from onnx import NodeProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.element_types import held_as
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, form_of
 from tvm_hetero.util.untrusted_names import printable
@@ -166,7 +167,7 @@ def _of_onnx(value: ValueInfoProto) -> OnnxTensorType:
 def _dtype(element_type: int) -> str | None:
     """Return the name that both onnx's NumPy types and TVM give an element type."""
     try:
-        return str(onnx.helper.tensor_dtype_to_np_dtype(element_type).name)
+        return held_as(element_type)
     except (KeyError, TypeError, ValueError):
         return None
 

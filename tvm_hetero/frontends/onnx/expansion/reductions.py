@@ -1,0 +1,75 @@
+"""Reductions of which TVM computes another thing, or nothing.
+
+``ReduceLogSumExp`` subtracts the largest value m of a row first, so that no power overflows; where
+m is infinite the difference would be NaN, and nothing is subtracted:
+
+    log sum exp(x - m') + m',    m' = m where m is finite, else 0
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from onnx import TensorProto
+
+from tvm_hetero.frontends.onnx.expansion.registry import rewrites
+from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+
+_AXES_ARE_OPERAND = 18
+
+
+@rewrites("ReduceMax", "ReduceMin")
+def rewrite_extreme_of_bool(r: Rewriting) -> bool:
+    """Take the largest of truth values as that of bytes."""
+    x = r.inputs[0]
+    if r.element_type(x) != TensorProto.BOOL:
+        return False
+    byte = r.add("Cast", [x], to=TensorProto.UINT8)
+    reduced = r.add(r.node.op_type, [byte, *r.inputs[1:]], **_attributes(r))
+    r.add("Cast", [reduced], r.outputs, to=TensorProto.BOOL)
+    return True
+
+
+@rewrites("ReduceLogSumExp")
+def rewrite_log_sum_exp(r: Rewriting) -> bool:
+    """Write out the logarithm of a sum of powers, right for infinities."""
+    x = r.inputs[0]
+    axes = _axes(r)
+    if axes is None or r.dtype(x).kind in "iu":
+        return False
+    most = _reduced(r, "ReduceMax", x, axes)
+    is_finite = r.add("Less", [r.add("Abs", [most]), r.like(math.inf, x)])
+    shift = r.add("Where", [is_finite, most, r.like(0, x)])
+    powers = r.add("Exp", [r.add("Sub", [x, shift])])
+    total = r.add("Log", [_reduced(r, "ReduceSum", powers, axes)])
+    if r.attribute("keepdims", 1):
+        r.add("Add", [total, shift], r.outputs)
+    else:
+        found = r.add("Add", [total, shift])
+        r.add("Squeeze", [found, r.constant(axes, "int64")], r.outputs)
+    return True
+
+
+def _axes(r: Rewriting) -> list[int] | None:
+    """Return the axes that are reduced; None where the node reduces none."""
+    rank = r.rank(r.inputs[0])
+    if r.opset >= _AXES_ARE_OPERAND:
+        given = r.constant_of(1, "axes").tolist() if r.operand(1) else []
+    else:
+        given = list(r.attribute("axes") or [])
+    if not given and r.attribute("noop_with_empty_axes", 0):
+        return None
+    return sorted(axis % rank for axis in given) if given else list(range(rank))
+
+
+def _reduced(r: Rewriting, operator: str, x: str, axes: list[int]) -> str:
+    """Add a reduction that keeps its axes; returns the name of what it makes."""
+    if r.opset >= _AXES_ARE_OPERAND or operator == "ReduceSum":
+        return r.add(operator, [x, r.constant(axes, "int64")], keepdims=1)
+    return r.add(operator, [x], axes=axes, keepdims=1)
+
+
+def _attributes(r: Rewriting) -> dict[str, Any]:
+    """Return the attributes of the node as they are."""
+    return {a.name: r.attribute(a.name) for a in r.node.attribute}

@@ -1,0 +1,159 @@
+"""Windows over images: paddings that follow from shapes, blocks in another order, regions.
+
+`auto_pad` and `output_shape` are written out as pads, of which TVM knows one way only.  With k the
+extent of a dilated kernel,
+
+    pooling, Conv     total = (ceil(length / stride) - 1) stride + k - length
+    ConvTranspose     total = (length - 1) stride + output_padding + k - output_shape
+
+and the larger half of an odd total is at the end for SAME_UPPER, else at the beginning.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.frontends.onnx.expansion.registry import rewrites
+from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+
+
+@rewrites("MaxPool", "AveragePool", "LpPool", "Conv")
+def rewrite_same_pads(r: Rewriting) -> bool:
+    """Write out the pads of SAME_UPPER and SAME_LOWER."""
+    mode = r.attribute("auto_pad", "NOTSET")
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        return False
+    lengths = r.dims(r.inputs[0])[2:]
+    rank = len(lengths)
+    strides = r.attribute("strides") or [1] * rank
+    totals = [
+        max(0, (-(-length // stride) - 1) * stride + extent - length)
+        for length, stride, extent in zip(lengths, strides, _extents(r, rank), strict=True)
+    ]
+    given = _attributes(r, "auto_pad", "ceil_mode")
+    r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": _halves(totals, mode)})
+    return True
+
+
+@rewrites("ConvTranspose")
+def rewrite_output_shape(r: Rewriting) -> bool:
+    """Write out the pads that make the shape that the node asks for."""
+    shape, mode = r.attribute("output_shape"), r.attribute("auto_pad", "NOTSET")
+    if not shape and mode not in ("SAME_UPPER", "SAME_LOWER"):
+        return False
+    lengths = r.dims(r.inputs[0])[2:]
+    rank = len(lengths)
+    strides = r.attribute("strides") or [1] * rank
+    added = list(r.attribute("output_padding") or [0] * rank)
+    shape = shape or [n * s for n, s in zip(lengths, strides, strict=True)]
+    if len(shape) == rank + 2:
+        shape = shape[2:]
+    totals = [
+        (length - 1) * stride + more + extent - wanted
+        for length, stride, more, extent, wanted in zip(
+            lengths, strides, added, _extents(r, rank), shape, strict=True
+        )
+    ]
+    if min(totals) < 0:
+        largest = [n + total for n, total in zip(shape, totals, strict=True)]
+        r.refuse(f"has output_shape {shape}, which is larger than the {largest} that it makes")
+    given = _attributes(r, "auto_pad", "output_shape")
+    r.add("ConvTranspose", r.inputs, r.outputs, **{**given, "pads": _halves(totals, mode)})
+    return True
+
+
+def _extents(r: Rewriting, rank: int) -> list[int]:
+    """Return how far the dilated kernel reaches along each axis."""
+    kernel = r.attribute("kernel_shape") or r.dims(r.inputs[1])[2:]
+    dilations = r.attribute("dilations") or [1] * rank
+    return [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+
+
+def _halves(totals: list[int], mode: str) -> list[int]:
+    """Return the pads at all beginnings, then at all ends."""
+    if mode == "SAME_UPPER":
+        return [total // 2 for total in totals] + [total - total // 2 for total in totals]
+    return [total - total // 2 for total in totals] + [total // 2 for total in totals]
+
+
+def _attributes(r: Rewriting, *without: str) -> dict[str, Any]:
+    """Return the attributes of the node, but for some."""
+    return {a.name: r.attribute(a.name) for a in r.node.attribute if a.name not in without}
+
+
+@rewrites("SpaceToDepth")
+def rewrite_space_to_depth(r: Rewriting) -> bool:
+    """Order blocks by column and row first (`mode` CRD), by a transposition."""
+    if r.attribute("mode", "DCR") == "DCR":
+        return False
+    n, channels, height, width = r.dims(r.inputs[0])
+    block = int(r.attribute("blocksize"))
+    apart = [n, channels, height // block, block, width // block, block]
+    x = r.add("Reshape", [r.inputs[0], r.constant(apart, np.int64)])
+    x = r.add("Transpose", [x], perm=[0, 1, 3, 5, 2, 4])
+    joined = [n, channels * block * block, height // block, width // block]
+    r.add("Reshape", [x, r.constant(joined, np.int64)], r.outputs)
+    return True
+
+
+@rewrites("RoiAlign")
+def rewrite_roi_scale(r: Rewriting) -> bool:
+    """Scale the regions first: TVM moves them by half a pixel before it scales them."""
+    scale = r.attribute("spatial_scale", 1.0)
+    if scale == 1:
+        return False
+    x, regions, batches = r.inputs
+    scaled = r.add("Mul", [regions, r.like(scale, regions)])
+    r.add("RoiAlign", [x, scaled, batches], r.outputs, **_attributes(r, "spatial_scale"))
+    return True
+
+
+@rewrites("Pad")
+def rewrite_pad(r: Rewriting) -> bool:
+    """Cut before a `wrap`, and choose a value that is computed where there is padding."""
+    mode = r.attribute("mode", "constant")
+    if mode == "wrap":
+        return _cut_first(r)
+    value = r.operand(2)
+    if mode != "constant" or not value or r.array(value) is not None:
+        return False
+    dims = r.dims(r.inputs[0])
+    before, after = _pads(r, len(dims))
+    inside = np.ones(dims, bool)
+    for d, (first, last) in enumerate(zip(before, after, strict=True)):
+        kept = np.arange(max(0, -first), dims[d] - max(0, -last))
+        inside = np.take(inside, kept, axis=d)
+        ends = [(0, 0)] * len(dims)
+        ends[d] = (max(0, first), max(0, last))
+        inside = np.pad(inside, ends)
+    rest = [r.inputs[0], r.inputs[1], "", *r.inputs[3:]]
+    padded = r.add("Pad", [name for name in rest if name or len(rest) > 3], mode=mode)
+    r.add("Where", [r.constant(inside), padded, value], r.outputs)
+    return True
+
+
+def _pads(r: Rewriting, rank: int) -> tuple[list[int], list[int]]:
+    """Return what is added before and after along each axis."""
+    given = [int(p) for p in r.constant_of(1, "pads")]
+    chosen = range(rank)
+    if r.operand(3):
+        chosen = [int(d) % rank for d in r.constant_of(3, "axes")]
+    before, after = [0] * rank, [0] * rank
+    for position, d in enumerate(chosen):
+        before[d], after[d] = given[position], given[len(given) // 2 + position]
+    return before, after
+
+
+def _cut_first(r: Rewriting) -> bool:
+    dims = r.dims(r.inputs[0])
+    before, after = _pads(r, len(dims))
+    if min(*before, *after) >= 0:
+        return False
+    starts = [max(0, -p) for p in before]
+    ends = [n - max(0, -p) for n, p in zip(dims, after, strict=True)]
+    cut = r.add("Slice", [r.inputs[0], r.constant(starts), r.constant(ends)])
+    grown = [max(0, p) for p in [*before, *after]]
+    r.add("Pad", [cut, r.constant(grown, np.int64)], r.outputs, mode="wrap")
+    return True
