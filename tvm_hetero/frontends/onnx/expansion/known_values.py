@@ -113,7 +113,7 @@ class KnownValues:
             graph.initializer[-1].name = name
         opset = [onnx.helper.make_opsetid("", self._graph.opset)]
         model = onnx.helper.make_model(graph, opset_imports=opset)
-        outputs = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output
+        outputs = onnx.shape_inference.infer_shapes(model).graph.output
         return {value.name: value.type for value in outputs if value.HasField("type")}
 
     def _is_small(self, name: str) -> bool:
