@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -280,6 +282,12 @@ def test_names_are_shown_harmless() -> None:
     assert text.isprintable()
     assert "\\x1b[31m\\u202eevil\\n" in text
     assert len(text) < 400
+
+
+def test_a_model_is_loaded_without_tvm() -> None:
+    """What is wrong with a file or with shapes is said before TVM is loaded."""
+    loads = "import sys, tvm_hetero.frontends.onnx.load; sys.exit('tvm' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loads], check=False).returncode == 0
 
 
 def test_the_given_model_is_not_changed() -> None:

@@ -124,7 +124,16 @@ def _settle(
     """Take steps 5 and 6 of the module's list, in place."""
     own_domain(model)
     fix_shapes(model, shapes, read_values(model, values), limits)
-    _check_with_onnx(model, limits)
+    try:
+        _check_with_onnx(model, limits)
+    except ModelError as error:
+        if not shapes:
+            raise
+        given = ", ".join(f"{printable(k)}={'x'.join(map(str, v))}" for k, v in shapes.items())
+        raise ModelError(
+            f"{error} Or the shapes given ({given}) are none that the model takes: leave them out, "
+            "and some that fit are named."
+        ) from None
 
 
 def _read(file: Path, limits: OnnxLimits) -> bytes:

@@ -32,7 +32,7 @@ from tvm_hetero.frontends.onnx.expansion.splicing import splice
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, element_type
-from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, refuse_all
+from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, fault_text, refuse_all
 from tvm_hetero.frontends.onnx.model.tensors import byte_size, check_total, describe
 from tvm_hetero.util.untrusted_names import printable
 
@@ -78,6 +78,7 @@ class _Expansion:
         self.values = KnownValues(graph)
         self.kept: list[NodeProto] = []
         self.refusals: list[str] = []
+        self.cause: Exception | None = None
         # Values that no one can make, since their node is refused: what reads them is not judged.
         self.unknown: set[str] = set()
 
@@ -101,8 +102,12 @@ class _Expansion:
             except ModelError as error:
                 self._refuse(node, str(error))
                 continue
+            except Exception as error:
+                self._refuse(node, fault_text(origin, error))
+                self.cause = error
+                continue
             work.extendleft((each, origin) for each in reversed(replacement))
-        refuse_all([*self.refusals, *self._choices()], self.graph.opset)
+        refuse_all([*self.refusals, *self._choices()], self.graph.opset, self.cause)
         self.graph.nodes = self.kept
         self._forget_empty_inputs(empty)
         if self.taken is not None:
@@ -182,7 +187,8 @@ class _Expansion:
         except Exception as error:
             reason = printable(" ".join(str(error).split()), 300)
             raise ModelError(
-                f"{origin} does not fit its operands: {reason} Export the model again."
+                f"{origin} does not fit its operands: {reason} Where shapes were given for the "
+                "inputs, leave them out, and some that fit are named; else the file is damaged."
             ) from None
         for name, found in types.items():
             self.values.state(name, found)
