@@ -56,11 +56,17 @@ def rewrite_output_shape(r: Rewriting) -> bool:
             lengths, strides, added, _extents(r, rank), shape, strict=True
         )
     ]
-    if min(totals) < 0:
-        largest = [n + total for n, total in zip(shape, totals, strict=True)]
-        r.refuse(f"has output_shape {shape}, which is larger than the {largest} that it makes")
-    given = _attributes(r, "auto_pad", "output_shape")
-    r.add("ConvTranspose", r.inputs, r.outputs, **{**given, "pads": _halves(totals, mode)})
+    # What is wanted beyond stands at the end, where no window of the next step begins.
+    short = [max(0, -total) for total in totals]
+    if any(more >= stride for more, stride in zip(short, strides, strict=True)):
+        largest = [
+            n - more + stride - 1 for n, more, stride in zip(shape, short, strides, strict=True)
+        ]
+        r.refuse(f"has output_shape {list(shape)}, of which at most {largest} can be made")
+    given = _attributes(r, "auto_pad", "output_shape", "output_padding")
+    given["output_padding"] = [a + more for a, more in zip(added, short, strict=True)]
+    given["pads"] = _halves([max(0, total) for total in totals], mode)
+    r.add("ConvTranspose", r.inputs, r.outputs, **given)
     return True
 
 
