@@ -98,6 +98,22 @@ def read_model(
     return model
 
 
+def read_structure(
+    path: str | os.PathLike[str], limits: OnnxLimits = DEFAULT_LIMITS
+) -> onnx.ModelProto:
+    """Read an ONNX file as it is written: steps 1 and 2, weights of other files not loaded.
+
+    Raises
+    ------
+    ModelError
+        The file or its structure is refused.
+    """
+    file = Path(path)
+    model = _parse(_read(file, limits), file)
+    check_structure(model, limits)
+    return model
+
+
 def check_model(
     model: onnx.ModelProto,
     *,
