@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
+from tvm_hetero.frontends.onnx.conversion.ordered import sortable
 from tvm_hetero.frontends.onnx.conversion.registry import converts
 
 if TYPE_CHECKING:
@@ -55,18 +56,18 @@ def convert_unique(c: Conversion) -> list[relax.Expr]:
     """The different elements of a tensor; slices along an axis are compared in vectors only."""
     from tvm_hetero.kernels.ordered.unique import unique
 
-    dims, dtype = c.dims(0), c.dtype(0)
+    dims, dtype = c.dims(0), sortable(c.dtype(0))
     if c.attribute("axis") is not None and len(dims) > 1:
         c.refuse("compares slices along an axis; only single elements are compared here")
     size = math.prod(dims)
     whole = ((size,), "int64")
-    flat = c.reshaped(c.operand(0), (size,))
+    flat = c.reshaped(c.cast(c.operand(0), dtype), (size,))
     kernel = unique(size, dtype, in_order=c.flag("sorted", 1))
     *made, count = c.emit_kernel(kernel, [flat], [((size,), dtype), whole, whole, whole, _NUMBER])
     for position in (0, 1, 3):
         if c.wants(position):
             c.count(position, 0, count)
-    return made
+    return [c.cast(made[0], c.dtype(0)), *made[1:]]
 
 
 @converts("NonMaxSuppression")
