@@ -80,7 +80,7 @@ def padding_mask(r: Rewriting, name: str, shape: HeadShape) -> list[str]:
     Parameters
     ----------
     r : Rewriting
-        The node; `mask_filter_value` is its.
+        The node; ``mask_filter_value`` is its.
     name : str
         Its mask, '' for none: (batch, key) or (batch, place, key) of 0 for padding; (batch,) of
         lengths; or (2 batch,) of ends and then of starts.
