@@ -144,11 +144,6 @@ def _two_initializers(m: onnx.ModelProto) -> None:
     m.graph.initializer.append(m.graph.initializer[0])
 
 
-def _unsorted(m: onnx.ModelProto) -> None:
-    m.graph.node.append(m.graph.node[0])
-    del m.graph.node[0]
-
-
 def _unknown_value(m: onnx.ModelProto) -> None:
     m.graph.node[1].input[0] = "nowhere"
 
@@ -219,7 +214,6 @@ BAD = [
     (_made_twice, r"node 1 'second' \(Relu\) makes 'c', .* by node 0 'first' \(Conv\)"),
     (_input_remade, "makes 'x', which is already made by an input"),
     (_two_initializers, "Two initializers share a name"),
-    (_unsorted, "topologically sorted"),
     (_unknown_value, "nowhere"),
     (_no_such_output, "'nowhere'"),
     (_negative_weight, r"initializer 'w' has the shape -4x3x3x3; .* negative"),

@@ -120,7 +120,7 @@ def import_checked(
 
 def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
     """Refuse shapes that depend on data within what a node became (`convert` finds the others)."""
-    from tvm_hetero.frontends.onnx.static_types import dynamic_operators
+    from tvm_hetero.frontends.onnx.model.static_types import dynamic_operators
 
     found = dynamic_operators(module)
     if found:

@@ -34,6 +34,7 @@ from tvm_hetero.frontends.onnx.resize_scales import settle_scales
 from tvm_hetero.frontends.onnx.runtime_operators import own_domain
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
+from tvm_hetero.frontends.onnx.topological_order import sort_nodes
 from tvm_hetero.frontends.onnx.validate import check_structure
 from tvm_hetero.util.untrusted_names import printable
 
@@ -97,6 +98,22 @@ def read_model(
     return model
 
 
+def read_structure(
+    path: str | os.PathLike[str], limits: OnnxLimits = DEFAULT_LIMITS
+) -> onnx.ModelProto:
+    """Read an ONNX file as it is written: steps 1 and 2, weights of other files not loaded.
+
+    Raises
+    ------
+    ModelError
+        The file or its structure is refused.
+    """
+    file = Path(path)
+    model = _parse(_read(file, limits), file)
+    check_structure(model, limits)
+    return model
+
+
 def check_model(
     model: onnx.ModelProto,
     *,
@@ -122,6 +139,7 @@ def _settle(
     limits: OnnxLimits,
 ) -> None:
     """Take steps 5 and 6 of the module's list, in place."""
+    sort_nodes(model)
     own_domain(model)
     fix_shapes(model, shapes, read_values(model, values), limits)
     try:

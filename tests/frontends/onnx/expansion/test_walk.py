@@ -135,7 +135,7 @@ def test_everything_refused_is_said_at_once() -> None:
         expanded(model)
     text = str(caught.value)
     assert text.startswith("2 nodes cannot be imported (opset 20):")
-    assert "node 0 'one' (ImageDecoder) is not supported" in text
+    assert "node 0 'one' (ImageDecoder) decodes image files" in text
     assert "node 1 'two' (com.example::Unknown) is of the domain 'com.example'" in text
     assert "behind" not in text
 

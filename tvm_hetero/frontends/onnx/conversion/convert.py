@@ -93,7 +93,8 @@ class _Conversions:
                     self._convert(node)
                 # A builder that is left half-way complains on stderr, so the function is ended.
                 made = [self.values.get(o.name, relax.const(0)) for o in self.graph.outputs]
-                made, counted = counted_outputs(builder, self.graph, made, self.counts)
+                counts = Counts() if self.refusals else self.counts
+                made, counted = counted_outputs(builder, self.graph, made, counts)
                 given = builder.emit_output(made[0] if len(made) == 1 else relax.Tuple(made))
             builder.emit_func_output(given)
         refuse_all(self.refusals, self.graph.opset, self.cause)

@@ -29,6 +29,7 @@ from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, find_rewriter
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.splicing import splice
+from tvm_hetero.frontends.onnx.model.attribute_table import refused_attribute
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, element_type
@@ -160,6 +161,9 @@ class _Expansion:
 
     def _replace(self, node: NodeProto, origin: str) -> list[NodeProto] | None:
         """Return the nodes that stand for a node, None if it is to be kept."""
+        problem = refused_attribute(node) if node.domain in _STANDARD else None
+        if problem is not None:
+            raise ModelError(f"{origin} {problem}")
         rewriter = find_rewriter(node.domain, node.op_type)
         if rewriter is not None:
             rewriting = Rewriting(node, self.graph, self.values, origin)
