@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_hetero.frontends.onnx.source import note_source
 from tvm_hetero.errors import UsageError
+from tvm_hetero.frontends.onnx.source import note_source
 from tvm_hetero.util.text_tables import count_noun
 
 if TYPE_CHECKING:
