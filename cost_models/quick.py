@@ -125,7 +125,7 @@ class QuickCosts:
         progress: Progress | None,
     ) -> dict[str, Cost]:
         """What kernels take on devices that are alike; those that run there."""
-        figures = _with_figures(devices[0])
+        figures = with_figures(devices[0])
         roofs = {k.name: max(roofline(k.flops, k.bytes, figures), _LEAST) for k in kernels}
         rules = _by_rule(kernels, devices[0])
         chosen = [spread_over(own, roofs, self.anchors) for own in rules]
@@ -217,7 +217,7 @@ def _by_rule(kernels: Sequence[Kernel], device: Device) -> list[list[Kernel]]:
     return list(groups.values())
 
 
-def _with_figures(device: Device) -> Device:
+def with_figures(device: Device) -> Device:
     """The device with figures for the roofline: its own, if it has both."""
     if device.peak_flops and device.bandwidth:
         return device

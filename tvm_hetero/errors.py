@@ -6,6 +6,9 @@ The command line prints the message alone and exits with ``exit_status``.
 
 from __future__ import annotations
 
+LIST_LINE = "\n  "
+"""What begins each line of a list in a message."""
+
 
 class HeteroError(Exception):
     """Base of every error that this package raises on purpose."""

@@ -16,7 +16,8 @@ from tvm_hetero.cli.main import app
 
 VERBS = [
     "devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "zoo",
-    "solvers", "demo", "relay-check", "refine", "plan", "simulate", "cluster", "generate", "tune",
+    "solvers", "demo", "relay-check", "onnx-check", "refine", "plan", "simulate", "cluster",
+    "generate", "tune",
 ]  # fmt: skip
 HEAVY = {"tvm", "onnx", "ortools", "onnxruntime", "numpy", "scipy", "yaml"}
 

@@ -19,6 +19,8 @@ from tvm_hetero.problem.schedule import Schedule
 
 PARTITION = "partition"
 SINGLE = "single"
+# As `Executable.estimated`: costs come from those of the model's other sizes.
+INTERPOLATED = "interpolated"
 
 
 @dataclass(frozen=True)

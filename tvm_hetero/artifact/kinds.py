@@ -1,4 +1,4 @@
-"""What a folder is: an artifact, a decoder, a model that is not built yet, or none of these."""
+"""What a folder is: an artifact, several of one model, a decoder, a model that is not built yet."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tvm_hetero.errors import ArtifactError
 
 MANIFEST = "manifest.json"  # an artifact has it
 DECODER = "decoder.json"  # a decoder has it
+SIZES = "sizes.json"  # a model of open dimensions has it
 
 
 def is_artifact(path: str | os.PathLike[str]) -> bool:
@@ -19,6 +20,11 @@ def is_artifact(path: str | os.PathLike[str]) -> bool:
 def is_decoder(path: str | os.PathLike[str]) -> bool:
     """Whether a folder is (or was meant to be) a decoder's."""
     return (Path(path) / DECODER).is_file()
+
+
+def has_sizes(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder is of a model of open dimensions: an artifact for each size."""
+    return (Path(path) / SIZES).is_file()
 
 
 def check_built(path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tvm_hetero.artifact.code_version import code_version
-from tvm_hetero.artifact.kinds import MANIFEST, check_built, is_artifact, is_decoder
+from tvm_hetero.artifact.kinds import MANIFEST, check_built, has_sizes, is_artifact, is_decoder
 from tvm_hetero.errors import ArtifactError, FormatError
 from tvm_hetero.util.documents import read_document
 from tvm_hetero.util.fields import Fields
@@ -42,6 +42,11 @@ def read_manifest(path: str | os.PathLike[str]) -> Mapping[str, Any]:
         raise ArtifactError(
             f"{path} is a decoder: 'tvm-hetero generate {path}' runs it; its artifacts are the "
             "folders step and prefill in it"
+        )
+    if has_sizes(path):
+        raise ArtifactError(
+            f"{path} serves several sizes: its artifacts are the folders of {path / 'sizes'}; give "
+            "one of them, or run all by tvm_hetero.load in Python"
         )
     if not is_artifact(path):
         if is_decoder(path.parent):

@@ -26,6 +26,7 @@ from tvm_hetero.cli.verbs import (
     demo,
     devices,
     generate,
+    onnx_check,
     partition,
     plan,
     problem,
@@ -133,6 +134,7 @@ app.command("plan")(plan.plan)
 app.command("simulate")(simulate.simulate)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
+app.command("onnx-check")(onnx_check.onnx_check)
 app.command("relay-check")(relay_check.relay_check)
 app.command("show")(show.show)
 app.command("solvers")(solvers.solvers)

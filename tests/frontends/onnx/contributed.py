@@ -18,6 +18,35 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 Feeds = Mapping[str, np.ndarray]
 
 
+class Draw:
+    """Operands at random: the same ones in each run of a test."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.generator = np.random.default_rng(seed)
+
+    def normal(self, *shape: int) -> np.ndarray:
+        """Normal float32 numbers."""
+        return self.generator.standard_normal(shape, dtype=np.float32)
+
+    def codes(self, dtype: Any, *shape: int) -> np.ndarray:
+        """Whole numbers over the whole range of a type."""
+        limits = np.iinfo(dtype)
+        return self.generator.integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+    def below(self, end: int, *shape: int, dtype: Any = np.int32) -> np.ndarray:
+        """Whole numbers from 0 on."""
+        return self.generator.integers(0, end, shape).astype(dtype)
+
+    def scales(self, *shape: int) -> np.ndarray:
+        """Small positive float32 numbers."""
+        return self.generator.uniform(0.01, 0.1, shape).astype(np.float32)
+
+
+def number(value: float, dtype: Any = np.float32) -> np.ndarray:
+    """A tensor without dimensions."""
+    return np.array(value, dtype)
+
+
 def one_node(
     operator: str,
     operands: Sequence[np.ndarray | None],

@@ -15,12 +15,11 @@ from typing import Any
 
 import typer
 
+from tvm_hetero.errors import LIST_LINE
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable
 
 Progress = Callable[[str, int, int], None]
-LIST_LINE = "\n  "
-"""What begins each line of a list in an error's text."""
 _TITLE = 26  # columns for the title of a step
 _WIDEST = 60  # columns for what a running step is at
 _CHART = (60, 140)  # columns of a chart: fewer cannot be read, more are too far apart

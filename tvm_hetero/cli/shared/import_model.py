@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_hetero.cli.shared.source import note_source
+from tvm_hetero.frontends.onnx.source import note_source
 from tvm_hetero.errors import UsageError
 from tvm_hetero.util.text_tables import count_noun
 

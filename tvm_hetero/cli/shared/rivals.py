@@ -33,7 +33,7 @@ def load_reference(steps: Steps, artifact: Path, executor: Executor) -> OnnxRunt
     """Step: the artifact's model on ONNX Runtime, with as many threads as the plan has cores."""
     from tvm_hetero.artifact.manifest import read_manifest
     from tvm_hetero.cli.shared.measure import OnnxRuntime
-    from tvm_hetero.cli.shared.source import source_model
+    from tvm_hetero.frontends.onnx.source import source_model
 
     with steps.step("Load ONNX Runtime") as step:
         threads = count_cores(executor)

@@ -118,7 +118,7 @@ def _chains(graph: OnnxGraph) -> list[AffineChain]:
 
 def _as_affine(graph: OnnxGraph, node: NodeProto, known: dict[str, Known]) -> AffineChain | None:
     """Return `node` as a chain of one, or None if it is not an affine node."""
-    operand = _operands(graph, node)
+    operand = None if node.output[0] in graph.exact else _operands(graph, node)
     if operand is None or operand[0] not in known:
         return None
     source, constant = operand

@@ -28,7 +28,7 @@ _SIZES: dict[str, tuple[int, ...]] = {
     BATCH: (1,),
     CHANNELS: (3, 1),
     SEQUENCE: (16, 128, 1, 64, 77, 256, 512, 32),
-    SAMPLES: (16000, 512, 1024, 4096, 1536, 32000),
+    SAMPLES: (512, 16000, 1024, 4096, 1536, 32000),
 }
 _SIZE_KEYS = re.compile(r"imgsz|image_?size|input_?(size|shape)|height|width", re.IGNORECASE)
 

@@ -42,6 +42,7 @@ def drop_aliases(graph: OnnxGraph) -> None:
             renamed[target] = source
         elif source in made and source not in outputs:
             _rename_output(made[source], source, target)
+            graph.keep_marks(source, target)
             made[target] = made[source]
             renamed[source] = target
             # What was led to the old name must be led on to the new one.

@@ -34,6 +34,7 @@ from tvm_hetero.frontends.onnx.resize_scales import settle_scales
 from tvm_hetero.frontends.onnx.runtime_operators import own_domain
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
+from tvm_hetero.frontends.onnx.topological_order import sort_nodes
 from tvm_hetero.frontends.onnx.validate import check_structure
 from tvm_hetero.util.untrusted_names import printable
 
@@ -68,9 +69,49 @@ def load_model(
     ModelError
         The file or the model is refused; the text says what to do.
     """
+    model = read_model(path, limits)
+    _settle(model, shapes, values, limits)
+    return model
+
+
+def read_model(
+    path: str | os.PathLike[str], limits: OnnxLimits = DEFAULT_LIMITS
+) -> onnx.ModelProto:
+    """Take steps 1 to 4 of the module's list: a model as it lies in its file.
+
+    Parameters
+    ----------
+    path, limits
+        As of :func:`load_model`.
+
+    Raises
+    ------
+    ModelError
+        The file is refused.
+    """
     file = Path(path)
     model = _parse(_read(file, limits), file)
-    return _checked(model, shapes, values, limits, file.parent)
+    check_structure(model, limits)
+    check_sizes(model, limits)
+    load_external(model, file.parent)
+    check_data(model)
+    return model
+
+
+def read_structure(
+    path: str | os.PathLike[str], limits: OnnxLimits = DEFAULT_LIMITS
+) -> onnx.ModelProto:
+    """Read an ONNX file as it is written: steps 1 and 2, weights of other files not loaded.
+
+    Raises
+    ------
+    ModelError
+        The file or its structure is refused.
+    """
+    file = Path(path)
+    model = _parse(_read(file, limits), file)
+    check_structure(model, limits)
+    return model
 
 
 def check_model(
@@ -83,28 +124,34 @@ def check_model(
     """Return a checked copy of a model in memory; as :func:`load_model` otherwise."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    return _checked(copy, shapes, values, limits, None)
+    check_structure(copy, limits)
+    check_sizes(copy, limits)
+    refuse_external(copy)
+    check_data(copy)
+    _settle(copy, shapes, values, limits)
+    return copy
 
 
-def _checked(
+def _settle(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None,
     values: Mapping[str, Any] | None,
     limits: OnnxLimits,
-    folder: Path | None,
-) -> onnx.ModelProto:
-    """Take steps 2 to 6 of the module's list; `model` is changed."""
-    check_structure(model, limits)
+) -> None:
+    """Take steps 5 and 6 of the module's list, in place."""
+    sort_nodes(model)
     own_domain(model)
-    check_sizes(model, limits)
-    if folder is None:
-        refuse_external(model)
-    else:
-        load_external(model, folder)
-    check_data(model)
     fix_shapes(model, shapes, read_values(model, values), limits)
-    _check_with_onnx(model, limits)
-    return model
+    try:
+        _check_with_onnx(model, limits)
+    except ModelError as error:
+        if not shapes:
+            raise
+        given = ", ".join(f"{printable(k)}={'x'.join(map(str, v))}" for k, v in shapes.items())
+        raise ModelError(
+            f"{error} Or the shapes given ({given}) are none that the model takes: leave them out, "
+            "and some that fit are named."
+        ) from None
 
 
 def _read(file: Path, limits: OnnxLimits) -> bytes:

@@ -7,7 +7,6 @@ bound by one input's shape is bound wherever it appears.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from tvm_hetero.frontends.onnx.dimensions import is_closed, open_unwritten, shap
 from tvm_hetero.frontends.onnx.fixed_values import set_values
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.tensors import byte_size, element_count
-from tvm_hetero.frontends.onnx.suggested_shapes import suggest_shapes
+from tvm_hetero.frontends.onnx.open_inputs import find_open, refuse_open
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.text_tables import count_noun
 from tvm_hetero.util.untrusted_names import printable
@@ -52,6 +51,35 @@ def fix_shapes(
         shape has an unknown name, another rank or contradicts the model, an input is no
         numeric tensor, or a shape is impossible.
     """
+    inputs = apply_shapes(model, shapes, fixed)
+    refuse_open(find_open(model, inputs, limits))
+    for value in inputs:
+        _check_dims(value, limits)
+    _forget_stale(model)
+
+
+def apply_shapes(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None,
+    fixed: Mapping[str, np.ndarray[Any, Any]] | None = None,
+) -> list[ValueInfoProto]:
+    """Give inputs the shapes and values that the user gives, in place.
+
+    Parameters
+    ----------
+    model, shapes, fixed
+        As of `fix_shapes`.
+
+    Returns
+    -------
+    list of ValueInfoProto
+        The inputs that are left, some of them perhaps still open.
+
+    Raises
+    ------
+    ModelError
+        As of `fix_shapes`, but for what is open.
+    """
     fixed = fixed or {}
     given = {**(shapes or {}), **{name: array.shape for name, array in fixed.items()}}
     for name in sorted((shapes or {}).keys() & fixed.keys()):
@@ -78,10 +106,7 @@ def fix_shapes(
     inputs = [value for value in inputs if value.name not in fixed]
     for value in inputs:
         _bind(value, symbols)
-    _refuse_open(model, inputs, limits)
-    for value in inputs:
-        _check_dims(value, limits)
-    _forget_stale(model)
+    return inputs
 
 
 def _check_type(value: ValueInfoProto) -> None:
@@ -128,37 +153,6 @@ def _bind(value: ValueInfoProto, symbols: dict[str, int]) -> None:
     for dim in value.type.tensor_type.shape.dim:
         if not dim.HasField("dim_value") and dim.dim_param in symbols:
             dim.dim_value = symbols[dim.dim_param]
-
-
-def _refuse_open(model: onnx.ModelProto, inputs: list[ValueInfoProto], limits: OnnxLimits) -> None:
-    """Refuse open dimensions, with shapes that the model takes."""
-    unknown = [v for v in inputs if not is_closed(v)]
-    if not unknown:
-        return
-    listed = ", ".join(f"'{printable(v.name)}' {shape_text(v)}" for v in unknown[:20])
-    said = f"The model leaves dimensions of its inputs open: {listed}. A placement is for one shape"
-    shapes = suggest_shapes(model, inputs, limits)
-    if shapes is None:
-        options = " ".join(_option(v, "x".join(_written(v))) for v in unknown)
-        raise ModelError(
-            f"{said}: pass {options} with numbers in place of '?' (none of the usual sizes fits "
-            "this model: look at where it comes from)."
-        )
-    shown = {v.name: shapes[v.name] for v in unknown}
-    options = " ".join(_option(v, "x".join(map(str, shown[v.name]))) for v in unknown)
-    python = ", ".join(f"'{printable(name)}': {dims}" for name, dims in shown.items())
-    raise ModelError(
-        f"{said}. One that fits: {options} on the command line, shapes={{{python}}} in Python."
-    )
-
-
-def _option(value: ValueInfoProto, dims: str) -> str:
-    return f"--shape {shlex.quote(f'{printable(value.name)}={dims}')}"
-
-
-def _written(value: ValueInfoProto) -> list[str]:
-    dims = value.type.tensor_type.shape.dim
-    return [str(d.dim_value) if d.HasField("dim_value") else "?" for d in dims] or ["?"]
 
 
 def _check_dims(value: ValueInfoProto, limits: OnnxLimits) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import onnx
-from onnx import TypeProto, ValueInfoProto
+from onnx import NodeProto, TypeProto, ValueInfoProto
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.dimension_roles import (
@@ -25,11 +25,13 @@ from tvm_hetero.frontends.onnx.dimension_roles import (
 )
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
-from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, static_dims
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 _TRIES = 24
+_NODES = 6000
+"""Nodes that may be looked at, or six candidates: some seconds at most where none fits."""
 
 
 def suggest_shapes(
@@ -49,8 +51,9 @@ def suggest_shapes(
     inputs = [_with_rank(model, value) for value in inputs]
     operators = {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
     # With functions and branches opened; where these are refused whatever the sizes, without.
+    tries = max(6, min(_TRIES, _NODES // len(model.graph.node)))
     for taken in (operators, None):
-        for sizes in itertools.islice(_candidates(model, inputs), _TRIES):
+        for sizes in itertools.islice(_candidates(model, inputs), tries):
             shapes = {value.name: _shape(value, sizes) for value in inputs}
             if _works(model, inputs, shapes, taken, limits):
                 return shapes
@@ -152,7 +155,29 @@ def _works(
             continue
         if any(d <= 0 for d in dims) or declared.get(name) not in (None, dims):
             return False
-    return True
+    shapes_of = {name: _dims(found) for name, found in types.items()}
+    return all(_windows_fit(node, shapes_of, graph) for node in graph.nodes)
+
+
+def _windows_fit(
+    node: NodeProto, dims: Mapping[str, tuple[int, ...] | None], graph: OnnxGraph
+) -> bool:
+    """Whether a convolution's window fits into its input; onnx rounds what is negative to 1."""
+    if node.op_type not in ("Conv", "MaxPool", "AveragePool"):
+        return True
+    of_input = dims.get(node.input[0])
+    window = attribute(node, "kernel_shape", [])
+    if node.op_type == "Conv" and not window and node.input[1] in graph.constants:
+        window = graph.shape(node.input[1])[2:]
+    if of_input is None or attribute(node, "auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
+        return True
+    sizes = of_input[2:]
+    pads = attribute(node, "pads", [0] * 2 * len(sizes))
+    dilations = attribute(node, "dilations", [1] * len(sizes))
+    return all(
+        size + pads[i] + pads[i + len(sizes)] >= dilations[i] * (window[i] - 1) + 1
+        for i, size in enumerate(sizes[: len(window)])
+    )
 
 
 def _dims(found: TypeProto) -> tuple[int, ...] | None:

@@ -66,7 +66,11 @@ class RecurrentOperands:
 
 @dataclass(frozen=True)
 class RecurrentAttributes:
-    """The attributes of a node, as ONNX names them, with its defaults; empty lists for none."""
+    """The attributes of a node, as ONNX names them, with its defaults; empty lists for none.
+
+    ``quantized_state`` is our own, of what ONNX Runtime's DynamicQuantizeLSTM is made
+    (`recurrence.Recurrence.quantized`).
+    """
 
     direction: str = FORWARD
     hidden_size: int | None = None
@@ -77,6 +81,7 @@ class RecurrentAttributes:
     clip: float | None = None
     input_forget: bool = False
     linear_before_reset: bool = False
+    quantized_state: bool = False
 
 
 def computed_in(o: RecurrentOperands) -> str:
@@ -109,6 +114,7 @@ def recurrences_of(
             clip=float(attributes.clip or 0.0),
             coupled=cell == LSTM and bool(attributes.input_forget),
             reset_after=cell == GRU and bool(attributes.linear_before_reset),
+            quantized=bool(attributes.quantized_state),
             initial_h=o.initial_h is not None,
             initial_c=o.initial_c is not None,
             lengths=o.sequence_lens is not None,

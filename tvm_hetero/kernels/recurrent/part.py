@@ -134,8 +134,10 @@ class RecurrentPart:
         return made
 
     def _state(self, row: Expr, unit: Expr) -> Expr:
-        """What is multiplied: the state, or what a GRU has left of it for its last gate."""
+        """What is multiplied: the state, its levels, or what a GRU leaves for its last gate."""
         scratch = self.frame.scratch
+        if scratch.levels is not None:
+            return load(scratch.levels, row, unit)
         if scratch.reset is not None and _NEW in self.group.gates:
             return load(scratch.reset, row, unit)
         return load(scratch.h, self.now, row, unit)

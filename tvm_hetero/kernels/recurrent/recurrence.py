@@ -55,6 +55,9 @@ class Recurrence:
         LSTM: the forget gate is one minus the input gate.
     reset_after
         GRU: ``linear_before_reset``.
+    quantized
+        LSTM: what the weights are multiplied by is the state in 256 levels of its range
+        (`recurrent.levels`).
     initial_h, initial_c, lengths, peepholes
         Whether there is such an input; states are zero and sequences of T steps without.
     dtype
@@ -70,6 +73,7 @@ class Recurrence:
     clip: float = 0.0
     coupled: bool = False
     reset_after: bool = False
+    quantized: bool = False
     initial_h: bool = False
     initial_c: bool = False
     lengths: bool = False
@@ -110,6 +114,10 @@ def require_valid(r: Recurrence) -> None:
         )
     if r.dtype not in _TYPES:
         raise ModelError(f"{r.cell} of {r.dtype}: expected one of {', '.join(_TYPES)}")
+    if r.quantized and (r.cell != LSTM or r.dtype != "float32"):
+        raise ModelError(
+            f"{r.cell} of {r.dtype} with a quantized state: expected an LSTM of float32"
+        )
     if not r.clip >= 0:
         raise ModelError(f"{r.cell} with clip {r.clip}: expected a number that is not negative")
 

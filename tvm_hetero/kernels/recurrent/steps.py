@@ -1,6 +1,7 @@
 """The loops of a recurrent kernel, for whatever vectors and threads there are.
 
     for each step
+        levels of the state, where it is quantized                        `recurrent.levels`
         for each group of gates
             for each part of the units, for each tile of the sequences        `recurrent.part`
         Y = state
@@ -19,6 +20,7 @@ from tvm import tirx
 
 from tvm_hetero.kernels.recurrent.frame import RecurrentFrame
 from tvm_hetero.kernels.recurrent.layout import GateGroup
+from tvm_hetero.kernels.recurrent.levels import find_range, level_of
 from tvm_hetero.kernels.recurrent.part import RecurrentPart
 from tvm_hetero.kernels.tir.statements import (
     PARALLEL,
@@ -112,10 +114,26 @@ class RecurrentSteps:
         now, bind_now = bind_value("now", s % 2)
         then, bind_then = bind_value("then", whole(1) - now)
         made = [bind_now, bind_then]
+        if self.frame.scratch.levels is not None:
+            made += self._quantize(now)
         for group in self.frame.layout.groups:
             made += self._group(s, group, now, then)
         shown = self._each(self.frame.r.hidden, lambda row, unit: self._show(s, then, row, unit))
         return [*made, *shown]
+
+    def _quantize(self, now: Expr) -> list[tirx.Stmt]:
+        """Put the state into levels of its range, for the products."""
+        frame, levels, found = self.frame, self.frame.scratch.levels, self.frame.scratch.range
+        assert levels is not None and found is not None
+
+        def state(row: Expr, unit: Expr) -> Expr:
+            return load(frame.scratch.h, now, row, unit)
+
+        def put(row: Expr, unit: Expr) -> tirx.Stmt:
+            return store(levels, [row, unit], level_of(state(row, unit), found))
+
+        widened = find_range(found, frame.sequences, frame.r.hidden, state)
+        return [*widened, *self._each(frame.layout.padded, put)]
 
     def _show(self, s: Expr, then: Expr, row: Expr, unit: Expr) -> tirx.Stmt:
         """A number of Y: zero behind the end of its sequence."""

@@ -90,6 +90,10 @@ class RecurrentScratch:
         ``[B, padded]``: the cells of an LSTM; the update gates of a GRU that resets first.
     reset
         ``[B, padded]``: the state of such a GRU, times its reset gates.
+    levels
+        ``[B, padded]``: the state as the products see it, where it is quantized.
+    range
+        ``[2]``: the least and the greatest number of such a state.
     gates
         For each row of a tile: sums of the gates, then their values.
     """
@@ -97,12 +101,15 @@ class RecurrentScratch:
     h: tirx.Var
     c: tirx.Var | None
     reset: tirx.Var | None
+    levels: tirx.Var | None
+    range: tirx.Var | None
     gates: list[tirx.Var]
 
     @property
     def buffers(self) -> list[tirx.Var]:
         """All of them."""
-        return [each for each in (self.h, self.c, self.reset) if each is not None] + self.gates
+        states = (self.h, self.c, self.reset, self.levels, self.range)
+        return [each for each in states if each is not None] + self.gates
 
 
 def recurrent_scratch(
@@ -120,5 +127,7 @@ def recurrent_scratch(
         tensor("h", [2, *state], r.dtype, scope),
         tensor("c", state, r.dtype, scope) if two or r.cell == LSTM else None,
         tensor("reset", state, r.dtype, scope) if two else None,
+        tensor("levels", state, r.dtype, scope) if r.quantized else None,
+        tensor("range", [2], r.dtype, "local") if r.quantized else None,
         [tensor(f"gates_{m}", [sums], r.dtype, "local") for m in range(rows)],
     )

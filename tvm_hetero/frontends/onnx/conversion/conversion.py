@@ -107,6 +107,11 @@ class Conversion:
         self._counts.axes[name] = CountedAxis(axis, self.node.output[0])
         self._counts.numbers[self.node.output[0]] = number
 
+    @property
+    def has_quantized_state(self) -> bool:
+        """Whether a recurrent node multiplies its state in 256 levels of its range."""
+        return not self._graph.quantized_states.isdisjoint(filter(None, self.node.output))
+
     def emit(self, value: relax.Expr) -> relax.Var:
         """Bind an expression to a variable; returns it."""
         return self.builder.emit(value)

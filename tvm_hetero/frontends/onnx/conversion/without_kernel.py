@@ -15,6 +15,7 @@ from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, form_of
 
 if TYPE_CHECKING:
     import tvm
+    from tvm import relax
 
 # Relax's own passes take these apart, or need no kernel for them.
 _DECOMPOSED = frozenset(
@@ -41,8 +42,9 @@ def nodes_without_kernel(
     """
     bindings = [b for block in module["main"].body.blocks for b in block.bindings]
     lost = [i for i, binding in enumerate(bindings) if not _has_kernel(binding.value)]
-    if not lost:
-        return []
+    if lost:
+        needed = _needed(module["main"])
+        lost = [i for i in lost if bindings[i].var in needed]
     positions = {binding.var: i for i, binding in enumerate(bindings)}
     refusals = []
     for node in graph.nodes:
@@ -55,6 +57,18 @@ def nodes_without_kernel(
                 f"({form_of(node)}). {ANOTHER_FORM}"
             )
     return refusals
+
+
+def _needed(function: relax.Function) -> set[Any]:
+    """Return the variables on which the result depends: TVM leaves others behind (`shape_of`)."""
+    from tvm import relax
+
+    needed = set(relax.analysis.free_vars(function.body.body))
+    for block in reversed(function.body.blocks):
+        for binding in reversed(block.bindings):
+            if binding.var in needed:
+                needed.update(relax.analysis.free_vars(binding.value))
+    return needed
 
 
 def _has_kernel(value: Any) -> bool:

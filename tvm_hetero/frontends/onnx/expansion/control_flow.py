@@ -28,6 +28,7 @@ def rewrite_if(r: Rewriting) -> bool:
         branch = r.attribute("then_branch" if bool(condition.all()) else "else_branch")
         r.splice(branch, [], r.outputs)
         return True
+    r.note_choice(r.inputs[0])
     made = []
     for branch in (r.attribute("then_branch"), r.attribute("else_branch")):
         made.append([r.fresh(f"{name}_{branch.name}") for name in r.outputs])

@@ -71,7 +71,7 @@ def coordinates(axis: ResizedAxis, mode: str) -> Floats:
     if mode == "half_pixel" or (mode == "pytorch_half_pixel" and axis.size > 1):
         return (at + f32(0.5)) / scale - f32(0.5)
     if mode == "pytorch_half_pixel":
-        return np.zeros(1, f32) - f32(0.5) * f32(resized == 1)
+        return np.zeros(1, f32)
     if mode == "asymmetric":
         return at / scale
     if mode == "half_pixel_symmetric":

@@ -77,7 +77,10 @@ class Rewriting:
         """
         known = self._values.known(name)
         if known is None or known.dims is None:
-            self.refuse(f"reads '{printable(name)}', whose shape is not known before it runs")
+            self.refuse(
+                f"reads '{printable(name)}', whose shape is known only when it runs. "
+                f"{self.how_to_fix(name)}"
+            )
         return known.dims
 
     def rank(self, name: str) -> int:
@@ -112,6 +115,10 @@ class Rewriting:
                 f"{self.how_to_fix(name)}"
             )
         return found
+
+    def note_choice(self, condition: str) -> None:
+        """Note that both branches of a choice are taken in, since its condition is not known."""
+        self._values.choices[condition] = self._origin
 
     def how_to_fix(self, name: str) -> str:
         """Say what a user can do so that a value becomes known, the inputs behind it by name."""
@@ -165,6 +172,18 @@ class Rewriting:
         node.name = self._graph.fresh(f"{self._base}/{operator}")
         self.nodes.append(node)
         return outputs[0]
+
+    def exact(self, name: str) -> str:
+        """State that the last bit of a value counts, and return its name.
+
+        It is rounded to a code next, for example: no factor is moved over the node that makes it.
+        """
+        self._graph.exact.add(name)
+        return name
+
+    def quantize_state(self, names: Sequence[str]) -> None:
+        """State that a recurrent node with these results multiplies its state in 256 levels."""
+        self._graph.quantized_states.update(filter(None, names))
 
     def constant(self, value: object, dtype: Any = None) -> str:
         """Add a constant; returns its name."""

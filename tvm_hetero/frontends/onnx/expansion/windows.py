@@ -21,10 +21,10 @@ from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 
 @rewrites("MaxPool", "AveragePool", "LpPool", "Conv")
 def rewrite_same_pads(r: Rewriting) -> bool:
-    """Write out the pads of SAME_UPPER and SAME_LOWER."""
+    """Write out the pads of SAME_UPPER and SAME_LOWER, and those that `ceil_mode` comes to."""
     mode = r.attribute("auto_pad", "NOTSET")
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
-        return False
+        return bool(r.attribute("ceil_mode", 0)) and mode != "VALID" and _leave_out_windows(r)
     lengths = r.dims(r.inputs[0])[2:]
     rank = len(lengths)
     strides = r.attribute("strides") or [1] * rank
@@ -34,6 +34,33 @@ def rewrite_same_pads(r: Rewriting) -> bool:
     ]
     given = _attributes(r, "auto_pad", "ceil_mode")
     r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": _halves(totals, mode)})
+    return True
+
+
+def _leave_out_windows(r: Rewriting) -> bool:
+    """Leave out windows that would start behind the input, which onnx's inference counts.
+
+    ONNX Runtime and PyTorch make no output of them, and so the text of ONNX says.
+    """
+    lengths = r.dims(r.inputs[0])[2:]
+    rank = len(lengths)
+    strides = r.attribute("strides") or [1] * rank
+    pads = list(r.attribute("pads") or [0] * 2 * rank)
+    ends, differs = [], False
+    for i, (length, stride, extent) in enumerate(
+        zip(lengths, strides, _extents(r, rank), strict=True)
+    ):
+        whole = length + pads[i]
+        count = -(-(whole + pads[rank + i] - extent) // stride) + 1
+        if (count - 1) * stride >= whole:
+            count, differs = count - 1, True
+        ends.append(max(0, (count - 1) * stride + extent - whole))
+    if not differs:
+        return False
+    if r.attribute("count_include_pad", 0):
+        r.refuse("counts padding (count_include_pad) in windows that start behind the input")
+    given = _attributes(r, "ceil_mode")
+    r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": [*pads[:rank], *ends]})
     return True
 
 

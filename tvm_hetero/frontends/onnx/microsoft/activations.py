@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,12 +52,14 @@ def add_activation(
         limits = [r.like(limit, r.inputs[0]) for limit in (low, high)]
         r.add("Clip", [value, *limits], r.outputs)
     elif activation == "HardSwish":
-        given = _parameters(r, activation, parameters, 2) if parameters else _HARD_SWISH
-        _hard_swish(r, given, value)
+        found = _parameters(r, activation, parameters, 2) if parameters else _HARD_SWISH
+        _hard_swish(r, found, value)
     elif activation in _ACTIVATIONS:
         names = _ACTIVATIONS[activation]
-        given = _parameters(r, activation, parameters, len(names))
-        r.add(activation, [value], r.outputs, **dict(zip(names, given, strict=True)))
+        given: dict[str, Any] = dict(
+            zip(names, _parameters(r, activation, parameters, len(names)), strict=True)
+        )
+        r.add(activation, [value], r.outputs, **given)
     else:
         r.refuse(f"has the activation '{printable(activation)}', which is not taken. {ADVICE}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.microsoft.activations import add_activation, as_floats
 from tvm_hetero.frontends.onnx.microsoft.forms import contributed
@@ -50,7 +52,7 @@ def channels_last_order(rank: int) -> list[int]:
     return [0, *range(2, rank), 1]
 
 
-def _kept(r: Rewriting, names: tuple[str, ...]) -> dict[str, object]:
+def _kept(r: Rewriting, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: r.attribute(name) for name in names}
 
 

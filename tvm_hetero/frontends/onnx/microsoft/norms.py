@@ -33,8 +33,9 @@ def rewrite_layer_normalization(r: Rewriting) -> None:
 )
 def rewrite_simplified_layer_normalization(r: Rewriting) -> None:
     """Divide by the root of the mean square."""
+    x, scale = r.inputs
     axis = int(r.attribute("axis", -1))
-    add_rms_norm(r, *r.inputs, axis, float(r.attribute("epsilon", 1e-5)), r.outputs)
+    add_rms_norm(r, x, scale, axis, float(r.attribute("epsilon", 1e-5)), r.outputs)
 
 
 @contributed("SkipLayerNormalization", operands=5, results=4, attributes=("epsilon",))

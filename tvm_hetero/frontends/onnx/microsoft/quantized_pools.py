@@ -34,7 +34,7 @@ def rewrite_q_linear_global_average_pool(r: Rewriting) -> None:
     total = r.add("ReduceSum", [centred(r, r.inputs[0], x.zero), r.constant(axes, np.int64)])
     count = r.constant(math.prod(dims[axis] for axis in axes), np.float32)
     factor = r.add("Div", [x.scale, r.add("Mul", [y.scale, count])])
-    add_codes(r, r.add("Mul", [total, factor]), y, r.outputs)
+    add_codes(r, r.exact(r.add("Mul", [total, factor])), y, r.outputs)
 
 
 @contributed("QLinearAveragePool", operands=5, attributes=(*_WINDOW, "channels_last"))

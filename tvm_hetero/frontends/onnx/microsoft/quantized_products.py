@@ -18,7 +18,6 @@ from tvm_hetero.frontends.onnx.microsoft.convolutions import (
 )
 from tvm_hetero.frontends.onnx.microsoft.forms import contributed
 from tvm_hetero.frontends.onnx.quantized.arithmetic import (
-    Quantizer,
     add_codes,
     add_quantized,
     along,
@@ -29,6 +28,7 @@ from tvm_hetero.frontends.onnx.quantized.arithmetic import (
 )
 from tvm_hetero.frontends.onnx.quantized.convolutions import add_quantized_convolution
 from tvm_hetero.frontends.onnx.quantized.exact_sums import (
+    ExactSum,
     add_parts,
     cut,
     greatest_magnitude,
@@ -71,7 +71,7 @@ def rewrite_mat_mul_integer_to_float(r: Rewriting) -> None:
         side_along(r, r.operand(2), r.rank(r.operand(0)), -2),
         side_along(r, r.operand(3), r.rank(r.operand(1)), -1),
     ]
-    _scaled(r, as_float(r, total, TensorProto.INT32), r.add("Mul", sides), r.operand(6))
+    _scaled(r, total.as_float(r), r.add("Mul", sides), r.operand(6))
 
 
 @contributed("DynamicQuantizeMatMul", operands=5)
@@ -83,10 +83,10 @@ def rewrite_dynamic_quantize_mat_mul(r: Rewriting) -> None:
     left = r.add("Sub", [codes, zero])
     total = _product_with_codes(r, left, 1, 3)
     scale = side_along(r, r.operand(2), r.rank(r.operand(1)), -1)
-    _scaled(r, as_float(r, total, TensorProto.INT32), r.add("Mul", [made[1], scale]), r.operand(4))
+    _scaled(r, total.as_float(r), r.add("Mul", [made[1], scale]), r.operand(4))
 
 
-def _product_with_codes(r: Rewriting, left: str, codes: int, zero: int) -> str:
+def _product_with_codes(r: Rewriting, left: str, codes: int, zero: int) -> ExactSum:
     """Add the exact product of centred codes of uint8 with an operand less its zero point."""
     b, b_zero = r.operand(codes), r.operand(zero)
     rank = r.rank(b)
@@ -118,8 +118,8 @@ def rewrite_q_gemm(r: Rewriting) -> None:
         r.add("Mul", [total, factor], r.outputs)
         return
     result = scalar_quantizer(r, 7, 8)
-    scaled = r.add("Mul", [total, r.add("Div", [factor, result.scale])])
-    add_codes(r, scaled, Quantizer("", result.zero, result.code), r.outputs)
+    scaled = r.exact(r.add("Mul", [total, r.add("Div", [factor, result.scale])]))
+    add_codes(r, scaled, result, r.outputs)
 
 
 def _gemm_sums(r: Rewriting) -> str:
@@ -145,9 +145,7 @@ def _gemm_sums(r: Rewriting) -> str:
         return r.add("Gemm", pieces, transA=int(flips[0]), transB=int(flips[1]))
 
     total = add_parts(r, ranges, part)
-    if r.operand(6):
-        total = r.add("Add", [total, r.operand(6)])
-    return as_float(r, total, TensorProto.INT32)
+    return (total.plus(r, r.operand(6)) if r.operand(6) else total).as_float(r)
 
 
 @contributed("QLinearConv", operands=9, attributes=(*_WINDOW, "group", "channels_last"))

@@ -45,6 +45,10 @@ class OnnxGraph:
         Initializers.  TensorProtos are shared with the model and must not be changed.
     inputs, outputs : list of ValueInfoProto
         True inputs (initializers listed among the inputs are not) and outputs.
+    exact : set of str
+        Values whose last bit counts: they are computed as they are written.
+    quantized_states : set of str
+        Results of recurrent nodes whose state is multiplied in levels of its range.
     origins : dict of str to str
         For values, the node of the file that they come from, in words, where it is known.
     """
@@ -57,6 +61,8 @@ class OnnxGraph:
         self.nodes = [_copy(node) for node in model.graph.node]
         self.inputs = [i for i in model.graph.input if i.name not in self.constants]
         self.outputs = list(model.graph.output)
+        self.exact: set[str] = set()
+        self.quantized_states: set[str] = set()
         self.origins: dict[str, str] = {}
         self._taken = set(_names(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
@@ -66,6 +72,11 @@ class OnnxGraph:
         """Version of the default operator set."""
         versions = (o.version for o in self._model.opset_import if o.domain in ("", "ai.onnx"))
         return int(next(versions))
+
+    def opset_of(self, domain: str) -> int:
+        """Return the version of another operator set, 0 where the model names none."""
+        versions = (o.version for o in self._model.opset_import if o.domain == domain)
+        return int(next(versions, 0))
 
     @property
     def functions(self) -> dict[tuple[str, str], onnx.FunctionProto]:
@@ -130,6 +141,12 @@ class OnnxGraph:
                 while name in renamed:
                     name = renamed[name]
                 node.input[position] = name
+
+    def keep_marks(self, old: str, new: str) -> None:
+        """Let what has been stated of a value hold of its new name."""
+        for marked in (self.exact, self.quantized_states):
+            if old in marked:
+                marked.add(new)
 
     def sweep(self) -> None:
         """Drop nodes and constants from which no output can be reached."""

@@ -89,7 +89,7 @@ def float_zero(r: Rewriting, name: str) -> str:
 def centred(r: Rewriting, name: str, zero: str) -> str:
     """Return codes less their zero point (of float32, '' for 0), in float32."""
     value = as_float(r, name)
-    return r.add("Sub", [value, zero]) if zero else value
+    return r.exact(r.add("Sub", [value, zero])) if zero else value
 
 
 def add_dequantized(
@@ -125,7 +125,7 @@ def add_codes(r: Rewriting, scaled: str, quantizer: Quantizer, outputs: int | li
 
 def add_quantized(r: Rewriting, x: str, quantizer: Quantizer, outputs: int | list[str]) -> str:
     """Add the codes of a value of float32; returns the result's name."""
-    return add_codes(r, r.add("Div", [x, quantizer.scale]), quantizer, outputs)
+    return add_codes(r, r.exact(r.add("Div", [x, quantizer.scale])), quantizer, outputs)
 
 
 def code_range(r: Rewriting, element_type: int) -> tuple[int, int]:

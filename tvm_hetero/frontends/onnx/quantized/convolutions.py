@@ -21,6 +21,8 @@ from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     scalar_quantizer,
 )
 from tvm_hetero.frontends.onnx.quantized.exact_sums import (
+    EXACT,
+    ExactSum,
     add_parts,
     cut,
     greatest_magnitude,
@@ -36,7 +38,7 @@ def rewrite_conv_integer(r: Rewriting) -> bool:
     x, weights = r.inputs[:2]
     left = centred(r, x, _one_zero(r, r.operand(2)))
     total = add_integer_convolution(r, left, (x, r.operand(2)), (weights, r.operand(3)))
-    r.alias(total, r.outputs[0])
+    total.as_int32(r, r.outputs)
     return True
 
 
@@ -72,13 +74,13 @@ def add_quantized_convolution(
     result = scalar_quantizer(r, 6, 7)
     scale = along(r, as_float(r, r.operand(4)), r.dims(r.operand(4)), rank, 1)
     factor = r.add("Div", [r.add("Mul", [x.scale, scale]), result.scale])
-    scaled = r.add("Mul", [as_float(r, total, TensorProto.INT32), factor])
-    return add_codes(r, scaled, Quantizer("", result.zero, result.code), outputs)
+    scaled = r.exact(r.add("Mul", [total.as_float(r), factor]))
+    return add_codes(r, scaled, result, outputs)
 
 
 def add_integer_convolution(
     r: Rewriting, left: str, x: tuple[str, str], weights: tuple[str, str], bias: str = ""
-) -> str:
+) -> ExactSum:
     """Add the exact convolution of codes less their zero points.
 
     Parameters
@@ -91,16 +93,17 @@ def add_integer_convolution(
         Codes and zero point of either; '' for none.
     bias : str
         Of int32, one for each channel; '' for none.
-
-    Returns
-    -------
-    str
-        The sums, in int32.
     """
     kept = {name: r.attribute(name) for name in (*_WINDOW, "group")}
     rank = r.rank(weights[0])
     zero = along(r, float_zero(r, weights[1]), r.dims(weights[1]) if weights[1] else (), rank, 0)
     right = centred(r, weights[0], zero)
+    groups = int(r.attribute("group", 1))
+    factor, steps = greatest_magnitude(r, *x), _steps(r, *weights)
+    if int(steps.sum(axis=0).max()) * factor + _greatest(r, bias) <= EXACT:
+        biases = [as_float(r, bias)] if bias else []
+        return ExactSum(r.add("Conv", [left, right, *biases], **kept), TensorProto.FLOAT)
+    ranges = cut(r, steps, factor)
     groups = int(r.attribute("group", 1))
     ranges = cut(r, _steps(r, *weights), greatest_magnitude(r, *x))
 
@@ -115,7 +118,13 @@ def add_integer_convolution(
     total = add_parts(r, ranges, part)
     if not bias:
         return total
-    return r.add("Add", [total, along(r, bias, r.dims(bias), rank, 1)])
+    return total.plus(r, along(r, bias, r.dims(bias), rank, 1))
+
+
+def _greatest(r: Rewriting, bias: str) -> int:
+    """Return the greatest magnitude of a bias."""
+    known = known_codes(r, bias) if bias else np.zeros(1, np.int32)
+    return EXACT if known is None else int(np.abs(known.astype(np.int64)).max())
 
 
 def _steps(r: Rewriting, codes: str, zero: str) -> np.ndarray:

@@ -1,18 +1,20 @@
 """Sums of products of codes, exact in float32: in parts, each of which stays below 2^24.
 
 Where the weights are known, so is how large a sum can become: the greatest code of the other side
-times the sum of the weights' magnitudes.  Most layers need no parts.  Parts are added in int32.
+times the sum of the weights' magnitudes.  Most layers need no parts.  Parts are added in
+float64: on the way from one to the next there is no cast that must mind what is out of range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
-from tvm_hetero.frontends.onnx.quantized.arithmetic import code_range, known_codes
+from tvm_hetero.frontends.onnx.quantized.arithmetic import as_float, code_range, known_codes
 
 EXACT = 2**24
 """All whole numbers of at most this magnitude are numbers of float32."""
@@ -86,9 +88,33 @@ def cut(r: Rewriting, steps: np.ndarray, factor: int, room: int = EXACT) -> list
     return [*found, (start, len(steps))]
 
 
+@dataclass(frozen=True)
+class ExactSum:
+    """A value of whole numbers, and its element type: float32 where that holds them, or float64."""
+
+    name: str
+    element_type: int
+
+    def as_int32(self, r: Rewriting, outputs: list[str]) -> None:
+        """Make a result of the node in int32."""
+        r.add("Cast", [self.name], outputs, to=TensorProto.INT32)
+
+    def as_float(self, r: Rewriting) -> str:
+        """Add a cast to float32, which rounds as one of int32 would; returns the result's name."""
+        return as_float(r, self.name, self.element_type)
+
+    def plus(self, r: Rewriting, other: str, element_type: int = TensorProto.INT32) -> ExactSum:
+        """Add another value, an operand of int32 for example."""
+        wide = [
+            r.add("Cast", [name], to=TensorProto.DOUBLE) if kind != TensorProto.DOUBLE else name
+            for name, kind in ((self.name, self.element_type), (other, element_type))
+        ]
+        return ExactSum(r.add("Add", wide), TensorProto.DOUBLE)
+
+
 def add_parts(
     r: Rewriting, ranges: Sequence[tuple[int, int]], product: Callable[[int, int], str]
-) -> str:
+) -> ExactSum:
     """Add the product of each range of steps, and their sum.
 
     Parameters
@@ -99,18 +125,11 @@ def add_parts(
         From :func:`cut`.
     product : callable
         Adds the product of one range, in float32; returns its name.
-
-    Returns
-    -------
-    str
-        The sum, in int32: so that no factor behind it is multiplied into the weights before, which
-        would then be no whole numbers.
     """
-    total, *rest = (
-        r.add("Cast", [product(start, end)], to=TensorProto.INT32) for start, end in ranges
-    )
+    parts = [ExactSum(product(start, end), TensorProto.FLOAT) for start, end in ranges]
+    total, *rest = parts
     for part in rest:
-        total = r.add("Add", [total, part])
+        total = total.plus(r, part.name, part.element_type)
     return total
 
 

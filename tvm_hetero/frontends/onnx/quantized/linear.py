@@ -72,17 +72,16 @@ def quantizer_of(r: Rewriting, code: int, default_axis: int = 1) -> Quantizer:
     scale, zero = as_float(r, r.inputs[1]), float_zero(r, r.operand(2))
     dims = r.dims(r.inputs[1])
     block = int(r.attribute("block_size", 0))
-    rank = r.rank(r.inputs[0])
-    axis = int(r.attribute("axis", default_axis))
     if not dims or (dims == (1,) and not block):
-        return Quantizer(*(along(r, name, dims, 0, 0) for name in (scale, zero)), code)
+        return Quantizer(along(r, scale, dims, 0, 0), along(r, zero, dims, 0, 0), code)
+    rank, axis = r.rank(r.inputs[0]), int(r.attribute("axis", default_axis))
     if not -rank <= axis < rank:
         r.refuse(f"has axis {axis} for {rank} dimensions")
     if not block:
-        return Quantizer(*(along(r, name, dims, rank, axis) for name in (scale, zero)), code)
+        return Quantizer(along(r, scale, dims, rank, axis), along(r, zero, dims, rank, axis), code)
     whole = r.dims(r.inputs[0])
-    repeated = (_repeated(r, name, dims, whole, axis % rank, block) for name in (scale, zero))
-    return Quantizer(*repeated, code)
+    spread, moved = (_repeated(r, name, dims, whole, axis % rank, block) for name in (scale, zero))
+    return Quantizer(spread, moved, code)
 
 
 def _repeated(

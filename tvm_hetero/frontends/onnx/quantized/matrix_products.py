@@ -6,12 +6,10 @@ A zero point is one number, or one for each row of the left side or column of th
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.quantized.arithmetic import (
-    Quantizer,
     add_codes,
     along,
     as_float,
@@ -20,6 +18,7 @@ from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     scalar_quantizer,
 )
 from tvm_hetero.frontends.onnx.quantized.exact_sums import (
+    ExactSum,
     add_parts,
     cut,
     greatest_magnitude,
@@ -31,7 +30,7 @@ from tvm_hetero.frontends.onnx.quantized.exact_sums import (
 @rewrites("MatMulInteger")
 def rewrite_mat_mul_integer(r: Rewriting) -> bool:
     """Give the sums in int32."""
-    r.alias(add_integer_product(r, (0, 2), (1, 3)), r.outputs[0])
+    add_integer_product(r, (0, 2), (1, 3)).as_int32(r, r.outputs)
     return True
 
 
@@ -45,8 +44,8 @@ def rewrite_q_linear_mat_mul(r: Rewriting) -> bool:
     ]
     result = scalar_quantizer(r, 6, 7)
     factor = r.add("Div", [r.add("Mul", sides), result.scale])
-    scaled = r.add("Mul", [as_float(r, total, TensorProto.INT32), factor])
-    add_codes(r, scaled, Quantizer("", result.zero, result.code), r.outputs)
+    scaled = r.exact(r.add("Mul", [total.as_float(r), factor]))
+    add_codes(r, scaled, result, r.outputs)
     return True
 
 
@@ -58,7 +57,7 @@ def side_along(r: Rewriting, name: str, rank: int, axis: int) -> str:
     return along(r, as_float(r, name), dims, max(rank, 2), axis)
 
 
-def add_integer_product(r: Rewriting, left: tuple[int, int], right: tuple[int, int]) -> str:
+def add_integer_product(r: Rewriting, left: tuple[int, int], right: tuple[int, int]) -> ExactSum:
     """Add the exact product of two operands less their zero points.
 
     Parameters
@@ -67,11 +66,6 @@ def add_integer_product(r: Rewriting, left: tuple[int, int], right: tuple[int, i
         The node.
     left, right : pair of int
         Positions of codes and zero point among the operands.
-
-    Returns
-    -------
-    str
-        The sums, in int32.
     """
     (a, a_zero), (b, b_zero) = ((r.operand(i), r.operand(j)) for i, j in (left, right))
     b_axis = max(r.rank(b) - 2, 0)
@@ -86,8 +80,8 @@ def add_integer_product(r: Rewriting, left: tuple[int, int], right: tuple[int, i
 
 def add_product_parts(
     r: Rewriting, sides: list[str], ranges: list[tuple[int, int]], axes: tuple[int, int]
-) -> str:
-    """Add the product of two values of whole numbers in float32; returns its name, of int32.
+) -> ExactSum:
+    """Add the exact product of two values of whole numbers in float32.
 
     Parameters
     ----------
