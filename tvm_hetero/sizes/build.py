@@ -18,7 +18,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.importer import from_onnx
 from tvm_hetero.frontends.onnx.source import note_source, value_note
 from tvm_hetero.pipeline.options import PartitionOptions
-from tvm_hetero.sizes.axes import Dimension, OpenInputs, Size
+from tvm_hetero.sizes.axes import Dimension, OpenShapes, Size
 from tvm_hetero.sizes.folder import (
     BUILDS,
     SizeFacts,
@@ -142,7 +142,7 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
     )
 
 
-def import_size(model: OpenModel, inputs: OpenInputs, size: Size) -> tvm.IRModule:
+def import_size(model: OpenModel, inputs: OpenShapes, size: Size) -> tvm.IRModule:
     """The module of one size, with the note of its source."""
     shapes = inputs.shapes_at(size)
     module = from_onnx(

@@ -140,7 +140,7 @@ class SizedExecutor(Closeable):
 
         Parameters
         ----------
-        size : a number for each axis (`facts.open.axes`).
+        size : a number for each axis (`OpenShapes.axes`).
 
         Returns
         -------
@@ -163,7 +163,7 @@ class SizedExecutor(Closeable):
         Raises
         ------
         RunError
-            If they have none (see `OpenInputs.size_of`).
+            If they have none (see `OpenShapes.size_of`).
         """
         require_mapping(inputs)
         shapes: dict[str, Sequence[int]] = {}

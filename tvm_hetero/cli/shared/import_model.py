@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_hetero.frontends.onnx.source import note_source
 from tvm_hetero.errors import UsageError
 from tvm_hetero.util.text_tables import count_noun
 
@@ -47,6 +46,7 @@ def import_model(
         import tvm
 
         from tvm_hetero.frontends.onnx.importer import import_checked
+        from tvm_hetero.frontends.onnx.source import note_source
 
         step.note = f"TVM {tvm.__version__}"
     with steps.step("Import model") as step:
