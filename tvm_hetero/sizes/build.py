@@ -122,8 +122,8 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
     """What the folder of a model will be; see `partition_sizes` for what is refused."""
     if options.objective.batch != 1:
         raise UsageError(
-            f"batch {options.objective.batch}: with open dimensions a batch is one of them, such as "
-            "x=1..8x3x224x224; leave --batch out"
+            f"batch {options.objective.batch}: with open dimensions a batch is one of them, such "
+            "as x=1..8x3x224x224; leave --batch out"
         )
     asked = options.cost_model
     kept = model.build != "never"

@@ -27,7 +27,7 @@ from tvm_hetero.executor.inputs import identifier, merge_inputs, require_mapping
 from tvm_hetero.executor.shared_weights import WeightPool
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.sizes.axes import Size, size_name
-from tvm_hetero.sizes.folder import BUILDS, artifact_of, built_sizes, read_size_facts
+from tvm_hetero.sizes.folder import BUILDS, artifact_of, built_sizes, check_model, read_size_facts
 from tvm_hetero.util.closeable import Closeable
 
 # Longer than this no build takes that will end.
@@ -246,6 +246,7 @@ class SizedExecutor(Closeable):
             place = artifact_of(self.path, size)
             if place.is_dir():
                 return place  # another process was quicker
+            check_model(self.path, self.facts)  # at once, not after a process has begun
             question = {"folder": str(self.path), "size": size, "into": str(self._into())}
             with self._lock:
                 if self._closed:

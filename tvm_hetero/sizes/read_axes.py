@@ -10,7 +10,7 @@ from onnx import ModelProto, ValueInfoProto
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.dimensions import open_unwritten, shape_text
 from tvm_hetero.frontends.onnx.load import read_structure
-from tvm_hetero.sizes.axes import OpenAxis, Dimension, OpenShapes, sizes_text
+from tvm_hetero.sizes.axes import Dimension, OpenAxis, OpenShapes, sizes_text
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.untrusted_names import printable
 

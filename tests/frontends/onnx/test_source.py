@@ -9,8 +9,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.frontends.onnx.models import make, value
-from tvm_hetero.frontends.onnx.source import note_source, source_model
 from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.frontends.onnx.source import note_source, source_model
 from tvm_hetero.passes.attributes import SOURCE
 
 
