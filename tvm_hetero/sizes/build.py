@@ -131,7 +131,6 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
         open=read_axes(model.path, model.shapes, model.values),
         build=model.build,
         settings={
-            "objective": options.objective.kind,
             "cost_model": asked if isinstance(asked, str) else asked.name,
             "plain_sums": options.plain_sums,
             "random_weights": model.random_weights,

@@ -260,9 +260,9 @@ class SizedExecutor(Closeable):
                 with self._lock:
                     self._worker.close()
                     self._worker = None
-        if "path" not in answer:
+        if "path" not in answer and not place.is_dir():  # another process may have been quicker
             raise RunError(f"size {size_name(size)} could not be built: {answer.get('error')}")
-        return Path(answer["path"])
+        return Path(answer.get("path", place))
 
     def _into(self) -> Path:
         """The folder that gets what is built: this one, or our own where it takes no files."""

@@ -39,7 +39,7 @@ FORMAT = "tvm-hetero/sizes/1"
 BUILDS = ("never", "range", "any")
 MODEL, BUILT = "model", "sizes"
 _WEIGHTS = "weights.safetensors"
-_SETTINGS = ("objective", "cost_model", "plain_sums", "random_weights", "values")
+_SETTINGS = ("cost_model", "plain_sums", "random_weights", "values")
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class SizeFacts:
     ----------
     open : inputs and axes.
     build : which sizes are built on use, one of `BUILDS`.
-    settings : how sizes are built: ``objective``, ``cost_model``, ``plain_sums``,
-        ``random_weights``, ``values``.
+    settings : how sizes are built: ``cost_model``, ``plain_sums``, ``random_weights``, ``values``;
+        the objective stands in the problem of each.
     model : name of the ONNX file in `MODEL`; empty if it is not kept.
     files : SHA-256 of the files in `MODEL`, by their names in the folder.
     """
