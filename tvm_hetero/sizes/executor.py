@@ -27,7 +27,7 @@ from tvm_hetero.executor.inputs import identifier, merge_inputs, require_mapping
 from tvm_hetero.executor.shared_weights import WeightPool
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.sizes.axes import Size, size_name
-from tvm_hetero.sizes.folder import BUILDS, artifact_of, built_sizes, read_size_facts
+from tvm_hetero.sizes.folder import BUILDS, artifact_of, built_sizes, check_model, read_size_facts
 from tvm_hetero.util.closeable import Closeable
 
 # Longer than this no build takes that will end.
@@ -140,7 +140,7 @@ class SizedExecutor(Closeable):
 
         Parameters
         ----------
-        size : a number for each axis (`facts.open.axes`).
+        size : a number for each axis (`OpenShapes.axes`).
 
         Returns
         -------
@@ -163,7 +163,7 @@ class SizedExecutor(Closeable):
         Raises
         ------
         RunError
-            If they have none (see `OpenInputs.size_of`).
+            If they have none (see `OpenShapes.size_of`).
         """
         require_mapping(inputs)
         shapes: dict[str, Sequence[int]] = {}
@@ -246,6 +246,7 @@ class SizedExecutor(Closeable):
             place = artifact_of(self.path, size)
             if place.is_dir():
                 return place  # another process was quicker
+            check_model(self.path, self.facts)  # at once, not after a process has begun
             question = {"folder": str(self.path), "size": size, "into": str(self._into())}
             with self._lock:
                 if self._closed:
@@ -259,9 +260,9 @@ class SizedExecutor(Closeable):
                 with self._lock:
                     self._worker.close()
                     self._worker = None
-        if "path" not in answer:
+        if "path" not in answer and not place.is_dir():  # another process may have been quicker
             raise RunError(f"size {size_name(size)} could not be built: {answer.get('error')}")
-        return Path(answer["path"])
+        return Path(answer.get("path", place))
 
     def _into(self) -> Path:
         """The folder that gets what is built: this one, or our own where it takes no files."""

@@ -92,11 +92,8 @@ class InterpolatedCosts:
 
 def weight_bytes(kernel: Kernel) -> int:
     """Bytes of a kernel's weights."""
-    buffers = [kernel.func.buffer_map[kernel.func.params[i]] for i in kernel.constants]
-    return sum(
-        math.prod(int(n) for n in buffer.shape) * _bits(str(buffer.dtype)) // 8
-        for buffer in buffers
-    )
+    types = [kernel.func.params[i].ty for i in kernel.constants]
+    return sum(math.prod(int(n) for n in ty.shape) * _bits(str(ty.dtype)) // 8 for ty in types)
 
 
 def _bits(dtype: str) -> int:
