@@ -67,9 +67,7 @@ def _told(rows: Rows, fails: Mapping[str, Sequence[str]]) -> dict[str, list[str]
     for names in fails.values():
         outcome, why = rows[names[0]][NETWORKS]
         text = _first_sentence(why)
-        told = {WRONG: WRONG, ROUNDING: ROUNDING, REFUSED: f"{REFUSED}: {text}"}.get(
-            outcome, f"{outcome}: {text}"
-        )
+        told = outcome if outcome in (WRONG, ROUNDING) else f"{outcome}: {text}"
         found.setdefault(told, []).extend(short_name(name) for name in names)
     return found
 
