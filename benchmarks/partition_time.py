@@ -67,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser.add_argument("--shape", action="append", default=[], help="of a file's open input")
     parser.add_argument("--modes", default=",".join(MODES), help="full, quick")
     parser.add_argument("--tree", type=Path, default=ROOT, help="a checkout whose code is measured")
+    parser.add_argument("--output", type=Path, help="JSON file (of all: results/, of some: none)")
     args = parser.parse_args(arguments)
     names = args.models.split(",") if args.models else [*LIGHT, *EXPORTED]
     names = args.files.split(",") if args.files else [TINY] if args.small else names
@@ -79,9 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
                 for row in measure(model, path, mode, args.tree, args.shape):
                     print(line(row), flush=True)
                     rows.append(row)
-    if not (args.small or args.models or args.files) and args.tree == ROOT:
+    some = args.small or args.models or args.files or args.tree != ROOT
+    output = args.output or (None if some else RESULTS / "partition_time.json")
+    if output is not None:
         what = "seconds of `tvm-hetero partition`, with an empty cache and a full one"
-        write_document(RESULTS / "partition_time.json", what, map(asdict, rows))
+        write_document(output, what, map(asdict, rows))
     return rows
 
 

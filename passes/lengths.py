@@ -10,11 +10,12 @@ outputs of the model.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
-
-from tvm import relax
+from typing import TYPE_CHECKING, NamedTuple
 
 from tvm_hetero.passes.attributes import LENGTHS
+
+if TYPE_CHECKING:
+    from tvm import relax
 
 
 class CountedResult(NamedTuple):

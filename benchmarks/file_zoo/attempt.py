@@ -108,7 +108,7 @@ def _partition(
     elif done.returncode < 0:
         row.outcome, row.reason = "crash", f"partition: ended by signal {-done.returncode}"
     elif done.returncode:
-        said = " ".join(done.stderr.split())
+        said = " " + " ".join(done.stderr.split())
         row.outcome = "exception" if "Traceback (most recent call last)" in said else "refused"
         row.reason = f"partition: {said.rpartition(' error: ')[2][-_LINE:]}"
     return not done.returncode and not late

@@ -7,6 +7,9 @@
     tuned      where the store has a trace for the unscheduled kernel
     direct     where the rule is Winograd's and should not gain much
 
+and, where the rule is only the generic one, the loop nest as LLVM compiles it without optimising:
+never chosen, it says whether the others are right (`choose_implementation`).
+
 Two ways that lead to the same scheduled function are one.
 """
 
@@ -16,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tvm_hetero.cost_models.kernels_alone.compile_kernels import UNOPTIMIZED
 from tvm_hetero.cost_models.protocol import Progress
 from tvm_hetero.cost_models.store import CostStore, KernelKey
 from tvm_hetero.cost_models.store.identity import kernel_key
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from tvm.target import Target
     from tvm.tirx import PrimFunc
 
+REFERENCE = "reference"
 Schedule = Callable[["PrimFunc", "Target"], "PrimFunc"]
 
 
@@ -57,6 +62,7 @@ class KernelJob:
     by_rule : what is measured first.
     others : what is then measured in turns with it.
     plain : the loop nest that says what is right; None on a GPU, which cannot run it.
+    reference : the same without LLVM's optimisations, where the rule leaves LLVM most to do.
     """
 
     names: tuple[str, ...]
@@ -65,6 +71,7 @@ class KernelJob:
     by_rule: KernelCandidate
     others: tuple[KernelCandidate, ...]
     plain: KernelCandidate | None
+    reference: KernelCandidate | None = None
 
     @property
     def key(self) -> KernelKey:
@@ -116,7 +123,15 @@ def _job(
     if rule == WINOGRAD and share_of_plain(kernel.func, vector_unit(target)) > CLEAR:
         others.append(_candidate(kernel, DIRECT, target, schedule))
     distinct = {other.key: other for other in others if other.key != by_rule.key}
-    return KernelJob((kernel.name,), rule, _cold(kernel), by_rule, tuple(distinct.values()), plain)
+    return KernelJob(
+        (kernel.name,), rule, _cold(kernel), by_rule, tuple(distinct.values()), plain,
+        _unoptimized(kernel, plain) if plain is not None and rule in FALL_BACKS else None,
+    )  # fmt: skip
+
+
+def _unoptimized(kernel: Kernel, plain: KernelCandidate) -> KernelCandidate:
+    func = plain.func.with_attr(UNOPTIMIZED, True)
+    return KernelCandidate(REFERENCE, func, kernel_key(func, _cold(kernel)))
 
 
 def _candidate(

@@ -9,6 +9,11 @@ rounding, the plain loop nest, which is the definition of the kernel, decides wh
     run once more                    are near the tolerance, and the candidate goes
 
 What is wrong is refused with a warning, the rule as well as any other.
+
+Where a rule leaves the loops to LLVM, LLVM itself is not trusted: version 22.1 vectorises some
+moduli wrongly (`tvm_hetero.kernels.cpu.counter_modulo`), and then rule and plain nest may be wrong
+alike. There all first meet the plain nest as LLVM compiles it without optimising. That is some
+fifty times as slow, so kernels that take long are not checked so.
 """
 
 from __future__ import annotations
@@ -20,6 +25,10 @@ from tvm_hetero.cost_models.kernels_alone.bench import KernelBench, NotMeasured
 from tvm_hetero.cost_models.kernels_alone.candidates import KernelCandidate, KernelJob
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE
 from tvm_hetero.problem.implementation_choice import Timing
+
+# Seconds that a kernel may take by its rule to be checked against what is many times as slow.
+_CHECKED = 1e-3
+_UNOPTIMIZED = "the plain loop nest without LLVM's optimisations"
 
 
 @dataclass
@@ -46,6 +55,7 @@ def choose_implementation(
 ) -> ImplementationVerdict:
     """Measure all candidates of a job against its rule, whose time is `known`."""
     verdict = ImplementationVerdict(dict(known))
+    _check(job, verdict, bench)
     for candidate in job.others:
         if RULE in verdict.refused:
             break  # wrong, so there is nothing to compare with; the plain nest has its time
@@ -62,6 +72,29 @@ def choose_implementation(
         else:
             _decide(job, candidate, other, verdict, bench)
     return verdict
+
+
+def _check(job: KernelJob, verdict: ImplementationVerdict, bench: KernelBench) -> None:
+    """Refuse a rule that computes something else than LLVM without its optimisations does.
+
+    Then, and only then, the others meet that too.
+    """
+    if job.reference is None or verdict.times[RULE].seconds > _CHECKED:
+        return
+    for candidate in (job.by_rule, *job.others):
+        try:
+            keys = [job.reference.key, candidate.key]
+            _, answer = bench.compare(keys, job.by_rule.func, job.cold)
+        except NotMeasured as reason:
+            answer = str(reason)
+            if candidate is job.by_rule:
+                return  # it was measured before, so it is the reference that cannot be
+        if isinstance(answer, Timing):
+            verdict.add(candidate.implementation, answer)
+        else:
+            verdict.refuse(candidate.implementation, _differs(answer, _UNOPTIMIZED))
+        if RULE not in verdict.refused:
+            return
 
 
 def _decide(

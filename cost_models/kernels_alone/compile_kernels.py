@@ -34,6 +34,8 @@ _SHARE = 4
 _SHARES_EACH = 6
 _SHARE_SECONDS = 300.0
 _TARGET = "tvm_hetero.target"
+# On functions for CPUs that LLVM is to compile as they are written.
+UNOPTIMIZED = "tvm_hetero.unoptimized"
 
 # Builds a library of functions (by symbol), or raises.
 _Build = Callable[[Mapping[str, "PrimFunc"], Path], None]
@@ -176,7 +178,7 @@ def _in_child(child: Worker, target: Target) -> _Build:
 
 def _build(funcs: Mapping[str, PrimFunc], target: Target, library: Path) -> None:
     if has_objects(target):
-        objects = {name: compile_object(func, target) for name, func in funcs.items()}
+        objects = {n: compile_object(f, _target_of(f, target)) for n, f in funcs.items()}
         link_objects(objects, library, target)
         return
     import tvm
@@ -187,6 +189,14 @@ def _build(funcs: Mapping[str, PrimFunc], target: Target, library: Path) -> None
         {name: func.with_attr("global_symbol", name) for name, func in funcs.items()}
     )
     export_library(build(module, target), library, target)
+
+
+def _target_of(func: PrimFunc, target: Target) -> Target:
+    import tvm
+
+    if func.attrs is None or not func.attrs.get(UNOPTIMIZED):
+        return target
+    return tvm.target.Target({**target.export(), "opt-level": 0})
 
 
 def _reason(error: Exception) -> str:

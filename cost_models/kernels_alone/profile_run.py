@@ -146,7 +146,7 @@ class _DeviceRun:
         self.contests = [
             job
             for job in run.jobs
-            if job.others
+            if (job.others or job.reference is not None)
             and (RULE not in self._times(job) or len(self._times(job)) <= len(job.others))
         ]
 
@@ -155,8 +155,7 @@ class _DeviceRun:
         yield from (job.by_rule for job in self.new)
         for job in self.contests:
             yield from (job.by_rule, *job.others)
-            if job.plain is not None:
-                yield job.plain
+            yield from (one for one in (job.plain, job.reference) if one is not None)
 
     def measure(self, compiled: Compiled, worker: Worker | None) -> None:
         """Measure the rules, then the contests. The worker is ended, used or not."""
@@ -171,7 +170,13 @@ class _DeviceRun:
 
     def rescue(self, folder: Path) -> None:
         """Take the default loop nest where the rule gave no time at all."""
-        lost = [job for job in self.run.jobs if job.key in self.given_up and _has_plain(job)]
+        lost = [
+            job
+            for job in self.run.jobs
+            if job.key in self.given_up
+            and _has_plain(job)
+            and DEFAULT not in self.verdicts[job.key].refused
+        ]
         plains = [job.plain for job in lost if job.plain is not None]
         known = {plain.key: self._known(plain) for plain in plains}
         missing = {plain.key: plain.func for plain in plains if known[plain.key] is None}
@@ -236,6 +241,8 @@ class _DeviceRun:
         for done, job in enumerate(held, start=1):
             verdict = choose_implementation(job, self._times(job), bench)
             self.verdicts[job.key] = verdict
+            if not verdict.times:
+                self.given_up[job.key] = verdict.refused[RULE]
             for name, timing in verdict.times.items():
                 self._keep(job, name, timing)
             wrong = [c for c in _candidates(job) if c.implementation in verdict.refused]

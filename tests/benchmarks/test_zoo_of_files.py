@@ -64,6 +64,12 @@ def test_an_output_is_right_within_a_share_of_its_greatest_value(
     assert judged(case, [expected, expected], [expected]).outcome == "wrong"
 
 
+def test_the_tail_of_a_sigmoid_may_differ_as_onnx_runtime_does_from_itself() -> None:
+    case, expected = FileCase("a", "", "a.onnx"), np.array([6e-7], np.float32)
+    assert judged(case, [expected], [expected + np.float32(1e-7)]).outcome == "right"
+    assert judged(case, [expected], [expected + np.float32(3e-7)]).outcome == "wrong"
+
+
 def test_whole_numbers_must_be_equal() -> None:
     case, expected = FileCase("a", "", "a.onnx"), np.array([2**40, 1])
     assert judged(case, [expected], [expected.copy()]).outcome == "right"

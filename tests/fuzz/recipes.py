@@ -391,6 +391,10 @@ def pool(m: GrowingModel) -> bool:
     }
     if m.flag():
         attributes["pads"] = [int(k > 1) * m.flag() for k in kernel] * 2
+    # Of a last window that would start behind the input onnx makes an output, ONNX Runtime none.
+    sides = zip(x.dims[2:], kernel, attributes["strides"], strict=True)
+    if any(-(-(d - k) // stride) * stride >= d for d, k, stride in sides):
+        attributes["ceil_mode"] = 0
     if m.flag():
         return m.add("MaxPool", [x.name], **attributes)
     return m.add("AveragePool", [x.name], count_include_pad=m.flag(), **attributes)
@@ -429,7 +433,9 @@ def resize(m: GrowingModel) -> bool:
     coordinates = m.choose(["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"])
     attributes = {"nearest_mode": m.choose(["floor", "ceil"])} if mode == "nearest" else {}
     if m.flag():
-        scales = m.constant([1, 1, m.choose([1, 2, 3]), m.choose([0.5, 2, 1.5])], np.float32)
+        # Sizes that are whole: of others onnx and ONNX Runtime say different things.
+        last = m.choose([1, 2, 3] if x.dims[3] % 2 else [0.5, 1.5, 2])
+        scales = m.constant([1, 1, m.choose([1, 2, 3]), last], np.float32)
         names = [x.name, "", scales]
     else:
         sizes = [*x.dims[:2], m.integer(1, 9), m.integer(1, 9)]

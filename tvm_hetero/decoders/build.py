@@ -85,7 +85,7 @@ def build_decoder(
     *,
     objective: str = "latency",
     solver: str = "auto",
-    time_limit: float = 10.0,
+    time_limit: float = 5.0,
     seed: int = 0,
     cost_model: str | CostModel = "profiled",
     measure: bool = True,

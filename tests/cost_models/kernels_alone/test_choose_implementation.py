@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from tests.cost_models.kernel_samples import (
     sleeping,
     unbuildable,
 )
+from tests.kernels.cpu.test_counter_modulo import repetition
+from tests.kernels.helpers import AVX512, runs_here
 from tvm_hetero.cost_models.kernels_alone.profile_worker import find_difference
 from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.profiled import ProfiledCosts
@@ -26,6 +29,7 @@ from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore, Tuning
 from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.devices.target import device_target
+from tvm_hetero.errors import ProfileError
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     RULE,
@@ -145,9 +149,35 @@ def test_a_rule_with_another_output_than_the_plain_nest_is_refused(
     ways = {"k": {RULE: scaling(), DEFAULT: SLOW, TUNED: QUICK}}
     for _ in range(2):
         choices, texts, _ = profile(tmp_path, ways, tuned)
-        assert choices["k"].implementation == DEFAULT
+        assert choices["k"].implementation == (TUNED if tuned else DEFAULT)
         assert "the plain loop nest" in choices["k"].refused[RULE]
         assert len(texts) == 1 and "rule is refused" in texts[0]
+
+
+def test_what_llvm_compiles_wrongly_is_not_taken(tmp_path: Path) -> None:
+    """The last bits by shifts, which LLVM 22.1 takes for a counter: rule and nest wrong alike."""
+    if not runs_here(AVX512):
+        pytest.skip("LLVM is right for narrower vectors")
+
+    def modulo(j: tvm.tirx.PrimExpr) -> tvm.tirx.PrimExpr:
+        thirty = tvm.tirx.const(30, "int32")
+        high = tvm.tirx.shift_left(tvm.tirx.Cast("int32", j), thirty)
+        low = tvm.tirx.shift_right(
+            tvm.tirx.reinterpret("uint32", high), tvm.tirx.const(30, "uint32")
+        )
+        return tvm.tirx.Cast("int64", low) * 3
+
+    def schedule(func: tvm.tirx.PrimFunc, _target: tvm.target.Target) -> tvm.tirx.PrimFunc:
+        return without_implementation(func).with_attr(RULE_ATTR, "generic")
+
+    target = {"kind": "llvm", "mcpu": "x86-64-v4"}
+    device = replace(PLATFORM.devices[0], target=target)
+    model = ProfiledCosts(CostStore(tmp_path / "costs.sqlite"), HASTY, schedule)
+    with (
+        pytest.warns(ProfileWarning, match="without LLVM's optimisations"),
+        pytest.raises(ProfileError, match="no device"),
+    ):
+        model.costs([Kernel("k", repetition(modulo))], replace(PLATFORM, devices=(device,)))
 
 
 def test_the_plain_nest_takes_the_place_of_a_rule_that_cannot_run(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ def typed_model(
         [helper.make_value_info(name, onnx.TypeProto()) for name in outputs or ends],
         [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()],
     )
-    sets = [helper.make_opsetid("", opset)]
+    others = sorted({node.domain for node in nodes} - {""})
+    sets = [helper.make_opsetid("", opset), *(helper.make_opsetid(name, 1) for name in others)]
     made = helper.make_model(graph, opset_imports=sets, ir_version=10)
     inferred = onnx.shape_inference.infer_shapes(made, data_prop=True)
     for output, known in zip(made.graph.output, inferred.graph.output, strict=True):

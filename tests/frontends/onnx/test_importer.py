@@ -14,7 +14,7 @@ from tvm import relax
 from tests.frontends.onnx.models import conv_relu, make, random_feeds, run
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx, light_models, randomize_weights, simplify
-from tvm_hetero.frontends.onnx.static_types import static_shape
+from tvm_hetero.frontends.onnx.model.static_types import static_shape
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.lowered_main import read_main
 
@@ -139,11 +139,14 @@ def test_what_tvm_refuses_is_a_model_error(capfd: pytest.CaptureFixture[str]) ->
 
 def test_shapes_that_depend_on_data_are_refused() -> None:
     nodes = [
-        helper.make_node("NonZero", ["x"], ["n"]),
-        helper.make_node("Cast", ["n"], ["y"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("Range", ["zero", "x", "one"], ["n"], name="count"),
+        helper.make_node("Neg", ["n"], ["y"]),
     ]
-    with pytest.raises(ModelError, match="depends on the data"):
-        from_onnx(make(nodes, {"x": [4, 4]}, ["y"]))
+    constants = {"zero": np.float32(0), "one": np.float32(1)}
+    with pytest.raises(
+        ModelError, match=r"'count' \(Range\) makes 'n' in a shape that is known only"
+    ):
+        from_onnx(make(nodes, {"x": []}, ["y"], {k: np.array(v) for k, v in constants.items()}))
 
 
 def test_a_single_identity_is_a_model_too() -> None:

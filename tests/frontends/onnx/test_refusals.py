@@ -49,14 +49,15 @@ def test_the_input_behind_a_setting_is_named_with_its_type_and_option() -> None:
 def test_an_input_that_looks_like_data_is_not_to_be_fixed() -> None:
     model = make(
         [
-            helper.make_node("NonZero", ["x"], ["i"]),
-            helper.make_node("Cast", ["i"], ["y"], to=TensorProto.FLOAT),
+            helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+            helper.make_node("Range", ["zero", "most", "one"], ["y"]),
         ],
         {"x": [2, 3]},
         ["y"],
+        {"zero": np.array(0, np.float32), "one": np.array(1, np.float32)},
     )
     text = refusal(model)
-    assert "node 0 (NonZero) makes 'i' in a shape that is known only when it runs" in text
+    assert "node 1 (Range) makes 'y' in a shape that is known only when it runs" in text
     assert "the data of the input 'x' (float32 2x3)" in text and "--value" not in text
 
 

@@ -102,6 +102,12 @@ def test_no_sizes_are_made_up_where_none_fits() -> None:
         check_model(flattened(["N", 3, "h", "w"], 12345))
 
 
+def test_shapes_that_the_model_does_not_take_are_to_be_left_out() -> None:
+    model = flattened(["N", 3, "h", "w"], 4 * 13 * 13)
+    with pytest.raises(ModelError, match=r"shapes given \(x=1x3x30x30\) .* leave them out"):
+        check_model(model, shapes={"x": (1, 3, 30, 30)})
+
+
 def test_symbols_can_be_read() -> None:
     model = make([helper.make_node("Relu", ["x"], ["y"])], {"x": ["p2o.Dim.0", 3, None]}, ["y"])
     with pytest.raises(ModelError, match=r"'x' \[p2o\.Dim\.0, 3, \?\]"):

@@ -36,6 +36,10 @@ MODULI: dict[str, tuple[Modulo, Callable[[np.ndarray], np.ndarray]]] = {
         lambda j: (tirx.truncmod(j - int64(9), int64(4)) + 3) * 3,
         lambda j: (np.fmod(j - 9, 4) + 3) * 3,
     ),
+    "bits, the mask first": (
+        lambda j: tirx.BitwiseAnd(int64(3), j) * 3,
+        lambda j: (j & 3) * 3,
+    ),
     "bits": (lambda j: tirx.bitwise_and(j, int64(3)) * 3, lambda j: (j & 3) * 3),
 }
 

@@ -43,7 +43,7 @@ def demo(
         str, typer.Option("--model", help="A light model of the onnx wheel, or FILE.onnx.")
     ] = MODEL,
     seed: options.Seed = 0,
-    time_limit: options.TimeLimit = 10.0,
+    time_limit: options.TimeLimit = 5.0,
     repeat: options.Repeat = 50,
 ) -> None:
     """Partition and measure a real network.

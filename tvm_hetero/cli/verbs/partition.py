@@ -45,7 +45,7 @@ def partition(
         float | None,
         typer.Option(
             "--time-limit",
-            help="Seconds that the solver may take. [default: 10; with --quick 2]",
+            help="Seconds that the solver may take. [default: 5; with --quick 2]",
         ),
     ] = None,
     gap: options.Gap = 1e-3,

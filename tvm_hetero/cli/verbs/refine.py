@@ -21,7 +21,7 @@ def refine(
             "-o", "--output", metavar="NET.hetero", help="The folder to write. [default: the same]"
         ),
     ] = None,
-    time_limit: options.TimeLimit = 10.0,
+    time_limit: options.TimeLimit = 5.0,
     seed: options.Seed = 0,
     no_measure: Annotated[
         bool,

@@ -11,8 +11,6 @@ import onnx
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
-from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
-from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import no_training
 from tvm_hetero.frontends.onnx.load import check_model, load_model
@@ -23,7 +21,6 @@ from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
-from tvm_hetero.passes.lengths import counted_results
 from tvm_hetero.util.untrusted_names import identifier
 
 if TYPE_CHECKING:
@@ -104,6 +101,10 @@ def import_checked(
     ModelError
         As of :func:`from_onnx`.
     """
+    # Converters are kernels' neighbours: TVM is loaded with them, and only now.
+    from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
+    from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
+
     convert_opset(model)
     graph = OnnxGraph(model)
     if random_weights is not None:
@@ -119,7 +120,7 @@ def import_checked(
 
 def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
     """Refuse shapes that depend on data within what a node became (`convert` finds the others)."""
-    from tvm_hetero.frontends.onnx.static_types import dynamic_operators
+    from tvm_hetero.frontends.onnx.model.static_types import dynamic_operators
 
     found = dynamic_operators(module)
     if found:
@@ -131,6 +132,8 @@ def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
 
 def _with_names(module: tvm.ir.IRModule, graph: OnnxGraph, name: str) -> tvm.ir.IRModule:
     """Return `module` with the ONNX names as attributes of ``main``."""
+    from tvm_hetero.passes.lengths import counted_results
+
     numbers = {row.number for row in counted_results(module["main"]).values()}
     attributes = {
         INPUT_NAMES: [i.name for i in graph.inputs],

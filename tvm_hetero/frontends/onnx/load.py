@@ -34,6 +34,7 @@ from tvm_hetero.frontends.onnx.resize_scales import settle_scales
 from tvm_hetero.frontends.onnx.runtime_operators import own_domain
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
+from tvm_hetero.frontends.onnx.topological_order import sort_nodes
 from tvm_hetero.frontends.onnx.validate import check_structure
 from tvm_hetero.util.untrusted_names import printable
 
@@ -138,9 +139,19 @@ def _settle(
     limits: OnnxLimits,
 ) -> None:
     """Take steps 5 and 6 of the module's list, in place."""
+    sort_nodes(model)
     own_domain(model)
     fix_shapes(model, shapes, read_values(model, values), limits)
-    _check_with_onnx(model, limits)
+    try:
+        _check_with_onnx(model, limits)
+    except ModelError as error:
+        if not shapes:
+            raise
+        given = ", ".join(f"{printable(k)}={'x'.join(map(str, v))}" for k, v in shapes.items())
+        raise ModelError(
+            f"{error} Or the shapes given ({given}) are none that the model takes: leave them out, "
+            "and some that fit are named."
+        ) from None
 
 
 def _read(file: Path, limits: OnnxLimits) -> bytes:

@@ -17,7 +17,7 @@ from tvm_hetero.util.untrusted_names import printable
 
 
 @dataclass(frozen=True)
-class OpenInputs:
+class UnshapedInputs:
     """Inputs with open dimensions, and shapes that the model takes for them if some are known."""
 
     inputs: tuple[ValueInfoProto, ...]
@@ -39,7 +39,7 @@ class OpenInputs:
 
 def find_open(
     model: onnx.ModelProto, inputs: Sequence[ValueInfoProto], limits: OnnxLimits
-) -> OpenInputs | None:
+) -> UnshapedInputs | None:
     """Return the inputs that are open, with shapes for them; None where there are none.
 
     Parameters
@@ -56,10 +56,10 @@ def find_open(
         return None
     found = suggest_shapes(model, inputs, limits)
     shapes = None if found is None else {value.name: found[value.name] for value in unknown}
-    return OpenInputs(unknown, shapes)
+    return UnshapedInputs(unknown, shapes)
 
 
-def refuse_open(found: OpenInputs | None) -> None:
+def refuse_open(found: UnshapedInputs | None) -> None:
     """Refuse open dimensions; the text has all options that are needed.
 
     Raises

@@ -64,7 +64,7 @@ def convert_opset(model: onnx.ModelProto) -> None:
 def _keep_old_resizes(converted: onnx.ModelProto, opset: int) -> None:
     """State of what form Resize and Upsample before opset 11 are, which the converter leaves out.
 
-    Their coordinates are `asymmetric`, and nearest is rounded as no later form does: up where an
+    Their coordinates are ``asymmetric``, and nearest is rounded as no later form does: up where an
     axis shrinks, else down (``simple``, a word of ours).
     """
     if opset >= _RESIZE_HAS_MODES:

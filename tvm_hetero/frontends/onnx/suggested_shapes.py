@@ -30,6 +30,8 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 _TRIES = 24
+_NODES = 6000
+"""Nodes that may be looked at, or six candidates: some seconds at most where none fits."""
 
 
 def suggest_shapes(
@@ -49,8 +51,9 @@ def suggest_shapes(
     inputs = [_with_rank(model, value) for value in inputs]
     operators = {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
     # With functions and branches opened; where these are refused whatever the sizes, without.
+    tries = max(6, min(_TRIES, _NODES // len(model.graph.node)))
     for taken in (operators, None):
-        for sizes in itertools.islice(_candidates(model, inputs), _TRIES):
+        for sizes in itertools.islice(_candidates(model, inputs), tries):
             shapes = {value.name: _shape(value, sizes) for value in inputs}
             if _works(model, inputs, shapes, taken, limits):
                 return shapes

@@ -36,7 +36,7 @@ _LAYOUTS = {
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _TransposedAxis:
     """One dimension: of the image, the window, the stride, padding before, and of the result."""
 
     extent: int
@@ -73,7 +73,7 @@ class PhaseConvolution:
     """The convolution that computes all phases, and how its results are put in order."""
 
     call: relax.Call
-    axes: tuple[_Axis, ...]
+    axes: tuple[_TransposedAxis, ...]
     groups: int
     channels: int
 
@@ -129,7 +129,7 @@ def as_convolution(
     rank = len(layout) - 2
     extents, results = list(data.ty.shape)[2:], list(call.ty.shape)[2:]
     axes = tuple(
-        _Axis(int(e), int(k), int(s), int(p), int(y))
+        _TransposedAxis(int(e), int(k), int(s), int(p), int(y))
         for e, k, s, p, y in zip(
             extents, weight.shape[2:], attrs.strides, list(attrs.padding)[:rank], results,
             strict=True,
@@ -143,7 +143,7 @@ def as_convolution(
     return PhaseConvolution(done, axes, groups, int(call.ty.shape[1]))
 
 
-def _by_phase(weight: NDArray[Any], axes: tuple[_Axis, ...], groups: int) -> NDArray[Any]:
+def _by_phase(weight: NDArray[Any], axes: tuple[_TransposedAxis, ...], groups: int) -> NDArray[Any]:
     """``[I, O / groups, K ...]`` as ``[groups * phases * O / groups, I / groups, J ...]``."""
     behind = [axis.taps * axis.stride - axis.window for axis in axes]
     whole = np.pad(weight, [(0, 0), (0, 0), *((0, more) for more in behind)])

@@ -52,13 +52,15 @@ def hide_counter_modulo(
         return masks.setdefault((kind, value), tirx.Var(f"mask_{value}", kind))
 
     def rewritten(node: tirx.FloorMod | tirx.Mod | tirx.BitwiseAnd) -> Expr:
-        divisor = int(node.b) if isinstance(node.b, tirx.IntImm) else 0
-        mask = divisor if isinstance(node, tirx.BitwiseAnd) else divisor - 1
+        is_and = isinstance(node, tirx.BitwiseAnd)
+        turned = is_and and isinstance(node.a, tirx.IntImm)
+        value, by = (node.b, node.a) if turned else (node.a, node.b)
+        mask = int(by) - (not is_and) if isinstance(by, tirx.IntImm) else 0
         kind = str(node.ty.dtype)
-        if kind not in _COUNTERS or mask < 1 or mask & (mask + 1) or _is_read(node.a):
+        if kind not in _COUNTERS or mask < 1 or mask & (mask + 1) or _is_read(value):
             return node
         cut = _truncated if isinstance(node, tirx.Mod) else tirx.bitwise_and
-        return cut(node.a, hidden(kind, mask))
+        return cut(value, hidden(kind, mask))
 
     body = tvm_ffi.structural_map(func.body, (_MODULI, rewritten))
     return func if not masks else func.with_body(_with_masks(masks, body))

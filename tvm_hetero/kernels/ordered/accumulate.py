@@ -6,15 +6,25 @@ exclusive: of what comes before t alone; reverse: from the end
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.tir.statements import function, load, loop, store, tensor, whole
+from tvm_hetero.kernels.tir.statements import (
+    VECTORIZED,
+    function,
+    load,
+    loop,
+    store,
+    tensor,
+    whole,
+)
 
 if TYPE_CHECKING:
     Expr = Any
 
+_LANES = 16
 OPAQUE = {"op_pattern": 8}
 
 
@@ -60,9 +70,20 @@ def accumulate(
 
     def row(o: Expr) -> list[tirx.Stmt]:
         return [
-            loop("i", inner, lambda i: first(o, i)),
-            loop("t", length - 1, lambda t: loop("i", inner, lambda i: following(o, t, i))),
+            _in_vectors(inner, lambda i: first(o, i)),
+            loop("t", length - 1, lambda t: _in_vectors(inner, lambda i: following(o, t, i))),
         ]
 
     body = loop("o", outer, row)
     return function([data, out], body, "accumulate", [out], attrs=OPAQUE)
+
+
+def _in_vectors(extent: int, body: Callable[[Expr], tirx.Stmt]) -> tirx.Stmt:
+    """A loop in vectors, if they divide it: LLVM does not see that a row is not the next one."""
+    if extent % _LANES:
+        return loop("i", extent, body)
+
+    def vector(v: Expr) -> tirx.Stmt:
+        return loop("lane", _LANES, lambda lane: body(v * _LANES + lane), VECTORIZED)
+
+    return loop("i", extent // _LANES, vector)

@@ -90,7 +90,7 @@ def non_maximum_suppression(
     scores = tensor("scores", [counts.batches, counts.classes, counts.boxes])
     allowed, threshold = tensor("allowed", [1]), tensor("threshold", [1])
     chosen, count = tensor("chosen", [counts.room, 3], "int64"), tensor("count", [1], "int64")
-    choice = _Choice(counts, boxes, scores, allowed, chosen, Found(count, counts.room))
+    choice = _BoxChoice(counts, boxes, scores, allowed, chosen, Found(count, counts.room))
     least = threshold if has_threshold else None
 
     def one_class(b: Expr, c: Expr) -> list[tirx.Stmt]:
@@ -116,7 +116,7 @@ def non_maximum_suppression(
 _LEFT, _OWN, _OVERLAPS = range(3)
 
 
-class _Choice:
+class _BoxChoice:
     """Statements that choose the boxes of a class."""
 
     def __init__(

@@ -94,7 +94,8 @@ def _beyond(beyond: Expr, one: Expr, other: Expr) -> Expr:
     return tirx.any(beyond, tirx.all(_is_nan(one), tirx.Not(_is_nan(other))))
 
 
-def _as_large(one: Expr, other: Expr) -> Expr:
+def as_large(one: Expr, other: Expr) -> Expr:
+    """Whether one is as large as another; so is NaN as NaN."""
     # Not the negation of both being larger: TVM makes `a <= b` of `not a > b`, NaN or not.
     if "float" not in str(one.ty.dtype):
         return one == other
@@ -132,7 +133,7 @@ class Heap:
         """Whether what stands at one position comes before what stands at another one."""
         a, b = self.value(one), self.value(other)
         first = self.index(one) < self.index(other)
-        return tirx.any(self.better(a, b), tirx.all(_as_large(a, b), first))
+        return tirx.any(self.better(a, b), tirx.all(as_large(a, b), first))
 
     def exchange(self, one: Expr, other: Expr) -> list[tirx.Stmt]:
         value, keep_value = bind_value("value", self.value(one))

@@ -134,7 +134,7 @@ class RecurrentPart:
         return made
 
     def _state(self, row: Expr, unit: Expr) -> Expr:
-        """What is multiplied: the state, its levels, or what a GRU leaves of it for its last gate."""
+        """What is multiplied: the state, its levels, or what a GRU leaves for its last gate."""
         scratch = self.frame.scratch
         if scratch.levels is not None:
             return load(scratch.levels, row, unit)

@@ -44,6 +44,30 @@ def test_places_and_elements_are_as_many_as_there_are() -> None:
                 np.testing.assert_array_equal(got.numpy(), want, err_msg=name)
 
 
+def test_each_element_comes_once_by_size_or_by_its_first_place() -> None:
+    feeds: dict[str, Array] = {"x": np.zeros((4, 9), np.float32), "n": np.zeros(20, np.int64)}
+    ends = ("values", "first", "which", "times")
+    nodes = [
+        NODE("Unique", ["x"], [f"sorted_{end}" for end in ends]),
+        NODE("Unique", ["x"], [f"met_{end}" for end in ends], sorted=0),
+        NODE("Unique", ["n"], ["along"], axis=0),
+        NODE("Unique", ["n"], ["whole", "", "", "whole_times"], sorted=0),
+    ]
+    model = typed_model(nodes, feeds)
+    with executor(model) as ex:
+        for most in (1, 4, 30):
+            feeds["x"] = RNG.integers(-most, most, (4, 9)).astype(np.float32)
+            feeds["n"] = RNG.integers(0, most, 20)
+            for name, got, want in zip(ex.outputs, ex.run(feeds), run(model, feeds), strict=True):
+                np.testing.assert_array_equal(got.numpy(), want, err_msg=name)
+
+
+def test_slices_that_are_compared_are_refused() -> None:
+    node = NODE("Unique", ["x"], ["y"], axis=0, name="rows")
+    with pytest.raises(ModelError, match=r"'rows' \(Unique\) compares slices along an axis"):
+        from_onnx(typed_model([node], {"x": np.zeros((3, 4), np.float32)}))
+
+
 # Batches, classes, boxes, most of a class, least score, whether boxes are around their center.
 SUPPRESSIONS = [(2, 3, 60, 9, 0.3, 0), (1, 5, 80, 100, 0.25, 1), (1, 2, 50, 1000, None, 0)]
 

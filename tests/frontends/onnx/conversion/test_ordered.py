@@ -29,7 +29,7 @@ def test_the_first_k_come_in_order_ties_by_place_and_nan_as_the_largest() -> Non
     assert_same(typed_model(nodes, {"x": TIED}, constants), {"x": TIED})
 
 
-@pytest.mark.parametrize("dtype", ["int64", "uint8", "float64", "float16"])
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float64", "float16", "bfloat16"])
 def test_the_first_k_of_any_type_are_found(dtype: str) -> None:
     x = np.random.default_rng(1).integers(0, 9, (2, 50)).astype(dtype)
     node = helper.make_node("TopK", ["x", "k"], ["v", "i"])

@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import helper
 
-from benchmarks.onnx_suite import outputs_of
 from tests.frontends.onnx.models import make, run
+from tests.frontends.onnx.running import compute
 from tests.kernels.recurrent.nodes import Node, onnx_node
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
@@ -48,7 +48,7 @@ def test_layers_of_both_directions(opset: int) -> None:
     x = np.random.default_rng(1).standard_normal((5, 2, 4)).astype(np.float32)
     model = stacked(opset)
     right = run(model, {"x": x})
-    for ours, theirs in zip(outputs_of(from_onnx(model), [x]), right, strict=True):
+    for ours, theirs in zip(compute(model, {"x": x}), right, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
@@ -62,9 +62,7 @@ def test_all_attributes_reach_the_kernels() -> None:
     operands = node.operands()
     model = onnx_node(node, operands)
     right = run(model, operands)
-    for ours, theirs in zip(
-        outputs_of(from_onnx(model), list(operands.values())), right, strict=True
-    ):
+    for ours, theirs in zip(compute(model, operands), right, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 

@@ -135,7 +135,7 @@ def test_everything_refused_is_said_at_once() -> None:
         expanded(model)
     text = str(caught.value)
     assert text.startswith("2 nodes cannot be imported (opset 20):")
-    assert "node 0 'one' (ImageDecoder) is not supported" in text
+    assert "node 0 'one' (ImageDecoder) decodes image files" in text
     assert "node 1 'two' (com.example::Unknown) is of the domain 'com.example'" in text
     assert "behind" not in text
 
@@ -163,3 +163,10 @@ def test_a_model_that_names_one_set_twice_is_taken() -> None:
     model.opset_import.append(helper.make_opsetid("", 14))
     with pytest.raises(ModelError, match="two versions of the operator set"):
         from_onnx(model)
+
+
+def test_a_function_of_which_onnx_infers_no_shape_is_inferred_by_its_body() -> None:
+    node = helper.make_node("GreaterOrEqual", ["x", "zero"], ["y"])
+    graph = OnnxGraph(make([node], {"x": [2, 3]}, ["y"], {"zero": np.zeros(3, np.float32)}))
+    types = expand_graph(graph, {"GreaterOrEqual"})
+    assert [d.dim_value for d in types["y"].tensor_type.shape.dim] == [2, 3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontends.onnx.contributed import Draw, assert_same, one_node, rewritten
+from tests.frontends.onnx.contributed import Draw, assert_same, number, one_node, rewritten
 from tests.frontends.onnx.models import run
 from tvm_hetero.errors import ModelError
 
@@ -81,6 +81,20 @@ def test_keys_and_values_of_the_past(places: int, unidirectional: int) -> None:
     operands = [*parts, d.normal(3 * HIDDEN), None, None, *past]
     flags = {"num_heads": HEADS, "unidirectional": unidirectional}
     assert_same(*one_node("MultiHeadAttention", operands, results=3, **flags))
+
+
+@pytest.mark.parametrize("unidirectional", [0, 1])
+@pytest.mark.parametrize("with_past", [False, True])
+def test_attention_of_codes(unidirectional: int, with_past: bool) -> None:
+    d = Draw()
+    places, past = 4, 6 if with_past else 0
+    codes = [d.codes(np.uint8, BATCH, places, 7), d.codes(np.int8, 7, 3 * HIDDEN)]
+    scales = [d.normal(3 * HIDDEN), number(0.02), d.scales(3 * HIDDEN) / 10]
+    ends = [d.below(2, BATCH, past + places), d.codes(np.uint8), np.zeros(3 * HIDDEN, np.int8)]
+    before = [d.normal(2, BATCH, HEADS, past, SIZE)] if with_past else []
+    flags = {"num_heads": HEADS, "unidirectional": unidirectional, "constants": (1, 3, 4, 6, 7)}
+    operands = [*codes, *scales, *ends, *before]
+    assert_same(*one_node("QAttention", operands, results=2 if with_past else 1, **flags))
 
 
 def test_keys_that_are_split_already_have_their_bias() -> None:

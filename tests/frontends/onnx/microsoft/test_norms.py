@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from tests.frontends.onnx.contributed import Draw, assert_same, one_node, rewritten
+from tests.frontends.onnx.contributed import Draw, assert_same, number, one_node, rewritten
 from tests.frontends.onnx.models import make
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
@@ -60,6 +60,19 @@ def test_embeddings_of_words_places_and_segments() -> None:
     assert_same(*one_node("EmbedLayerNormalization", operands, results=2))
     bare = [ids, None, tables[0], tables[1], None, tables[3], tables[4]]
     assert_same(*one_node("EmbedLayerNormalization", bare, results=2))
+
+
+def test_embeddings_from_tables_of_codes() -> None:
+    d = Draw()
+    sizes = [(7, 16), (9, 16), (2, 16), (16,), (16,)]
+    tables = [d.codes(np.uint8, *size) for size in sizes]
+    scales = [number(0.01 * (i + 1)) for i in range(5)]
+    zeros = [number(120 + i, np.uint8) for i in range(5)]
+    operands = [d.below(7, 2, 5), d.below(2, 2, 5), *tables, None, *scales, *zeros]
+    constants = tuple(range(2, 18))
+    assert_same(
+        *one_node("QEmbedLayerNormalization", operands, results=2, constants=constants), atol=1e-4
+    )
 
 
 def test_operators_that_onnx_runtime_writes_as_standard_ones_are_its_own() -> None:

@@ -19,7 +19,9 @@ def convert_where(c: Conversion) -> relax.Expr | None:
 
     from tvm_hetero.kernels.rowwise.choose import choose
 
-    constant = c.constant(0) is not None or None not in (c.constant(1), c.constant(2))
+    constant = c.constant(0) is not None or (
+        c.constant(1) is not None and c.constant(2) is not None
+    )
     if constant or c.dims(0) not in ((), (1,)) or c.dims(1) != c.dims(2) or not c.dims(1):
         return None
     if math.prod(c.dims(1)) < 2:

@@ -152,6 +152,12 @@ class Conversion:
             return [called]
         return [self.emit(relax.TupleGetItem(called, i)) for i in range(len(types))]
 
+    def cast(self, value: relax.Expr, dtype: str) -> relax.Expr:
+        """Bind a value in another element type, if it is of another one."""
+        from tvm import relax
+
+        return value if str(value.ty.dtype) == dtype else self.emit(relax.op.astype(value, dtype))
+
     def reshaped(self, value: relax.Expr, shape: Sequence[int]) -> relax.Var:
         """Bind a view of a value in another shape."""
         from tvm import relax

@@ -27,6 +27,7 @@ from tvm_hetero.frontends.onnx.model.element_types import PACKED_BITS, held_arra
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.refusals import (
     ANOTHER_FORM,
+    fault_text,
     form_of,
     refuse_all,
     settings_text,
@@ -75,6 +76,7 @@ class _Conversions:
         self.importer.opset = graph.opset
         self.values: dict[str, Any] = self.importer._nodes
         self.refusals: list[str] = []
+        self.cause: BaseException | None = None
         self.comparison = TypeComparison(graph)
         self.counts = Counts()
 
@@ -91,10 +93,11 @@ class _Conversions:
                     self._convert(node)
                 # A builder that is left half-way complains on stderr, so the function is ended.
                 made = [self.values.get(o.name, relax.const(0)) for o in self.graph.outputs]
-                made, counted = counted_outputs(builder, self.graph, made, self.counts)
+                counts = Counts() if self.refusals else self.counts
+                made, counted = counted_outputs(builder, self.graph, made, counts)
                 given = builder.emit_output(made[0] if len(made) == 1 else relax.Tuple(made))
             builder.emit_func_output(given)
-        refuse_all(self.refusals, self.graph.opset)
+        refuse_all(self.refusals, self.graph.opset, self.cause)
         module = builder.get()
         refuse_all(nodes_without_kernel(module, self.graph, self.values), self.graph.opset)
         attributes = {"num_input": len(parameters), **lengths_attribute(counted)}
@@ -131,6 +134,10 @@ class _Conversions:
             self.comparison.refuse_wrong(node, plain)
         except ModelError as error:
             self.refusals.append(str(error))
+            self.cause = self.cause or error.__cause__
+        except Exception as error:
+            self.refusals.append(fault_text(self.graph.describe(node), error))
+            self.cause = error
         else:
             self.values.update(made)
 

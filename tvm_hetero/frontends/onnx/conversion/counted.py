@@ -64,7 +64,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _CountedRead:
     """A node that reads counted values, and what its rule may know."""
 
     node: NodeProto
@@ -97,7 +97,7 @@ class _Reading:
         return int(attribute(self.node, "axis", default)) % rank
 
 
-Rule = Callable[[_Reading], CountedAxis | None]
+Rule = Callable[[_CountedRead], CountedAxis | None]
 
 _RULES: dict[str, Rule] = {}
 
@@ -136,7 +136,7 @@ def read_counted(
     """
     rule = _RULES.get(node.op_type)
     unknown = any(name and name not in types for name in node.input)
-    found = None if rule is None or unknown else rule(_Reading(node, graph, counted, types))
+    found = None if rule is None or unknown else rule(_CountedRead(node, graph, counted, types))
     if found is None:
         name = next(name for name in node.input if name in counted)
         raise ModelError(
@@ -154,7 +154,7 @@ def read_counted(
     "Reciprocal", "Cast", "Identity", "Clip", "Sum", "IsNaN", "IsInf", "Softplus", "HardSigmoid",
     "Div", "Mod",
 )  # fmt: skip
-def _element_by_element(r: _Reading) -> CountedAxis | None:
+def _element_by_element(r: _CountedRead) -> CountedAxis | None:
     """Operands side by side from the last axis on: the others must have one element there."""
     given = [(name, r.counted.get(name)) for name in r.node.input if name]
     ends = {(a.axis - len(r.dims(name)), a.number) for name, a in given if a is not None}
@@ -172,14 +172,14 @@ def _element_by_element(r: _Reading) -> CountedAxis | None:
 
 
 @_rule("Transpose")
-def _transposed(r: _Reading) -> CountedAxis | None:
+def _transposed(r: _CountedRead) -> CountedAxis | None:
     at, rank = r.at(0), r.rank(0)
     order = [int(n) for n in attribute(r.node, "perm", list(reversed(range(rank))))]
     return None if at is None else CountedAxis(order.index(at.axis), at.number)
 
 
 @_rule("Unsqueeze", "Squeeze")
-def _with_or_without_axes(r: _Reading) -> CountedAxis | None:
+def _with_or_without_axes(r: _CountedRead) -> CountedAxis | None:
     at, axes = r.at(0), r.numbers(1, "axes")
     if at is None or axes is None:
         return None
@@ -194,7 +194,7 @@ def _with_or_without_axes(r: _Reading) -> CountedAxis | None:
 
 
 @_rule("Gather")
-def _gathered(r: _Reading) -> CountedAxis | None:
+def _gathered(r: _CountedRead) -> CountedAxis | None:
     data, indices = r.at(0), r.at(1)
     axis = r.axis_of(0, r.rank(0))
     if data is None and indices is not None:
@@ -206,14 +206,14 @@ def _gathered(r: _Reading) -> CountedAxis | None:
 
 
 @_rule("GatherND")
-def _gathered_by_coordinates(r: _Reading) -> CountedAxis | None:
+def _gathered_by_coordinates(r: _CountedRead) -> CountedAxis | None:
     at = r.at(1)
     plain = r.at(0) is None and not attribute(r.node, "batch_dims", 0)
     return at if at is not None and plain and at.axis < r.rank(1) - 1 else None
 
 
 @_rule("Concat")
-def _concatenated(r: _Reading) -> CountedAxis | None:
+def _concatenated(r: _CountedRead) -> CountedAxis | None:
     found = {r.counted.get(name) for name in r.node.input}
     at = found.pop()
     other = at is not None and at.axis != r.axis_of(0, r.rank(0))
@@ -221,7 +221,7 @@ def _concatenated(r: _Reading) -> CountedAxis | None:
 
 
 @_rule("Slice")
-def _sliced(r: _Reading) -> CountedAxis | None:
+def _sliced(r: _CountedRead) -> CountedAxis | None:
     at, starts, axes = r.at(0), r.numbers(1), r.numbers(3)
     if at is None or starts is None:
         return None
@@ -231,19 +231,19 @@ def _sliced(r: _Reading) -> CountedAxis | None:
 
 
 @_rule("Split")
-def _split(r: _Reading) -> CountedAxis | None:
+def _split(r: _CountedRead) -> CountedAxis | None:
     at = r.at(0)
     return None if at is None or at.axis == r.axis_of(0, r.rank(0)) else at
 
 
 @_rule("Softmax", "LogSoftmax", "Hardmax")
-def _along_an_axis(r: _Reading) -> CountedAxis | None:
+def _along_an_axis(r: _CountedRead) -> CountedAxis | None:
     at = r.at(0)
     return None if at is None or at.axis == r.axis_of(-1, r.rank(0)) else at
 
 
 @_rule("Reshape")
-def _reshaped(r: _Reading) -> CountedAxis | None:
+def _reshaped(r: _CountedRead) -> CountedAxis | None:
     """The counted axis stays one where as many elements stand before and behind it."""
     at, shape = r.at(0), r.numbers(1)
     if at is None or shape is None or attribute(r.node, "allowzero", 0):
@@ -261,7 +261,7 @@ def _reshaped(r: _Reading) -> CountedAxis | None:
 
 
 @_rule("MatMul")
-def _multiplied(r: _Reading) -> CountedAxis | None:
+def _multiplied(r: _CountedRead) -> CountedAxis | None:
     left, right = r.at(0), r.at(1)
     ranks = r.rank(0), r.rank(1)
     if left is not None and right is None and ranks[1] == 2:
@@ -270,7 +270,7 @@ def _multiplied(r: _Reading) -> CountedAxis | None:
 
 
 @_rule("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2", "ReduceL1")
-def _reduced(r: _Reading) -> CountedAxis | None:
+def _reduced(r: _CountedRead) -> CountedAxis | None:
     at, axes = r.at(0), r.numbers(1, "axes")
     if at is None or axes is None:
         return None
@@ -282,7 +282,7 @@ def _reduced(r: _Reading) -> CountedAxis | None:
 
 
 @_rule("ArgMax", "ArgMin")
-def _place_of_extreme(r: _Reading) -> CountedAxis | None:
+def _place_of_extreme(r: _CountedRead) -> CountedAxis | None:
     at, axis = r.at(0), r.axis_of(0, r.rank(0))
     if at is None or at.axis == axis:
         return None

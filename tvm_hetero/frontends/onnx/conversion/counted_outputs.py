@@ -22,7 +22,7 @@ def value_type(value: relax.Expr) -> ValueType | None:
     """Return the type of a tensor whose shape is known, None of what is none."""
     from tvm import relax
 
-    from tvm_hetero.frontends.onnx.static_types import static_shape
+    from tvm_hetero.frontends.onnx.model.static_types import static_shape
 
     type_ = getattr(value, "ty", None)
     if not isinstance(type_, relax.TensorType):

@@ -1,4 +1,4 @@
-"""Operators that make as much as they find: NonZero, Compress, NonMaxSuppression."""
+"""Operators that make as much as they find: NonZero, Compress, Unique, NonMaxSuppression."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
+from tvm_hetero.frontends.onnx.conversion.ordered import sortable
 from tvm_hetero.frontends.onnx.conversion.registry import converts
 
 if TYPE_CHECKING:
@@ -48,6 +49,25 @@ def convert_compress(c: Conversion) -> relax.Expr:
     kept, count = c.emit_kernel(kernel, [rows, c.operand(1)], [(extents, dtype), _NUMBER])
     c.count(0, axis, count)
     return c.reshaped(kept, dims)
+
+
+@converts("Unique")
+def convert_unique(c: Conversion) -> list[relax.Expr]:
+    """The different elements of a tensor; slices along an axis are compared in vectors only."""
+    from tvm_hetero.kernels.ordered.unique import unique
+
+    dims, dtype = c.dims(0), sortable(c.dtype(0))
+    if c.attribute("axis") is not None and len(dims) > 1:
+        c.refuse("compares slices along an axis; only single elements are compared here")
+    size = math.prod(dims)
+    whole = ((size,), "int64")
+    flat = c.reshaped(c.cast(c.operand(0), dtype), (size,))
+    kernel = unique(size, dtype, in_order=c.flag("sorted", 1))
+    *made, count = c.emit_kernel(kernel, [flat], [((size,), dtype), whole, whole, whole, _NUMBER])
+    for position in (0, 1, 3):
+        if c.wants(position):
+            c.count(position, 0, count)
+    return [c.cast(made[0], c.dtype(0)), *made[1:]]
 
 
 @converts("NonMaxSuppression")

@@ -22,13 +22,18 @@ def convert_topk(c: Conversion) -> list[relax.Expr]:
     kept = int(c.constant_of(1, "number of elements").item())
     if not 1 <= kept <= dims[axis]:
         c.refuse(f"wants {kept} of the {dims[axis]} elements along axis {axis}")
-    extents, dtype = _around(dims, axis), c.dtype(0)
+    extents, dtype = _around(dims, axis), sortable(c.dtype(0))
     kernel = largest(extents, kept, dtype, smallest=not c.flag("largest", 1))
     made = (extents[0], kept, extents[2])
-    columns = c.reshaped(c.operand(0), extents)
-    found = c.emit_kernel(kernel, [columns], [(made, dtype), (made, "int64")])
+    columns = c.reshaped(c.cast(c.operand(0), dtype), extents)
+    values, places = c.emit_kernel(kernel, [columns], [(made, dtype), (made, "int64")])
     shape = (*dims[:axis], kept, *dims[axis + 1 :])
-    return [c.reshaped(each, shape) for each in found]
+    return [c.cast(c.reshaped(values, shape), c.dtype(0)), c.reshaped(places, shape)]
+
+
+def sortable(dtype: str) -> str:
+    """Return the type in which elements are sorted: TVM holds no bfloat16 in a variable."""
+    return "float32" if dtype == "bfloat16" else dtype
 
 
 @converts("CumSum", "CumProd")

@@ -149,3 +149,12 @@ def rewrite_stft(r: Rewriting) -> bool:
     shape = r.constant([dims[0], frames, frequencies, 2], np.int64)
     r.add("Reshape", [by_frame, shape], r.outputs)
     return True
+
+
+@rewrites("MelWeightMatrix")
+def rewrite_mel_weights(r: Rewriting) -> bool:
+    """Computed before, if all of it is known: so say what is not."""
+    names = ("bins", "length", "sample rate", "lower edge", "upper edge")
+    for position, name in enumerate(names):
+        r.constant_of(position, name)
+    return False

@@ -33,10 +33,11 @@ def function_body(node: NodeProto, graph: OnnxGraph, values: KnownValues) -> Bod
     local = graph.functions.get((domain, node.op_type))
     if local is not None:
         return Body.of_function(local, node)
-    if domain or not onnx.defs.has(node.op_type, graph.opset):
+    version = graph.opset if not domain else graph.opset_of(domain)
+    if domain not in ("", "ai.onnx.preview") or not onnx.defs.has(node.op_type, version, domain):
         return None
-    schema = onnx.defs.get_schema(node.op_type, graph.opset, "")
-    function = _of_schema(schema, node, graph.opset, values)
+    schema = onnx.defs.get_schema(node.op_type, version, domain)
+    function = _of_schema(schema, node, version, values)
     return None if function is None else Body.of_function(_with_defaults(function, schema), node)
 
 

@@ -6,6 +6,8 @@ operands are there when the node is met, also where other nodes are put into its
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, TypeProto, numpy_helper
@@ -88,7 +90,31 @@ class KnownValues:
             data,
             opset_imports=[onnx.helper.make_opsetid("", self._graph.opset)],
         )
+        shaped = all(name in found and _has_shape(found[name]) for name in node.output if name)
+        if not shaped and (schema.has_function or schema.has_context_dependent_function):
+            return self._infer_by_body(node, types, data) or dict(found)
         return dict(found)
+
+    def _infer_by_body(
+        self,
+        node: NodeProto,
+        types: Mapping[str, TypeProto | None],
+        data: Mapping[str, TensorProto],
+    ) -> dict[str, TypeProto]:
+        """Return what onnx finds by the body of a function (GreaterOrEqual before opset 16)."""
+        graph = onnx.helper.make_graph(
+            [node],
+            "one_node",
+            [onnx.ValueInfoProto(name=name, type=found) for name, found in types.items()],
+            [onnx.ValueInfoProto(name=name) for name in node.output if name],
+        )
+        for name, tensor in data.items():
+            graph.initializer.add().CopyFrom(tensor)
+            graph.initializer[-1].name = name
+        opset = [onnx.helper.make_opsetid("", self._graph.opset)]
+        model = onnx.helper.make_model(graph, opset_imports=opset)
+        outputs = onnx.shape_inference.infer_shapes(model).graph.output
+        return {value.name: value.type for value in outputs if value.HasField("type")}
 
     def _is_small(self, name: str) -> bool:
         return name in self._graph.constants and self._graph.size(name) <= _SMALL
@@ -98,6 +124,10 @@ class KnownValues:
         if isinstance(value, TensorProto):
             return value
         return numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
+
+
+def _has_shape(found: TypeProto) -> bool:
+    return not found.HasField("tensor_type") or found.tensor_type.HasField("shape")
 
 
 def _static_dims(found: TypeProto) -> tuple[int, ...] | None:

@@ -77,7 +77,10 @@ class Rewriting:
         """
         known = self._values.known(name)
         if known is None or known.dims is None:
-            self.refuse(f"reads '{printable(name)}', whose shape is not known before it runs")
+            self.refuse(
+                f"reads '{printable(name)}', whose shape is known only when it runs. "
+                f"{self.how_to_fix(name)}"
+            )
         return known.dims
 
     def rank(self, name: str) -> int:

@@ -29,10 +29,11 @@ from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, find_rewriter
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.splicing import splice
+from tvm_hetero.frontends.onnx.model.attribute_table import refused_attribute
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, element_type
-from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, refuse_all
+from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, fault_text, refuse_all
 from tvm_hetero.frontends.onnx.model.tensors import byte_size, check_total, describe
 from tvm_hetero.util.untrusted_names import printable
 
@@ -78,6 +79,7 @@ class _Expansion:
         self.values = KnownValues(graph)
         self.kept: list[NodeProto] = []
         self.refusals: list[str] = []
+        self.cause: Exception | None = None
         # Values that no one can make, since their node is refused: what reads them is not judged.
         self.unknown: set[str] = set()
 
@@ -101,8 +103,12 @@ class _Expansion:
             except ModelError as error:
                 self._refuse(node, str(error))
                 continue
+            except Exception as error:
+                self._refuse(node, fault_text(origin, error))
+                self.cause = error
+                continue
             work.extendleft((each, origin) for each in reversed(replacement))
-        refuse_all([*self.refusals, *self._choices()], self.graph.opset)
+        refuse_all([*self.refusals, *self._choices()], self.graph.opset, self.cause)
         self.graph.nodes = self.kept
         self._forget_empty_inputs(empty)
         if self.taken is not None:
@@ -155,6 +161,9 @@ class _Expansion:
 
     def _replace(self, node: NodeProto, origin: str) -> list[NodeProto] | None:
         """Return the nodes that stand for a node, None if it is to be kept."""
+        problem = refused_attribute(node) if node.domain in _STANDARD else None
+        if problem is not None:
+            raise ModelError(f"{origin} {problem}")
         rewriter = find_rewriter(node.domain, node.op_type)
         if rewriter is not None:
             rewriting = Rewriting(node, self.graph, self.values, origin)
@@ -182,7 +191,8 @@ class _Expansion:
         except Exception as error:
             reason = printable(" ".join(str(error).split()), 300)
             raise ModelError(
-                f"{origin} does not fit its operands: {reason} Export the model again."
+                f"{origin} does not fit its operands: {reason} Where shapes were given for the "
+                "inputs, leave them out, and some that fit are named; else the file is damaged."
             ) from None
         for name, found in types.items():
             self.values.state(name, found)

@@ -1,7 +1,7 @@
 """Windows over images: paddings that follow from shapes, blocks in another order, regions.
 
-`auto_pad` and `output_shape` are written out as pads, of which TVM knows one way only.  With k the
-extent of a dilated kernel,
+``auto_pad`` and ``output_shape`` are written out as pads, of which TVM knows one way only.  With k
+the extent of a dilated kernel,
 
     pooling, Conv     total = (ceil(length / stride) - 1) stride + k - length
     ConvTranspose     total = (length - 1) stride + output_padding + k - output_shape
@@ -21,10 +21,10 @@ from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 
 @rewrites("MaxPool", "AveragePool", "LpPool", "Conv")
 def rewrite_same_pads(r: Rewriting) -> bool:
-    """Write out the pads of SAME_UPPER and SAME_LOWER."""
+    """Write out the pads of SAME_UPPER and SAME_LOWER, and those that `ceil_mode` comes to."""
     mode = r.attribute("auto_pad", "NOTSET")
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
-        return False
+        return bool(r.attribute("ceil_mode", 0)) and mode != "VALID" and _leave_out_windows(r)
     lengths = r.dims(r.inputs[0])[2:]
     rank = len(lengths)
     strides = r.attribute("strides") or [1] * rank
@@ -34,6 +34,33 @@ def rewrite_same_pads(r: Rewriting) -> bool:
     ]
     given = _attributes(r, "auto_pad", "ceil_mode")
     r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": _halves(totals, mode)})
+    return True
+
+
+def _leave_out_windows(r: Rewriting) -> bool:
+    """Leave out windows that would start behind the input, which onnx's inference counts.
+
+    ONNX Runtime and PyTorch make no output of them, and so the text of ONNX says.
+    """
+    lengths = r.dims(r.inputs[0])[2:]
+    rank = len(lengths)
+    strides = r.attribute("strides") or [1] * rank
+    pads = list(r.attribute("pads") or [0] * 2 * rank)
+    ends, differs = [], False
+    for i, (length, stride, extent) in enumerate(
+        zip(lengths, strides, _extents(r, rank), strict=True)
+    ):
+        whole = length + pads[i]
+        count = -(-(whole + pads[rank + i] - extent) // stride) + 1
+        if (count - 1) * stride >= whole:
+            count, differs = count - 1, True
+        ends.append(max(0, (count - 1) * stride + extent - whole))
+    if not differs:
+        return False
+    if r.attribute("count_include_pad", 0):
+        r.refuse("counts padding (count_include_pad) in windows that start behind the input")
+    given = _attributes(r, "ceil_mode")
+    r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": [*pads[:rank], *ends]})
     return True
 
 
@@ -56,11 +83,17 @@ def rewrite_output_shape(r: Rewriting) -> bool:
             lengths, strides, added, _extents(r, rank), shape, strict=True
         )
     ]
-    if min(totals) < 0:
-        largest = [n + total for n, total in zip(shape, totals, strict=True)]
-        r.refuse(f"has output_shape {shape}, which is larger than the {largest} that it makes")
-    given = _attributes(r, "auto_pad", "output_shape")
-    r.add("ConvTranspose", r.inputs, r.outputs, **{**given, "pads": _halves(totals, mode)})
+    # What is wanted beyond stands at the end, where no window of the next step begins.
+    short = [max(0, -total) for total in totals]
+    if any(more >= stride for more, stride in zip(short, strides, strict=True)):
+        largest = [
+            n - more + stride - 1 for n, more, stride in zip(shape, short, strides, strict=True)
+        ]
+        r.refuse(f"has output_shape {list(shape)}, of which at most {largest} can be made")
+    given = _attributes(r, "auto_pad", "output_shape", "output_padding")
+    given["output_padding"] = [a + more for a, more in zip(added, short, strict=True)]
+    given["pads"] = _halves([max(0, total) for total in totals], mode)
+    r.add("ConvTranspose", r.inputs, r.outputs, **given)
     return True
 
 
@@ -112,7 +145,7 @@ def rewrite_roi_scale(r: Rewriting) -> bool:
 
 @rewrites("Pad")
 def rewrite_pad(r: Rewriting) -> bool:
-    """Cut before a `wrap`, and choose a value that is computed where there is padding."""
+    """Cut before a ``wrap``, and choose a value that is computed where there is padding."""
     mode = r.attribute("mode", "constant")
     if mode == "wrap":
         return _cut_first(r)
@@ -137,7 +170,7 @@ def rewrite_pad(r: Rewriting) -> bool:
 def _pads(r: Rewriting, rank: int) -> tuple[list[int], list[int]]:
     """Return what is added before and after along each axis."""
     given = [int(p) for p in r.constant_of(1, "pads")]
-    chosen = range(rank)
+    chosen = list(range(rank))
     if r.operand(3):
         chosen = [int(d) % rank for d in r.constant_of(3, "axes")]
     before, after = [0] * rank, [0] * rank

@@ -1,4 +1,4 @@
-"""``Attention``, which makes queries, keys and values itself, and ``MultiHeadAttention``.
+"""``Attention`` and ``QAttention``, which make keys themselves, and ``MultiHeadAttention``.
 
 Both may have a past: keys and values of former places, in front of the new ones.
 """
@@ -21,6 +21,7 @@ from tvm_hetero.frontends.onnx.microsoft.heads import (
     scaled_scores,
     split_heads,
 )
+from tvm_hetero.frontends.onnx.quantized.matrix_products import add_integer_product, side_along
 
 
 @dataclass(frozen=True)
@@ -41,34 +42,56 @@ class _Past:
 )
 def rewrite_attention(r: Rewriting) -> None:
     """One product for queries, keys and values, and then attention."""
-    batch, places, _ = r.dims(r.inputs[0])
+    product = r.add("MatMul", r.inputs[:2])
+    if r.operand(2):
+        product = r.add("Add", [product, r.operand(2)])
     total = r.dims(r.inputs[1])[1]
     sizes = [int(s) for s in r.attribute("qkv_hidden_sizes") or [total // 3] * 3]
     if sum(sizes) != total or sizes[0] != sizes[1]:
         r.refuse(f"splits {total} columns of its weights into {sizes}")
+    _attend_to_itself(r, product, sizes, r.operand(4), (r.operand(3), r.operand(5)))
+
+
+@contributed(
+    "QAttention",
+    operands=9,
+    results=2,
+    attributes=("mask_filter_value", "num_heads", "scale", "unidirectional"),
+    only={"do_rotary": 0, "past_present_share_buffer": 0},
+)
+def rewrite_q_attention(r: Rewriting) -> None:
+    """The same with a product of codes, which is exact."""
+    sides = [side_along(r, r.operand(3), 3, -2), side_along(r, r.operand(4), 2, -1)]
+    total = add_integer_product(r, (0, 6), (1, 7)).as_float(r)
+    product = r.add("Add", [r.add("Mul", [total, r.add("Mul", sides)]), r.operand(2)])
+    size = r.dims(r.inputs[1])[1] // 3
+    _attend_to_itself(r, product, [size] * 3, r.operand(8), (r.operand(5), ""))
+
+
+def _attend_to_itself(
+    r: Rewriting, product: str, sizes: list[int], past_name: str, masks: tuple[str, str]
+) -> None:
+    """Split queries, keys and values, and let places read the past and one another."""
+    batch, places, _ = r.dims(r.inputs[0])
     heads = int(r.attribute("num_heads", 0))
-    product = r.add("MatMul", r.inputs[:2])
-    if r.operand(2):
-        product = r.add("Add", [product, r.operand(2)])
     query, key, value = (
         split_heads(r, part, heads, (batch, places, size))
         for part, size in zip(_split(r, product, sizes, 2), sizes, strict=True)
     )
-    past = _stacked_past(r, key, value)
+    past = _stacked_past(r, key, value, past_name)
     shape = HeadShape(
         batch, heads, places, past.places + places, sizes[0] // heads, sizes[2] // heads
     )
-    _attend(r, query, past, shape, r.operand(3), r.operand(5))
+    _attend(r, query, past, shape, *masks)
 
 
-def _stacked_past(r: Rewriting, key: str, value: str) -> _Past:
+def _stacked_past(r: Rewriting, key: str, value: str, past: str) -> _Past:
     """Join keys and values with those of the past, which lie in one tensor: (2, batch, ...)."""
     places = 0
-    if r.operand(4):
-        places = r.dims(r.operand(4))[3]
+    if past:
+        places = r.dims(past)[3]
         key, value = (
-            r.add("Concat", [_at(r, r.operand(4), i), new], axis=2)
-            for i, new in enumerate((key, value))
+            r.add("Concat", [_at(r, past, i), new], axis=2) for i, new in enumerate((key, value))
         )
     if r.wants(1):
         front = r.constant([0], np.int64)

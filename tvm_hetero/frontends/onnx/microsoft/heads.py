@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def split_heads(r: Rewriting, x: str, heads: int, dims: Sequence[int]) -> str:
 def scaled_scores(r: Rewriting, query: str, key: str, scale: float) -> str:
     """Add ``scale Q K'``."""
     product = r.add("MatMul", [query, r.add("Transpose", [key], perm=[0, 1, 3, 2])])
-    return r.add("Mul", [product, r.like(scale, r.inputs[0])])
+    return r.add("Mul", [product, r.constant(scale, _computed_in(r))])
 
 
 def merge_heads(r: Rewriting, context: str, shape: HeadShape) -> None:
@@ -70,7 +71,7 @@ def causal_mask(r: Rewriting, shape: HeadShape, past: int) -> list[str]:
         )
     reader, read = np.arange(shape.places)[:, None] + past, np.arange(shape.keys)
     ahead = np.where(read > reader, LOWEST, 0.0)
-    return [r.constant(ahead, r.dtype(r.inputs[0]))]
+    return [r.constant(ahead, _computed_in(r))]
 
 
 def padding_mask(r: Rewriting, name: str, shape: HeadShape) -> list[str]:
@@ -79,7 +80,7 @@ def padding_mask(r: Rewriting, name: str, shape: HeadShape) -> list[str]:
     Parameters
     ----------
     r : Rewriting
-        The node; `mask_filter_value` is its.
+        The node; ``mask_filter_value`` is its.
     name : str
         Its mask, '' for none: (batch, key) or (batch, place, key) of 0 for padding; (batch,) of
         lengths; or (2 batch,) of ends and then of starts.
@@ -113,6 +114,12 @@ def add_all(r: Rewriting, value: str, terms: Sequence[str]) -> str:
     return value
 
 
+def _computed_in(r: Rewriting) -> np.dtype[Any]:
+    """Return the type of scores: the input's, float32 where that is codes."""
+    dtype = r.dtype(r.inputs[0])
+    return np.dtype(np.float32) if dtype.kind in "iu" else dtype
+
+
 def _is_set(r: Rewriting, name: str) -> str:
     return r.add("Greater", [name, r.like(0, name)])
 
@@ -131,6 +138,6 @@ def _part(r: Rewriting, name: str, start: int, end: int) -> str:
 def _filtered(r: Rewriting, is_read: str, axes: list[int]) -> str:
     """Return 0 for what is read and the node's filter value for the rest, of four dimensions."""
     value = float(r.attribute("mask_filter_value", -10000.0))
-    zero, low = r.like(0.0, r.inputs[0]), r.like(value, r.inputs[0])
+    zero, low = (r.constant(number, _computed_in(r)) for number in (0.0, value))
     chosen = r.add("Where", [is_read, zero, low])
     return r.add("Unsqueeze", [chosen, r.constant(axes, np.int64)])

@@ -14,12 +14,21 @@ from tvm_hetero.frontends.onnx.microsoft.forms import contributed
 
 @contributed(
     "FusedMatMul",
-    "TransposeMatMul",
     operands=2,
     attributes=("alpha", "transA", "transB", "transBatchA", "transBatchB"),
 )
 def rewrite_fused_mat_mul(r: Rewriting) -> None:
     """Transpose, multiply, and multiply by alpha."""
+    _multiply(r)
+
+
+@contributed("TransposeMatMul", operands=2, attributes=("alpha", "transA", "transB"))
+def rewrite_transpose_mat_mul(r: Rewriting) -> None:
+    """An older name of the same, without transposed batches."""
+    _multiply(r)
+
+
+def _multiply(r: Rewriting) -> None:
     sides = [_transposed(r, name, side) for name, side in zip(r.inputs, "AB", strict=True)]
     alpha = float(r.attribute("alpha", 1.0))
     if alpha == 1:

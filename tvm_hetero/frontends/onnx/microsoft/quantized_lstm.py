@@ -64,6 +64,6 @@ def _numbers(r: Rewriting, codes: int, scale: int) -> str:
 
 
 def _by_direction(r: Rewriting, name: str, position: int) -> str:
-    """Return what lies at a position, (direction,) or (direction, column), with three dimensions."""
+    """Return an operand, (direction,) or (direction, column), with three dimensions."""
     columns = (*r.dims(r.operand(position)), 1)[1]
     return r.add("Reshape", [name, r.constant([-1, 1, columns], np.int64)])

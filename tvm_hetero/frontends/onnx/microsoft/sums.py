@@ -32,7 +32,7 @@ def rewrite_bias_dropout(r: Rewriting) -> None:
 def rewrite_bias_softmax(r: Rewriting) -> None:
     """Add the bias, which fits as the operand of an Add does, and take softmax from `axis` on.
 
-    How ONNX Runtime's kernel repeats the bias (`is_inner_broadcast`) follows from the shapes.
+    How ONNX Runtime's kernel repeats the bias (``is_inner_broadcast``) follows from the shapes.
     """
     dims = r.dims(r.inputs[0])
     axis = int(r.attribute("axis", 1)) % len(dims)

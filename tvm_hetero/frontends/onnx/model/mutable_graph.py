@@ -73,6 +73,11 @@ class OnnxGraph:
         versions = (o.version for o in self._model.opset_import if o.domain in ("", "ai.onnx"))
         return int(next(versions))
 
+    def opset_of(self, domain: str) -> int:
+        """Return the version of another operator set, 0 where the model names none."""
+        versions = (o.version for o in self._model.opset_import if o.domain == domain)
+        return int(next(versions, 0))
+
     @property
     def functions(self) -> dict[tuple[str, str], onnx.FunctionProto]:
         """The model's own functions by domain and name."""

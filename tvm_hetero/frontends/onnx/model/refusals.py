@@ -33,8 +33,17 @@ _SETTINGS = frozenset(
 )  # fmt: skip
 
 
-def refuse_all(refusals: Sequence[str], opset: int) -> None:
+def refuse_all(refusals: Sequence[str], opset: int, cause: BaseException | None = None) -> None:
     """Raise what was refused, all of it at once; nothing where nothing was.
+
+    Parameters
+    ----------
+    refusals : sequence of str
+        A sentence or more for each node.
+    opset : int
+        The model's.
+    cause : BaseException, optional
+        Of one of them, for whoever wants to see its traceback.
 
     Raises
     ------
@@ -45,11 +54,20 @@ def refuse_all(refusals: Sequence[str], opset: int) -> None:
         return
     if len(refusals) == 1:
         said = "" if "opset" in refusals[0] else f" (The model is of opset {opset}.)"
-        raise ModelError(refusals[0] + said)
+        raise ModelError(refusals[0] + said) from cause
     more = len(refusals) - _MOST
     lines = [*refusals[:_MOST], *([f"... and {more} more"] if more > 0 else [])]
     first = f"{len(refusals)} nodes cannot be imported (opset {opset}):"
-    raise ModelError(LIST_LINE.join([first, *lines]))
+    raise ModelError(LIST_LINE.join([first, *lines])) from cause
+
+
+def fault_text(what: str, error: Exception) -> str:
+    """Return how a node is refused at which our own code failed."""
+    reason = printable(" ".join(str(error).split()), 200)
+    return (
+        f"{what} meets a fault of tvm_hetero ({type(error).__name__}: {reason}). Please report "
+        "it, with the model."
+    )
 
 
 def unknown_settings(node: NodeProto, constants: Iterable[str], opset: int) -> dict[str, str]:

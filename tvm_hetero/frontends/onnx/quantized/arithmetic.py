@@ -136,11 +136,6 @@ def code_range(r: Rewriting, element_type: int) -> tuple[int, int]:
     return _RANGES[element_type]
 
 
-def is_float_code(element_type: int) -> bool:
-    """Whether codes of a type are floating numbers of 8 or 4 bits."""
-    return element_type in _FLOATS
-
-
 def scalar_quantizer(r: Rewriting, scale: int, zero: int, code: int | None = None) -> Quantizer:
     """Return the quantizer of one scale and one zero point, by the positions of the operands.
 

@@ -63,7 +63,7 @@ def quantizer_of(r: Rewriting, code: int, default_axis: int = 1) -> Quantizer:
     Parameters
     ----------
     r : Rewriting
-        The node; `axis` and `block_size` are its.
+        The node; ``axis`` and ``block_size`` are its.
     code : int
         ONNX element type.
     default_axis : int

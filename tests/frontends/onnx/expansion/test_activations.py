@@ -1,0 +1,44 @@
+"""Activations keep NaN and infinities, and hyperbolic functions are exact near 0 and far off."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.frontends.onnx.expansion.test_walk import operators, same
+from tests.frontends.onnx.running import assert_same, typed_model
+
+AWKWARD = np.array([np.nan, -np.inf, np.inf, -1.5, -0.5, 0, -0.0, 0.5, 1.5, 3], np.float32)
+
+
+def test_activations_of_awkward_numbers_are_those_of_onnx_runtime() -> None:
+    names = ["Sign", "ThresholdedRelu", "HardSigmoid", "Relu", "Elu", "Selu", "Celu", "HardSwish"]
+    nodes = [helper.make_node(name, ["x"], [name]) for name in names]
+    model = typed_model(nodes, {"x": AWKWARD})
+    assert not {"Sign", "ThresholdedRelu"} & set(operators(same(model, {"x": AWKWARD})))
+    assert_same(model, {"x": AWKWARD})
+
+
+def test_each_infinity_is_found_alone() -> None:
+    nodes = [
+        helper.make_node("IsInf", ["x"], [f"y{p}{n}"], detect_positive=p, detect_negative=n)
+        for p in (0, 1)
+        for n in (0, 1)
+    ]
+    graph = same(typed_model(nodes, {"x": AWKWARD}, opset=20), {"x": AWKWARD})
+    assert operators(graph) == ["Less", "Equal", "Equal", "IsInf"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_hyperbolic_functions_are_exact_over_the_whole_range(dtype: str) -> None:
+    most = {"float16": 11, "float32": 89, "float64": 700}[dtype]
+    wide = np.concatenate([np.linspace(-most, most, 99), np.geomspace(1e-7, 1, 40), AWKWARD[:3]])
+    x = wide.astype(dtype)
+    nodes = [helper.make_node(name, ["x"], [name]) for name in ("Sinh", "Cosh")]
+    model = typed_model(nodes, {"x": x})
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        expected = [np.sinh(wide).astype(dtype), np.cosh(wide).astype(dtype)]
+    rtol = 2e-3 if dtype == "float16" else 2e-6 if dtype == "float32" else 1e-13
+    assert_same(model, {"x": x}, expected, rtol=rtol, atol=0)

@@ -1,0 +1,77 @@
+"""Normalizations over any axes, with all outputs, and in training, as ONNX Runtime has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import NodeProto, helper
+
+from tests.frontends.onnx.expansion.test_walk import same
+from tests.frontends.onnx.running import Array, assert_same, typed_model
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import from_onnx
+
+X = np.random.default_rng(0).standard_normal((2, 4, 3)).astype(np.float32)
+SCALE = np.random.default_rng(1).standard_normal((2, 4, 3)).astype(np.float32)
+
+
+def test_layers_are_normalized_over_any_axes_with_all_statistics() -> None:
+    nodes: list[NodeProto] = []
+    constants: dict[str, Array] = {"row": SCALE[0, 0]}
+    for axis in (0, 1, 2, -1, -2):
+        constants[f"s{axis}"] = SCALE[(0,) * (axis % 3)]
+        outputs = [f"{o}{axis}" for o in ("y", "mean", "inverse")]
+        operands = ["x", f"s{axis}", f"s{axis}"]
+        nodes.append(helper.make_node("LayerNormalization", operands, outputs, axis=axis))
+        nodes.append(
+            helper.make_node(
+                "LayerNormalization", operands[:2], [f"only{axis}"], axis=axis, epsilon=0.1
+            )
+        )
+    nodes.append(helper.make_node("LayerNormalization", ["x", "row"], ["broadcast"], axis=1))
+    model = typed_model(nodes, {"x": X}, constants)
+    same(model, {"x": X})
+    assert_same(model, {"x": X}, rtol=1e-4)
+
+
+def test_statistics_of_double_precision_keep_their_digits() -> None:
+    x = X.astype(np.float64)
+    node = helper.make_node("LayerNormalization", ["x", "s"], ["y", "mean"], axis=1)
+    model = typed_model([node], {"x": x}, {"s": SCALE[0].astype(np.float64)})
+    same(model, {"x": x})
+
+
+def test_means_of_squares_are_taken_over_all_axes() -> None:
+    constants = {f"s{axis}": SCALE[(0,) * axis] for axis in (0, 1, 2)}
+    nodes = [
+        helper.make_node("RMSNormalization", ["x", f"s{axis}"], [f"y{axis}"], axis=axis)
+        for axis in (0, 1, 2)
+    ]
+    assert_same(typed_model(nodes, {"x": X}, constants, opset=23), {"x": X}, rtol=1e-4)
+
+
+def test_a_batch_normalized_by_its_own_statistics_moves_the_running_ones() -> None:
+    given = {name: np.abs(SCALE[0, :, 0]) + i for i, name in enumerate("sbmv")}
+    outputs = ["y", "running_mean", "running_var"]
+    attributes = {"training_mode": 1, "momentum": 0.7, "epsilon": 0.01}
+    node = helper.make_node("BatchNormalization", ["x", *given], outputs, **attributes)
+    model = typed_model([node], {"x": X}, given)
+    same(model, {"x": X})
+    assert_same(model, {"x": X}, rtol=1e-4)
+
+
+def test_dropout_at_inference_drops_nothing_and_says_so() -> None:
+    nodes = [
+        helper.make_node("Dropout", ["x"], ["kept", "mask"]),
+        helper.make_node("Where", ["mask", "kept", "zero"], ["y"]),
+    ]
+    zero = {"zero": np.array(0, np.float32)}
+    assert_same(typed_model(nodes, {"x": X}, zero), {"x": X}, [X])
+
+
+def test_dropout_in_training_is_refused() -> None:
+    node = helper.make_node("Dropout", ["x", "r", "t"], ["y"], name="drop")
+    given = {"r": np.array(0.5, np.float32), "t": np.array(True)}
+    model = typed_model([node], {"x": X}, given)
+    with pytest.raises(ModelError, match=r"'drop' \(Dropout\) is in training mode"):
+        from_onnx(model)
