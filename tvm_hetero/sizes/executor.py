@@ -260,6 +260,8 @@ class SizedExecutor(Closeable):
                 with self._lock:
                     self._worker.close()
                     self._worker = None
+        if self._closed:
+            raise RunError("the executor is closed")
         if "path" not in answer and not place.is_dir():  # another process may have been quicker
             raise RunError(f"size {size_name(size)} could not be built: {answer.get('error')}")
         return Path(answer.get("path", place))
