@@ -108,7 +108,9 @@ class EncoderGraph:
         names = self.config.family.layer
         for number in range(self.config.layers):
             start = f"{names.at}.{number}"
-            x = self._around(x, f"{start}.{names.first}", lambda y: self._attention(y, start, added))
+            x = self._around(
+                x, f"{start}.{names.first}", lambda y: self._attention(y, start, added)
+            )
             x = self._around(x, f"{start}.{names.second}", lambda y: self._network(y, start))
         return x
 

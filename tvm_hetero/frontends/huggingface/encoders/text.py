@@ -26,9 +26,7 @@ from tvm_hetero.kernels.ordered.accumulate import accumulate
 _VOCABULARIES = {"bert": 30522, "distilbert": 30522, "roberta": 50265}
 
 
-def text_inputs(
-    config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Input]:
+def text_inputs(config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Input]:
     """Inputs of an encoder of text, all of ``[batch, tokens]``."""
     names = ["input_ids", "attention_mask"]
     if _types(config) > 1:
@@ -63,7 +61,9 @@ def _embedded(graph: EncoderGraph) -> relax.Expr:
     if _types(config):
         types = _table(graph, "token_type", _types(config))
         kinds = graph.inputs.get("token_type_ids")
-        x = graph.emit(relax.op.add(x, _row(types) if kinds is None else graph.embedded(kinds, types)))
+        x = graph.emit(
+            relax.op.add(x, _row(types) if kinds is None else graph.embedded(kinds, types))
+        )
     positions = _table(graph, "position", _rows(config))
     if config.name == "roberta":
         return graph.emit(relax.op.add(x, graph.embedded(_counted(graph, ids), positions)))
@@ -89,7 +89,9 @@ def _counted(graph: EncoderGraph, ids: relax.Expr) -> relax.Expr:
     kernel = graph.bb.add_func(accumulate((batch, tokens, 1), "int64"), "accumulate")
     kind = relax.TensorType((batch, tokens, 1), "int64")
     sums = graph.emit(relax.call_tir(kernel, [column], kind))
-    counts = graph.emit(relax.op.multiply(graph.emit(relax.op.reshape(sums, (batch, tokens))), real))
+    counts = graph.emit(
+        relax.op.multiply(graph.emit(relax.op.reshape(sums, (batch, tokens))), real)
+    )
     return graph.emit(relax.op.add(counts, padding))
 
 
