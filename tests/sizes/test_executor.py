@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import shutil
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -108,6 +110,16 @@ def test_equal_weights_are_one_file_and_every_hash_is_right(built: Path) -> None
         hashes.add(manifest["files"]["weights.safetensors"])
         nodes.add((size / "weights.safetensors").stat().st_ino)
     assert len(nodes) == len(hashes) < 3
+
+
+def test_of_many_sizes_those_stay_loaded_that_were_used_last(folder: Path, built: Path) -> None:
+    with SizedExecutor(folder, kept=2) as executor:
+        first, second = (weakref.ref(executor.executor(width)) for width in (16, 48))
+        assert_right(executor, built, 16)
+        assert_right(executor, built, 80)
+        gc.collect()
+        assert first() is not None and second() is None
+        assert_right(executor, built, 48)
 
 
 def test_a_size_is_built_on_use_from_costs_between_those_of_its_neighbours(

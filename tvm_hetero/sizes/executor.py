@@ -32,6 +32,8 @@ from tvm_hetero.util.closeable import Closeable
 
 # Longer than this no build takes that will end.
 BUILD_SECONDS = 3600.0
+# Executors that stay loaded. Each has threads, and memory for its intermediate tensors.
+KEPT = 32
 
 
 class SizedExecutor(Closeable):
@@ -52,7 +54,11 @@ class SizedExecutor(Closeable):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], variant: str | None = None, build: str | None = None
+        self,
+        path: str | os.PathLike[str],
+        variant: str | None = None,
+        build: str | None = None,
+        kept: int = KEPT,
     ) -> None:
         """Open a folder; executors are loaded when they are needed.
 
@@ -60,13 +66,14 @@ class SizedExecutor(Closeable):
         ----------
         variant : of each size's artifact; by default what the artifact says.
         build : by default what the folder says.
+        kept : how many sizes stay loaded; of more, those that were used last.
         """
         self.path = Path(path)
         self.facts = read_size_facts(self.path)
         self.build = self.facts.build if build is None else build
         if self.build not in BUILDS:
             raise UsageError(f"build {self.build!r}: expected one of {', '.join(BUILDS)}")
-        self._variant = variant
+        self._variant, self._kept = variant, kept
         self._pool = WeightPool()
         self._lock = threading.Lock()
         self._building = threading.Lock()  # one at a time: each takes all cores that it finds
@@ -203,13 +210,21 @@ class SizedExecutor(Closeable):
         with self._lock:
             if self._closed:
                 raise RunError("the executor is closed")
-            load = self._loads.get(size)
+            load = self._loads.pop(size, None)
             if load is not None and not (load.done() and load.exception()):
+                self._loads[size] = load  # the last one: that which was used last
                 return load
             self._check(size)
+            self._forget_oldest()
             load = self._loads[size] = Future()
         threading.Thread(target=self._fill, args=(load, size), daemon=True).start()
         return load
+
+    def _forget_oldest(self) -> None:
+        """Make room for one more; an executor ends when no request has it any more."""
+        loaded = [size for size, load in self._loads.items() if load.done()]
+        for size in loaded[: max(0, len(self._loads) - self._kept + 1)]:
+            del self._loads[size]
 
     def _check(self, size: Size) -> None:
         """Refuse a size that is not there and must not be built."""
