@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import transformers as hf
+from safetensors.numpy import load_file
 
 from tests.frontends.huggingface.encoder_runs import expected, run, saved
+from tests.small_decoders import write_weights
+from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.frontends.huggingface.encoders.importer import encoder_from_huggingface
 
 _SIZES = {
     "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -47,3 +53,92 @@ def test_outputs_are_those_of_transformers(family, tmp_path):
         np.testing.assert_allclose(got[name], values, atol=1e-4)
     whole = expected(model, {**inputs, "attention_mask": np.ones_like(inputs["attention_mask"])})
     assert np.abs(whole["last_hidden_state"] - wanted["last_hidden_state"]).max() > 1e-2
+
+
+def test_a_head_beside_the_encoder_is_let_pass_and_old_names_of_norms_are_read(tmp_path):
+    model = saved(hf.BertForMaskedLM(hf.BertConfig(**_TEXT)), tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    for new, old in (("weight", "gamma"), ("bias", "beta")):
+        for name in [name for name in weights if name.endswith(f"LayerNorm.{new}")]:
+            weights[name.removesuffix(new) + old] = weights.pop(name)
+    weights["bert.embeddings.position_ids"] = np.arange(20)
+    write_weights(tmp_path, weights)
+    inputs = text(model)
+    got = run(tmp_path, inputs, {"input_ids": (2, 11)})
+    assert list(got) == ["last_hidden_state"]
+    wanted = expected(model.bert, inputs)["last_hidden_state"]
+    np.testing.assert_allclose(got["last_hidden_state"], wanted, atol=1e-4)
+
+
+def test_a_number_beyond_a_table_is_an_error(tmp_path):
+    model = saved(MODELS["bert"](), tmp_path)
+    inputs = text(model)
+    inputs["input_ids"][0, 3] = 50
+    with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0"):
+        run(tmp_path, inputs, {"input_ids": (2, 11)})
+
+
+def _drop(weights: dict, name: str) -> None:
+    del weights[name]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda w: _drop(w, "encoder.layer.1.output.dense.bias"), "output.dense.bias' is missing"),
+        (lambda w: w.update({"encoder.layer.2.more": np.ones(3)}), "2.more' has no place"),
+        (
+            lambda w: w.update({"embeddings.word_embeddings.weight": np.ones((9, 32))}),
+            r"is of shape \[9, 32\], but by config.json it is of \[50, 32\]",
+        ),
+    ],
+)
+def test_weights_of_another_model_are_refused(change, words, tmp_path):
+    saved(MODELS["bert"](), tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    change(weights)
+    write_weights(tmp_path, {name: value.astype(np.float32) for name, value in weights.items()})
+    with pytest.raises(ModelError, match=words):
+        encoder_from_huggingface(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"model_type": "t5"}, r"'t5'; expected an encoder \(bert, .*\) or a decoder \(gpt2, "),
+        ({"model_type": "gpt2"}, "is the folder of a decoder"),
+        ({"is_decoder": True}, "is_decoder is True, which is not supported"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type is relative_key"),
+        ({"hidden_act": "mish"}, "hidden_act is 'mish'; expected one of gelu"),
+        ({"num_attention_heads": 5}, r"hidden_size \(32\) is no multiple"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config"),
+    ],
+)
+def test_configs_that_we_do_not_compute_are_refused(keys, words, tmp_path):
+    saved(MODELS["bert"](), tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **keys}))
+    with pytest.raises(ModelError, match=words):
+        encoder_from_huggingface(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ({"input_ids": (1, 21)}, r"shape 1x21 of input_ids: expected 1..16777216 x 1..20"),
+        ({"input_ids": (8,)}, "shape 8 of input_ids: expected"),
+        ({"input_ids": (1, 8), "attention_mask": (1, 9)}, "1x8, 1x9: .* are of one shape"),
+        ({"pixel_values": (1, 8)}, "'pixel_values': the model's inputs are input_ids, "),
+    ],
+)
+def test_shapes_that_the_model_does_not_take_are_refused(shapes, words, tmp_path):
+    saved(MODELS["bert"](), tmp_path)
+    with pytest.raises(UsageError, match=words):
+        encoder_from_huggingface(tmp_path, shapes=shapes)
+
+
+def test_the_usual_shape_is_the_longest_text(tmp_path):
+    saved(MODELS["roberta"](), tmp_path)
+    main = encoder_from_huggingface(tmp_path)["main"]
+    # Rows up to that of padding, which is 1, are no token's.
+    assert [[int(n) for n in p.ty.shape] for p in main.params] == [[1, 18], [1, 18]]

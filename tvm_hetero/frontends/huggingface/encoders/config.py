@@ -62,9 +62,9 @@ def is_encoder(folder: Path) -> bool:
     """
     data, _ = decoders.load_config(folder)
     kind = data.get("model_type")
-    if kind in FAMILIES:
+    if isinstance(kind, str) and kind in FAMILIES:
         return True
-    if kind in decoders.DECODERS:
+    if isinstance(kind, str) and kind in decoders.DECODERS:
         return False
     raise ModelError(_unknown(folder, kind))
 
@@ -113,6 +113,11 @@ def _checked(name: str, data: Mapping[str, Any], source: Mapping[str, str]) -> E
 
 
 def _unknown(folder: Path, kind: object) -> str:
+    if isinstance(kind, str) and kind in decoders.DECODERS:
+        return (
+            f"{printable(folder, 300)}: is the folder of a decoder ({kind}), and an encoder is "
+            "expected here; decoders come in by 'tvm-hetero partition FOLDER' and from_huggingface"
+        )
     return (
         f"{printable(folder / decoders.CONFIG, 300)}: model_type is '{printable(kind)}'; expected "
         f"an encoder ({', '.join(FAMILIES)}) or a decoder ({', '.join(decoders.DECODERS)}). "

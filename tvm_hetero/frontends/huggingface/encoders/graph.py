@@ -94,7 +94,7 @@ class EncoderGraph:
         """The row of a table for each number, in the order of all numbers."""
         count = int(np.prod([int(extent) for extent in numbers.ty.shape]))
         flat = self.emit(relax.op.reshape(numbers, (count,)))
-        return self.emit(relax.op.take(constant(table), flat, axis=0))
+        return operators.look_up(self.bb, constant(table), flat)
 
     def unseen(self, mask: relax.Expr) -> relax.Expr:
         """What is added to scores, ``[batch, 1, 1, tokens]``, of a mask of ones and zeros."""
