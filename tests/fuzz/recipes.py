@@ -543,7 +543,9 @@ def recurrent(m: GrowingModel) -> bool:
     bias = m.weight(d, 2 * gates * hidden) if m.flag() else ""
     lengths = m.constant(m.rng.integers(0, steps + 1, batch), np.int32) if m.flag() else ""
     start = m.weight(d, batch, hidden) if m.flag() else ""
-    attributes = {"linear_before_reset": m.flag()} if operator == "GRU" else {}
+    attributes: dict[str, Any] = {}
+    if operator == "GRU":
+        attributes["linear_before_reset"] = m.flag()
     outputs = 3 if operator == "LSTM" else 2
     operands = [_bounded(m, x), *weights, bias, lengths, start]
     return m.add(operator, operands, outputs, hidden_size=hidden, direction=direction, **attributes)

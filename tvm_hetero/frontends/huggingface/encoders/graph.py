@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 # What is added to the score of a token that is not seen: its share is 0 beside any that is.
-_UNSEEN = float(np.finfo(np.float32).min)
+UNSEEN = float(np.finfo(np.float32).min)
 
 
 class EncoderGraph:
@@ -32,16 +32,21 @@ class EncoderGraph:
     Attributes
     ----------
     config, stored : what it is of.
-    bb : the builder that everything is emitted to.
+    whole : all weights of the folder, by their names there.
     inputs : by name.
+    bb : the builder that everything is emitted to.
     batch : sequences of a run.
     """
 
     def __init__(
-        self, config: EncoderConfig, stored: StoredWeights, inputs: Mapping[str, relax.Var]
+        self,
+        config: EncoderConfig,
+        whole: StoredWeights,
+        inputs: Mapping[str, relax.Var],
+        bb: relax.BlockBuilder,
     ) -> None:
-        self.config, self.stored, self.inputs = config, stored, inputs
-        self.bb = relax.BlockBuilder()
+        self.config, self.whole, self.inputs, self.bb = config, whole, inputs, bb
+        self.stored = whole.within(config.family)
         self.batch = int(next(iter(inputs.values())).ty.shape[0])
 
     def emit(self, value: relax.Expr) -> relax.Expr:
@@ -94,11 +99,11 @@ class EncoderGraph:
         """The row of a table for each number, in the order of all numbers."""
         count = int(np.prod([int(extent) for extent in numbers.ty.shape]))
         flat = self.emit(relax.op.reshape(numbers, (count,)))
-        return self.emit(relax.op.take(constant(table), flat, axis=0))
+        return operators.look_up(self.bb, constant(table), flat)
 
     def unseen(self, mask: relax.Expr) -> relax.Expr:
         """What is added to scores, ``[batch, 1, 1, tokens]``, of a mask of ones and zeros."""
-        nought, least = relax.const(0.0, "float32"), relax.const(_UNSEEN, "float32")
+        nought, least = relax.const(0.0, "float32"), relax.const(UNSEEN, "float32")
         seen = self.emit(relax.op.not_equal(mask, relax.const(0, str(mask.ty.dtype))))
         added = self.emit(relax.op.where(seen, nought, least))
         return self.emit(relax.op.reshape(added, (self.batch, 1, 1, int(mask.ty.shape[1]))))

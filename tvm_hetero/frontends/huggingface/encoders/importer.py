@@ -10,7 +10,7 @@ from pathlib import Path
 import tvm
 from tvm import relax
 
-from tvm_hetero.frontends.huggingface.encoders import text
+from tvm_hetero.frontends.huggingface.encoders import audio, clip, text, vision
 from tvm_hetero.frontends.huggingface.encoders.config import EncoderConfig, read_encoder
 from tvm_hetero.frontends.huggingface.encoders.graph import EncoderGraph
 from tvm_hetero.frontends.huggingface.encoders.inputs import Input, refuse_others
@@ -26,6 +26,12 @@ _BUILDERS: dict[str, tuple[Inputs, Emit]] = {
     "bert": (text.text_inputs, text.emit_text),
     "distilbert": (text.text_inputs, text.emit_text),
     "roberta": (text.text_inputs, text.emit_text),
+    "vit": (vision.image_inputs, vision.emit_vit),
+    "clip_text_model": (clip.clip_text_inputs, clip.emit_clip_text),
+    "clip_vision_model": (vision.image_inputs, clip.emit_clip_vision),
+    "clip": (clip.clip_inputs, clip.emit_clip),
+    "whisper": (audio.whisper_inputs, audio.emit_whisper),
+    "wav2vec2": (audio.wav2vec2_inputs, audio.emit_wav2vec2),
 }
 
 
@@ -46,8 +52,9 @@ def encoder_from_huggingface(
     -------
     tvm.IRModule
         ``main``, with the inputs and outputs of the model in transformers, by their names there:
-        ``input_ids``, ``attention_mask``, ``token_type_ids`` (int64 ``[batch, tokens]``) to
-        ``last_hidden_state`` and ``pooler_output``.
+        ``input_ids``, ``attention_mask``, ``token_type_ids`` (int64 ``[batch, tokens]``),
+        ``pixel_values``, ``input_features`` or ``input_values``; ``last_hidden_state`` and, where
+        the model has one, ``pooler_output``; of CLIP its embeddings and logits.
 
     Raises
     ------
@@ -66,15 +73,14 @@ def encoder_from_huggingface(
         name: relax.Var(name, relax.TensorType(each.shape, each.dtype))
         for name, each in inputs.items()
     }
-    with StoredWeights(path, config.family) as stored:
-        graph = EncoderGraph(config, stored, parameters)
-        with graph.bb.function("main", list(parameters.values())):
-            with graph.bb.dataflow():
-                found = emit(graph)
-                stored.refuse_rest()
-                result = graph.bb.emit_output(relax.Tuple(list(found.values())))
-            graph.bb.emit_func_output(result)
-    return _with_attributes(graph.bb.get(), config, inputs, list(found), path)
+    bb = relax.BlockBuilder()
+    with StoredWeights(path) as stored, bb.function("main", list(parameters.values())):
+        with bb.dataflow():
+            found = emit(EncoderGraph(config, stored, parameters, bb))
+            stored.refuse_rest(config.family.beside)
+            result = bb.emit_output(relax.Tuple(list(found.values())))
+        bb.emit_func_output(result)
+    return _with_attributes(bb.get(), config, inputs, list(found), path)
 
 
 def _with_attributes(

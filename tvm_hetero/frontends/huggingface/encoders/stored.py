@@ -9,6 +9,7 @@ another one.
 from __future__ import annotations
 
 import re
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +34,9 @@ _OLD = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta
 
 
 class StoredWeights:
-    """Weights of a folder, by the names of the plain encoder; use it in a ``with``."""
+    """Weights of a folder, by their names there; use it in a ``with``."""
 
-    def __init__(self, folder: Path, family: Family) -> None:
+    def __init__(self, folder: Path) -> None:
         """Open the folder's files.
 
         Raises
@@ -45,14 +46,12 @@ class StoredWeights:
         """
         self._files: list[TensorFile] = []
         self._taken: set[str] = set()
-        self._beside = re.compile(family.beside)
+        self._prefix = ""
         try:
             self._home = open_files(folder, self._files)
         except ModelError:
             self.close()
             raise
-        inside = any(name.startswith(f"{family.prefix}{family.layer.at}.") for name in self._home)
-        self._prefix = family.prefix if inside else ""
 
     def __enter__(self) -> StoredWeights:
         return self
@@ -64,6 +63,13 @@ class StoredWeights:
         """Close all files."""
         for file in self._files:
             file.close()
+
+    def within(self, family: Family) -> StoredWeights:
+        """The same weights, by the names of the plain encoder."""
+        found = copy(self)
+        starts = (prefix for prefix in family.prefixes if self._has(f"{prefix}{family.layer.at}."))
+        found._prefix = next(starts, "")
+        return found
 
     def __contains__(self, name: str) -> bool:
         return self._stored(name) in self._home
@@ -91,8 +97,8 @@ class StoredWeights:
         self._taken.add(stored)
         return self._home[stored].read(stored).astype(np.float32)
 
-    def refuse_rest(self) -> None:
-        """Refuse weights that are no part of what was computed.
+    def refuse_rest(self, beside: str) -> None:
+        """Refuse weights that nobody took, but for those of a pattern.
 
         Raises
         ------
@@ -100,11 +106,14 @@ class StoredWeights:
             If there are any.
         """
         for name in sorted(set(self._home) - self._taken):
-            if not _IGNORED.fullmatch(name) and not self._beside.fullmatch(name):
+            if not _IGNORED.fullmatch(name) and not re.fullmatch(beside, name):
                 raise ModelError(
                     f"the weight '{printable(name)}' has no place in the model that config.json "
                     "describes; only the plain models of each family are read"
                 )
+
+    def _has(self, start: str) -> bool:
+        return any(name.startswith(start) for name in self._home)
 
     def _stored(self, name: str) -> str:
         """The name in the files."""

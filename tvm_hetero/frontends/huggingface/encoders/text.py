@@ -4,6 +4,7 @@
     last_hidden_state = layers(x)
     pooler_output = tanh(pooler(x of the first token)), where a pooler is stored
 
+CLIP's (`clip`) has no kinds of tokens and no norm in front, and sees no token that comes later.
 RoBERTa counts its positions past what fills a text up: a token has ``padding + 1 + how many come
 before it that are no padding``, and padding has row ``padding`` of the table.
 """
