@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.conforming.engines import NETWORKS, RAW, REFUSED, RIGHT, ROUNDING, VARIANTS, WRONG
+from benchmarks.conforming.engines import NETWORKS, RAW, RIGHT, ROUNDING, VARIANTS, WRONG
 from benchmarks.conforming.rows import Rows
 from benchmarks.conforming.suite import KINDS, SuiteTest
 
