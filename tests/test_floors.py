@@ -57,6 +57,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "cost_models": (
         ("protocol", "store"), ("links", "kernels_alone"), ("in_network", "tuning"), ("",),
     ),
+    "frontends.huggingface": (("",), ("encoders",)),
     "frontends.onnx": (
         ("model",), ("conversion", "expansion"), ("quantized",), ("microsoft",), ("",),
     ),

@@ -1,4 +1,4 @@
-"""A model's file, read: one step for TVM, one for the file."""
+"""A model's file or an encoder's folder, read: one step for TVM, one for the model."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ def import_model(
     random_weights: int | None,
     params: Path | None = None,
 ) -> tvm.IRModule:
-    """Steps: read a model's file, and import it.
+    """Steps: read a model's file, or the folder of an encoder, and import it.
 
     Loading TVM is a step of its own: it takes a second.
     """
+    if model.is_dir():
+        given = {"--value": values, "--random-weights": random_weights, "--params": params}
+        return import_encoder(steps, model, shapes, given)
     if model.suffix in RELAY_SUFFIXES:
         given = {"--shape": shapes, "--value": values, "--random-weights": random_weights}
         return import_relay(steps, model, given, params)
@@ -55,6 +58,45 @@ def import_model(
         weights = "" if random_weights is None else f", random weights of seed {random_weights}"
         step.note = f"{count_noun(len(module['main'].params), 'input')}{weights}"
     return module
+
+
+def import_encoder(
+    steps: Steps, folder: Path, shapes: dict[str, tuple[int, ...]], given: Mapping[str, object]
+) -> tvm.IRModule:
+    """Step: read the folder of an encoder, as Hugging Face's libraries write it.
+
+    `given` holds what options say that are for model files, by option.
+    """
+    for option, value in given.items():
+        if value not in (None, {}):
+            raise UsageError(f"{option} is for model files, and {folder} is a folder")
+    with steps.step("Load TVM") as step:
+        import tvm
+
+        from tvm_hetero.frontends.huggingface.encoders.importer import encoder_from_huggingface
+        from tvm_hetero.passes.attributes import INPUT_NAMES
+
+        step.note = f"TVM {tvm.__version__}"
+    with steps.step("Import model") as step:
+        module = encoder_from_huggingface(folder, shapes=shapes)
+        names = module["main"].attrs[INPUT_NAMES]
+        sizes = ("x".join(str(int(extent)) for extent in p.ty.shape) for p in module["main"].params)
+        inputs = ", ".join(f"{name}={size}" for name, size in zip(names, sizes, strict=True))
+        step.note = f"encoder of {inputs}"
+    return module
+
+
+def holds_encoder(model: Path) -> bool:
+    """Whether this is the folder of an encoder.
+
+    Raises
+    ------
+    ModelError
+        It is the folder of a model that is neither encoder nor decoder.
+    """
+    from tvm_hetero.frontends.huggingface.encoders.config import is_encoder
+
+    return (model / "config.json").is_file() and is_encoder(model)
 
 
 def import_relay(

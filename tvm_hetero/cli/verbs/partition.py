@@ -13,7 +13,7 @@ import typer
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.clusters import ClusterOption, prepare_costs
 from tvm_hetero.cli.shared.console import Steps, chart_width
-from tvm_hetero.cli.shared.import_model import import_model
+from tvm_hetero.cli.shared.import_model import holds_encoder, import_model
 from tvm_hetero.cli.shared.open_shapes import parse_open_shapes
 from tvm_hetero.cli.shared.partition_steps import (
     compile_artifact,
@@ -31,7 +31,7 @@ def partition(
         typer.Argument(
             metavar="MODEL",
             help="An ONNX model, a Relay module saved by an old TVM (.json, .txt), or the folder "
-            "of a Hugging Face decoder (config.json).",
+            "of a Hugging Face decoder or encoder (config.json).",
         ),
     ],
     output: Annotated[
@@ -172,7 +172,7 @@ def partition(
         return
     if build is not None:
         raise UsageError("--build is for several sizes, such as --shape x=1x3x48x160..640/32")
-    if model.is_dir():
+    if model.is_dir() and not holds_encoder(model):
         from tvm_hetero.cli.shared.partition_decoder import decoder_options, partition_decoder
 
         decoder = decoder_options(

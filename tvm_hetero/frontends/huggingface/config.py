@@ -1,7 +1,7 @@
 """What ``config.json`` says about a decoder, in the same words for every family.
 
 Keys that change what is computed are read, or refused by their name where we do not compute that
-(`_refuse`). All others (initialisation, dropout, tokens of a tokenizer) do not matter to a decoder
+(`refuse_keys`). All others (initialisation, dropout, tokens of a tokenizer) do not matter to a decoder
 that only runs. A key that is not there has the value that transformers gives it.
 """
 
@@ -25,7 +25,7 @@ GENERATION = "generation_config.json"
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "swish")
 _MOST_BYTES = 16 * 1024 * 1024
 # There are weights to look for, and tasks to make, for each of them.
-_MOST_LAYERS, _MOST_EXPERTS, _MOST_PARTS = 10_000, 10_000, 100_000
+MOST_LAYERS, _MOST_EXPERTS, _MOST_PARTS = 10_000, 10_000, 100_000
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,16 @@ def read_config(folder: Path) -> Config:
     ModelError
         The file is missing or malformed, or describes a model that we do not compute.
     """
-    text = read_text(folder, CONFIG, _MOST_BYTES)
-    data = _document(text, folder / CONFIG)
+    data, source = load_config(folder)
     family = data.get("model_type")
-    if not isinstance(family, str) or family not in _FAMILIES:
+    if not isinstance(family, str) or family not in DECODERS:
         raise ModelError(
             f"{printable(folder / CONFIG, 300)}: model_type is '{printable(family)}'; expected one "
-            f"of {', '.join(_FAMILIES)}. Other decoders come in through torch.export"
+            f"of {', '.join(DECODERS)}. Other decoders come in through torch.export"
         )
-    source = {
-        "path": str(folder.absolute()),
-        "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
-    }
     try:
-        _refuse(data, {"quantization_config": None, "is_encoder_decoder": False})
-        values = _FAMILIES[family](data)
+        refuse_keys(data, {"quantization_config": None, "is_encoder_decoder": False})
+        values = DECODERS[family](data)
         if values["width"] * values["vocabulary"] >= 1 << 40:
             raise ModelError("vocabulary times width is absurd; expected fewer than 2^40 numbers")
         if values["layers"] * max(1, values["experts"]) > _MOST_PARTS:
@@ -104,6 +99,19 @@ def read_config(folder: Path) -> Config:
         return Config(family=family, source=source, end=_end(folder, data), **values)
     except ModelError as error:
         raise ModelError(f"{printable(folder / CONFIG, 300)}: {error}") from None
+
+
+def load_config(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a folder's ``config.json`` says, and its path and SHA-256.
+
+    Raises
+    ------
+    ModelError
+        The file is missing or malformed.
+    """
+    text = read_text(folder, CONFIG, _MOST_BYTES)
+    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return _document(text, folder / CONFIG), {"path": str(folder.absolute()), "sha256": digest}
 
 
 def _document(text: str, path: Path) -> dict[str, Any]:
@@ -114,10 +122,10 @@ def _document(text: str, path: Path) -> dict[str, Any]:
 
 
 def _gpt2(data: Mapping[str, Any]) -> dict[str, Any]:
-    _refuse(data, {"add_cross_attention": False})
+    refuse_keys(data, {"add_cross_attention": False})
     width, heads = read_integer(data, "n_embd", 768), read_integer(data, "n_head", 12)
-    layers = read_integer(data, "n_layer", 12, _MOST_LAYERS)
-    size = _divided(width, heads, "n_embd", "n_head")
+    layers = read_integer(data, "n_layer", 12, MOST_LAYERS)
+    size = divide(width, heads, "n_embd", "n_head")
     scale = size**-0.5 if read_flag(data, "scale_attn_weights", True) else 1.0
     by_layer = read_flag(data, "scale_attn_by_inverse_layer_idx", False)
     return {
@@ -185,11 +193,11 @@ def _rotated(data: Mapping[str, Any]) -> dict[str, Any]:
         read_integer(data, "hidden_size", 4096),
         read_integer(data, "num_attention_heads", 32),
     )
-    layers = read_integer(data, "num_hidden_layers", 32, _MOST_LAYERS)
+    layers = read_integer(data, "num_hidden_layers", 32, MOST_LAYERS)
     kv_heads = read_integer(data, "num_key_value_heads", heads)
-    _divided(heads, kv_heads, "num_attention_heads", "num_key_value_heads")
+    divide(heads, kv_heads, "num_attention_heads", "num_key_value_heads")
     size = (
-        _divided(width, heads, "hidden_size", "num_attention_heads")
+        divide(width, heads, "hidden_size", "num_attention_heads")
         if data.get("head_dim") is None
         else read_integer(data, "head_dim", 0)
     )
@@ -219,13 +227,19 @@ def _rotated(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_FAMILIES = {
+DECODERS = {
     "gpt2": _gpt2, "llama": _llama, "mistral": _mistral, "mixtral": _mixtral, "qwen2": _qwen2,
 }  # fmt: skip
 
 
-def _refuse(data: Mapping[str, Any], allowed: Mapping[str, Any]) -> None:
-    """Refuse keys whose value is anything but the one that changes nothing."""
+def refuse_keys(data: Mapping[str, Any], allowed: Mapping[str, Any]) -> None:
+    """Refuse keys whose value is anything but the one that changes nothing.
+
+    Raises
+    ------
+    ModelError
+        If there is such a key.
+    """
     for key, harmless in allowed.items():
         value = data.get(key, harmless)
         if value is not None and value != harmless:
@@ -235,7 +249,14 @@ def _refuse(data: Mapping[str, Any], allowed: Mapping[str, Any]) -> None:
             )
 
 
-def _divided(one: int, other: int, name: str, by: str) -> int:
+def divide(one: int, other: int, name: str, by: str) -> int:
+    """How often ``other`` goes into ``one``.
+
+    Raises
+    ------
+    ModelError
+        It does not go without a rest.
+    """
     if one % other:
         raise ModelError(f"{name} ({one}) is no multiple of {by} ({other})")
     return one // other

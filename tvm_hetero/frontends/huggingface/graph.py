@@ -152,7 +152,7 @@ class DecoderGraph:
 
     def activated(self, x: relax.Expr) -> relax.Expr:
         """The activation of the model's feed-forward networks."""
-        return self.bb.emit(_ACTIVATIONS[self.config.activation](x))
+        return self.bb.emit(ACTIVATION_OPERATORS[self.config.activation](x))
 
     def times(self, one: relax.Expr, other: relax.Expr) -> relax.Expr:
         """The product of two tensors, number by number."""
@@ -211,7 +211,7 @@ _BITS = {"int8": 8, "int4": 4}
 # A matrix whose columns cannot be divided into groups of as many numbers stays as it is stored.
 _LEAST_GROUP = 8
 
-_ACTIVATIONS = {
+ACTIVATION_OPERATORS = {
     "gelu": relax.op.nn.gelu,
     "gelu_new": relax.op.nn.gelu_tanh,
     "gelu_pytorch_tanh": relax.op.nn.gelu_tanh,

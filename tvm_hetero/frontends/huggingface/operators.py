@@ -1,6 +1,7 @@
 """What a decoder computes beside matrix products and attention, each as one kernel.
 
     embed         a token's row of the table, with the row of its position where there is one
+    look_up       a number's row of a table
     rms_norm      x / sqrt(mean(x^2) + epsilon) * w
     layer_norm    (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * w + b
     pick          the row of the token whose logits are wanted
@@ -27,7 +28,7 @@ from tvm import relax, te, tirx
 
 from tvm_hetero.kernels.tir.zero_skip import guard_attr
 
-_ELEMENTWISE, _OUTPUT_FUSABLE, _OPAQUE = 0, 4, 8
+_ELEMENTWISE, _INJECTIVE, _OUTPUT_FUSABLE, _OPAQUE = 0, 2, 4, 8
 
 
 def embed(
@@ -48,6 +49,19 @@ def embed(
         return te.compute((token.shape[0], tables[0].shape[1]), value, name="embed")
 
     return _kernel(bb, compute, [token, position, *tables], "embed", _OPAQUE)
+
+
+def look_up(bb: relax.BlockBuilder, table: relax.Expr, numbers: relax.Expr) -> relax.Expr:
+    """The row of a table for each number; one beyond the table is an error when it runs.
+
+    TVM's own ``take`` would do, but it warns on stderr of what the check makes impossible.
+    """
+
+    def compute(table: te.Tensor, numbers: te.Tensor) -> te.Tensor:
+        shape = (numbers.shape[0], table.shape[1])
+        return te.compute(shape, lambda i, j: table(numbers(i), j), name="look_up")
+
+    return _kernel(bb, compute, [table, numbers], "look_up", _INJECTIVE)
 
 
 def rms_norm(bb: relax.BlockBuilder, x: relax.Expr, w: relax.Expr, epsilon: float) -> relax.Expr:

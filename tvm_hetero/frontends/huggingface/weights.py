@@ -62,7 +62,7 @@ class Weights:
         self.folder = folder
         self._files: list[TensorFile] = []
         try:
-            self._home = _homes(folder, self._files)
+            self._home = open_files(folder, self._files)
             self._names = _checked(self._entries(), expected, tied[0] if tied else None)
             if tied is not None and tied[0] in self._home:
                 self._refuse_unlike(*tied)
@@ -102,8 +102,14 @@ class Weights:
         return {name: file.entries[name] for name, file in self._home.items()}
 
 
-def _homes(folder: Path, files: list[TensorFile]) -> dict[str, TensorFile]:
-    """The file of each tensor; files are appended to ``files`` as they are opened."""
+def open_files(folder: Path, files: list[TensorFile]) -> dict[str, TensorFile]:
+    """The file of each tensor; files are appended to ``files`` as they are opened.
+
+    Raises
+    ------
+    ModelError
+        There are no safetensors, or they are malformed.
+    """
     if has_file(folder, SINGLE):
         files.append(TensorFile(folder, SINGLE))
         return dict.fromkeys(files[0].entries, files[0])
