@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 
 from tests.sizes.models import write_attention_net, write_conv_net
-from tvm_hetero.errors import UsageError
-from tvm_hetero.sizes.model_files import hash_model, model_files
+from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.frontends.onnx.load import load_model
+from tvm_hetero.sizes.model_files import copy_model, hash_model, model_files
 from tvm_hetero.sizes.read_axes import read_axes
 
 
@@ -49,3 +51,25 @@ def test_the_files_of_a_model_are_known_by_their_hashes(tmp_path: Path) -> None:
     net = write_conv_net(tmp_path / "net.onnx")
     assert model_files(net) == ["net.onnx"]
     assert list(hash_model(net)) == ["model/net.onnx"]
+
+
+def test_weights_in_other_files_are_copied_with_the_model(tmp_path: Path) -> None:
+    net = write_conv_net(tmp_path / "net.onnx")
+    onnx.save_model(
+        onnx.load(net), tmp_path / "large.onnx", save_as_external_data=True,
+        location="large.weights", size_threshold=0,
+    )  # fmt: skip
+    assert model_files(tmp_path / "large.onnx") == ["large.onnx", "large.weights"]
+    copy_model(tmp_path / "large.onnx", tmp_path / "folder")
+    found = load_model(tmp_path / "folder/model/large.onnx", shapes={"x": (1, 3, 8, 16)})
+    assert [t.name for t in found.graph.initializer] == ["w0", "w1", "w2", "w3"]
+
+
+def test_weights_outside_of_the_models_folder_are_not_copied(tmp_path: Path) -> None:
+    model = onnx.load(write_conv_net(tmp_path / "net.onnx"))
+    onnx.external_data_helper.set_external_data(model.graph.initializer[0], "../secret")
+    model.graph.initializer[0].ClearField("raw_data")
+    model.graph.initializer[0].data_location = onnx.TensorProto.EXTERNAL
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=r"outside of the model's folder: '\.\./secret'"):
+        model_files(tmp_path / "net.onnx")

@@ -10,7 +10,7 @@ from tvm_hetero.check import check_schedule
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
-from tvm_hetero.sizes.size_class import class_of, schedule_of_class
+from tvm_hetero.sizes.size_class import class_of, schedule_of_class, single_of_class
 from tvm_hetero.solvers import solve
 
 
@@ -59,6 +59,15 @@ def test_a_size_of_other_tasks_has_no_schedule_of_another() -> None:
         schedule_of_class(replace(problem, graph=TaskGraph(tasks, edges), costs=costs), known)
         is None
     )
+
+
+def test_where_the_class_runs_one_device_so_does_the_size() -> None:
+    problem = fork(2.0)
+    found = single_of_class(problem)
+    assert found is not None and found.best_single_device is not None
+    assert {d for devices in found.placement.values() for d in devices} == {"one"}
+    assert found.value == found.best_single_device.value
+    assert not check_schedule(problem, found)
 
 
 def test_a_plan_that_the_memory_does_not_hold_is_not_taken_over() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvm_hetero.artifact.executable import INTERPOLATED, PARTITION, Executable
+from tvm_hetero.artifact.executable import INTERPOLATED, PARTITION, SINGLE, Executable
 from tvm_hetero.artifact.manifest import check_files, read_manifest
 from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.protocol import CostModel
@@ -39,7 +39,7 @@ from tvm_hetero.sizes.folder import (
     share_equal_weights,
 )
 from tvm_hetero.sizes.interpolated_costs import InterpolatedCosts
-from tvm_hetero.sizes.size_class import class_of, schedule_of_class
+from tvm_hetero.sizes.size_class import class_of, schedule_of_class, single_of_class
 from tvm_hetero.solvers import Options, solve
 
 # It computes costs from the platform's figures, of any size.
@@ -130,18 +130,26 @@ def _build(
     )
     platform = like.problem.platform
     prepared = make_problem(import_size(model, facts.open, size), platform, options)
-    schedule = schedule_of_class(prepared.problem, like.schedule)
-    if schedule is None:
-        schedule = solve(prepared.problem, "auto", Options(time_limit=QUICK_SECONDS))
+    schedule = _schedule(prepared.problem, like)
     module = prepared.module
     if costs.name == INTERPOLATED:
         module = module.with_attr(ESTIMATED, INTERPOLATED)
     placed = place_tasks(skip_branches(module), prepared.problem, schedule)
     verify_placed(placed, read_main(placed.placed))
-    executable = build(placed)
-    chosen = like.default if like.default in executable.variants else PARTITION
-    reason = f"as at size {size_name(nearest)}, whose plan it has"
-    return with_decision(executable, Decision(chosen, schedule.kind, reason=reason))
+    # Of the class it is known what runs; the other variant would be compiled for nothing.
+    executable = build(placed, single=False)
+    what = "which runs the best single device" if like.default == SINGLE else "whose plan it has"
+    reason = f"as at size {size_name(nearest)}, {what}"
+    return with_decision(executable, Decision(PARTITION, schedule.kind, reason=reason))
+
+
+def _schedule(problem: Problem, like: MeasuredSize) -> Schedule:
+    """What runs at the nearest measured size, for this one."""
+    if like.default == SINGLE:
+        found = single_of_class(problem)
+    else:
+        found = schedule_of_class(problem, like.schedule)
+    return found or solve(problem, "auto", Options(time_limit=QUICK_SECONDS))
 
 
 def _model(path: Path, facts: SizeFacts) -> OpenModel:

@@ -64,7 +64,8 @@ class SizedExecutor(Closeable):
 
         Parameters
         ----------
-        variant : of each size's artifact; by default what the artifact says.
+        variant : of each size that has it (one that was built on use has the one that runs); by
+            default what the artifact says.
         build : by default what the folder says.
         kept : how many sizes stay loaded; of more, those that were used last.
         """
@@ -251,7 +252,9 @@ class SizedExecutor(Closeable):
             place = artifact_of(self.path, size)
             if not place.is_dir():
                 place = self._build(size)
-            load.set_result(Executor(self._pool.share(load_artifact(place)), self._variant))
+            executable = self._pool.share(load_artifact(place))
+            asked = self._variant if self._variant in executable.variants else None
+            load.set_result(Executor(executable, asked))
         except BaseException as error:
             load.set_exception(error)
 

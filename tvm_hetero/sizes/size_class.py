@@ -2,9 +2,10 @@
 
 The class of a size is the measured size at the least distance (`axes.distance`), of equals the
 smaller. Its schedule's placement and order are kept, with times of their own; so a range has as
-many schedules as measured sizes, and each of them was looked at. Where the two sizes do not have
-the same tasks, or the plan breaks a limit at the new size (its memory), the new size is solved by
-itself.
+many schedules as measured sizes, and each of them was looked at. Where the class runs the best
+single device, since its plan lost when both were run, that is the new size's plan. Where the two
+sizes do not have the same tasks, or the plan breaks a limit at the new size (its memory), the new
+size is solved by itself.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ def class_of(size: Size, measured: Sequence[Size]) -> Size:
     return min(sorted(measured), key=lambda other: distance(size, other))
 
 
+def single_of_class(problem: Problem) -> Schedule | None:
+    """The best single device's schedule; None if there is none."""
+    alone = best_single(problem, Options())
+    return None if alone is None else _judged(problem, alone)
+
+
 def schedule_of_class(problem: Problem, schedule: Schedule) -> Schedule | None:
     """Another size's schedule with the times of this problem; None if it is none of it."""
     position = {task: i for i, task in enumerate(problem.graph.topological_order)}
@@ -44,9 +51,20 @@ def schedule_of_class(problem: Problem, schedule: Schedule) -> Schedule | None:
     try:
         timed = simulate(problem, [(e.task, e.device, e.elements) for e in ordered])
         made = make_schedule(problem, SOLVER, timed.executions, timed.copies, seed=schedule.seed)
-        alone = best_single(problem, Options())
-        single = None if alone is None else SingleDevice(main_device(alone), alone.value)
-        bound = lower_bound(problem, made.value)
-        return verified(problem, replace(made, lower_bound=bound, best_single_device=single))
+        return _judged(problem, made)
     except HeteroError:
         return None
+
+
+def _judged(problem: Problem, schedule: Schedule) -> Schedule:
+    """A schedule that is valid, with the quickest of bounds and the best single device beside it.
+
+    Raises
+    ------
+    SolverError
+        If it is not valid.
+    """
+    alone = best_single(problem, Options())
+    single = None if alone is None else SingleDevice(main_device(alone), alone.value)
+    bound = lower_bound(problem, schedule.value, seconds=0.0)
+    return verified(problem, replace(schedule, lower_bound=bound, best_single_device=single))
