@@ -1,11 +1,11 @@
 """CLIP: an encoder of text, an encoder of images, and both with what compares them.
 
-    text     x = words[input_ids] + positions;  last_hidden_state = norm(layers(x))
-             pooler_output: of the token that ends the text; no token sees those behind it
-    image    x = norm([class token, patches] + positions);  last_hidden_state = layers(x)
-             pooler_output = norm(x of the class token)
-    both     embeds = projection(pooler_output), of length 1
-             logits_per_image = exp(logit_scale) * image_embeds @ text_embeds^T
+text     x = words[input_ids] + positions;  last_hidden_state = norm(layers(x))
+         pooler_output: of the token that ends the text; no token sees those behind it
+image    x = norm([class token, patches] + positions);  last_hidden_state = layers(x)
+         pooler_output = norm(x of the class token)
+both     embeds = projection(pooler_output), of length 1
+         logits_per_image = exp(logit_scale) * image_embeds @ text_embeds^T
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface import operators
 from tvm_hetero.frontends.huggingface.encoders.config import EncoderConfig
 from tvm_hetero.frontends.huggingface.encoders.graph import UNSEEN, EncoderGraph
-from tvm_hetero.frontends.huggingface.encoders.inputs import Input, agreed_shape
+from tvm_hetero.frontends.huggingface.encoders.inputs import EncoderInput, agreed_shape
 from tvm_hetero.frontends.huggingface.encoders.vision import (
     emit_patches,
     image_inputs,
@@ -35,16 +35,18 @@ _TEXT, _VISION = "clip_text_model", "clip_vision_model"
 
 def clip_text_inputs(
     config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Input]:
+) -> dict[str, EncoderInput]:
     """Inputs of the encoder of text, both of ``[batch, tokens]``."""
     names = ["input_ids", "attention_mask"]
     longest = _longest(config)
     shape = agreed_shape(names, shapes, (1, longest), (None, longest))
     most = {"input_ids": _vocabulary(config) - 1, "attention_mask": 1}
-    return {name: Input(shape, "int64", (0, most[name])) for name in names}
+    return {name: EncoderInput(shape, "int64", (0, most[name])) for name in names}
 
 
-def clip_inputs(config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Input]:
+def clip_inputs(
+    config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, EncoderInput]:
     """Inputs of both encoders; texts and images need not be as many."""
     text = clip_text_inputs(config.parts[_TEXT], shapes)
     return text | image_inputs(config.parts[_VISION], shapes)

@@ -19,7 +19,7 @@ from tvm import relax
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface.encoders.config import EncoderConfig
 from tvm_hetero.frontends.huggingface.encoders.graph import EncoderGraph
-from tvm_hetero.frontends.huggingface.encoders.inputs import Input, agreed_shape
+from tvm_hetero.frontends.huggingface.encoders.inputs import EncoderInput, agreed_shape
 from tvm_hetero.frontends.huggingface.graph import constant
 from tvm_hetero.frontends.huggingface.values import read_integer
 from tvm_hetero.kernels.ordered.accumulate import accumulate
@@ -29,7 +29,7 @@ _VOCABULARIES = {"bert": 30522, "distilbert": 30522, "roberta": 50265}
 
 def text_inputs(
     config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Input]:
+) -> dict[str, EncoderInput]:
     """Inputs of an encoder of text, all of ``[batch, tokens]``."""
     names = ["input_ids", "attention_mask"]
     if _types(config) > 1:
@@ -42,7 +42,7 @@ def text_inputs(
         )
     shape = agreed_shape(names, shapes, (1, longest), (None, longest))
     most = {"input_ids": _vocabulary(config) - 1, "token_type_ids": _types(config) - 1}
-    return {name: Input(shape, "int64", (0, most.get(name, 1))) for name in names}
+    return {name: EncoderInput(shape, "int64", (0, most.get(name, 1))) for name in names}
 
 
 def emit_text(graph: EncoderGraph) -> dict[str, relax.Expr]:
@@ -64,7 +64,9 @@ def _embedded(graph: EncoderGraph) -> relax.Expr:
     if _types(config):
         types = _table(graph, "token_type", _types(config))
         kinds = graph.inputs.get("token_type_ids")
-        x = graph.emit(relax.op.add(x, _row(types) if kinds is None else graph.embedded(kinds, types)))
+        x = graph.emit(
+            relax.op.add(x, _row(types) if kinds is None else graph.embedded(kinds, types))
+        )
     positions = _table(graph, "position", _rows(config))
     if config.name == "roberta":
         return graph.emit(relax.op.add(x, graph.embedded(_counted(graph, ids), positions)))
@@ -90,7 +92,9 @@ def _counted(graph: EncoderGraph, ids: relax.Expr) -> relax.Expr:
     kernel = graph.bb.add_func(accumulate((batch, tokens, 1), "int64"), "accumulate")
     kind = relax.TensorType((batch, tokens, 1), "int64")
     sums = graph.emit(relax.call_tir(kernel, [column], kind))
-    counts = graph.emit(relax.op.multiply(graph.emit(relax.op.reshape(sums, (batch, tokens))), real))
+    counts = graph.emit(
+        relax.op.multiply(graph.emit(relax.op.reshape(sums, (batch, tokens))), real)
+    )
     return graph.emit(relax.op.add(counts, padding))
 
 
