@@ -83,6 +83,7 @@ bench: peers
 SECONDS ?= 600
 fuzz: peers
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
+	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
 
 results: peers
 	$(BIN)/python -m benchmarks.results_page

@@ -38,6 +38,9 @@ _HOME = {
     "Decoder": "tvm_hetero.decoders.decoder",
     "DecoderOptions": "tvm_hetero.decoders.build",
     "build_decoder": "tvm_hetero.decoders.build",
+    "OpenModel": "tvm_hetero.sizes.build",
+    "SizedExecutor": "tvm_hetero.sizes.executor",
+    "partition_sizes": "tvm_hetero.sizes.build",
     "Sampling": "tvm_hetero.generation.sampling",
     "relay": "tvm_hetero.relay",
     "relax": "tvm_hetero.relax",
@@ -67,6 +70,9 @@ if TYPE_CHECKING:  # the same names again, for who checks types and for editors
     from tvm_hetero.problem.graph import Task as Task
     from tvm_hetero.problem.graph import TaskGraph as TaskGraph
     from tvm_hetero.problem.schedule import Schedule as Schedule
+    from tvm_hetero.sizes.build import OpenModel as OpenModel
+    from tvm_hetero.sizes.build import partition_sizes as partition_sizes
+    from tvm_hetero.sizes.executor import SizedExecutor as SizedExecutor
     from tvm_hetero.solvers import solve as solve
 
 

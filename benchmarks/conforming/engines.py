@@ -1,8 +1,9 @@
 """What is tried on a test, each in a child process: TVM hetero, and ONNX Runtime beside it.
 
 An engine yields ``(variant, outcome, reason)``. Outcomes: *right*; *wrong* (other numbers, shapes
-or types than the suite says); *refused* (one of our own errors); *exception* (any other one). What
-ends or hangs the child is told apart by its parent (`conforming.children`).
+or types than the suite says); *rounding* (beyond its tolerance, yet no more than two units in the
+last place of an output's greatest value); *refused* (one of our own errors); *exception* (any other
+one). What ends or hangs the child is told apart by its parent (`conforming.children`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import onnx
 
 from benchmarks.conforming.suite import SuiteTest, Value
 from benchmarks.conforming.variants import with_constants, with_kernels_behind
 
 RIGHT, WRONG, REFUSED, EXCEPTION = "right", "wrong", "refused", "exception"
+ROUNDING = "rounding"
 CRASH, TIMEOUT = "crash", "timeout"
 RAW, VALUES, NETWORKS = "raw", "values", "networks"
 VARIANTS = (RAW, VALUES, NETWORKS)
@@ -164,12 +167,40 @@ def _compared(test: SuiteTest, run: Callable[[Sequence[Value]], list[Value]]) ->
     from onnx.backend.test.runner import Runner
 
     for inputs, results in test.data:
-        found = run(inputs)
+        # A sequence may be handed out tensor by tensor: what it holds must be the same.
+        found, expected = _flat(run(inputs)), _flat(results)
         try:
-            Runner.assert_similar_outputs(results, found, test.rtol, test.atol)
+            Runner.assert_similar_outputs(expected, found, test.rtol, test.atol)
         except (AssertionError, TypeError, AttributeError) as error:
-            return WRONG, _reason("", error)
+            kind = ROUNDING if differ_by_rounding(expected, found) else WRONG
+            return kind, _reason("", error)
     return RIGHT, ""
+
+
+def _flat(values: Sequence[Value]) -> list[Value]:
+    """Return the tensors, those in sequences too, in order."""
+    return [each for value in values for each in (value if isinstance(value, list) else [value])]
+
+
+def differ_by_rounding(expected: Sequence[Value], found: Sequence[Value]) -> bool:
+    """Return whether floats differ by no more than two units in the last place of the greatest.
+
+    Sums in another order do: of half precision, or where terms cancel to nothing.
+    """
+    return len(expected) == len(found) and all(map(_near, expected, found))
+
+
+def _near(expected: Value, found: Value) -> bool:
+    if getattr(expected, "shape", None) != getattr(found, "shape", 0):
+        return False
+    if expected.dtype != found.dtype or expected.dtype.kind != "f":
+        return expected.dtype == found.dtype and bool(np.array_equal(expected, found))
+    finite = np.isfinite(expected)
+    if not np.array_equal(expected[~finite], found[~finite], equal_nan=True) or not finite.any():
+        return bool(np.array_equal(expected, found, equal_nan=True))
+    unit = float(np.spacing(np.abs(expected[finite]).max()))
+    difference = np.abs(expected[finite].astype(np.float64) - found[finite].astype(np.float64))
+    return bool(np.isfinite(found[finite]).all()) and float(difference.max()) <= 2 * unit
 
 
 def _reason(stage: str, error: Exception) -> str:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.conforming.engines import NETWORKS, RAW, REFUSED, RIGHT, VARIANTS, WRONG
+from benchmarks.conforming.engines import NETWORKS, RAW, REFUSED, RIGHT, ROUNDING, VARIANTS, WRONG
 from benchmarks.conforming.rows import Rows
 from benchmarks.conforming.suite import KINDS, SuiteTest
 
@@ -67,7 +67,7 @@ def _told(rows: Rows, fails: Mapping[str, Sequence[str]]) -> dict[str, list[str]
     for names in fails.values():
         outcome, why = rows[names[0]][NETWORKS]
         text = _first_sentence(why)
-        told = {WRONG: WRONG, REFUSED: f"{REFUSED}: {text}"}.get(outcome, f"{outcome}: {text}")
+        told = outcome if outcome in (WRONG, ROUNDING) else f"{outcome}: {text}"
         found.setdefault(told, []).extend(short_name(name) for name in names)
     return found
 

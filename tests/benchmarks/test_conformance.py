@@ -23,6 +23,7 @@ from benchmarks.conforming.engines import (
     VALUES,
     VARIANTS,
     WRONG,
+    differ_by_rounding,
 )  # fmt: skip
 from benchmarks.conforming.page import page
 from benchmarks.conforming.rows import lost, read_rows, run_suite
@@ -92,6 +93,18 @@ def test_parameters_become_initializers_and_the_rest_stays_an_input() -> None:
     assert {tensor.name for tensor in graph.initializer} == set(test.parameters)
     # The expanded form of an operator has the parameters of the operator.
     assert named("test_clip_expanded").parameters == ("min", "max")
+
+
+@pytest.mark.parametrize(
+    ("found", "near"),
+    [([1.0, 2e-7], True), ([1.0, 4e-7], False), ([1.0, np.nan], False), ([1.0 + 2e-7, 0.0], True)],
+)
+def test_rounding_is_told_apart_from_what_is_wrong(found: list[float], near: bool) -> None:
+    expected = [np.array([1.0, 0.0], np.float32)]
+    assert differ_by_rounding(expected, [np.array(found, np.float32)]) is near
+    assert not differ_by_rounding(expected, [np.array(found, np.float64)])
+    assert not differ_by_rounding(expected, [np.array([1, 0])])
+    assert not differ_by_rounding(expected, [])
 
 
 def test_a_kernel_behind_leaves_the_outputs_as_they_are() -> None:

@@ -3,6 +3,8 @@
 A value is *exact* if both sides compute the same bits of it: inputs (multiples of a quarter), what
 is only moved, and whole numbers.  Operators that jump (``Floor``, comparisons, ``ArgMax``) read
 exact values alone, so that no rounding of theirs or ours becomes a difference.
+
+A *wild* model takes indices from computed values too, whatever they are.
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ class FuzzValue:
 class GrowingModel:
     """A model under construction; see the module."""
 
-    def __init__(self, seed: int, opset: int) -> None:
+    def __init__(self, seed: int, opset: int, *, wild: bool = False) -> None:
         self.rng = np.random.default_rng(seed)
+        self.wild = wild
         self.opset = opset
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, np.ndarray[Any, Any]] = {}

@@ -37,9 +37,9 @@ Arrays = Sequence[np.ndarray[Any, Any]]
 OPSETS = (13, 14, 15, 16, 17, 18, 19, 20, 21)
 
 
-def grow(seed: int, nodes: int = 12) -> GrowingModel:
+def grow(seed: int, nodes: int = 12, *, wild: bool = False) -> GrowingModel:
     """A random model of about so many nodes."""
-    model = GrowingModel(seed, int(np.random.default_rng(seed).choice(OPSETS)))
+    model = GrowingModel(seed, int(np.random.default_rng(seed).choice(OPSETS)), wild=wild)
     dims = tuple(model.integer(1, 6) for _ in range(model.integer(1, 4)))
     model.add_input(FLOAT, dims)
     model.add_input(FLOAT, (1, 6, 5, 7))

@@ -314,6 +314,30 @@ def scatter(m: GrowingModel) -> bool:
 
 
 @recipe
+def look_up(m: GrowingModel) -> bool:
+    """Elements at places that other values name, in wild models."""
+    x, at = m.pick((*NUMBERS, BOOL), ranks=(1, 4)), m.pick((INT64, INT32), ranks=(0, 2))
+    if not m.wild or x is None or at is None:
+        return False
+    form = m.integer(0, 2)
+    if form == 0:
+        return m.add("Gather", [x.name, at.name], axis=m.axis(x.rank))
+    if at.kind != INT64 or at.rank != 1:
+        return False
+    if form == 1:
+        shape = m.constant([at.dims[0], 1], np.int64)
+        if not m.add("Reshape", [at.name, shape]):
+            return False
+        rows = m.nodes[-1].output[0]
+        if m.flag() or x.kind != FLOAT:
+            return m.add("GatherND", [x.name, rows])
+        return m.add("ScatterND", [x.name, rows, m.weight(at.dims[0], *x.dims[1:])])
+    if x.rank != 1:
+        return False
+    return m.add("GatherElements", [x.name, at.name])
+
+
+@recipe
 def triangle(m: GrowingModel) -> bool:
     """A triangle of matrices."""
     x = m.pick((FLOAT, INT64), ranks=(2, 4))
@@ -519,7 +543,9 @@ def recurrent(m: GrowingModel) -> bool:
     bias = m.weight(d, 2 * gates * hidden) if m.flag() else ""
     lengths = m.constant(m.rng.integers(0, steps + 1, batch), np.int32) if m.flag() else ""
     start = m.weight(d, batch, hidden) if m.flag() else ""
-    attributes = {"linear_before_reset": m.flag()} if operator == "GRU" else {}
+    attributes: dict[str, Any] = {}
+    if operator == "GRU":
+        attributes["linear_before_reset"] = m.flag()
     outputs = 3 if operator == "LSTM" else 2
     operands = [_bounded(m, x), *weights, bias, lengths, start]
     return m.add(operator, operands, outputs, hidden_size=hidden, direction=direction, **attributes)

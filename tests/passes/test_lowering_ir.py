@@ -45,7 +45,7 @@ class Lowered:
         for i, j in T.grid(T.int64(2), T.int64(3)):
             with T.sblock("compute"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                positive[vi, vj] = T.max(x[vi, vj], T.float32(0))
+                positive[vi, vj] = T.max(T.float32(0), x[vi, vj])
         for i, j in T.grid(T.int64(2), T.int64(3)):
             with T.sblock("T_multiply"):
                 vi, vj = T.axis.remap("SS", [i, j])

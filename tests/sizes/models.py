@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.models import two_cpus
+from tvm_hetero.platform import Platform
 
 Arrays = dict[str, np.ndarray]
 
@@ -81,3 +85,13 @@ def expected(path: Path, inputs: Arrays) -> np.ndarray:
     """What ONNX Runtime computes."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     return session.run(None, inputs)[0]
+
+
+def platform() -> Platform:
+    """Two CPU places with figures for the roofline."""
+    both = two_cpus()
+    devices = tuple(
+        replace(device, peak_flops=rate, bandwidth=rate)
+        for device, rate in zip(both.devices, (2e10, 1e10), strict=True)
+    )
+    return replace(both, devices=devices)

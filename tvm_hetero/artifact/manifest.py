@@ -46,9 +46,14 @@ def read_manifest(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     if has_sizes(path):
         raise ArtifactError(
             f"{path} serves several sizes: its artifacts are the folders of {path / 'sizes'}; give "
-            "one of them, or run all by tvm_hetero.load in Python"
+            "one of them ('run' with --input, and tvm_hetero.load, take all)"
         )
     if not is_artifact(path):
+        if has_sizes(path.absolute().parent.parent):
+            raise ArtifactError(
+                f"{path}: this size is not built; a request of it has it built (tvm-hetero run "
+                f"{path.parent.parent} --input X.npz)"
+            )
         if is_decoder(path.parent):
             raise ArtifactError(f"the decoder {path.parent} has no {path.name}; build it again")
         check_built(path)

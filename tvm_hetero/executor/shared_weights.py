@@ -1,9 +1,9 @@
 """Weights that two executables have in common, once in memory.
 
 A step and a prefill of one decoder have the same weights, and so have the sizes of one model; where
-both want them in the same layout, they are equal arrays under two names. Equal arrays (of one type and shape, byte for byte) become
-one tensor, which both executors use where it is. Weights that the two want in different layouts
-stay two.
+both want them in the same layout, they are equal arrays under two names. Equal arrays (of one type
+and shape, byte for byte) become one tensor, which both executors use where it is. Weights that the
+two want in different layouts stay two.
 """
 
 from __future__ import annotations

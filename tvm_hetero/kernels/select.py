@@ -48,6 +48,7 @@ from tvm_hetero.kernels.tir.implementation_attr import (
 )
 from tvm_hetero.kernels.tir.unchecked_schedule import quick_schedule
 from tvm_hetero.kernels.tir.vector_math import expand
+from tvm_hetero.kernels.tir.whole_divisions import guard_divisions
 from tvm_hetero.kernels.tir.widening import widen
 from tvm_hetero.kernels.tir.zero_skip import guards_of, skip_zero_weights
 
@@ -97,6 +98,7 @@ def schedule_kernel(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
 
 def _schedule_plain(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """The kernel scheduled, its conditions aside."""
+    func = guard_divisions(func)
     if str(target.kind.name) != "llvm":
         return _schedule(add_masks(func), target)
     guards = guards_of(func)

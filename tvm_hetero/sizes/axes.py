@@ -23,7 +23,7 @@ Dimension = int | Sequence[int]
 
 
 @dataclass(frozen=True)
-class Axis:
+class OpenAxis:
     """An open dimension and its sizes: a ``range``, or a tuple of those that are served."""
 
     name: str
@@ -61,7 +61,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class OpenInputs:
+class OpenShapes:
     """The inputs of a model, open dimensions by their axes.
 
     Attributes
@@ -70,7 +70,7 @@ class OpenInputs:
     shapes : of each input: a number for each dimension, or the name of its axis.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[OpenAxis, ...]
     shapes: Mapping[str, tuple[int | str, ...]]
 
     @cached_property

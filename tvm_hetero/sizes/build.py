@@ -18,7 +18,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.importer import from_onnx
 from tvm_hetero.frontends.onnx.source import note_source, value_note
 from tvm_hetero.pipeline.options import PartitionOptions
-from tvm_hetero.sizes.axes import Dimension, OpenInputs, Size
+from tvm_hetero.sizes.axes import Dimension, OpenShapes, Size
 from tvm_hetero.sizes.folder import (
     BUILDS,
     SizeFacts,
@@ -122,8 +122,8 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
     """What the folder of a model will be; see `partition_sizes` for what is refused."""
     if options.objective.batch != 1:
         raise UsageError(
-            f"batch {options.objective.batch}: with open dimensions a batch is one of them, such as "
-            "x=1..8x3x224x224; leave --batch out"
+            f"batch {options.objective.batch}: with open dimensions a batch is one of them, such "
+            "as x=1..8x3x224x224; leave --batch out"
         )
     asked = options.cost_model
     kept = model.build != "never"
@@ -131,7 +131,6 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
         open=read_axes(model.path, model.shapes, model.values),
         build=model.build,
         settings={
-            "objective": options.objective.kind,
             "cost_model": asked if isinstance(asked, str) else asked.name,
             "plain_sums": options.plain_sums,
             "random_weights": model.random_weights,
@@ -142,7 +141,7 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
     )
 
 
-def import_size(model: OpenModel, inputs: OpenInputs, size: Size) -> tvm.IRModule:
+def import_size(model: OpenModel, inputs: OpenShapes, size: Size) -> tvm.IRModule:
     """The module of one size, with the note of its source."""
     shapes = inputs.shapes_at(size)
     module = from_onnx(

@@ -27,7 +27,6 @@ from tvm_hetero.passes.verify import verify_placed
 from tvm_hetero.pipeline.options import QUICK_SECONDS, PartitionOptions
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.sizes.axes import Size, size_name
 from tvm_hetero.sizes.build import OpenModel, import_size
@@ -125,7 +124,7 @@ def _build(
     model = _model(path, facts)
     costs = _costs(facts, known, nearest)
     options = PartitionOptions(
-        objective=Objective(facts.settings["objective"]),
+        objective=like.problem.objective,
         cost_model=costs,
         plain_sums=facts.settings["plain_sums"],
     )

@@ -27,11 +27,13 @@ from tvm_hetero.executor.inputs import identifier, merge_inputs, require_mapping
 from tvm_hetero.executor.shared_weights import WeightPool
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.sizes.axes import Size, size_name
-from tvm_hetero.sizes.folder import BUILDS, artifact_of, built_sizes, read_size_facts
+from tvm_hetero.sizes.folder import BUILDS, artifact_of, built_sizes, check_model, read_size_facts
 from tvm_hetero.util.closeable import Closeable
 
 # Longer than this no build takes that will end.
 BUILD_SECONDS = 3600.0
+# Executors that stay loaded. Each has threads, and memory for its intermediate tensors.
+KEPT = 32
 
 
 class SizedExecutor(Closeable):
@@ -52,7 +54,11 @@ class SizedExecutor(Closeable):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], variant: str | None = None, build: str | None = None
+        self,
+        path: str | os.PathLike[str],
+        variant: str | None = None,
+        build: str | None = None,
+        kept: int = KEPT,
     ) -> None:
         """Open a folder; executors are loaded when they are needed.
 
@@ -60,13 +66,14 @@ class SizedExecutor(Closeable):
         ----------
         variant : of each size's artifact; by default what the artifact says.
         build : by default what the folder says.
+        kept : how many sizes stay loaded; of more, those that were used last.
         """
         self.path = Path(path)
         self.facts = read_size_facts(self.path)
         self.build = self.facts.build if build is None else build
         if self.build not in BUILDS:
             raise UsageError(f"build {self.build!r}: expected one of {', '.join(BUILDS)}")
-        self._variant = variant
+        self._variant, self._kept = variant, kept
         self._pool = WeightPool()
         self._lock = threading.Lock()
         self._building = threading.Lock()  # one at a time: each takes all cores that it finds
@@ -140,7 +147,7 @@ class SizedExecutor(Closeable):
 
         Parameters
         ----------
-        size : a number for each axis (`facts.open.axes`).
+        size : a number for each axis (`OpenShapes.axes`).
 
         Returns
         -------
@@ -163,7 +170,7 @@ class SizedExecutor(Closeable):
         Raises
         ------
         RunError
-            If they have none (see `OpenInputs.size_of`).
+            If they have none (see `OpenShapes.size_of`).
         """
         require_mapping(inputs)
         shapes: dict[str, Sequence[int]] = {}
@@ -203,13 +210,21 @@ class SizedExecutor(Closeable):
         with self._lock:
             if self._closed:
                 raise RunError("the executor is closed")
-            load = self._loads.get(size)
+            load = self._loads.pop(size, None)
             if load is not None and not (load.done() and load.exception()):
+                self._loads[size] = load  # the last one: that which was used last
                 return load
             self._check(size)
+            self._forget_oldest()
             load = self._loads[size] = Future()
         threading.Thread(target=self._fill, args=(load, size), daemon=True).start()
         return load
+
+    def _forget_oldest(self) -> None:
+        """Make room for one more; an executor ends when no request has it any more."""
+        loaded = [size for size, load in self._loads.items() if load.done()]
+        for size in loaded[: max(0, len(self._loads) - self._kept + 1)]:
+            del self._loads[size]
 
     def _check(self, size: Size) -> None:
         """Refuse a size that is not there and must not be built."""
@@ -246,6 +261,7 @@ class SizedExecutor(Closeable):
             place = artifact_of(self.path, size)
             if place.is_dir():
                 return place  # another process was quicker
+            check_model(self.path, self.facts)  # at once, not after a process has begun
             question = {"folder": str(self.path), "size": size, "into": str(self._into())}
             with self._lock:
                 if self._closed:
@@ -259,9 +275,11 @@ class SizedExecutor(Closeable):
                 with self._lock:
                     self._worker.close()
                     self._worker = None
-        if "path" not in answer:
+        if self._closed:
+            raise RunError("the executor is closed")
+        if "path" not in answer and not place.is_dir():  # another process may have been quicker
             raise RunError(f"size {size_name(size)} could not be built: {answer.get('error')}")
-        return Path(answer["path"])
+        return Path(answer.get("path", place))
 
     def _into(self) -> Path:
         """The folder that gets what is built: this one, or our own where it takes no files."""

@@ -29,7 +29,7 @@ from typing import Any
 from tvm_hetero.artifact.kinds import SIZES, has_sizes, is_artifact, is_decoder
 from tvm_hetero.artifact.manifest import check_files, read_manifest
 from tvm_hetero.errors import ArtifactError, FormatError, UsageError
-from tvm_hetero.sizes.axes import Axis, OpenInputs, Size, size_name
+from tvm_hetero.sizes.axes import OpenAxis, OpenShapes, Size, size_name
 from tvm_hetero.util.documents import check_format, read_document, write_atomic
 from tvm_hetero.util.fields import Fields, check_integer
 from tvm_hetero.util.files import exchange_names, sha256_of_file
@@ -39,7 +39,7 @@ FORMAT = "tvm-hetero/sizes/1"
 BUILDS = ("never", "range", "any")
 MODEL, BUILT = "model", "sizes"
 _WEIGHTS = "weights.safetensors"
-_SETTINGS = ("objective", "cost_model", "plain_sums", "random_weights", "values")
+_SETTINGS = ("cost_model", "plain_sums", "random_weights", "values")
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class SizeFacts:
     ----------
     open : inputs and axes.
     build : which sizes are built on use, one of `BUILDS`.
-    settings : how sizes are built: ``objective``, ``cost_model``, ``plain_sums``,
-        ``random_weights``, ``values``.
+    settings : how sizes are built: ``cost_model``, ``plain_sums``, ``random_weights``, ``values``;
+        the objective stands in the problem of each.
     model : name of the ONNX file in `MODEL`; empty if it is not kept.
     files : SHA-256 of the files in `MODEL`, by their names in the folder.
     """
 
-    open: OpenInputs
+    open: OpenShapes
     build: str = "range"
     settings: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
@@ -96,7 +96,7 @@ def _facts(document: object, where: str) -> SizeFacts:
     if not axes or len(names) < len(axes):
         row.refuse("axes", "axes of different names")
     return SizeFacts(
-        open=OpenInputs(axes, {name: _dims(inputs, name, names) for name in inputs.data}),
+        open=OpenShapes(axes, {name: _dims(inputs, name, names) for name in inputs.data}),
         build=row.choice("build", BUILDS),
         settings=row.fields("settings", _SETTINGS).data,
         model=row.text("model"),
@@ -104,12 +104,12 @@ def _facts(document: object, where: str) -> SizeFacts:
     )
 
 
-def _axis(data: object, where: str) -> Axis:
+def _axis(data: object, where: str) -> OpenAxis:
     row = Fields(data, where, ["name"], ["sizes", "from", "to", "step"])
     if "sizes" in row:
-        return Axis(row.name("name"), row.integers("sizes", least=1, distinct=True))
+        return OpenAxis(row.name("name"), row.integers("sizes", least=1, distinct=True))
     first, last = row.integer("from", least=1), row.integer("to", least=1)
-    return Axis(row.name("name"), range(first, last + 1, row.integer("step", least=1)))
+    return OpenAxis(row.name("name"), range(first, last + 1, row.integer("step", least=1)))
 
 
 def _dims(inputs: Fields, name: str, axes: set[str]) -> tuple[int | str, ...]:
@@ -133,7 +133,7 @@ def _document(facts: SizeFacts) -> dict[str, Any]:
     }
 
 
-def _axis_row(axis: Axis) -> dict[str, Any]:
+def _axis_row(axis: OpenAxis) -> dict[str, Any]:
     sizes = axis.sizes
     if isinstance(sizes, range):
         return {"name": axis.name, "from": sizes[0], "to": sizes[-1], "step": sizes.step}

@@ -1,8 +1,9 @@
 """Costs of a size that was not measured, from those of sizes that were.
 
-A kernel of one size has a sister in each other size: the kernel of the same name, with as many
-bytes of weights. With x the roofline's time of a kernel (`tvm_hetero.platform.roofline`) and
-(x_i, t_i) those of its sisters in the sizes that were measured,
+A kernel of one size has a sister in each other size: the kernel of the same name, which says what
+was fused and at which place of the network. (Its weights may have another size, where a map of the
+picture was folded into them.) With x the roofline's time of a kernel
+(`tvm_hetero.platform.roofline`) and (x_i, t_i) those of its sisters in the measured sizes,
 
     t = x r(x),   r(x_i) = t_i / x_i,   r linear in log x between sisters, constant beyond them
 
@@ -81,28 +82,11 @@ class InterpolatedCosts:
         times: dict[float, float] = {}
         for problem, sisters in zip(self.measured, self._sisters, strict=True):
             task = sisters.get(kernel.name)
-            if task is None or task.weight_bytes != weight_bytes(kernel):
-                continue
-            cost = problem.costs[task.id].get(device.name)
-            if cost is not None:
+            cost = None if task is None else problem.costs[task.id].get(device.name)
+            if task is not None and cost is not None:
                 x, seconds = _roof(task, device), cost.seconds(1)
                 times[x] = min(seconds, times.get(x, math.inf))
         return times
-
-
-def weight_bytes(kernel: Kernel) -> int:
-    """Bytes of a kernel's weights."""
-    buffers = [kernel.func.buffer_map[kernel.func.params[i]] for i in kernel.constants]
-    return sum(
-        math.prod(int(n) for n in buffer.shape) * _bits(str(buffer.dtype)) // 8
-        for buffer in buffers
-    )
-
-
-def _bits(dtype: str) -> int:
-    from tvm.runtime import DataType
-
-    return int(DataType(dtype).bits)
 
 
 def _roof(work: Kernel | Task, device: Device) -> float:

@@ -10,7 +10,7 @@ from onnx import ModelProto, ValueInfoProto
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.dimensions import open_unwritten, shape_text
 from tvm_hetero.frontends.onnx.load import read_structure
-from tvm_hetero.sizes.axes import Axis, Dimension, OpenInputs, sizes_text
+from tvm_hetero.sizes.axes import Dimension, OpenAxis, OpenShapes, sizes_text
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.untrusted_names import printable
 
@@ -19,7 +19,7 @@ def read_axes(
     path: str | os.PathLike[str],
     shapes: Mapping[str, Sequence[Dimension]],
     fixed: Collection[str] = (),
-) -> OpenInputs:
+) -> OpenShapes:
     """The open dimensions of a model, from its file and the shapes that are given.
 
     Parameters
@@ -50,8 +50,8 @@ def read_axes(
     if not axes:
         raise UsageError("no dimension has several sizes; give one, such as x=1x3x48x160..640/32")
     closed = {name: sizes[0] for name, sizes in given.items() if name not in axes}
-    return OpenInputs(
-        axes=tuple(Axis(name, sizes) for name, sizes in axes.items()),
+    return OpenShapes(
+        axes=tuple(OpenAxis(name, sizes) for name, sizes in axes.items()),
         shapes={name: _pattern(value, axes, closed) for name, value in inputs.items()},
     )
 

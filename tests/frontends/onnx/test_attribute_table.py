@@ -43,7 +43,12 @@ def history() -> dict[str, list[onnx.defs.OpSchema]]:
 @cache
 def forms() -> dict[str, list[onnx.defs.OpSchema]]:
     """Each operator that we or TVM take, in its forms from opset 13 on."""
-    rewritten = {operator for domain, operator in registry._REWRITERS if not domain}
+    rewritten = {
+        operator
+        for (domain, operator), function in registry._REWRITERS.items()
+        # What is refused whatever its attributes are.
+        if not domain and not function.__module__.endswith(".not_for")
+    }
     taken = converted_operators() | rewritten
     found = {}
     for name in taken & history().keys():

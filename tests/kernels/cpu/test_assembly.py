@@ -57,7 +57,7 @@ ARITHMETIC = {
     "v2": {"multiply-add": r"\bmulps\s.*%xmm", "any": r"\b(add|max|mul)ps\s.*%xmm"},
     "neon": {
         "multiply-add": r"\bfml[as]\s+v\d+\.4s",
-        "any": r"\bf(add|max|maxnm|mul|mla|cmg[te])\s+v\d+\.4s",
+        "any": r"\bf(add|max|maxnm|mul|mla|cm[gl][te])\s+v\d+\.4s",
     },
 }
 # What is not vectorised yet: a tile of 8 x 8 floats takes all 16 registers of SSE, so LLVM moves

@@ -10,13 +10,35 @@ if TYPE_CHECKING:
     from tvm_hetero.executor.executor import Executor, TracedStep
 
 
-def load_executor(steps: Steps, artifact: Path, variant: str | None = None) -> Executor:
-    """Step: load an artifact and start its executor."""
+def load_executor(
+    steps: Steps, artifact: Path, variant: str | None = None, input_file: Path | None = None
+) -> Executor:
+    """Step: load an artifact and start its executor; of several sizes that of the inputs."""
+    from tvm_hetero.artifact.kinds import has_sizes
+
+    if input_file is not None and has_sizes(artifact):
+        return _load_size(steps, artifact, variant, input_file)
     with steps.step("Load artifact") as step:
         from tvm_hetero.executor.executor import load
 
         executor = load(artifact, variant)
         step.note = f"{artifact}, variant {executor.variant}"
+    return executor
+
+
+def _load_size(steps: Steps, artifact: Path, variant: str | None, input_file: Path) -> Executor:
+    """Step: load the size that a file's inputs have, or build it first."""
+    from tvm_hetero.cli.shared.measure import read_inputs
+
+    inputs = read_inputs(input_file)
+    with steps.step("Load size") as step:
+        from tvm_hetero.sizes.axes import size_name
+        from tvm_hetero.sizes.executor import SizedExecutor
+
+        sizes = SizedExecutor(artifact, variant)
+        size = sizes.size_of(inputs)
+        executor = sizes.executor(*size)
+        step.note = f"{artifact}, size {size_name(size)}, variant {executor.variant}"
     return executor
 
 

@@ -46,7 +46,10 @@ CostModel = Annotated[
 Shapes = Annotated[
     list[str] | None,
     typer.Option(
-        "--shape", metavar="NAME=1x3x224x224", help="Shape of a dynamic input; repeatable."
+        "--shape",
+        metavar="NAME=1x3x224x224",
+        help="Shape of a dynamic input; repeatable. In 'partition' a dimension may have several "
+        "sizes: 160..640/32 or 160,320.",
     ),
 ]
 Values = Annotated[

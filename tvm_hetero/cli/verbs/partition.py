@@ -14,6 +14,7 @@ from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.clusters import ClusterOption, prepare_costs
 from tvm_hetero.cli.shared.console import Steps, chart_width
 from tvm_hetero.cli.shared.import_model import holds_encoder, import_model
+from tvm_hetero.cli.shared.open_shapes import parse_open_shapes
 from tvm_hetero.cli.shared.partition_steps import (
     compile_artifact,
     partition_json,
@@ -113,6 +114,14 @@ def partition(
             "estimated; 'refine' measures them.",
         ),
     ] = False,
+    build: Annotated[
+        str | None,
+        typer.Option(
+            "--build",
+            help="With several sizes: those that are built when they are first asked for; range "
+            "(default), any, or never.",
+        ),
+    ] = None,
     cluster: ClusterOption = None,
     json_output: options.AsJson = False,
 ) -> None:
@@ -124,7 +133,8 @@ def partition(
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.util.untrusted_names import printable
 
-    shapes, values = options.parse_shapes(shape), options.parse_values(value)
+    opened, values = parse_open_shapes(shape), options.parse_values(value)
+    shapes = {} if opened else options.parse_shapes(shape)
     goal = options.parse_objective(objective, batch)
     options.check_writable(output, folder=True)
     if quick:
@@ -145,6 +155,23 @@ def partition(
         respect_annotations=respect_annotations,
         plain_sums=plain_sums,
     )
+    if opened:
+        from tvm_hetero.cli.shared.partition_sizes import partition_open_model, refuse_closed
+
+        refuse_closed(model, cluster=cluster, params=params)
+        _refuse_decoder_options(model, asked)
+        from tvm_hetero.sizes.build import OpenModel, size_facts
+
+        of_sizes = OpenModel(model, opened, values, random_weights, build or "range")
+        size_facts(of_sizes, how)  # what can be refused is, before anything is measured
+        with prepare_costs(steps, platform, cost_model, cluster) as (place, costs):
+            partition_open_model(
+                steps, of_sizes, output, place, replace(how, cost_model=costs),
+                measure=not no_measure, json_output=json_output,
+            )  # fmt: skip
+        return
+    if build is not None:
+        raise UsageError("--build is for several sizes, such as --shape x=1x3x48x160..640/32")
     if model.is_dir() and not holds_encoder(model):
         from tvm_hetero.cli.shared.partition_decoder import decoder_options, partition_decoder
 

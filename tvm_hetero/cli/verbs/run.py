@@ -76,7 +76,7 @@ def run(
 
     steps = Steps(quiet=json_output)
     breakdown = None
-    with load_executor(steps, artifact, variant) as executor:
+    with load_executor(steps, artifact, variant, input_file) as executor:
         if input_file is not None:
             inputs = measure.read_inputs(input_file)
         else:

@@ -63,7 +63,7 @@ def show(
     """Show a file; of a plan, explain its time too."""
     options.check_writable(html, "--html")
     options.check_writable(svg, "--svg")
-    from tvm_hetero.artifact.kinds import is_decoder
+    from tvm_hetero.artifact.kinds import has_sizes, is_decoder
 
     if kernels:
         _show_kernels(path / "step" if is_decoder(path) else path, as_json=json_output)
@@ -73,7 +73,9 @@ def show(
     steps = Steps()
     schedule: Schedule | None
     problem: Problem | None
-    if is_decoder(path):
+    if has_sizes(path):
+        schedule, problem = _show_sizes(steps, path)
+    elif is_decoder(path):
         schedule, problem = _show_decoder(steps, path)
     elif path.is_dir():
         schedule, problem = _show_artifact(steps, path)
@@ -216,6 +218,16 @@ def _show_decoder(steps: Steps, path: Path) -> tuple[Schedule, Problem]:
         steps.head("Prefill")
         _show_artifact(steps, path / PREFILL)
     return found
+
+
+def _show_sizes(steps: Steps, path: Path) -> tuple[None, None]:
+    """Show what a folder of several sizes serves; each size is an artifact, to be shown itself."""
+    from tvm_hetero.cli.shared.partition_sizes import sizes_table
+    from tvm_hetero.sizes.folder import read_size_facts
+
+    steps.say(sizes_table(read_size_facts(path), path))
+    steps.say(f"(a size: tvm-hetero show {path / 'sizes'}/SIZE)")
+    return None, None
 
 
 def _show_kernels(path: Path, *, as_json: bool) -> None:

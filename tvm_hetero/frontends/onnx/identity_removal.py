@@ -105,7 +105,7 @@ def no_training(graph: OnnxGraph, *, rewritten: bool = False) -> None:
     graph : OnnxGraph
         Not changed.
     rewritten : bool
-        Nodes that say so by `training_mode` will be rewritten: only the form before opset 14,
+        Nodes that say so by ``training_mode`` will be rewritten: only the form before opset 14,
         which is told by the use of its outputs, is refused.
 
     Raises

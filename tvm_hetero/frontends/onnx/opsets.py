@@ -24,6 +24,7 @@ _LAYER_NORMALIZATION = 17
 
 
 _RESIZE_HAS_MODES = 11
+_BROADCASTS_SLOPES = 7
 
 
 def opset_version(model: onnx.ModelProto) -> int:
@@ -57,14 +58,17 @@ def convert_opset(model: onnx.ModelProto) -> None:
             f"opset {oldest} of it: {printable(' '.join(str(error).split()), 300)} "
             "Export the model again, for a newer opset."
         ) from None
-    _keep_old_resizes(converted, graph.opset)
+    given = graph.opset
+    _keep_old_resizes(converted, given)
     _take_over(model, converted, oldest)
+    if given < _BROADCASTS_SLOPES:
+        _keep_old_slopes(model)
 
 
 def _keep_old_resizes(converted: onnx.ModelProto, opset: int) -> None:
     """State of what form Resize and Upsample before opset 11 are, which the converter leaves out.
 
-    Their coordinates are `asymmetric`, and nearest is rounded as no later form does: up where an
+    Their coordinates are ``asymmetric``, and nearest is rounded as no later form does: up where an
     axis shrinks, else down (``simple``, a word of ours).
     """
     if opset >= _RESIZE_HAS_MODES:
@@ -83,6 +87,27 @@ def _oldest_unconverted(graph: OnnxGraph) -> int:
     """Return the opset to which a model of an older one is converted."""
     normalizes = any("LayerNormalization" in node.op_type for node in graph.nodes if node.domain)
     return _LAYER_NORMALIZATION if normalizes else OLDEST_UNCONVERTED
+
+
+def _keep_old_slopes(model: onnx.ModelProto) -> None:
+    """Give slopes of PRelu before opset 7, one for each channel, the shape that broadcasts so.
+
+    The converter leaves them as they are, which from opset 7 on is one for each last element.
+    """
+    graph = OnnxGraph(model)
+    known = graph.known_values()
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        slope = tensors.get(node.input[1]) if node.op_type == "PRelu" else None
+        value = known.get(node.input[0])
+        if slope is None or value is None or value.dims is None or len(slope.dims) != 1:
+            continue
+        channels = onnx.TensorProto()
+        channels.CopyFrom(slope)
+        channels.name = graph.fresh(f"{slope.name}_channels")
+        channels.dims.extend([1] * (len(value.dims) - 2))
+        model.graph.initializer.append(channels)
+        node.input[1] = channels.name
 
 
 def _take_over(model: onnx.ModelProto, converted: onnx.ModelProto, version: int) -> None:

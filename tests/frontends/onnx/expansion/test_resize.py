@@ -1,4 +1,4 @@
-"""Resize in all modes: places and weights of each axis, beside ONNX Runtime and onnx's reference."""
+"""Resize in all modes: places and weights, beside ONNX Runtime and onnx's reference."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ def test_our_kernels_compute_what_the_rewriting_says() -> None:
     volume = np.random.default_rng(1).standard_normal((1, 1, 3, 4, 5)).astype(np.float32)
     feeds: dict[str, Array] = {"x": X, "v": volume, "u": (X * 50 + 100).astype(np.uint8)}
     constants = {**SCALES, **ROI, "volume": np.array([1, 1, 2, 1.5, 0.5], np.float32)}
-    nodes = interpolations(["twice"])[:4] + [
+    nodes = [
+        *interpolations(["twice"])[:4],
         resized("nearest", "twice"),
         resized("shrunk", "broken", mode="linear", antialias=1),
         helper.make_node("Resize", ["v", "", "volume"], ["cube"], mode="linear"),

@@ -1,7 +1,7 @@
 """Pools that TVM's importer does not know: places of maxima, norms, LRN over an even window.
 
 The index that ``MaxPool`` gives beside each maximum is its place in the whole operand, flattened;
-`storage_order` 1 counts the last axes the other way round.
+``storage_order`` 1 counts the last axes the other way round.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def convert_max_pool(c: Conversion) -> list[relax.Expr] | None:
     """Find the largest element of each window, and where it is."""
     if not c.wants(1):
         return None
-    form = _Windows(c)
+    form = _PooledWindows(c)
     dims = form.dims
     columns_first = c.flag("storage_order")
 
@@ -56,7 +56,7 @@ def convert_max_pool(c: Conversion) -> list[relax.Expr] | None:
     return [c.emit(relax.TupleGetItem(both, i)) for i in range(2)]
 
 
-class _Windows:
+class _PooledWindows:
     """The windows of a pooling node.
 
     Attributes
@@ -109,7 +109,7 @@ class _Windows:
 @converts("LpPool")
 def convert_lp_pool(c: Conversion) -> relax.Expr:
     """Take the root of the sum of powers of each window, whose outside counts nothing."""
-    form, p = _Windows(c), int(c.attribute("p", 2))
+    form, p = _PooledWindows(c), int(c.attribute("p", 2))
     dtype = c.dtype(0)
 
     def pool(x: te.Tensor) -> te.Tensor:

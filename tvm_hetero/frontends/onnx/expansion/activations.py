@@ -47,6 +47,16 @@ def rewrite_thresholded_relu(r: Rewriting) -> bool:
     return True
 
 
+@rewrites("PRelu")
+def rewrite_prelu(r: Rewriting) -> bool:
+    """x < 0 ? slope x : x, with a slope of any shape that broadcasts."""
+    x, slope = r.inputs
+    if all(d == 1 for d in r.dims(slope)):
+        return False
+    r.add("Where", [r.add("Less", [x, r.like(0, x)]), r.add("Mul", [x, slope]), x], r.outputs)
+    return True
+
+
 @rewrites("HardSigmoid")
 def rewrite_hard_sigmoid(r: Rewriting) -> bool:
     """clip(alpha x + beta, 0, 1)."""

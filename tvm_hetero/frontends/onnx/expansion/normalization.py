@@ -3,7 +3,7 @@
     y = (x - mean) / sqrt(variance + epsilon) * scale + bias
 
 ``LayerNormalization`` with its statistics as outputs, or a scale that is broadcast, and
-``RMSNormalization`` over all axes are written out, in the type that `stash_type` asks for;
+``RMSNormalization`` over all axes are written out, in the type that ``stash_type`` asks for;
 ``BatchNormalization`` that computes its statistics while it runs is, too: it changes nothing but
 its outputs.
 """

@@ -8,7 +8,7 @@ stays.  Else a tap (`resize_taps`) is a Gather by constant places, times constan
     cubic         four of them
     antialias     MatMul by the weights as a matrix: many taps, all dense
 
-What lies outside of the input (`tf_crop_and_resize`) is set to the given value at last.
+What lies outside of the input (``tf_crop_and_resize``) is set to the given value at last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.resize_taps import (
-    Axis,
+    ResizedAxis,
     Taps,
     antialiased_taps,
     coordinates,
@@ -65,7 +65,7 @@ def _choice(r: Rewriting, name: str, default: str, known: frozenset[str]) -> str
     return value
 
 
-def _axes(r: Rewriting, mode: str) -> dict[int, Axis]:
+def _axes(r: Rewriting, mode: str) -> dict[int, ResizedAxis]:
     """Return how each axis is resized."""
     dims = r.dims(r.inputs[0])
     chosen = [d % len(dims) for d in r.attribute("axes") or range(len(dims))]
@@ -76,7 +76,7 @@ def _axes(r: Rewriting, mode: str) -> dict[int, Axis]:
     if not len(scales) == len(sizes) == len(chosen) == len(roi) // 2:
         r.refuse(f"has {len(scales)} scales or sizes for {len(chosen)} axes")
     return {
-        d: Axis(dims[d], int(size), float(scale), (float(start), float(end)))
+        d: ResizedAxis(dims[d], int(size), float(scale), (float(start), float(end)))
         for d, size, scale, start, end in zip(
             chosen, sizes, scales, roi[: len(chosen)], roi[len(chosen) :], strict=True
         )
@@ -101,7 +101,7 @@ def _scales_and_sizes(r: Rewriting, lengths: list[int]) -> tuple[np.ndarray, np.
     return np.full(len(old), scale), np.floor(scale * old + 0.5).astype(np.int64)
 
 
-def _is_imported(r: Rewriting, axes: Mapping[int, Axis], mode: str) -> bool:
+def _is_imported(r: Rewriting, axes: Mapping[int, ResizedAxis], mode: str) -> bool:
     """Whether TVM computes the very same: planes of whole factors, without further options."""
     rank = r.rank(r.inputs[0])
     return (
@@ -117,7 +117,7 @@ def _is_imported(r: Rewriting, axes: Mapping[int, Axis], mode: str) -> bool:
     )
 
 
-def _nearest(r: Rewriting, axes: Mapping[int, Axis], mode: str) -> bool:
+def _nearest(r: Rewriting, axes: Mapping[int, ResizedAxis], mode: str) -> bool:
     rounding = _choice(r, "nearest_mode", "round_prefer_floor", _ROUNDINGS)
     places = {d: nearest_places(axis, mode, rounding) for d, axis in axes.items()}
     x = r.inputs[0]
@@ -135,7 +135,7 @@ def _nearest(r: Rewriting, axes: Mapping[int, Axis], mode: str) -> bool:
     return True
 
 
-def _repeats(axes: Mapping[int, Axis], places: Mapping[int, np.ndarray]) -> bool:
+def _repeats(axes: Mapping[int, ResizedAxis], places: Mapping[int, np.ndarray]) -> bool:
     """Whether each element is repeated a whole number of times."""
     return all(
         axis.size % axis.length == 0
@@ -144,7 +144,7 @@ def _repeats(axes: Mapping[int, Axis], places: Mapping[int, np.ndarray]) -> bool
     )
 
 
-def _repeat(r: Rewriting, axes: Mapping[int, Axis], dims: list[int]) -> None:
+def _repeat(r: Rewriting, axes: Mapping[int, ResizedAxis], dims: list[int]) -> None:
     """Repeat by a broadcast over new axes, whose indices divide by a constant."""
     apart, repeated, joined = [], [], []
     for d, length in enumerate(dims):
@@ -161,7 +161,7 @@ def _repeat(r: Rewriting, axes: Mapping[int, Axis], dims: list[int]) -> None:
     r.add("Reshape", [x, r.constant(joined, np.int64)], r.outputs)
 
 
-def _taps(r: Rewriting, axis: Axis, kind: str, mode: str) -> Taps:
+def _taps(r: Rewriting, axis: ResizedAxis, kind: str, mode: str) -> Taps:
     exclude = bool(r.attribute("exclude_outside", 0))
     a = float(r.attribute("cubic_coeff_a", -0.75)) if kind == "cubic" else None
     if r.attribute("antialias", 0):

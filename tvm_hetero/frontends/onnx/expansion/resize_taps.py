@@ -6,7 +6,7 @@
 
 Where output i lies on the input's axis is its coordinate, in one of seven modes.  Coordinates are
 computed in float32, as ONNX Runtime does: in ``nearest`` their rounding decides.  Where length
-times scale is no whole number, `align_corners` and `tf_crop_and_resize` stretch over that very
+times scale is no whole number, ``align_corners`` and ``tf_crop_and_resize`` stretch over that very
 number, as onnx's tests have it; ONNX Runtime stretches over the whole one.
 """
 
@@ -21,7 +21,7 @@ Floats = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Axis:
+class ResizedAxis:
     """How one axis is resized.
 
     Attributes
@@ -31,7 +31,7 @@ class Axis:
     scale : float
         As given, or size over length.
     roi : tuple of float
-        Beginning and end of the part that is resized, over the length (`tf_crop_and_resize`).
+        Beginning and end of the part that is resized, over the length (``tf_crop_and_resize``).
     """
 
     length: int
@@ -42,7 +42,8 @@ class Axis:
     @property
     def is_identity(self) -> bool:
         """Whether nothing changes."""
-        return self.length == self.size and np.isclose(self.scale, 1) and self.roi == (0.0, 1.0)
+        same = self.length == self.size and bool(np.isclose(self.scale, 1))
+        return same and self.roi == (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Taps:
         return found
 
 
-def coordinates(axis: Axis, mode: str) -> Floats:
+def coordinates(axis: ResizedAxis, mode: str) -> Floats:
     """Return where each output lies on the input's axis."""
     f32 = np.float32
     at = np.arange(axis.size, dtype=f32)
@@ -86,22 +87,25 @@ def coordinates(axis: Axis, mode: str) -> Floats:
     return start * (length - 1) + at * (end - start) * (length - 1) / (resized - 1)
 
 
-def nearest_places(axis: Axis, mode: str, rounding: str) -> np.ndarray[Any, Any]:
+def nearest_places(axis: ResizedAxis, mode: str, rounding: str) -> np.ndarray[Any, Any]:
     """Return the one place that each output is of."""
     x = coordinates(axis, mode)
     if rounding == "simple":
         # Of opset 10 and before, as ONNX Runtime reads it.
         rounding = "ceil" if axis.scale < 1 else "floor"
-    whole = {
-        "floor": np.floor,
-        "ceil": np.ceil,
-        "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
-        "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
-    }[rounding](x)
+    half = np.float32(0.5)
+    if rounding == "floor":
+        whole = np.floor(x)
+    elif rounding == "ceil":
+        whole = np.ceil(x)
+    elif rounding == "round_prefer_floor":
+        whole = np.ceil(x - half)
+    else:
+        whole = np.floor(x + half)
     return np.clip(whole, 0, axis.length - 1).astype(np.int64)
 
 
-def linear_taps(axis: Axis, mode: str) -> Taps:
+def linear_taps(axis: ResizedAxis, mode: str) -> Taps:
     """Return the two neighbours of each output, with what is missing to them as weights."""
     x = coordinates(axis, mode).astype(np.float64)
     low = np.floor(x)
@@ -109,14 +113,14 @@ def linear_taps(axis: Axis, mode: str) -> Taps:
     return _taps(axis, x, low[:, None] + [0, 1], np.stack([1 - share, share], -1), mode)
 
 
-def cubic_taps(axis: Axis, mode: str, a: float, *, exclude: bool) -> Taps:
+def cubic_taps(axis: ResizedAxis, mode: str, a: float, *, exclude: bool) -> Taps:
     """Return four neighbours of each output, weighted by a cubic of their distance."""
     x = coordinates(axis, mode).astype(np.float64)
     places = np.floor(x)[:, None] + [-1, 0, 1, 2]
     return _taps(axis, x, places, cubic(x[:, None] - places, a), mode, exclude=exclude)
 
 
-def antialiased_taps(axis: Axis, mode: str, cubic_a: float | None, *, exclude: bool) -> Taps:
+def antialiased_taps(axis: ResizedAxis, mode: str, cubic_a: float | None, *, exclude: bool) -> Taps:
     """Return all inputs beneath a filter that is as wide as an output, where that shrinks."""
     x = coordinates(axis, mode).astype(np.float64)
     scale = min(float(axis.scale), 1.0)
@@ -142,7 +146,13 @@ def cubic(distance: Floats, a: float) -> Floats:
 
 
 def _taps(
-    axis: Axis, x: Floats, places: Floats, weights: Floats, mode: str, *, exclude: bool = False
+    axis: ResizedAxis,
+    x: Floats,
+    places: Floats,
+    weights: Floats,
+    mode: str,
+    *,
+    exclude: bool = False,
 ) -> Taps:
     """Clamp places to the axis, whose ends count for what is beyond, or for nothing."""
     if exclude:

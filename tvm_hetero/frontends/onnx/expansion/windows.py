@@ -1,7 +1,7 @@
 """Windows over images: paddings that follow from shapes, blocks in another order, regions.
 
-`auto_pad` and `output_shape` are written out as pads, of which TVM knows one way only.  With k the
-extent of a dilated kernel,
+``auto_pad`` and ``output_shape`` are written out as pads, of which TVM knows one way only.  With k
+the extent of a dilated kernel,
 
     pooling, Conv     total = (ceil(length / stride) - 1) stride + k - length
     ConvTranspose     total = (length - 1) stride + output_padding + k - output_shape
@@ -145,7 +145,7 @@ def rewrite_roi_scale(r: Rewriting) -> bool:
 
 @rewrites("Pad")
 def rewrite_pad(r: Rewriting) -> bool:
-    """Cut before a `wrap`, and choose a value that is computed where there is padding."""
+    """Cut before a ``wrap``, and choose a value that is computed where there is padding."""
     mode = r.attribute("mode", "constant")
     if mode == "wrap":
         return _cut_first(r)
@@ -170,7 +170,7 @@ def rewrite_pad(r: Rewriting) -> bool:
 def _pads(r: Rewriting, rank: int) -> tuple[list[int], list[int]]:
     """Return what is added before and after along each axis."""
     given = [int(p) for p in r.constant_of(1, "pads")]
-    chosen = range(rank)
+    chosen = list(range(rank))
     if r.operand(3):
         chosen = [int(d) % rank for d in r.constant_of(3, "axes")]
     before, after = [0] * rank, [0] * rank

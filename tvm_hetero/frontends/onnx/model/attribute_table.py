@@ -74,6 +74,7 @@ OURS = _table(
     LpPool: auto_pad ceil_mode dilations kernel_shape p pads strides
     MaxPool: auto_pad ceil_mode dilations kernel_shape pads storage_order strides
     MaxUnpool: kernel_shape pads strides
+    MelWeightMatrix: output_datatype
     Mod: fmod
     NonMaxSuppression: center_point_box
     OneHot: axis
