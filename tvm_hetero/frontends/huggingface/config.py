@@ -1,8 +1,8 @@
 """What ``config.json`` says about a decoder, in the same words for every family.
 
 Keys that change what is computed are read, or refused by their name where we do not compute that
-(`refuse_keys`). All others (initialisation, dropout, tokens of a tokenizer) do not matter to a decoder
-that only runs. A key that is not there has the value that transformers gives it.
+(`refuse_keys`). All others (initialisation, dropout, tokens of a tokenizer) do not matter to a
+decoder that only runs. A key that is not there has the value that transformers gives it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface import operators
 from tvm_hetero.frontends.huggingface.encoders.config import EncoderConfig
 from tvm_hetero.frontends.huggingface.encoders.graph import UNSEEN, EncoderGraph
-from tvm_hetero.frontends.huggingface.encoders.inputs import Input, agreed_shape
+from tvm_hetero.frontends.huggingface.encoders.inputs import EncoderInput, agreed_shape
 from tvm_hetero.frontends.huggingface.encoders.vision import (
     emit_patches,
     image_inputs,
@@ -35,16 +35,18 @@ _TEXT, _VISION = "clip_text_model", "clip_vision_model"
 
 def clip_text_inputs(
     config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Input]:
+) -> dict[str, EncoderInput]:
     """Inputs of the encoder of text, both of ``[batch, tokens]``."""
     names = ["input_ids", "attention_mask"]
     longest = _longest(config)
     shape = agreed_shape(names, shapes, (1, longest), (None, longest))
     most = {"input_ids": _vocabulary(config) - 1, "attention_mask": 1}
-    return {name: Input(shape, "int64", (0, most[name])) for name in names}
+    return {name: EncoderInput(shape, "int64", (0, most[name])) for name in names}
 
 
-def clip_inputs(config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Input]:
+def clip_inputs(
+    config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, EncoderInput]:
     """Inputs of both encoders; texts and images need not be as many."""
     text = clip_text_inputs(config.parts[_TEXT], shapes)
     return text | image_inputs(config.parts[_VISION], shapes)

@@ -7,7 +7,8 @@ A layer is one of two:
 
 with a network ``outer(activation(inner(x)))``. Families differ in the names of these weights and of
 the config's keys, and in what stands in front of the layers and behind them (`text`, `vision`,
-`audio`). Names are those of the files that are published, which transformers still writes.
+`clip`, `whisper`, `wav2vec2`). Names are those of the files that are published, which transformers
+still writes.
 """
 
 from __future__ import annotations

@@ -18,9 +18,12 @@ from tvm_hetero.frontends.huggingface.encoders.stored import StoredWeights
 from tvm_hetero.frontends.huggingface.graph import ACTIVATION_OPERATORS, constant
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+    Part = Callable[[relax.Expr], relax.Expr]
 
 # What is added to the score of a token that is not seen: its share is 0 beside any that is.
 UNSEEN = float(np.finfo(np.float32).min)
@@ -95,6 +98,21 @@ class EncoderGraph:
         taken = self.emit(relax.op.strided_slice(self.sequences(x), [1], [0], [1]))
         return self.emit(relax.op.reshape(taken, (self.batch, width)))
 
+    def convolved(
+        self, x: relax.Expr, name: str, width: int, size: int, stride: int, *, bias: bool = True
+    ) -> relax.Expr:
+        """A convolution over times, of ``[batch, channels, times]``; nothing is added around."""
+        weight = constant(self.stored.take(f"{name}.weight", width, int(x.ty.shape[1]), size))
+        found = self.emit(relax.op.nn.conv1d(x, weight, strides=stride))
+        if not bias:
+            return found
+        added = self.stored.take(f"{name}.bias", width).reshape(1, -1, 1)
+        return self.emit(relax.op.add(found, constant(added)))
+
+    def turned(self, x: relax.Expr) -> relax.Expr:
+        """``[batch, channels, times]`` as ``[batch, times, channels]``, and back."""
+        return self.emit(relax.op.permute_dims(x, [0, 2, 1]))
+
     def embedded(self, numbers: relax.Expr, table: Array) -> relax.Expr:
         """The row of a table for each number, in the order of all numbers."""
         count = int(np.prod([int(extent) for extent in numbers.ty.shape]))
@@ -110,16 +128,16 @@ class EncoderGraph:
 
     def layers(self, x: relax.Expr, added: relax.Expr | None) -> relax.Expr:
         """All layers, with what is added to scores."""
-        names = self.config.family.layer
         for number in range(self.config.layers):
-            start = f"{names.at}.{number}"
-            x = self._around(
-                x, f"{start}.{names.first}", lambda y: self._attention(y, start, added)
-            )
-            x = self._around(x, f"{start}.{names.second}", lambda y: self._network(y, start))
+            x = self._layer(x, f"{self.config.family.layer.at}.{number}", added)
         return x
 
-    def _around(self, x: relax.Expr, norm: str, part: Any) -> relax.Expr:
+    def _layer(self, x: relax.Expr, start: str, added: relax.Expr | None) -> relax.Expr:
+        names = self.config.family.layer
+        x = self._around(x, f"{start}.{names.first}", lambda y: self._attention(y, start, added))
+        return self._around(x, f"{start}.{names.second}", lambda y: self._network(y, start))
+
+    def _around(self, x: relax.Expr, norm: str, part: Part) -> relax.Expr:
         """A part of a layer with its norm, and what goes past it."""
         if self.config.family.layer.norm_before:
             return self.emit(relax.op.add(x, part(self.norm(x, norm))))

@@ -10,15 +10,15 @@ from pathlib import Path
 import tvm
 from tvm import relax
 
-from tvm_hetero.frontends.huggingface.encoders import audio, clip, text, vision
+from tvm_hetero.frontends.huggingface.encoders import clip, text, vision, wav2vec2, whisper
 from tvm_hetero.frontends.huggingface.encoders.config import EncoderConfig, read_encoder
 from tvm_hetero.frontends.huggingface.encoders.graph import EncoderGraph
-from tvm_hetero.frontends.huggingface.encoders.inputs import Input, refuse_others
+from tvm_hetero.frontends.huggingface.encoders.inputs import EncoderInput, refuse_others
 from tvm_hetero.frontends.huggingface.encoders.stored import StoredWeights
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES, SOURCE
 from tvm_hetero.util.untrusted_names import identifier
 
-Inputs = Callable[[EncoderConfig, Mapping[str, tuple[int, ...]]], dict[str, Input]]
+Inputs = Callable[[EncoderConfig, Mapping[str, tuple[int, ...]]], dict[str, EncoderInput]]
 Emit = Callable[[EncoderGraph], dict[str, relax.Expr]]
 
 # What an encoder takes, and how its graph is made.
@@ -30,8 +30,8 @@ _BUILDERS: dict[str, tuple[Inputs, Emit]] = {
     "clip_text_model": (clip.clip_text_inputs, clip.emit_clip_text),
     "clip_vision_model": (vision.image_inputs, clip.emit_clip_vision),
     "clip": (clip.clip_inputs, clip.emit_clip),
-    "whisper": (audio.whisper_inputs, audio.emit_whisper),
-    "wav2vec2": (audio.wav2vec2_inputs, audio.emit_wav2vec2),
+    "whisper": (whisper.whisper_inputs, whisper.emit_whisper),
+    "wav2vec2": (wav2vec2.wav2vec2_inputs, wav2vec2.emit_wav2vec2),
 }
 
 
@@ -86,7 +86,7 @@ def encoder_from_huggingface(
 def _with_attributes(
     mod: tvm.IRModule,
     config: EncoderConfig,
-    inputs: Mapping[str, Input],
+    inputs: Mapping[str, EncoderInput],
     outputs: list[str],
     folder: Path,
 ) -> tvm.IRModule:

@@ -12,7 +12,7 @@ _MOST = 1 << 24
 
 
 @dataclass(frozen=True)
-class Input:
+class EncoderInput:
     """An input: its shape, its type, and of whole numbers the least and the largest."""
 
     shape: tuple[int, ...]

@@ -19,7 +19,7 @@ from tvm import relax
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface.encoders.config import EncoderConfig
 from tvm_hetero.frontends.huggingface.encoders.graph import EncoderGraph
-from tvm_hetero.frontends.huggingface.encoders.inputs import Input, agreed_shape
+from tvm_hetero.frontends.huggingface.encoders.inputs import EncoderInput, agreed_shape
 from tvm_hetero.frontends.huggingface.graph import constant
 from tvm_hetero.frontends.huggingface.values import read_integer
 from tvm_hetero.kernels.ordered.accumulate import accumulate
@@ -27,7 +27,9 @@ from tvm_hetero.kernels.ordered.accumulate import accumulate
 _VOCABULARIES = {"bert": 30522, "distilbert": 30522, "roberta": 50265}
 
 
-def text_inputs(config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Input]:
+def text_inputs(
+    config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, EncoderInput]:
     """Inputs of an encoder of text, all of ``[batch, tokens]``."""
     names = ["input_ids", "attention_mask"]
     if _types(config) > 1:
@@ -40,7 +42,7 @@ def text_inputs(config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]) ->
         )
     shape = agreed_shape(names, shapes, (1, longest), (None, longest))
     most = {"input_ids": _vocabulary(config) - 1, "token_type_ids": _types(config) - 1}
-    return {name: Input(shape, "int64", (0, most.get(name, 1))) for name in names}
+    return {name: EncoderInput(shape, "int64", (0, most.get(name, 1))) for name in names}
 
 
 def emit_text(graph: EncoderGraph) -> dict[str, relax.Expr]:

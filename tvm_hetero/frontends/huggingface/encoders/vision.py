@@ -16,7 +16,7 @@ from tvm import relax
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface.encoders.config import EncoderConfig
 from tvm_hetero.frontends.huggingface.encoders.graph import EncoderGraph
-from tvm_hetero.frontends.huggingface.encoders.inputs import Input, agreed_shape
+from tvm_hetero.frontends.huggingface.encoders.inputs import EncoderInput, agreed_shape
 from tvm_hetero.frontends.huggingface.graph import constant
 from tvm_hetero.frontends.huggingface.values import read_integer
 
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 _PATCHES = {"vit": 16, "clip_vision_model": 32}
 
 
-def image_inputs(config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Input]:
+def image_inputs(
+    config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, EncoderInput]:
     """The image, ``[batch, channels, height, width]``; all but the batch is the config's."""
     image = (read_integer(config.data, "num_channels", 3), *_pair(config, "image_size", 224))
     shape = agreed_shape(["pixel_values"], shapes, (1, *image), (None, *image), (None, *image))
-    return {"pixel_values": Input(shape, "float32")}
+    return {"pixel_values": EncoderInput(shape, "float32")}
 
 
 def emit_vit(graph: EncoderGraph) -> dict[str, relax.Expr]:

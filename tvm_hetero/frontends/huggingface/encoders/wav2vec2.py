@@ -1,15 +1,8 @@
-"""Encoders of sound: Whisper's, and wav2vec2.
+"""wav2vec2: an encoder of samples, of which convolutions that overlap make frames.
 
-Whisper takes a spectrum of 30 s, whatever is in it:
-
-    x = gelu(conv(gelu(conv(input_features)))) + positions;  last_hidden_state = norm(layers(x))
-
-wav2vec2 takes samples, and makes frames of them by convolutions that overlap:
-
-    frames = projection(norm(convolutions(input_values))), 0 where the mask says that nothing is
-    x = frames + gelu(convolution over neighbours);  last_hidden_state = layers(norm(x))
-
-or ``norm(layers(x))`` where norms stand before what they are of.
+frames = projection(norm(convolutions(input_values))), 0 where the mask says that nothing is
+x = frames + gelu(convolution over neighbours)
+last_hidden_state = layers(norm(x)), or norm(layers(x)) where norms stand before what they are of
 """
 
 from __future__ import annotations
@@ -23,7 +16,7 @@ from tvm import relax
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface.encoders.config import ACTIVATIONS, EncoderConfig
 from tvm_hetero.frontends.huggingface.encoders.graph import EncoderGraph
-from tvm_hetero.frontends.huggingface.encoders.inputs import Input, agreed_shape
+from tvm_hetero.frontends.huggingface.encoders.inputs import EncoderInput, agreed_shape
 from tvm_hetero.frontends.huggingface.graph import constant
 from tvm_hetero.frontends.huggingface.values import read_flag, read_integer
 from tvm_hetero.util.untrusted_names import printable
@@ -36,49 +29,30 @@ if TYPE_CHECKING:
 _EPSILON = 1e-5  # of norms among the convolutions, whatever the config says
 _MOST_CONVOLUTIONS = 100
 _USUAL = {
-    "conv_dim": [512] * 7, "conv_kernel": [10, 3, 3, 3, 3, 2, 2], "conv_stride": [5, 2, 2, 2, 2, 2, 2],
+    "conv_dim": [512] * 7, "conv_kernel": [10, 3, 3, 3, 3, 2, 2],
+    "conv_stride": [5, 2, 2, 2, 2, 2, 2],
 }  # fmt: skip
-
-
-def whisper_inputs(
-    config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Input]:
-    """The spectrum, ``[batch, bins, times]``; all but the batch is the config's."""
-    spectrum = (read_integer(config.data, "num_mel_bins", 80), 2 * _positions(config))
-    whole = (None, *spectrum)
-    shape = agreed_shape(["input_features"], shapes, (1, *spectrum), whole, whole)
-    return {"input_features": Input(shape, "float32")}
 
 
 def wav2vec2_inputs(
     config: EncoderConfig, shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Input]:
+) -> dict[str, EncoderInput]:
     """Samples and their mask, both of ``[batch, samples]``; how many, the config does not say."""
     least = 1
     for size, stride in reversed(list(zip(*_filters(config)[1:], strict=True))):
         least = (least - 1) * stride + size
     names = ["input_values", "attention_mask"]
     shape = agreed_shape(names, shapes, None, (None, None), (None, least))
-    return {names[0]: Input(shape, "float32"), names[1]: Input(shape, "int64", (0, 1))}
-
-
-def emit_whisper(graph: EncoderGraph) -> dict[str, relax.Expr]:
-    """Emit Whisper's encoder; its output by name."""
-    width, rows = graph.config.width, _positions(graph.config)
-    x = graph.activated(
-        _convolved(graph, graph.inputs["input_features"], "conv1", width, 3, 1, 1), "gelu"
-    )
-    x = graph.activated(_convolved(graph, x, "conv2", width, 3, 2, 1), "gelu")
-    positions = graph.stored.take("embed_positions.weight", rows, width)
-    x = graph.emit(relax.op.add(_turned(graph, x), constant(positions[None])))
-    x = graph.norm(graph.layers(graph.rows(x), None), "layer_norm")
-    return {"last_hidden_state": graph.sequences(x)}
+    return {
+        names[0]: EncoderInput(shape, "float32"),
+        names[1]: EncoderInput(shape, "int64", (0, 1)),
+    }
 
 
 def emit_wav2vec2(graph: EncoderGraph) -> dict[str, relax.Expr]:
     """Emit the whole model; its output by name."""
     config = graph.config
-    x = graph.rows(_turned(graph, _emit_filters(graph)))
+    x = graph.rows(graph.turned(_emit_filters(graph)))
     x = graph.norm(x, "feature_projection.layer_norm")
     narrow = int(x.ty.shape[1])
     x = graph.sequences(graph.linear(x, "feature_projection.projection", narrow, config.width))
@@ -103,10 +77,10 @@ def _emit_filters(graph: EncoderGraph) -> relax.Expr:
     x = graph.emit(relax.op.expand_dims(graph.inputs["input_values"], 1))
     for number, (width, size, stride) in enumerate(zip(*_filters(config), strict=True)):
         at = f"feature_extractor.conv_layers.{number}"
-        x = _convolved(graph, x, f"{at}.conv", width, size, stride, 0, bias=bias)
+        x = graph.convolved(x, f"{at}.conv", width, size, stride, bias=bias)
         if kind == "layer":
-            rows = graph.norm(graph.rows(_turned(graph, x)), f"{at}.layer_norm", _EPSILON)
-            x = _turned(graph, graph.sequences(rows))
+            rows = graph.norm(graph.rows(graph.turned(x)), f"{at}.layer_norm", _EPSILON)
+            x = graph.turned(graph.sequences(rows))
         elif number == 0:
             x = _group_norm(graph, x, f"{at}.layer_norm")
         x = graph.activated(x, activation)
@@ -129,15 +103,14 @@ def _neighbours(graph: EncoderGraph, x: relax.Expr) -> relax.Expr:
     groups = read_integer(config.data, "num_conv_pos_embedding_groups", 16)
     if config.width % groups:
         raise ModelError(f"hidden_size ({config.width}) is no multiple of {groups} groups")
-    at, frames = "encoder.pos_conv_embed.conv", int(x.ty.shape[1])
+    at = "encoder.pos_conv_embed.conv"
     weight = constant(_normed_weight(graph, at, (config.width, config.width // groups, size)))
     bias = constant(graph.stored.take(f"{at}.bias", config.width).reshape(1, -1, 1))
     # Of an even size there would be one more than there are frames: its last is left out.
     sides = [size // 2, size // 2 - (1 - size % 2)]
-    found = relax.op.nn.conv1d(_turned(graph, x), weight, padding=sides, groups=groups)
+    found = relax.op.nn.conv1d(graph.turned(x), weight, padding=sides, groups=groups)
     found = graph.emit(relax.op.add(graph.emit(found), bias))
-    assert int(found.ty.shape[2]) == frames
-    return _turned(graph, graph.activated(found, _activation(config)))
+    return graph.turned(graph.activated(found, _activation(config)))
 
 
 def _normed_weight(graph: EncoderGraph, at: str, shape: tuple[int, int, int]) -> Array:
@@ -165,26 +138,9 @@ def _frame_mask(graph: EncoderGraph, frames: int) -> relax.Expr:
     return graph.emit(relax.op.astype(seen, "int64"))
 
 
-def _convolved(
-    graph: EncoderGraph, x: relax.Expr, name: str, width: int, size: int, stride: int, around: int,
-    *, bias: bool = True,
-) -> relax.Expr:  # fmt: skip
-    """A convolution over times, of ``[batch, channels, times]``."""
-    weight = constant(graph.stored.take(f"{name}.weight", width, int(x.ty.shape[1]), size))
-    found = graph.emit(relax.op.nn.conv1d(x, weight, strides=stride, padding=around))
-    if not bias:
-        return found
-    added = graph.stored.take(f"{name}.bias", width).reshape(1, -1, 1)
-    return graph.emit(relax.op.add(found, constant(added)))
-
-
-def _turned(graph: EncoderGraph, x: relax.Expr) -> relax.Expr:
-    return graph.emit(relax.op.permute_dims(x, [0, 2, 1]))
-
-
 def _filters(config: EncoderConfig) -> list[Sequence[int]]:
     """Channels, sizes and strides of the convolutions that make frames."""
-    found = []
+    found: list[Sequence[int]] = []
     for key, usual in _USUAL.items():
         values = config.data.get(key, usual)
         if not isinstance(values, list) or not 1 <= len(values) <= _MOST_CONVOLUTIONS:
@@ -203,7 +159,3 @@ def _activation(config: EncoderConfig) -> str:
             f"{', '.join(ACTIVATIONS)}"
         )
     return str(kind)
-
-
-def _positions(config: EncoderConfig) -> int:
-    return read_integer(config.data, "max_source_positions", 1500)
