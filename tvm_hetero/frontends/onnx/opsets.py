@@ -97,9 +97,8 @@ def _keep_old_slopes(model: onnx.ModelProto) -> None:
     graph = OnnxGraph(model)
     known = graph.known_values()
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-    for node in model.graph.node:
-        slope = tensors.get(node.input[1]) if node.op_type == "PRelu" else None
-        value = known.get(node.input[0])
+    for node in [node for node in model.graph.node if node.op_type == "PRelu"]:
+        slope, value = tensors.get(node.input[1]), known.get(node.input[0])
         if slope is None or value is None or value.dims is None or len(slope.dims) != 1:
             continue
         channels = onnx.TensorProto()
