@@ -42,3 +42,15 @@ def test_hyperbolic_functions_are_exact_over_the_whole_range(dtype: str) -> None
         expected = [np.sinh(wide).astype(dtype), np.cosh(wide).astype(dtype)]
     rtol = 2e-3 if dtype == "float16" else 2e-6 if dtype == "float32" else 1e-13
     assert_same(model, {"x": x}, expected, rtol=rtol, atol=0)
+
+
+def test_narrow_elus_are_computed_in_float32() -> None:
+    x = np.linspace(-4, 4, 33).astype(np.float16)
+    wide = x.astype(np.float32)
+    nodes = [
+        helper.make_node("Elu", ["x"], ["elu"], alpha=0.5),
+        helper.make_node("Celu", ["x"], ["celu"]),
+    ]
+    wanted = [np.where(wide < 0, factor * np.expm1(wide), wide) for factor in (0.5, 1.0)]
+    model = typed_model(nodes, {"x": x}, opset=28)
+    assert_same(model, {"x": x}, [y.astype(np.float16) for y in wanted], rtol=2e-3)

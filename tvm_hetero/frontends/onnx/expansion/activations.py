@@ -57,6 +57,18 @@ def rewrite_prelu(r: Rewriting) -> bool:
     return True
 
 
+@rewrites("Elu")
+def rewrite_narrow_elu(r: Rewriting) -> bool:
+    """Compute narrow types in float32: TVM's own form is for that type alone."""
+    x = r.inputs[0]
+    kind = r.element_type(x)
+    if kind not in NARROW:
+        return False
+    wide = r.add("Cast", [x], to=TensorProto.FLOAT)
+    r.add("Cast", [r.add("Elu", [wide], alpha=r.attribute("alpha"))], r.outputs, to=kind)
+    return True
+
+
 @rewrites("HardSigmoid")
 def rewrite_hard_sigmoid(r: Rewriting) -> bool:
     """clip(alpha x + beta, 0, 1)."""
