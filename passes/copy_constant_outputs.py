@@ -59,4 +59,5 @@ def _with_copies(
 def _copy_kernel(shape: tuple[int, ...], dtype: Any) -> tvm.tirx.PrimFunc:
     source = te.placeholder(shape, str(dtype), "source")
     copy = te.compute(shape, lambda *at: source(*at), "copy")
-    return te.create_prim_func([source, copy]).with_attr("tirx.noalias", True)
+    kernel = te.create_prim_func([source, copy]).without_attr("global_symbol")
+    return kernel.with_attr("tirx.noalias", True)

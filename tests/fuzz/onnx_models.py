@@ -25,6 +25,7 @@ from tests.fuzz.growing import BOOL, FLOAT, INT64, GrowingModel
 from tests.fuzz.recipes import RECIPES
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (registers them)
 from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph

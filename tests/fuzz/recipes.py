@@ -421,7 +421,9 @@ def pool(m: GrowingModel) -> bool:
         attributes["ceil_mode"] = 0
     if m.flag():
         return m.add("MaxPool", [x.name], **attributes)
-    return m.add("AveragePool", [x.name], count_include_pad=m.flag(), **attributes)
+    # What padding counts for in windows that start in it is not agreed upon.
+    counts = m.flag() * (1 - attributes["ceil_mode"])
+    return m.add("AveragePool", [x.name], count_include_pad=counts, **attributes)
 
 
 @recipe

@@ -288,6 +288,8 @@ def test_a_wish_for_what_is_not_there() -> None:
 class Flat:
     """A cost model to which everything costs the same."""
 
+    name = "flat"
+
     def costs(self, kernels, platform, progress=None):
         from tvm_hetero.problem import Cost
 

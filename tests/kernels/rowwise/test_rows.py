@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
@@ -135,3 +136,19 @@ def test_sums_do_not_depend_on_the_target(name):
     results = [run(scheduled(lowered, t), t, x) for t in (AVX512, AVX2) if runs_here(t)]
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
+
+
+def test_the_largest_of_infinities_is_one_and_a_nan_is_skipped():
+    x = np.random.default_rng(0).standard_normal((4, 5, 64)).astype("float32")
+    x[0] = -np.inf
+    x[1, :, 7] = np.nan
+    func = next(
+        iter(kernels(LowerToTasks([AVX2])(model([(4, 5, 64)], CASES["largest"][1]))).values())
+    )
+    scheduled = schedule_kernel(func, AVX2)
+    assert rule_of(scheduled) == "rows"
+    scheduled = scheduled.with_attr("target", AVX2).with_attr("global_symbol", "main")
+    library = tvm.compile(tvm.IRModule({"main": scheduled}), AVX2)
+    found = tvm.runtime.tensor(np.zeros((4, 5), "float32"))
+    library["main"](tvm.runtime.tensor(x), found)
+    np.testing.assert_array_equal(found.numpy(), np.fmax.reduce(x, 2))

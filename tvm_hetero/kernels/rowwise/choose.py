@@ -50,4 +50,5 @@ def _kernel(shape: Sequence[int], dtype: str) -> tirx.PrimFunc:
         shape, lambda *at: tirx.if_then_else(condition(), then(*at), other(*at)), CHOOSE
     )
     attrs = {"op_pattern": _OPAQUE, "tirx.noalias": True, KERNEL_ATTR: {"name": CHOOSE}}
-    return te.create_prim_func([condition, then, other, chosen]).with_attrs(attrs)
+    kernel = te.create_prim_func([condition, then, other, chosen]).without_attr("global_symbol")
+    return kernel.with_attrs(attrs)
