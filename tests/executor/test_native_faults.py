@@ -142,8 +142,9 @@ def test_the_nth_fault_with_several_requests_in_flight(kind: str) -> None:
                 held.append(outputs[0])
         inject(kind, 0)
         hit = count(kind) >= nth
-        # A step's fault is one request's; with a worker all die that are in flight.
-        assert failures == hit if kind != "worker" else bool(failures) == hit
+        # A step's fault is one request's; with a worker all die that are in flight: none, if the
+        # last one was done when the worker died.
+        assert failures == hit if kind != "worker" else bool(failures) <= hit
         [request] = [executor.submit([aligned(VALUES)], 0.0, -1.0, False)]
         assert executor.wait(request, 60.0)
         check(executor.take(request), VALUES)
