@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import tvm_hetero as th
-from tests.frontends.onnx.models import run, value
-from tvm_hetero.frontends.onnx import from_onnx
+from tests.frontends.onnx.models import conv_relu, run, value
+from tvm_hetero.frontends.onnx import check_model, from_onnx
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.problem.objective_kinds import Objective
@@ -123,3 +123,12 @@ def test_a_model_with_kernels_for_all_outputs_gets_no_copies() -> None:
 
     module = LowerToTasks()(from_onnx(model_of([("Relu", ["x"], ["relu"])], ["x"])))
     assert [v.name_hint for v in module.get_global_vars() if "copy" in v.name_hint] == []
+
+
+def test_a_question_mark_is_no_symbol_that_binds_two_dimensions() -> None:
+    model = conv_relu()
+    for dim in model.graph.input[0].type.tensor_type.shape.dim:
+        dim.dim_param = "?"
+    loaded = check_model(model, shapes={"x": (1, 3, 8, 6)})
+    dims = loaded.graph.input[0].type.tensor_type.shape.dim
+    assert [d.dim_value for d in dims] == [1, 3, 8, 6]

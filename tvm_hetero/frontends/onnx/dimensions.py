@@ -1,6 +1,7 @@
 """Dimensions of inputs: which are open, and how they are shown.
 
-Exporters write an open dimension as a symbol (``batch``), as nothing, as -1 (Paddle), or as 0.  A 0
+Exporters write an open dimension as a symbol (``batch``), as nothing, as ``?`` or -1 (Paddle), or as
+0.  A 0
 may also be meant: a cache that is empty at first.  In a model with weights it counts as open, so
 that it must be given, as 0 or as what it is; a model without weights is no network, and is taken at
 its word.
@@ -16,6 +17,9 @@ from onnx import TensorShapeProto, ValueInfoProto
 
 from tvm_hetero.frontends.onnx.model.tensors import FLOATS, all_tensors
 from tvm_hetero.util.untrusted_names import printable
+
+_NAMELESS = "?"
+"""What PaddleOCR's exports name every open dimension: no symbol that binds two of them."""
 
 _WEIGHTS = 16
 """Elements from which on a constant of floats is taken for a network's weights."""
@@ -33,6 +37,9 @@ def open_unwritten(model: onnx.ModelProto, given: Collection[str]) -> None:
     """
     for value in _values(model.graph):
         _open(value, -1)
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param == _NAMELESS:
+                dim.ClearField("dim_param")
     weights = any(
         tensor.data_type in FLOATS and math.prod(tensor.dims) >= _WEIGHTS
         for _, tensor in all_tensors(model)
