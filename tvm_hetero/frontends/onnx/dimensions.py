@@ -1,10 +1,9 @@
 """Dimensions of inputs: which are open, and how they are shown.
 
-Exporters write an open dimension as a symbol (``batch``), as nothing, as ``?`` or -1 (Paddle), or as
-0.  A 0
-may also be meant: a cache that is empty at first.  In a model with weights it counts as open, so
-that it must be given, as 0 or as what it is; a model without weights is no network, and is taken at
-its word.
+Exporters write an open dimension as a symbol (``batch``), as nothing, as ``?`` or -1 (Paddle), or
+as 0.  A 0 may also be meant: a cache that is empty at first.  In a model with weights it counts as
+open, so that it must be given, as 0 or as what it is; a model without weights is no network, and is
+taken at its word.
 """
 
 from __future__ import annotations
