@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 ANCHORS = 3
 # Of a device without figures: operations and bytes a second.
 NOMINAL = 1e11, 2e10
-# Of a link between cores: latency (s) and bytes a second. A hand-over took 0.2 to 0.4 us on the
-# machines that we measured.
+# Of a link between cores: latency (s) and bytes a second, of the order that `measure_links` finds.
 ASSUMED = 1e-6, 1e10
 # No kernel does less than nothing.
 _LEAST = 1e-12

@@ -6,9 +6,6 @@ libraries of a few (`tvm_hetero.cost_models.kernels_alone.compile_kernels`) and 
 nothing. So objects are kept in the cache, each under the name of what decides its bytes: the text
 of the scheduled kernel, the target, and the versions of TVM and of this package. A kernel's symbol
 in its object is made of that too; in a library it has the names that the linker is told as well.
-
-A kernel by itself takes LLVM no longer than among others (YOLOv8n's 56: 6.3 s of CPU time one by
-one, 5.9 s in fours, 6.7 s as one module).
 """
 
 from __future__ import annotations

@@ -25,9 +25,8 @@ class PartitionOptions:
     ----------
     objective : what is minimised, and the elements of a batch.
     solver : the name of a solver (``tvm_hetero.solvers.names()``).
-    time_limit : seconds for the solver. What it gains after the first `SECONDS` is less than costs
-        are exact to: of six problems that were given 30 to 60 s, five had the same value by then,
-        and NudeNet's was 0.3 % off.
+    time_limit : seconds for the solver. It is `SECONDS` unless something else is asked for; where
+        the gap that a plan reports is large, more may help.
     gap : it may end where its plan is proven to be within this share of the best.
     seed : of the solver.
     cost_model : a cost model, or the name of one (``profiled``, ``profiled-alone``,

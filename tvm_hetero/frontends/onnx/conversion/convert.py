@@ -64,8 +64,8 @@ def convert_graph(graph: OnnxGraph) -> tvm.ir.IRModule:
 class _Conversions:
     """TVM's importer, with the walk over the nodes taken over from it.
 
-    Its public function would serialize the model for a check that we have made: 4 of 14 seconds for
-    vgg19, and impossible above 2 GiB.  (Private names of it are used: TVM is pinned.)
+    Its public function would serialize the model for a check that we have made, which is impossible
+    above 2 GiB.  (Private names of it are used: TVM is pinned.)
     """
 
     def __init__(self, graph: OnnxGraph) -> None:
