@@ -11,7 +11,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick setup peers format lint types tests fuzz bench results fuzz clean
+.PHONY: demo test test-quick setup peers format lint types tests fuzz bench results clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -66,9 +66,13 @@ tests: peers
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not alone"
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
-# The property-based tests with examples that no run has seen; a failure prints how to repeat it.
+# The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
+# random models against ONNX Runtime, and kernels between walls: make fuzz SECONDS=36000
+SECONDS ?= 600
 fuzz: peers
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
+	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
+	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
 
 bench: peers
 	$(BIN)/python -m benchmarks.kernels
@@ -79,12 +83,6 @@ bench: peers
 	$(BIN)/python -m benchmarks.dispatch
 
 # Pages with every row of benchmarks/results; docs/ quotes a few tables of them.
-# Random models against ONNX Runtime, for as long as is wanted: make fuzz SECONDS=36000
-SECONDS ?= 600
-fuzz: peers
-	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
-	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
-
 results: peers
 	$(BIN)/python -m benchmarks.results_page
 
