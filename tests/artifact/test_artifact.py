@@ -37,6 +37,7 @@ from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.attributes import INPUT_NAMES, OUTPUT_NAMES
 from tvm_hetero.platform import Link, Platform
 from tvm_hetero.platform.host import Processor
+from tvm_hetero.util import files
 
 X, Y = branchy_inputs()
 INPUTS = {"in/x": X, "y": Y}
@@ -94,9 +95,9 @@ class FailingDisk:
             (write, "write_atomic"),
             (write.shutil, "copyfile"),
             (write.safetensors.numpy, "save_file"),
-            (write.os, "rename"),
-            (write, "exchange_names"),
-            (write.tempfile, "mkdtemp"),
+            (files.os, "rename"),
+            (files, "exchange_names"),
+            (files.tempfile, "mkdtemp"),
         ]:
             monkeypatch.setattr(place, name, self._counted(getattr(place, name)))
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ from tvm_hetero.errors import ArtifactError, FormatError, UsageError
 from tvm_hetero.plan.format import plan_text
 from tvm_hetero.problem.implementation_choice import choices_to_dict
 from tvm_hetero.util.documents import write_atomic
-from tvm_hetero.util.files import exchange_names, sha256_of_file
+from tvm_hetero.util.files import sha256_of_file, write_folder
 
 if TYPE_CHECKING:
     from tvm_hetero.artifact.executable import Executable
@@ -57,19 +57,12 @@ def save_artifact(executable: Executable, path: str | os.PathLike[str]) -> None:
     path = Path(os.path.realpath(path))
     if path.exists() and not is_artifact(path):
         raise UsageError(f"{path} is there and is no artifact; give another name or remove it")
-    temporary: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        _write_files(executable, temporary)
-        _replace_folder(temporary, path)
+        write_folder(path, partial(_write_files, executable))
     except (OSError, FormatError, safetensors.SafetensorError) as error:
         # A full disk comes as OSError, or in safetensors' own words.
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ArtifactError(f"{path}: the artifact cannot be written: {reason}") from None
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write_files(executable: Executable, folder: Path) -> None:
@@ -106,18 +99,6 @@ def _write_files(executable: Executable, folder: Path) -> None:
     if executable.estimated is not None:
         manifest["estimated"] = executable.estimated
     write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
-
-
-def _replace_folder(new: Path, path: Path) -> None:
-    """Put `new` in the place of `path`, in one step: at no moment is there no artifact.
-
-    What stood there is under `new` afterwards, and goes with it.
-    """
-    os.chmod(new, 0o755)
-    if path.exists():
-        exchange_names(new, path)
-    else:
-        os.rename(new, path)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,7 +23,7 @@ from tvm_hetero.artifact.kinds import DECODER, check_built, is_artifact, is_deco
 from tvm_hetero.errors import ArtifactError, FormatError, UsageError
 from tvm_hetero.util.documents import check_format, read_document, write_atomic
 from tvm_hetero.util.fields import Fields
-from tvm_hetero.util.files import exchange_names
+from tvm_hetero.util.files import write_folder
 
 FORMAT = "tvm-hetero/decoder/1"
 STEP, PREFILL = "step", "prefill"
@@ -131,22 +129,15 @@ def save_decoder(
     """
     path = Path(os.path.realpath(path))
     check_target(path)
-    temporary: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+
+    def fill(folder: Path) -> None:
         for name, save in parts.items():
-            save(temporary / name)
+            save(folder / name)
         document = {"format": FORMAT, **asdict(facts)}
-        write_atomic(temporary / DECODER, json.dumps(document, indent=1) + "\n")
-        os.chmod(temporary, 0o755)
-        if path.exists():
-            exchange_names(temporary, path)
-        else:
-            os.rename(temporary, path)
+        write_atomic(folder / DECODER, json.dumps(document, indent=1) + "\n")
+
+    try:
+        write_folder(path, fill)
     except (OSError, FormatError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ArtifactError(f"{path}: the decoder cannot be written: {reason}") from None
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)

@@ -19,8 +19,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +30,7 @@ from tvm_hetero.errors import ArtifactError, FormatError, UsageError
 from tvm_hetero.sizes.axes import OpenAxis, OpenShapes, Size, size_name
 from tvm_hetero.util.documents import check_format, read_document, write_atomic
 from tvm_hetero.util.fields import Fields, check_integer
-from tvm_hetero.util.files import exchange_names, sha256_of_file
+from tvm_hetero.util.files import sha256_of_file, write_folder
 
 FORMAT = "tvm-hetero/sizes/1"
 # Which sizes are built when they are first asked for: none, those of the range, any.
@@ -170,22 +168,15 @@ def save_sizes(
     """
     path = Path(os.path.realpath(path))
     check_sizes_target(path)
-    temporary: Path | None = None
+
+    def fill(folder: Path) -> None:
+        write(folder)
+        write_atomic(folder / SIZES, json.dumps(_document(facts), indent=1) + "\n")
+
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        write(temporary)
-        write_atomic(temporary / SIZES, json.dumps(_document(facts), indent=1) + "\n")
-        os.chmod(temporary, 0o755)
-        if path.exists():
-            exchange_names(temporary, path)
-        else:
-            os.rename(temporary, path)
+        write_folder(path, fill)
     except OSError as error:
         raise ArtifactError(f"{path}: the folder cannot be written: {error.strerror}") from None
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def artifact_of(path: Path, size: Size) -> Path:

@@ -1,10 +1,13 @@
-"""Files: their SHA-256, and two names of one folder exchanged in one step."""
+"""Files: their SHA-256; folders that are written whole or not at all."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
 import os
+import shutil
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -27,3 +30,33 @@ def exchange_names(one: Path, other: Path) -> None:
     if libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), swap) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
+    """Write a folder, whole or not at all; at no moment is there no folder where one stood.
+
+    Parameters
+    ----------
+    path : Path
+        Where it shall stand, resolved; what stands there is replaced.
+    fill : callable
+        Puts the files into the folder that it is given. What it raises is raised, and nothing has
+        changed then.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        fill(temporary)
+        os.chmod(temporary, 0o755)
+        if path.exists():
+            # What stood there has the temporary name afterwards, and goes with it.
+            exchange_names(temporary, path)
+        else:
+            os.rename(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
