@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -37,8 +37,37 @@ IGNORED = re.compile(r".*\.(attn\.(masked_)?bias|rotary_emb\.inv_freq)")
 _PREFIXES = ("transformer.", "model.")
 
 
-class Weights:
-    """Weights of a folder, by the names of the family; use it in a ``with``."""
+class WeightFiles:
+    """The safetensors of a folder, open; use it in a ``with``.
+
+    Raises
+    ------
+    ModelError
+        There are no safetensors, or they are malformed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._files: list[TensorFile] = []
+        try:
+            self._home = _open_files(folder, self._files)
+        except ModelError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._files:
+            file.close()
+
+
+class Weights(WeightFiles):
+    """Weights of a folder, by the names of the family."""
 
     def __init__(
         self, folder: Path, expected: Mapping[str, Shape], tied: tuple[str, str] | None
@@ -59,27 +88,15 @@ class Weights:
         ModelError
             There are no safetensors, something else is in them, or those that are tied differ.
         """
+        super().__init__(folder)
         self.folder = folder
-        self._files: list[TensorFile] = []
         try:
-            self._home = open_files(folder, self._files)
             self._names = _checked(self._entries(), expected, tied[0] if tied else None)
             if tied is not None and tied[0] in self._home:
                 self._refuse_unlike(*tied)
         except ModelError:
             self.close()
             raise
-
-    def __enter__(self) -> Weights:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close all files."""
-        for file in self._files:
-            file.close()
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """A weight, read now, in the type in which it is stored."""
@@ -102,14 +119,8 @@ class Weights:
         return {name: file.entries[name] for name, file in self._home.items()}
 
 
-def open_files(folder: Path, files: list[TensorFile]) -> dict[str, TensorFile]:
-    """The file of each tensor; files are appended to ``files`` as they are opened.
-
-    Raises
-    ------
-    ModelError
-        There are no safetensors, or they are malformed.
-    """
+def _open_files(folder: Path, files: list[TensorFile]) -> dict[str, TensorFile]:
+    """The file of each tensor; files are appended to ``files`` as they are opened."""
     if has_file(folder, SINGLE):
         files.append(TensorFile(folder, SINGLE))
         return dict.fromkeys(files[0].entries, files[0])

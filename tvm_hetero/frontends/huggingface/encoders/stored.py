@@ -17,8 +17,7 @@ import numpy as np
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface.encoders.families import Family
-from tvm_hetero.frontends.huggingface.safetensors_file import TensorFile
-from tvm_hetero.frontends.huggingface.weights import open_files
+from tvm_hetero.frontends.huggingface.weights import WeightFiles
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.untrusted_names import printable
 
@@ -33,36 +32,13 @@ _IGNORED = re.compile(r".*\.position_ids")
 _OLD = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
 
-class StoredWeights:
-    """Weights of a folder, by their names there; use it in a ``with``."""
+class StoredWeights(WeightFiles):
+    """Weights of a folder, by their names there."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the folder's files.
-
-        Raises
-        ------
-        ModelError
-            There are no safetensors, or they are malformed.
-        """
-        self._files: list[TensorFile] = []
+        super().__init__(folder)
         self._taken: set[str] = set()
         self._prefix = ""
-        try:
-            self._home = open_files(folder, self._files)
-        except ModelError:
-            self.close()
-            raise
-
-    def __enter__(self) -> StoredWeights:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close all files."""
-        for file in self._files:
-            file.close()
 
     def within(self, family: Family) -> StoredWeights:
         """The same weights, by the names of the plain encoder."""
