@@ -19,10 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -36,6 +33,7 @@ import tvm
 from numpy.typing import NDArray
 from tvm import relax, tirx
 
+from benchmarks.child_rows import keep_to_cores, rows_of_child
 from benchmarks.documents import write_document
 from benchmarks.kernel_cases.contest import scheduled
 from benchmarks.performance import BUILD_SECONDS, MODEL_MEAN, MODEL_WORST
@@ -133,25 +131,16 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _in_child(args: argparse.Namespace, cores: int) -> Iterator[Row]:
     """The rows that a process of its own prints as lines of JSON."""
-    command = [sys.executable, "-m", "benchmarks.models", "--child", str(cores)]
-    command += ["--models", args.models, "--target", args.target, "--kernels", str(args.kernels)]
-    command += ["--small"] if args.small else []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
-        assert child.stdout is not None
-        for line in child.stdout:
-            if line.startswith("{"):
-                yield Row(**json.loads(line))
-    if child.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {child.returncode}")
+    options = [str(cores), "--models", args.models, "--target", args.target]
+    options += ["--kernels", str(args.kernels), *(["--small"] if args.small else [])]
+    for row in rows_of_child("benchmarks.models", options):
+        yield Row(**row)
 
 
 def _measure_all(args: argparse.Namespace) -> None:
     """In the child: before any kernel, this process gets its cores and TVM's threads theirs."""
     cores = args.child
-    mine = sorted(os.sched_getaffinity(0))[:cores]
-    os.sched_setaffinity(0, mine)
-    configure = tvm.get_global_func("runtime.config_threadpool")
-    configure(-2, cores, [str(core) for core in mine])
+    keep_to_cores(cores)
     target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": cores})
     for name in args.models.split(","):
         row = measure(name, target, cores, 1 if args.small else _ROUNDS, args.kernels)

@@ -16,10 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -33,6 +30,7 @@ import tvm
 from onnx import TensorProto, helper, numpy_helper
 from tvm import relax
 
+from benchmarks.child_rows import keep_to_cores, rows_of_child
 from benchmarks.documents import write_document
 from benchmarks.kernel_cases.contest import scheduled
 from benchmarks.models import in_turns
@@ -121,23 +119,15 @@ def main(arguments: Sequence[str] | None = None) -> list[RecurrentRow]:
 
 def _in_child(args: argparse.Namespace) -> Iterator[RecurrentRow]:
     """The rows that a process of its own prints as lines of JSON."""
-    command = [sys.executable, "-m", "benchmarks.recurrent", "--child", "--target", args.target]
-    command += ["--cell", args.cell] if args.cell else []
-    command += ["--small"] if args.small else []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
-        assert child.stdout is not None
-        for line in child.stdout:
-            if line.startswith("{"):
-                yield RecurrentRow(**json.loads(line))
-    if child.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {child.returncode}")
+    options = ["--target", args.target, *(["--cell", args.cell] if args.cell else [])]
+    options += ["--small"] if args.small else []
+    for row in rows_of_child("benchmarks.recurrent", options):
+        yield RecurrentRow(**row)
 
 
 def _measure_all(args: argparse.Namespace) -> None:
     """In the child: before any kernel, this process gets its core and TVM's threads theirs."""
-    (core,) = sorted(os.sched_getaffinity(0))[:1]
-    os.sched_setaffinity(0, [core])
-    tvm.get_global_func("runtime.config_threadpool")(-2, 1, [str(core)])
+    keep_to_cores(1)
     target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": 1})
     load_library()  # kernels' workspaces are in huge pages, as in the executor
     for cell in [args.cell] if args.cell else CELLS:
