@@ -70,3 +70,17 @@ def test_sizes_have_names_and_distances() -> None:
     )  # fmt: skip
     assert distance((100,), (200,)) == pytest.approx(distance((200,), (100,)))
     assert distance((1, 100), (2, 100)) == pytest.approx(distance((1, 100), (1, 200)))
+
+
+def test_a_range_of_any_length_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match=r"expected sizes of 1 to 16777216, got 1\.\.99999999999"):
+        OpenAxis("width", range(1, 99_999_999_999 + 1))
+
+
+def test_the_sizes_on_either_side_are_those_of_a_search() -> None:
+    for sizes in (range(160, 641, 32), (3, 8, 100)):
+        axis = OpenAxis("width", sizes)
+        for number in (1, 3, 5, 160, 170, 192, 640, 700):
+            below = [n for n in sizes if n < number][-1:]
+            above = [n for n in sizes if n > number][:1]
+            assert axis.nearest(number) == " and ".join(map(str, below + above))

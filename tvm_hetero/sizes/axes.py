@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.util.untrusted_names import printable
+
+LARGEST = 2**24
+"""The largest size of a dimension: kernels of larger ones would index past 32 bits soon."""
 
 # One number for each axis, in the order of the axes.
 Size = tuple[int, ...]
@@ -33,13 +37,16 @@ class OpenAxis:
         what = f"dimension {printable(self.name)}"
         if not self.sizes:
             raise UsageError(f"{what}: there is no size in {sizes_text(self.sizes)}")
-        if min(self.sizes) < 1:
-            raise UsageError(f"{what}: expected sizes of at least 1, got {sizes_text(self.sizes)}")
+        # A range may be long: it is never walked over.
         if isinstance(self.sizes, range):
-            object.__setattr__(self, "sizes", self.sizes if self.sizes.step > 0 else
-                               self.sizes[::-1])  # fmt: skip
+            rising = self.sizes if self.sizes.step > 0 else self.sizes[::-1]
         else:
-            object.__setattr__(self, "sizes", tuple(sorted(set(self.sizes))))
+            rising = tuple(sorted(set(self.sizes)))
+        if rising[0] < 1 or rising[-1] > LARGEST:
+            raise UsageError(
+                f"{what}: expected sizes of 1 to {LARGEST}, got {sizes_text(self.sizes)}"
+            )
+        object.__setattr__(self, "sizes", rising)
 
     @property
     def first(self) -> tuple[int, ...]:
@@ -55,9 +62,10 @@ class OpenAxis:
 
     def nearest(self, number: int) -> str:
         """The sizes on either side of a number, in words."""
-        below = [size for size in self.sizes if size < number][-1:]
-        above = [size for size in self.sizes if size > number][:1]
-        return " and ".join(map(str, below + above))
+        place = bisect_left(self.sizes, number)
+        after = place + (place < len(self.sizes) and self.sizes[place] == number)
+        near = [*self.sizes[max(place - 1, 0) : place], *self.sizes[after : after + 1]]
+        return " and ".join(map(str, near))
 
 
 @dataclass(frozen=True)

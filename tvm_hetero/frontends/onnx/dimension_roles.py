@@ -23,7 +23,11 @@ _WORDS = (
     (SEQUENCE, r"seq|len|token|frame|time|past|^t$|^l$"),
     (CHANNELS, r"channel|^c$"),
 )
-_IMAGES = (224, 640, 320, 256, 512, 299, 227, 384, 416, 128, 112, 96, 64, 48, 32, 28)
+# Heights and widths; of lines of text the height is what the network was made for.
+_IMAGES = (
+    (224, 224), (640, 640), (320, 320), (48, 320), (32, 320),
+    *((n, n) for n in (256, 512, 299, 227, 384, 416, 128, 112, 96, 64, 48, 32, 28)),
+)  # fmt: skip
 _SIZES: dict[str, tuple[int, ...]] = {
     BATCH: (1,),
     CHANNELS: (3, 1),
@@ -73,7 +77,7 @@ def image_sizes(model: onnx.ModelProto, fixed: Sequence[int]) -> list[tuple[int,
         sizes = [n for n in numbers if n >= 8]
         if _SIZE_KEYS.search(key) and sizes:
             found.append((sizes[0], sizes[-1]))
-    found += [(size, size) for size in (*fixed, *_IMAGES)]
+    found += [*((size, size) for size in fixed), *_IMAGES]
     return list(dict.fromkeys(found))
 
 
