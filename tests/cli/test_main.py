@@ -159,6 +159,22 @@ def test_a_full_disk_is_one_line(files: Path) -> None:
     assert said.startswith("error: the output cannot be written: No space left")
 
 
+def test_what_a_full_disk_did_not_take_is_not_tried_again() -> None:
+    code = (
+        "import sys; from tvm_hetero.cli.main import drop_output; sys.stdout.write('held'); "
+        "drop_output(); sys.exit(1)"
+    )
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (result.returncode, result.stderr) == (1, "")
+
+
 @pytest.mark.parametrize("args", [["schedul", "x"], ["schedule"], ["schedule", "a", "--nope"]])
 def test_wrong_usage_is_status_2_without_traceback(args: list[str]) -> None:
     result = tvm_hetero(*args)

@@ -6,6 +6,7 @@ shown with ``--debug`` only. Ctrl-C ends with status 130, as shells expect.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
@@ -78,6 +79,7 @@ class Verbs(TyperGroup):
         except OSError as error:  # of files, by name, in `documents`; this is standard output
             if error.errno not in _FULL:
                 raise
+            drop_output()
             complain("error", f"the output cannot be written: {error.strerror}")
             raise typer.Exit(1) from None
 
@@ -162,6 +164,17 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:  # before a verb began, or a second one
         return INTERRUPTED
     return 0
+
+
+def drop_output() -> None:
+    """Let what standard output still holds go nowhere: it cannot be written.
+
+    Else Python tries once more as it ends, says so in its own words, and ends with status 120.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError, ValueError):  # a stream that has no number, or is closed
+        os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _open_closed_streams() -> None:

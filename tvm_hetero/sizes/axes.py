@@ -38,6 +38,7 @@ class OpenAxis:
         if not self.sizes:
             raise UsageError(f"{what}: there is no size in {sizes_text(self.sizes)}")
         # A range may be long: it is never walked over.
+        rising: Sequence[int]
         if isinstance(self.sizes, range):
             rising = self.sizes if self.sizes.step > 0 else self.sizes[::-1]
         else:
