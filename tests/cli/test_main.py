@@ -171,6 +171,7 @@ def test_what_a_full_disk_did_not_take_is_not_tried_again() -> None:
             stderr=subprocess.PIPE,
             text=True,
             check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
         )
     assert (result.returncode, result.stderr) == (1, "")
 
