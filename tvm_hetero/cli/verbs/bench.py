@@ -45,7 +45,7 @@ def bench(
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(load_executor(steps, artifact, PARTITION))
         single = load_single(steps, artifact, executor, stack) if SINGLE in names else None
-        inputs = executor.random_inputs(seed)
+        inputs = executor.inputs_that_run(seed)
         reference = None
         if ONNXRUNTIME in names:
             reference = load_reference(steps, artifact, executor)

@@ -131,7 +131,7 @@ def measure_artifact(
         executor = stack.enter_context(load_executor(steps, artifact, "partition"))
         single = load_single(steps, artifact, executor, stack)
         reference = load_reference(steps, artifact, executor)
-        inputs = executor.random_inputs(seed)
+        inputs = executor.inputs_that_run(seed)
         comparison = measure_against(steps, executor, single, reference, inputs, repeat, warmup=5)
         trace = best_trace(executor, inputs)
         write_trace(trace_file, executor, trace)

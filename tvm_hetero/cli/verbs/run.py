@@ -80,7 +80,7 @@ def run(
         if input_file is not None:
             inputs = measure.read_inputs(input_file)
         else:
-            inputs = executor.random_inputs(seed)
+            inputs = executor.inputs_that_run(seed)
         with steps.step("Run"):
             executor.check_numerics = check_numerics
             outputs = [t.numpy() for t in executor.run(inputs, deadline=deadline)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import no_training
+from tvm_hetero.frontends.onnx.index_ranges import index_ranges
 from tvm_hetero.frontends.onnx.load import check_model, load_model
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
@@ -20,7 +22,7 @@ from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM
 from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
-from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES
+from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES
 from tvm_hetero.util.untrusted_names import identifier
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ def _with_names(module: tvm.ir.IRModule, graph: OnnxGraph, name: str) -> tvm.ir.
     from tvm_hetero.passes.lengths import counted_results
 
     numbers = {row.number for row in counted_results(module["main"]).values()}
-    attributes = {
+    attributes: dict[str, Any] = {
         INPUT_NAMES: [i.name for i in graph.inputs],
         OUTPUT_NAMES: [
             *(o.name for o in graph.outputs),
@@ -143,5 +145,8 @@ def _with_names(module: tvm.ir.IRModule, graph: OnnxGraph, name: str) -> tvm.ir.
         ],
         MODEL_NAME: name,
     }
+    ranges = index_ranges(graph)
+    if ranges:
+        attributes[RANGES] = json.dumps(ranges)
     module["main"] = module["main"].with_attrs(attributes)
     return module
