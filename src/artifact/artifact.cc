@@ -13,9 +13,9 @@
 #include "artifact/manifest.h"
 #include "artifact/processor.h"
 #include "memory/device_api.h"
-#include "memory/workspace.h"
 #include "support/device_name.h"
 #include "support/json_object.h"
+#include "support/kernel_context.h"
 #include "support/parse_json.h"
 
 namespace tvm_hetero {
@@ -80,7 +80,7 @@ void RequireTvmRuntime() {
 
 /*! \brief Load each library once, however many workers use it. */
 void SetLibraries(const Artifact& artifact, Executor* executor) {
-  RegisterWorkspaces();
+  RegisterKernelContext();
   std::map<std::string, ffi::Module> loaded;
   for (size_t worker = 0; worker < artifact.libraries.size(); ++worker) {
     const std::string& path = artifact.libraries[worker];

@@ -1,6 +1,6 @@
 /*!
  * \file executor/thread_setup.h
- * \brief How a worker's thread is set up: its name, its cores, its pool of TVM's threads.
+ * \brief How a worker's thread is set up: its name, its cores, TVM's pool.
  */
 #ifndef TVM_HETERO_EXECUTOR_THREAD_SETUP_H_
 #define TVM_HETERO_EXECUTOR_THREAD_SETUP_H_

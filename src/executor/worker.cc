@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "executor/frames.h"
+#include "executor/parallel_loops.h"
 #include "executor/thread_setup.h"
 #include "executor/worker_errors.h"
 #include "support/device_name.h"
@@ -74,6 +75,7 @@ void Worker::Join() {
 void Worker::ThreadMain(std::promise<void> ready) {
   try {
     SetUpThread();
+    SetUpTeam();
     SetUpStreams();
     SetUpMemory();
   } catch (const std::exception& error) {
@@ -86,26 +88,31 @@ void Worker::ThreadMain(std::promise<void> ready) {
   // Only std::exception, which all of TVM's are: Python ends a thread that asks for the interpreter
   // at its shutdown by unwinding it, and `catch (...)` would turn that into an abort.
   try {
+    const LoopsOfThread ours(team_.get());
     Work();
   } catch (const std::exception& error) {
     Die(Described(error));
   }
   streams_.clear();
+  team_.reset();
 }
 
 void Worker::SetUpThread() {
   NameThread(self_.name);
   if (!self_.cores.empty()) PinThread(self_.cores);  // throws where one is not there; TVM does not
-  std::vector<int> before = AllowedCores();
-  std::vector<int> pool = self_.cores;
-  // A copy engine runs no kernels, and without cores of one's own there is nothing to divide a
-  // kernel over: a pool of one then, which starts no threads.
-  if (self_.role == Role::kCopy || pool.empty()) pool = {before.empty() ? 0 : before.front()};
-  // The pool belongs to the calling thread, and making it pins the caller too (to core 0 unless
-  // told otherwise). So tell it before the first kernel can make it, and pin ourselves afterwards.
-  pool_configured_ = ConfigureThreadPool(pool);
-  // The other threads of a pool sit on one core each, from the second on; the first is for us.
-  PinThread(pool.size() > 1 ? std::vector<int>{pool.front()} : before);
+  const std::vector<int> before = AllowedCores();
+  // Loops of kernels are the team's. TVM's pool, which belongs to the calling thread, is made by what
+  // else of TVM divides its work: one of its own, that starts no threads. Making it pins the caller
+  // (to core 0 unless told otherwise), so tell it before that, and pin ourselves afterwards.
+  pool_configured_ = ConfigureThreadPool({before.empty() ? 0 : before.front()});
+  PinThread(HasTeam() ? std::vector<int>{self_.cores.front()} : before);
+}
+
+/*! \brief Whether kernels may use more than one core: a copy engine runs none. */
+bool Worker::HasTeam() const { return self_.role != Role::kCopy && self_.cores.size() > 1; }
+
+void Worker::SetUpTeam() {
+  if (HasTeam()) team_ = std::make_unique<Team>(self_.name, self_.cores, spin_.in_batch.count() > 0);
 }
 
 /*! \brief Streams of our own on the devices that we work with; the first is that of our device. */
@@ -258,6 +265,7 @@ bool Worker::AwaitChange() {
   const bool has_own = HasOwn();
   if (!has_own) idle_since_ = kNotIdle;
   if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
+  if (team_ != nullptr && !has_own) team_->Rest();
   parker_->Await(has_own ? spin_.in_batch : spin_.between_batches, [this, has_own] {
     return FirstReady() >= 0 || HasNews() || (!has_own && state_->closing.load());
   });

@@ -25,6 +25,7 @@
 #include "executor/program.h"
 #include "executor/request_desk.h"
 #include "executor/state.h"
+#include "executor/team.h"
 #include "memory/device_api.h"
 
 namespace tvm_hetero {
@@ -88,6 +89,8 @@ class Worker {
   // The thread and its surroundings.
   void ThreadMain(std::promise<void> ready);
   void SetUpThread();
+  bool HasTeam() const;
+  void SetUpTeam();
   void SetUpMemory();
   void SetUpStreams();
   void AddPart(int worker);
@@ -133,6 +136,7 @@ class Worker {
   Parker* parker_;
   Spin spin_;
   bool pool_configured_{false};
+  std::unique_ptr<Team> team_;  //!< null: kernels run on one core
   std::deque<DeviceStream> streams_;  //!< of its device and of all that it copies to or from
 
   std::vector<Part> parts_;     //!< its own first; then those of workers that are alike

@@ -1,6 +1,5 @@
 #include "memory/workspace.h"
 
-#include <dlfcn.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
@@ -8,12 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "memory/host_memory.h"
 #include "support/faults.h"
+#include "support/kernel_context.h"
 
 namespace tvm_hetero {
 namespace {
@@ -24,8 +23,6 @@ constexpr uint64_t kHugeFrom = kHugePage / 2;  // half a huge page that is not u
 // Without destructors: threads may run kernels while the process ends.
 std::atomic<int64_t> allocations{0};
 std::atomic<int64_t> bytes_now{0};
-std::atomic<int64_t> failures_elsewhere{0};  // in threads that nobody watches
-thread_local bool is_watched = false;
 
 /*! \brief The size of the block for so many bytes: few sizes, which serve many kernels. */
 uint64_t BlockSize(uint64_t bytes) {
@@ -55,7 +52,7 @@ class WorkspacePool {
   /*! \brief A block of at least so many bytes; throws where there is none. */
   void* Take(uint64_t bytes) {
     // The kernel whose request failed here before has ended since: it gave nothing back, and of
-    // threads of TVM's pool nobody else knows.
+    // threads of a team nobody else knows.
     if (failed_) Recycle();
     failed_ = true;
     MaybeFail(FaultKind::kWorkspace);
@@ -150,12 +147,8 @@ void FreeOnCpu(void* data) {
 }
 
 /*! \brief TVM's own function; throws where its runtime is not loaded. */
-void* FunctionOfTvm(const char* name) {
-  void* function = dlsym(RTLD_DEFAULT, name);
-  if (function == nullptr) {
-    void* runtime = dlopen("libtvm_runtime.so", RTLD_LAZY | RTLD_NOLOAD);  // not for all to see
-    if (runtime != nullptr) function = dlsym(runtime, name);
-  }
+void* WorkspacesOfTvm(const char* name) {
+  void* function = FunctionOfTvm(name);
   if (function == nullptr) {
     TVM_FFI_THROW(RuntimeError) << "a kernel wants a workspace on a device that is no CPU, which "
                                 << "is for TVM's runtime to give, but that is not loaded";
@@ -177,26 +170,20 @@ bool WithoutThrowing(const Body& body) noexcept {
   return false;
 }
 
-void RegisterAs(const char* name, void* function) {
-  if (TVMFFIEnvModRegisterContextSymbol(name, function) == 0) return;
-  TVM_FFI_THROW(RuntimeError) << "tvm-ffi does not take the symbol " << name;
-}
-
 }  // namespace
 
 void* AllocWorkspace(int device_type, int device_id, uint64_t bytes, int dtype_code,
                      int dtype_bits) noexcept {
   void* data = nullptr;
-  const bool done = WithoutThrowing([&] {
+  WithoutThrowing([&] {
     if (device_type == kDLCPU) {
       data = AllocOnCpu(bytes);
       return;
     }
     static const auto tvms =
-        reinterpret_cast<decltype(&AllocWorkspace)>(FunctionOfTvm("TVMBackendAllocWorkspace"));
+        reinterpret_cast<decltype(&AllocWorkspace)>(WorkspacesOfTvm("TVMBackendAllocWorkspace"));
     data = tvms(device_type, device_id, bytes, dtype_code, dtype_bits);
   });
-  if (!done && !is_watched) failures_elsewhere.fetch_add(1);
   return data;
 }
 
@@ -205,7 +192,7 @@ int FreeWorkspace(int device_type, int device_id, void* data) noexcept {
   const bool done = WithoutThrowing([&] {
     if (device_type == kDLCPU) return FreeOnCpu(data);
     static const auto tvms =
-        reinterpret_cast<decltype(&FreeWorkspace)>(FunctionOfTvm("TVMBackendFreeWorkspace"));
+        reinterpret_cast<decltype(&FreeWorkspace)>(WorkspacesOfTvm("TVMBackendFreeWorkspace"));
     status = tvms(device_type, device_id, data);
   });
   return done ? status : -1;
@@ -215,35 +202,15 @@ void RecycleWorkspaces() noexcept {
   if (WorkspacePool* pool = PoolOfThread()) pool->Recycle();
 }
 
-WorkspaceWatch::WorkspaceWatch() : before_(failures_elsewhere.load()) { is_watched = true; }
-
-void WorkspaceWatch::Check() const {
-  if (failures_elsewhere.load() == before_) return;
-  TVM_FFI_THROW(MemoryError) << "no workspace for a thread of a kernel that ran in several";
-}
-
 int64_t WorkspaceAllocations() { return allocations.load(std::memory_order_relaxed); }
 
 int64_t WorkspaceBytes() { return bytes_now.load(std::memory_order_relaxed); }
 
-void RegisterWorkspaces() {
-  // tvm-ffi keeps all that was ever registered, in a list without a lock. So not each time: once
-  // when TVM has registered its own, which it does as it is loaded, and before that once in vain.
-  static std::mutex mutex;
-  static bool is_first = true, is_last = false;
-  std::lock_guard<std::mutex> lock(mutex);
-  if (is_last) return;
-  is_last = ffi::Function::GetGlobal("runtime.RuntimeEnabled").has_value();
-  if (!is_first && !is_last) return;
-  is_first = false;
-  RegisterAs("__TVMBackendAllocWorkspace", reinterpret_cast<void*>(AllocWorkspace));
-  RegisterAs("__TVMBackendFreeWorkspace", reinterpret_cast<void*>(FreeWorkspace));
-}
-
 TVM_FFI_STATIC_INIT_BLOCK() {
+  OfferToKernels("__TVMBackendAllocWorkspace", reinterpret_cast<void*>(AllocWorkspace));
+  OfferToKernels("__TVMBackendFreeWorkspace", reinterpret_cast<void*>(FreeWorkspace));
   namespace refl = tvm::ffi::reflection;
   refl::GlobalDef()
-      .def("tvm_hetero.register_workspaces", RegisterWorkspaces)
       .def("tvm_hetero.workspace_allocations", WorkspaceAllocations)
       .def("tvm_hetero.workspace_bytes", WorkspaceBytes);
 }

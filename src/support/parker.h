@@ -40,13 +40,29 @@ class alignas(64) Parker {
  public:
   using Duration = std::chrono::nanoseconds;
 
+  /*! \brief Return true when `ready()` is, or false after `budget`. */
+  template <typename Ready>
+  static bool Spin(Duration budget, Ready ready) {
+    if (ready()) return true;
+    if (budget.count() == 0) return false;
+    // The clock costs as much as some pauses: look at it once in a while.
+    const auto end = std::chrono::steady_clock::now() + budget;
+    do {
+      for (int i = 0; i < 16; ++i) {
+        Relax();
+        if (ready()) return true;
+      }
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+  }
+
   /*!
    * \brief Return when `ready()` is true; spin for `spin` first, then sleep.
    * \param ready Reads its atomics sequentially consistently, changes nothing.
    */
   template <typename Ready>
   void Await(Duration spin, Ready ready) {
-    if (SpinUntil(spin, ready)) return;
+    if (Spin(spin, ready)) return;
     std::unique_lock<std::mutex> lock(mutex_);
     parked_.store(true);
     wake_.wait(lock, ready);
@@ -72,20 +88,6 @@ class alignas(64) Parker {
   }
 
  private:
-  template <typename Ready>
-  static bool SpinUntil(Duration budget, Ready ready) {
-    if (ready()) return true;
-    if (budget.count() == 0) return false;
-    // The clock costs as much as some pauses: look at it once in a while.
-    const auto end = std::chrono::steady_clock::now() + budget;
-    do {
-      for (int i = 0; i < 16; ++i) {
-        Relax();
-        if (ready()) return true;
-      }
-    } while (std::chrono::steady_clock::now() < end);
-    return false;
-  }
 
   std::atomic<bool> parked_{false};
   std::mutex mutex_;

@@ -14,6 +14,7 @@
 #include "memory/host_memory.h"
 #include "memory/workspace.h"
 #include "sample.h"
+#include "support/kernel_context.h"
 
 namespace tvm_hetero::tests {
 namespace {
@@ -168,25 +169,6 @@ TEST(WhatAKernelKeptIsTakenBack) {
   });
 }
 
-TEST(AFailureInAThreadOfThePoolIsNoticed) {
-  InThread([] {
-    WorkspaceWatch watch;
-    {
-      Fault fault("workspace", 1);
-      CHECK(!RunKernel({kKilo}));  // in the thread that calls: it is told by the kernel
-      CHECK_CONTAINS(RaisedError(), "injected fault");
-    }
-    watch.Check();
-    InThread([] {
-      Fault fault("workspace", 1);
-      CHECK(!RunKernel({kKilo}));
-      CHECK_CONTAINS(RaisedError(), "injected fault");  // as the pool would take it
-    });
-    CHECK_CONTAINS(Thrown([&] { watch.Check(); }), "no workspace for a thread of a kernel");
-    WorkspaceWatch().Check();
-  });
-}
-
 TEST(NoMemoryForAWorkspaceIsAnError) {
   InThread([] {
     for (uint64_t bytes : {UINT64_MAX, UINT64_MAX - 64, uint64_t{1} << 63}) {
@@ -215,7 +197,7 @@ TEST(WorkspacesOfOtherDevicesAreForTvm) {
 
 TEST(RegisteredTwiceWorkspacesAreInTheListOnce) {
   int found = 0;
-  for (int i = 0; i < 3; ++i) RegisterWorkspaces();
+  for (int i = 0; i < 3; ++i) RegisterKernelContext();
   ffi::Module::VisitContextSymbols(
       ffi::TypedFunction<void(ffi::String, void*)>([&](const ffi::String& name, void* function) {
         found += name == "__TVMBackendAllocWorkspace" &&

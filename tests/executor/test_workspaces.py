@@ -161,7 +161,7 @@ def test_it_is_all_one_which_library_is_loaded_first(threaded: Path, first: str)
         import ctypes, numpy as np
         {first}
         ctypes.CDLL(str(native.LIBRARY))
-        register = tvm_ffi.get_global_func("tvm_hetero.register_workspaces")
+        register = tvm_ffi.get_global_func("tvm_hetero.register_kernel_context")
         register()
         import tvm
         from pathlib import Path

@@ -61,7 +61,7 @@ def load_library() -> ctypes.CDLL:
             f"the executor's library {LIBRARY} does not load ({error}): it was built for another "
             "machine or another apache-tvm-ffi; build it again with `make`"
         ) from error
-    importlib.import_module("tvm_ffi").get_global_func("tvm_hetero.register_workspaces")()
+    importlib.import_module("tvm_ffi").get_global_func("tvm_hetero.register_kernel_context")()
     return library
 
 
