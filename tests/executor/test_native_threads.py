@@ -56,7 +56,7 @@ def test_the_trace_keeps_the_order_of_data_and_workers() -> None:
     assert max(left[1], right[1]) <= bottom[0]
 
 
-def test_workers_are_pinned_with_thread_pools_of_their_own() -> None:
+def test_workers_are_pinned_and_start_no_threads_of_tvms_pool() -> None:
     cpus = os.cpu_count() or 1
     cores = [[0], [cpus - 1], list(range(cpus))]
     builder = PlanBuilder(workers=3, cores=cores)
@@ -76,8 +76,8 @@ def test_workers_are_pinned_with_thread_pools_of_their_own() -> None:
     executor = builder.output(slot).create()
     executor.set_input("x", tensor(1, 2))
     executor.run()
-    # A worker with several cores sits on the first, its pool's threads on the others.
-    assert seen == {0: ({0}, 1), 1: ({cpus - 1}, 1), 2: ({0}, cpus)}
+    # A worker with several cores sits on the first, its team on the others (test_team.py).
+    assert seen == {0: ({0}, 1), 1: ({cpus - 1}, 1), 2: ({0}, 1)}
 
 
 def thread_status(name: str) -> list[dict[str, str]]:

@@ -146,7 +146,7 @@ def test_threads_of_tvms_pool_take_ours(threaded: Path) -> None:
     assert workspaces.allocations() == settled
     for nth in (1, 2):
         inject(nth)
-        with suppress(RuntimeError):  # TVM may lose it: see src/memory/workspace.h
+        with suppress(RuntimeError):  # TVM's pool may lose it (thread_pool.cc, SignalJobError)
             kernel(x, y)
         inject(0)
         kernel(x, y)

@@ -106,7 +106,7 @@ def compare(executable: Executable) -> Decision:
         except (ArtifactError, PlatformError) as error:
             reason = f"it was built for a machine that is not here: {error}"
             return Decision(PARTITION, kind, reason=reason)
-        measured = _measure(executors, kind)
+        measured = measure_executors(executors, kind)
     # Of equals the simpler one: it leaves the other devices free.
     chosen = PARTITION if measured[PARTITION] < measured[SINGLE] else SINGLE
     return Decision(chosen, kind, measured)
@@ -127,7 +127,7 @@ def _obstacle(executable: Executable) -> str:
     return ""
 
 
-def _measure(executors: Mapping[str, Executor], kind: str) -> dict[str, float]:
+def measure_executors(executors: Mapping[str, Executor], kind: str) -> dict[str, float]:
     """Median seconds per batch of each executor, on the same inputs."""
     inputs = next(iter(executors.values())).inputs_that_run()
     once = sum(min(each.benchmark(inputs, repeat=2, warmup=1)) for each in executors.values())

@@ -40,13 +40,18 @@ def start_nodes(steps: Steps, where: str) -> Iterator[RunningCluster]:
 
 @contextmanager
 def prepare_costs(
-    steps: Steps, platform: Path | None, cost_model: str, where: str | None
+    steps: Steps,
+    platform: Path | None,
+    cost_model: str,
+    where: str | None,
+    split: int | None = None,
 ) -> Iterator[tuple[Platform, Any]]:
     """Steps: the platform to plan for, and what knows the costs on it. With a cluster, that is the
     platform of its nodes unless another one is given, and they measure what is to be measured.
+    `split` is for `prepare_platform`.
     """
     if where is None:
-        yield prepare_platform(steps, platform, cost_model), cost_model
+        yield prepare_platform(steps, platform, cost_model, split), cost_model
         return
     with start_nodes(steps, where) as running:
         from tvm_hetero.cluster.costs import ClusterCosts

@@ -38,10 +38,15 @@ def compile_artifact(
 ) -> Executable:
     """Steps: compile for each device, decide what runs by default, write the artifact."""
     executable = compile_executable(steps, result, measure=measure)
+    save_artifact(steps, executable, output)
+    return executable
+
+
+def save_artifact(steps: Steps, executable: Executable, output: Path) -> None:
+    """Step: write the artifact."""
     with steps.step("Save") as step:
         executable.save(output)
         step.note = str(output)
-    return executable
 
 
 def compile_executable(steps: Steps, result: Partition, *, measure: bool = True) -> Executable:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from tvm_hetero.platform.model import Platform
 
 
-def read_or_detect_platform(path: Path | None) -> Platform:
-    """The platform of that file, or of this machine."""
+def read_or_detect_platform(path: Path | None, split: int | None = None) -> Platform:
+    """The platform of that file, or of this machine, its cores divided into `split` devices."""
     from tvm_hetero.platform.model import Platform
 
-    return Platform.detect() if path is None else Platform.load(path)
+    return Platform.detect(split) if path is None else Platform.load(path)
 
 
 def resolve_platform(platform: str) -> Platform:
@@ -29,15 +29,19 @@ def resolve_platform(platform: str) -> Platform:
     return zoo.platform(platform)
 
 
-def prepare_platform(steps: Steps, path: Path | None, cost_model: str) -> Platform:
+def prepare_platform(
+    steps: Steps, path: Path | None, cost_model: str, split: int | None = None
+) -> Platform:
     """Step: the platform of a file or of this machine, its links measured where it has none.
+
+    `split` says into how many CPU devices this machine's cores are divided; None: as suits it.
 
     Links are measured only where kernels are: other cost models are for devices elsewhere.
     """
     from tvm_hetero.cost_models.registry import measures
 
     with steps.step("Load platform") as step:
-        platform = read_or_detect_platform(path)
+        platform = read_or_detect_platform(path, split)
         step.note = ", ".join(platform.names)
     return measure_links(steps, platform) if measures(cost_model) else platform
 

@@ -13,12 +13,12 @@ import typer
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.clusters import ClusterOption, prepare_costs
 from tvm_hetero.cli.shared.console import Steps, chart_width
+from tvm_hetero.cli.shared.divisions import SplitOption, TargetMachine, partition_on
 from tvm_hetero.cli.shared.import_model import holds_encoder, import_model
 from tvm_hetero.cli.shared.open_shapes import parse_open_shapes
 from tvm_hetero.cli.shared.partition_steps import (
-    compile_artifact,
     partition_json,
-    partition_module,
+    save_artifact,
     say_estimates,
     say_kernels,
 )
@@ -38,6 +38,7 @@ def partition(
         Path, typer.Option("-o", "--output", metavar="NET.hetero", help="The folder to write.")
     ],
     platform: options.PlatformFile = None,
+    split: SplitOption = None,
     objective: options.ObjectiveKind = "latency",
     batch: options.Batch = 1,
     solver: options.Solver = "auto",
@@ -127,7 +128,8 @@ def partition(
 ) -> None:
     """Place a model on devices and compile it.
 
-    Plan and best single device are run; the quicker one is what the artifact runs.
+    Plan and best single device are run; the quicker one is what the artifact runs. For latency
+    on this machine a plan for all cores as one device is made and run, too.
     """
     from tvm_hetero.pipeline.options import QUICK_SECONDS, SECONDS, PartitionOptions
     from tvm_hetero.report.schedule.text import schedule_text
@@ -141,6 +143,7 @@ def partition(
         cost_model = _quick_model(cost_model, cluster)
     if time_limit is None:
         time_limit = QUICK_SECONDS if quick else SECONDS
+    machine = TargetMachine(platform, cost_model, cluster, split)
     steps = Steps(quiet=json_output)
     asked = {
         "length": length, "chunk": chunk, "groups": groups, "shards": shards, "weights": weights,
@@ -164,7 +167,7 @@ def partition(
 
         of_sizes = OpenModel(model, opened, values, random_weights, build or "range")
         size_facts(of_sizes, how)  # what can be refused is, before anything is measured
-        with prepare_costs(steps, platform, cost_model, cluster) as (place, costs):
+        with prepare_costs(steps, platform, cost_model, cluster, split) as (place, costs):
             partition_open_model(
                 steps, of_sizes, output, place, replace(how, cost_model=costs),
                 measure=not no_measure, json_output=json_output,
@@ -180,7 +183,7 @@ def partition(
         )
         # Annotations and convolutions are none of a decoder's.
         how = replace(how, respect_annotations=False, plain_sums=False)
-        with prepare_costs(steps, platform, cost_model, cluster) as (place, costs):
+        with prepare_costs(steps, platform, cost_model, cluster, split) as (place, costs):
             partition_decoder(
                 steps, model, output, place, decoder, replace(how, cost_model=costs),
                 measure=not no_measure, json_output=json_output,
@@ -188,9 +191,8 @@ def partition(
         return
     _refuse_decoder_options(model, asked)
     module = import_model(steps, model, shapes, values, random_weights, params)
-    with prepare_costs(steps, platform, cost_model, cluster) as (place, costs):
-        result = partition_module(steps, module, place, replace(how, cost_model=costs))
-    executable = compile_artifact(steps, result, output, measure=not no_measure)
+    result, executable = partition_on(steps, module, machine, how, measure=not no_measure)
+    save_artifact(steps, executable, output)
     if json_output:
         typer.echo(json.dumps(partition_json(result, executable, steps.seconds, output)))
         return

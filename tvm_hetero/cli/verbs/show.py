@@ -257,6 +257,8 @@ def _manifest_rows(manifest: Any) -> list[list[object]]:
     decision = manifest.get("decision") or {}
     for name, seconds in dict(decision.get("measured") or {}).items():
         rows.append(["measured", f"{name}: {format_seconds(float(seconds))} per batch"])
+    for name, seconds in dict(decision.get("divisions") or {}).items():
+        rows.append(["cores divided", f"{name}: {format_seconds(float(seconds))} per batch"])
     if decision.get("reason"):
         rows.append(["not compared", str(decision["reason"])])
     return rows

@@ -1,0 +1,108 @@
+"""A model partitioned for this machine, its cores divided in one way, or in the quicker of two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tvm_hetero.cli.shared.clusters import prepare_costs
+from tvm_hetero.cli.shared.partition_steps import compile_executable, partition_module
+from tvm_hetero.errors import HeteroError, UsageError
+
+if TYPE_CHECKING:
+    import tvm
+
+    from tvm_hetero.artifact.executable import Executable
+    from tvm_hetero.cli.shared.console import Steps
+    from tvm_hetero.pipeline.options import PartitionOptions
+    from tvm_hetero.pipeline.partition import Partition
+
+SplitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--split",
+        metavar="N",
+        min=1,
+        help="Divide this machine's cores into N CPU devices. [default: as suits the machine, and "
+        "for latency one of all cores beside it: what runs quicker is kept]",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class TargetMachine:
+    """What a model is partitioned for, as the command line has it; see its options."""
+
+    platform: Path | None
+    cost_model: str
+    cluster: str | None
+    split: int | None
+
+    def __post_init__(self) -> None:
+        other = "--platform" if self.platform else "--cluster" if self.cluster else ""
+        if self.split is not None and other:
+            raise UsageError(f"--split divides this machine's cores, and {other} names others")
+
+
+def ways_to_divide(machine: TargetMachine, objective: str, *, measure: bool) -> list[int | None]:
+    """Into how many CPU devices this machine is divided; None: as suits it.
+
+    Two ways are tried only where both can be measured, kernels and plans: for latency, on more
+    than one CPU device and nothing else. In a pipeline a core for each request is never behind.
+    """
+    from tvm_hetero.cost_models.registry import measures
+    from tvm_hetero.platform.model import Platform
+
+    asked = machine.split is not None or machine.platform is not None or machine.cluster is not None
+    if asked or objective != "latency" or not measure or not measures(machine.cost_model):
+        return [machine.split]
+    devices = Platform.detect().devices
+    several = len(devices) > 1 and all(device.cores for device in devices)
+    return [None, 1] if several else [None]
+
+
+def partition_on(
+    steps: Steps,
+    module: tvm.IRModule,
+    machine: TargetMachine,
+    how: PartitionOptions,
+    *,
+    measure: bool,
+) -> tuple[Partition, Executable]:
+    """Steps: partition and compile for each way to divide the machine, and keep the quickest."""
+    ways = ways_to_divide(machine, how.objective.kind, measure=measure)
+    tried: list[tuple[Partition, Executable]] = []
+    for way in ways:
+        try:
+            tried.append(_partition_once(steps, module, replace(machine, split=way), how, measure))
+        except HeteroError as error:
+            if not tried:
+                raise
+            steps.say(f"all cores as one device: {error}", "yellow")
+    return tried[0] if len(tried) == 1 else _keep_quickest(steps, tried)
+
+
+def _partition_once(
+    steps: Steps, module: tvm.IRModule, machine: TargetMachine, how: PartitionOptions, measure: bool
+) -> tuple[Partition, Executable]:
+    with prepare_costs(
+        steps, machine.platform, machine.cost_model, machine.cluster, machine.split
+    ) as (place, costs):
+        result = partition_module(steps, module, place, replace(how, cost_model=costs))
+    return result, compile_executable(steps, result, measure=measure)
+
+
+def _keep_quickest(
+    steps: Steps, tried: Sequence[tuple[Partition, Executable]]
+) -> tuple[Partition, Executable]:
+    from tvm_hetero.executor.choose_division import DIVISIONS, divisions_text, quickest_division
+
+    with steps.step("Compare divisions") as step:
+        best = quickest_division([executable for _, executable in tried])
+        assert best.decision is not None
+        step.note = divisions_text(best.decision[DIVISIONS], best.problem.platform)
+    return next(result for result, each in tried if each.problem is best.problem), best

@@ -1,0 +1,62 @@
+"""Decide by measuring how cores are divided: operators side by side, or all cores on each.
+
+A plan over several devices runs operators at once, each on its device's cores; one device of all
+cores runs one operator after the other, each on all of them. Which is quicker depends on the
+network (branches, or wide operators in a chain) and cannot be planned as one problem today, since
+devices share no cores. So both are built, run here in turns on the same inputs, and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from tvm_hetero.artifact.executable import Executable
+from tvm_hetero.executor.choose_variant import measure_executors
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.util.units import format_seconds
+
+DIVISIONS = "divisions"
+"""The key of an artifact's decision under which the seconds of each division stand."""
+
+
+def quickest_division(executables: Sequence[Executable]) -> Executable:
+    """The executable whose batches are shortest here; its decision tells of all.
+
+    Parameters
+    ----------
+    executables : of one model for one objective, each for other devices of this machine; of equals
+        the first is chosen.
+
+    Raises
+    ------
+    RunError
+        If one of them does not run.
+    """
+    with ExitStack() as stack:
+        executors = {
+            division_text(each.problem.platform): stack.enter_context(Executor(each))
+            for each in executables
+        }
+        measured = measure_executors(executors, executables[0].schedule.kind)
+    best = min(range(len(executables)), key=lambda i: list(measured.values())[i])
+    chosen = executables[best]
+    return replace(chosen, decision={**(chosen.decision or {}), DIVISIONS: measured})
+
+
+def division_text(platform: Platform) -> str:
+    """A division in words: ``cpu0 (1 core), cpu1 (1 core)``."""
+    return ", ".join(f"{d.name} ({_count(len(d.cores))})" for d in platform.devices)
+
+
+def _count(cores: int) -> str:
+    return f"{cores} core{'' if cores == 1 else 's'}"
+
+
+def divisions_text(measured: Mapping[str, float], kept: Platform) -> str:
+    """What was measured, that which was kept first: ``cpu0 (2 cores) 3.1 ms, before ...``."""
+    first = division_text(kept)
+    others = [f"{name} {format_seconds(took)}" for name, took in measured.items() if name != first]
+    return f"{first} {format_seconds(measured[first])}, before {' and '.join(others)}"
