@@ -23,6 +23,7 @@ import onnxruntime
 import tvm_hetero as th
 from tests.fuzz.growing import BOOL, FLOAT, INT64, GrowingModel
 from tests.fuzz.recipes import RECIPES
+from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (registers them)
@@ -82,10 +83,11 @@ def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
 def by_us(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any]:
     """What the placed and compiled model makes of it."""
     module = from_onnx(model)
+    # This machine's own vectors, which users' kernels have, and short ones.
     devices = tuple(
-        th.Device(f"cpu{core}", target={"kind": "llvm"}, cores=(core,), peak_flops=1e11,
-                  bandwidth=1e10, launch=1e-6)
-        for core in (0, 1)
+        th.Device(f"cpu{core}", target={"kind": "llvm", "mcpu": mcpu}, cores=(core,),
+                  peak_flops=1e11, bandwidth=1e10, launch=1e-6)
+        for core, mcpu in enumerate((own_mcpu(), "x86-64-v2"))
     )  # fmt: skip
     link = [th.Link("cpu0", "cpu1", bandwidth=1e10, latency=1e-6),
             th.Link("cpu1", "cpu0", bandwidth=1e10, latency=1e-6)]  # fmt: skip

@@ -238,6 +238,33 @@ def test_gemm_is_made_plain(transposed: int, alpha: float, beta: float) -> None:
     assert left.get("transB", 0) == 0
 
 
+def test_what_is_made_of_weights_alone_is_folded() -> None:
+    """A DeBERTa's: positions that are normed and projected without a look at the input."""
+    nodes = [
+        helper.make_node("LayerNormalization", ["table", "scale", "shift"], ["normed"]),
+        helper.make_node("MatMul", ["normed", "w"], ["projected"]),
+        helper.make_node("Gemm", ["projected", "w", "b"], ["keys"], transB=1),
+        helper.make_node("MatMul", ["x", "keys"], ["y"]),
+    ]
+    constants = {
+        "table": weight(9, 8), "scale": weight(8), "shift": weight(8), "w": weight(8, 8),
+        "b": weight(8),
+    }  # fmt: skip
+    simple = check_same(make(nodes, {"x": [3, 9]}, ["y"], constants, opset=17))
+    assert operators(simple) == {"MatMul": 1}
+
+
+def test_a_product_that_takes_long_is_not_folded() -> None:
+    nodes = [
+        helper.make_node("Expand", ["one", "dims"], ["big"]),
+        helper.make_node("MatMul", ["big", "big"], ["square"]),
+        helper.make_node("Add", ["x", "square"], ["y"]),
+    ]
+    constants = {"one": np.ones((1, 1), np.float32), "dims": np.array([2048, 2048])}
+    simple = simplify(check_model(make(nodes, {"x": [1]}, ["y"], constants)))
+    assert operators(simple)["MatMul"] == 1
+
+
 def test_a_huge_expansion_is_not_folded() -> None:
     nodes = [
         helper.make_node("Expand", ["one", "dims"], ["big"]),

@@ -265,3 +265,16 @@ def test_parts_of_a_block_that_are_padding_are_left_to_another_rule(target):
     body = conv(4, 3, (3, 3))  # to few points in a row: where they fill vectors no block is padded
     mod = LowerToTasks([AVX512, AVX2, SSE])(model([(1, 4, 9, 9)], body))
     assert {rule_of(schedule_kernel(f, target)) for f in kernels(mod).values()} == {"generic"}
+
+
+@pytest.mark.parametrize("groups", [1, 2, 8, 32])
+@pytest.mark.parametrize(("begin", "end"), [(0, 24), (1, 25), (0, 22), (3, 20)])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_of_what_is_cut_off_nothing_is_written(groups, begin, end, rows):
+    """A tile that overlaps its neighbour ends where the row of accumulators ends, not the output."""
+    whole = conv(32, 128, (1, 4), padding=(0, 2, 0, 2), groups=groups, epilogue=False)
+
+    def body(x):
+        return relax.op.strided_slice(whole(x), [3], [begin], [end])
+
+    check([(1, 32, rows, 24)], body, [AVX512, AVX2, SSE])

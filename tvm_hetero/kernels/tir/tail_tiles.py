@@ -14,8 +14,9 @@ Answer
 
 TVM's schedules have no primitive for that: a block's iterators must be affine. So a rule splits
 with guards as usual and calls `overlap_tiles` as its last step, which rewrites every block inside
-the loop over tiles: in its iterators ``x * T`` becomes the minimum, and the guards that speak of
-``x`` go.
+the loop over tiles: in its iterators ``x * T`` becomes the minimum, and the guards of the split go. Other
+guards stay, with the minimum in them: of what is behind the loop (a slice) fewer than ``P`` points
+may be wanted, and a tile that ends at ``P`` would write beyond them.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class _TailRewrite:
 
     def __init__(self, x: tirx.Var, points: int, tile: int) -> None:
         self.x = x
+        self.points = points
         self.step = x * tile
         self.start = tirx.min(x * tile, tirx.const(points - tile, (x * tile).ty.dtype))
         self.analyzer = Analyzer()
@@ -66,9 +68,19 @@ class _TailRewrite:
 
     def _realize(self, realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
         values = [self._iterator(v) for v in realize.iter_values]
-        guards = [g for g in _conjuncts(realize.predicate) if not uses(g, self.x)]
+        guards = [g for c in _conjuncts(realize.predicate) if (g := self._guard(c)) is not None]
         guard = tirx.all(*guards) if guards else tirx.const(True, "bool")
         return s_tir.SBlockRealize(values, guard, realize.block)
+
+    def _guard(self, guard: Any) -> Any:
+        """The guard as the tiles stand now; None where none of them fails it."""
+        if not uses(guard, self.x):
+            return guard
+        if not isinstance(guard, tirx.LT) or uses(guard.b, self.x):
+            raise ValueError(f"{guard} is no upper bound of a point")
+        if isinstance(guard.b, tirx.IntImm) and int(guard.b) == self.points:
+            return None
+        return self._iterator(guard.a) < guard.b
 
     def _iterator(self, value: Any) -> Any:
         if not uses(value, self.x):

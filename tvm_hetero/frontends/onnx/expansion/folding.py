@@ -48,11 +48,15 @@ _INFERRED = frozenset(
         "Where", "And", "Or", "Xor", "LessOrEqual", "GreaterOrEqual", "Gather", "GatherND",
         "GatherElements", "Expand", "Tile", "Pad", "OneHot", "BitwiseAnd", "BitwiseOr",
         "BitwiseXor", "BitShift", "EyeLike", "Sum", "Mean", "HannWindow", "HammingWindow",
-        "BlackmanWindow", "TopK", "MelWeightMatrix",
+        "BlackmanWindow", "TopK", "MelWeightMatrix", "MatMul", "Gemm", "LayerNormalization",
     }
 )  # fmt: skip
 # Output of a size that the data decide, never more than so many times the operand's rank.
 _COUNTED = frozenset({"NonZero", "Compress", "Unique"})
+
+# Products: their work is bounded, too.
+_PRODUCTS = frozenset({"MatMul", "Gemm"})
+_MOST_MULTIPLICATIONS = 2**32
 
 LARGEST_FOLD = 2**26
 """Elements that a folded result may have if it is larger than its operands; beyond it, it is
@@ -177,7 +181,14 @@ def _is_bounded(
     except Exception:
         return False
     counts = [_count(types.get(name)) for name in node.output if name]
+    if node.op_type in _PRODUCTS and not _is_quick(counts[0], graph.shape(operands[0])):
+        return False
     return all(count is not None and count <= max(LARGEST_FOLD, sizes) for count in counts)
+
+
+def _is_quick(made: int | None, left: tuple[int, ...]) -> bool:
+    """Whether a product is computed in a moment; each axis of an operand is at least its inner."""
+    return made is not None and made * max(left, default=1) <= _MOST_MULTIPLICATIONS
 
 
 def _count(found: TypeProto | None) -> int | None:
