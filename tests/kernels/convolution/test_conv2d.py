@@ -271,7 +271,7 @@ def test_parts_of_a_block_that_are_padding_are_left_to_another_rule(target):
 @pytest.mark.parametrize(("begin", "end"), [(0, 24), (1, 25), (0, 22), (3, 20)])
 @pytest.mark.parametrize("rows", [1, 5])
 def test_of_what_is_cut_off_nothing_is_written(groups, begin, end, rows):
-    """A tile that overlaps its neighbour ends where the row of accumulators ends, not the output."""
+    """A tile that overlaps its neighbour ends with the accumulators, which may be more points."""
     whole = conv(32, 128, (1, 4), padding=(0, 2, 0, 2), groups=groups, epilogue=False)
 
     def body(x):

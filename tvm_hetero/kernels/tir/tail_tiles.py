@@ -14,9 +14,9 @@ Answer
 
 TVM's schedules have no primitive for that: a block's iterators must be affine. So a rule splits
 with guards as usual and calls `overlap_tiles` as its last step, which rewrites every block inside
-the loop over tiles: in its iterators ``x * T`` becomes the minimum, and the guards of the split go. Other
-guards stay, with the minimum in them: of what is behind the loop (a slice) fewer than ``P`` points
-may be wanted, and a tile that ends at ``P`` would write beyond them.
+the loop over tiles: in its iterators ``x * T`` becomes the minimum, and the guards of the split go.
+Other guards stay, with the minimum in them: of what is behind the loop (a slice) fewer than ``P``
+points may be wanted, and a tile that ends at ``P`` would write beyond them.
 """
 
 from __future__ import annotations
