@@ -17,7 +17,7 @@ const char* const kClosed = "closed: the executor was closed during the run";
 
 // ---------------------------------------------------------------------------- the queue
 
-/*! \brief The lock, for a worker: it is held so briefly that sleeping would take longer. */
+/*! \brief The lock, for who is in a hurry: it is held so briefly that sleeping would take longer. */
 RequestDesk::Lock RequestDesk::Acquire() const {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
@@ -85,7 +85,11 @@ void RequestDesk::RequireOpen() const {
 
 RequestDesk::RequestDesk(const Plan& plan, const Program& program, ExecutorState* state,
                          std::function<void(int)> restart)
-    : plan_(plan), program_(program), state_(state), restart_(std::move(restart)) {
+    : plan_(plan),
+      program_(program),
+      state_(state),
+      spin_(plan, program),
+      restart_(std::move(restart)) {
   for (Frame& frame : state->frames) free_.push_back(&frame);
   last_record_ = state->frames.front().record;
 }
@@ -128,6 +132,7 @@ void RequestDesk::Admit(const RequestPtr& request, bool listed) {
     frame->slots[plan_.inputs[i].slot].tensor = request->inputs[i];
   }
   frame->request = request;
+  request->begun = state_->Now();
   request->frame = frame;
   if (free_.size() + 2 == state_->frames.size()) {  // two are in flight: a stream may have begun
     state_->buffers_wanted.store(static_cast<int>(state_->frames.size()));
@@ -265,6 +270,7 @@ void RequestDesk::Finish(Frame* frame) {
     if (!request->done) {
       if (!failure) std::swap(request->outputs, outputs);
       Complete(request.get(), std::move(failure));
+      spin_.Note(request->end - request->begun);
     }
     if (record_only_ == 0 || record_only_ == frame->batch) std::swap(frame->record, last_record_);
     free_.push_back(frame);

@@ -26,6 +26,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/caller_spin.h"
 #include "executor/program.h"
 #include "executor/request.h"
 #include "executor/state.h"
@@ -105,6 +106,7 @@ class RequestDesk {
   // All of these need the lock.
   void RequireOpen() const;
   bool HasRoom() const { return !free_.empty() && dying_ == 0; }
+  bool IsAlone() const { return free_.size() + 1 == state_->frames.size(); }
   bool AwaitTurn(Lock* lock, TimeLimit room, const Request& request);
   void Admit(const RequestPtr& request, bool listed);
   std::shared_ptr<Ticket> Next() const;
@@ -119,6 +121,7 @@ class RequestDesk {
   const Plan& plan_;
   const Program& program_;
   ExecutorState* state_;
+  CallerSpin spin_;
   const std::function<void(int)> restart_;
 
   mutable std::mutex mutex_;

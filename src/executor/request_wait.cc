@@ -9,9 +9,15 @@ namespace tvm_hetero {
 // ---------------------------------------------------------------------------- waiting for the end
 
 bool RequestDesk::Wait(const RequestPtr& request, TimeLimit limit) {
-  Lock lock(mutex_);
-  bool done = Sleep(&lock, &request->changed, Earlier(limit, request->deadline),
-                    [&] { return request->done; });
+  const TimeLimit end = Earlier(limit, request->deadline);
+  auto is_done = [&] { return request->done.load(); };
+  Lock lock = Acquire();
+  if (!is_done() && IsAlone() && spin_.IsAllowed()) {
+    lock.unlock();
+    CallerSpin::Until(end, is_done);
+    lock = Acquire();
+  }
+  bool done = Sleep(&lock, &request->changed, end, is_done);
   if (done || !ExpireIfLate(request.get())) return done;
   lock.unlock();
   state_->UnparkWorkers();

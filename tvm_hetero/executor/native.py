@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = (
     *("set_functions", "set_library", "set_constant", "check_numerics", "profile_kernels"),
-    *("submit", "wait", "take", "cancel", "forget", "next_done"),
+    *("submit", "serve", "wait", "take", "cancel", "forget", "next_done"),
     *("set_input", "run", "run_repeated", "run_stream", "get_output"),
     *("trace", "waits", "run_by", "kernel_times", "filled_slots", "allocations"),
     *("stop", "shutdown"),
