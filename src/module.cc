@@ -80,7 +80,9 @@ class ExecutorModule : public ffi::ModuleObj {
     }
     if (name == "serve") {
       return Method([](Executor* e, ffi::Array<ffi::Tensor> inputs, double deadline_s,
-                       double wait_s) { return Served(e->Serve(inputs, deadline_s, wait_s)); });
+                       double wait_s, double settle_s) {
+        return Served(e->Serve(inputs, deadline_s, wait_s, settle_s));
+      });
     }
     if (name == "wait") {
       return Method([](Executor* e, int64_t id, double seconds) { return e->Wait(id, seconds); });

@@ -80,10 +80,12 @@ class TVM_HETERO_API Executor {
                  bool notify);
   /*!
    * \brief Submit, Wait and Take in one call, for who has nothing to do meanwhile.
+   * \param settle_s How long to wait, when it was cut off, for the kernel of it that still runs.
    * \return The outputs, or the error thrown; none if there was no room in time.
    */
   std::optional<tvm::ffi::Array<tvm::ffi::Tensor>> Serve(
-      const tvm::ffi::Array<tvm::ffi::Tensor>& inputs, double deadline_s, double wait_s);
+      const tvm::ffi::Array<tvm::ffi::Tensor>& inputs, double deadline_s, double wait_s,
+      double settle_s);
   /*! \brief Wait until a request is done. \return false if that took longer than `seconds`. */
   bool Wait(int64_t id, double seconds);
   /*! \brief The outputs of a request that is done, or its error thrown; forgets it. */

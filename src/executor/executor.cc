@@ -233,7 +233,8 @@ int64_t Executor::Submit(const ffi::Array<ffi::Tensor>& inputs, double deadline_
 }
 
 std::optional<ffi::Array<ffi::Tensor>> Executor::Serve(const ffi::Array<ffi::Tensor>& inputs,
-                                                       double deadline_s, double wait_s) {
+                                                       double deadline_s, double wait_s,
+                                                       double settle_s) {
   RefuseFork();
   CheckReady();
   CheckInputs(inputs);
@@ -241,11 +242,15 @@ std::optional<ffi::Array<ffi::Tensor>> Executor::Serve(const ffi::Array<ffi::Ten
   if (!desk_->Submit(request, tvm_hetero::Wait(wait_s), /*listed=*/false)) return std::nullopt;
   try {
     desk_->Wait(request, std::nullopt);
-  } catch (...) {  // Ctrl-C: nobody can find it any more
+  } catch (...) {  // Ctrl-C
     desk_->Cancel(request);
+    desk_->Drain(request, In(settle_s));
     throw;
   }
-  if (request->failure) throw ffi::Error("RuntimeError", *request->failure, "");
+  if (request->failure) {
+    desk_->Drain(request, In(settle_s));
+    throw ffi::Error("RuntimeError", *request->failure, "");
+  }
   return std::move(request->outputs);
 }
 

@@ -7,6 +7,7 @@
 
 #include "executor/request_outputs.h"
 #include "executor/request_sleep.h"
+#include "executor/thread_setup.h"
 
 namespace tvm_hetero {
 namespace {
@@ -96,6 +97,7 @@ RequestDesk::RequestDesk(const Plan& plan, const Program& program, ExecutorState
 
 RequestPtr RequestDesk::Submit(RequestPtr request, TimeLimit room, bool listed) {
   bool without_steps = program_.busy_workers == 0;
+  state_->caller_core.store(CurrentCore(), std::memory_order_relaxed);
   Frame* frame;
   {
     Lock lock(mutex_);

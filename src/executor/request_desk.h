@@ -53,8 +53,8 @@ class RequestDesk {
   RequestPtr Submit(RequestPtr request, TimeLimit room, bool listed);
   /*! \brief Whether a request was done in time. Its own deadline ends it, and the wait. */
   bool Wait(const RequestPtr& request, TimeLimit limit);
-  /*! \brief Wait until no worker is at a request any more, which is done then. */
-  void Drain(const RequestPtr& request);
+  /*! \brief Wait until no worker is at a request any more that is done; not beyond `limit`. */
+  void Drain(const RequestPtr& request, TimeLimit limit = std::nullopt);
   /*! \brief End a request at once. \return false if it was done already. */
   bool Cancel(const RequestPtr& request);
   /*! \brief The number of a request that is done and was to be told of; 0 if none was in time. */

@@ -24,10 +24,12 @@ bool RequestDesk::Wait(const RequestPtr& request, TimeLimit limit) {
   return true;
 }
 
-void RequestDesk::Drain(const RequestPtr& request) {
+void RequestDesk::Drain(const RequestPtr& request, TimeLimit limit) {
   Lock lock(mutex_);
   // Without a look for Ctrl-C: it would have to be told of, and the caller has his own to tell.
-  request->changed.wait(lock, [&] { return request->frame == nullptr; });
+  auto is_left = [&] { return request->frame == nullptr; };
+  if (!limit) return request->changed.wait(lock, is_left);
+  request->changed.wait_until(lock, *limit, is_left);
 }
 
 TimeLimit RequestDesk::EarliestDeadline() const {

@@ -253,12 +253,19 @@ int Worker::FirstReady(bool own) const {
   return first;
 }
 
+/*! \brief Whether it keeps the caller from going on by spinning. */
+bool Worker::SharesCaller() const {
+  const int core = state_->caller_core.load(std::memory_order_relaxed);
+  return std::find(self_.cores.begin(), self_.cores.end(), core) != self_.cores.end();
+}
+
 /*! \brief Wait until there is something to do; false if nothing more will come. */
 bool Worker::AwaitChange() {
   const bool has_own = HasOwn();
   if (!has_own) idle_since_ = kNotIdle;
   if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
-  parker_->Await(has_own ? spin_.in_batch : spin_.between_batches, [this, has_own] {
+  const auto spin = has_own ? spin_.in_batch : SharesCaller() ? Parker::Duration{0} : spin_.between_batches;
+  parker_->Await(spin, [this, has_own] {
     return FirstReady() >= 0 || HasNews() || (!has_own && state_->closing.load());
   });
   return has_own || HasNews() || !state_->closing.load();

@@ -56,14 +56,14 @@ def blocks_shutdown(function: Callable[_P, _R]) -> Callable[_P, _R]:
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         _require_time()  # who tries again and again is none to wait for
         caller = threading.get_ident()
-        is_outermost = caller not in _CALLERS
+        if caller in _CALLERS:  # inside another, whose end is waited for
+            return function(*args, **kwargs)
         _CALLERS.add(caller)
         try:
             _require_time()  # it may have begun to end just now
             return function(*args, **kwargs)
         finally:
-            if is_outermost:
-                _CALLERS.discard(caller)
+            _CALLERS.discard(caller)
 
     return guarded
 
