@@ -2,11 +2,11 @@
  * \file executor/caller_spin.h
  * \brief Whether a caller spins before he sleeps while his request runs.
  *
- * A request of a small model takes a few microseconds, and waking a caller who sleeps as many again,
- * or ten times as many. So he spins, as workers do between batches, where that is short and takes
- * nothing from anybody: if the last request took no longer than he may spin, and he is on a core on
- * which no worker has steps to run. (A caller is not pinned. Where he shares a worker's core he goes
- * to sleep at once, and the scheduler mostly wakes him on another.)
+ * A request of a small model takes a few microseconds, and to wake a caller who sleeps takes as many
+ * again, or ten times as many. So he spins, as workers do between batches, where that is short and
+ * takes nothing from anybody: if the last request took no longer than he may spin, and he is on a
+ * core on which no worker has steps to run. (A caller is not pinned. Where he shares a worker's core
+ * he sleeps at once, and so does the worker when it has nothing to do.)
  *
  * That he is the only one is for the desk to see: several callers would take the cores from each
  * other.

@@ -34,7 +34,7 @@ _SMALL = 64 * 1024
 _MOST = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StagedInputs:
     """Tensors of all inputs in the plan's order, as tvm-ffi's array, and NumPy's views of them."""
 
