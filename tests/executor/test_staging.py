@@ -79,10 +79,10 @@ def test_one_run_after_the_other_is_in_the_same_memory(executor: Executor) -> No
         executor.run(inputs)
         staged = staging.fill(inputs)
         assert staged is not None
+        assert all(view.ctypes.data % 64 == 0 for view in staged.views)
         places.add(staged.views[0].ctypes.data)
         staging.give_back(staged)
     assert len(places) == 1
-    assert all(view.ctypes.data % 64 == 0 for view in staged.views)
 
 
 def test_runs_at_once_have_memory_of_their_own(executor: Executor) -> None:
