@@ -16,7 +16,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunError
-from tvm_hetero.executor.native_calls import EXECUTORS, blocks_shutdown, call, call_for_list
+from tvm_hetero.executor.native_calls import (
+    EXECUTORS,
+    THROWN,
+    blocks_shutdown,
+    call,
+    call_for_list,
+    ours,
+)
 from tvm_hetero.libinfo import LIBRARIES
 from tvm_hetero.plan.format import native_text, plan_from_dict
 from tvm_hetero.plan.model import Plan
@@ -252,7 +259,10 @@ class NativeExecutor:
         RunError, NumericsError, DeadlineError, concurrent.futures.CancelledError
             As `submit` and `take`.
         """
-        served = call(self._serve, inputs, deadline_s, wait_s, settle_s)
+        try:  # not by `call`: small models end before it has begun
+            served = self._serve(inputs, deadline_s, wait_s, settle_s)
+        except THROWN as error:
+            raise ours(error) from error
         if self._has_one_output:  # which comes without a list around it
             return None if served is None else [served]
         return None if served is None else list(served)
