@@ -7,6 +7,9 @@ another. All ways to run come down to three calls of C++, which may be made from
     submit    gives a request its inputs and a ticket; waits for room while `depth` are in flight
     wait      sleeps until it has ended
     take      its outputs, or its error
+
+`run`, which has nothing to do meanwhile, makes them as one (`serve`), since a call takes as long as
+a tiny model's kernels (`python -m benchmarks.calls`).
 """
 
 from __future__ import annotations
