@@ -237,5 +237,5 @@ def run_python(code: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", body], capture_output=True, text=True, timeout=120, cwd=ROOT
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 and "Exception ignored" not in done.stderr, done.stderr
     return done.stdout

@@ -483,6 +483,17 @@ def test_the_interpreter_ends_with_requests_in_flight() -> None:
     assert run_python(code) == "end\n"
 
 
+def test_an_executor_that_outlives_its_module_goes_quietly() -> None:
+    code = """
+        [y] = builder.call([builder.input()], function=lambda x: x)
+        import ctypes, json
+        json.kept = builder.output(y).create()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(json))  # is cleared last, not collected
+        print("end")
+        """
+    assert run_python(code) == "end\n"
+
+
 def test_an_executor_may_go_inside_one_of_its_own_steps() -> None:
     code = """
         import gc

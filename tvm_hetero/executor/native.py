@@ -7,7 +7,6 @@ loaded when the first executor is made. What a plan is stands in
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import importlib
@@ -441,8 +440,10 @@ class NativeExecutor:
     def __del__(self) -> None:
         # C++ joins the workers with the interpreter's lock held; a step in Python needs that lock.
         # So join them here: a call lets go of it.
-        with contextlib.suppress(AttributeError, RuntimeError):
+        try:  # noqa: SIM105  (at the interpreter's end this module's names may be gone)
             self.join()
+        except (AttributeError, RuntimeError):
+            pass
 
 
 def _indices(names: Iterable[str]) -> dict[str, int]:
