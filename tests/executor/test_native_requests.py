@@ -491,7 +491,7 @@ def test_an_executor_that_outlives_its_module_goes_quietly() -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(json))  # is cleared last, not collected
         print("end")
         """
-    assert run_python(code) == "end\n"
+    assert run_python(code, quietly=True) == "end\n"
 
 
 def test_an_executor_may_go_inside_one_of_its_own_steps() -> None:
