@@ -22,6 +22,13 @@ ffi::Array<T> ToArray(const std::vector<T>& values) {
   return ffi::Array<T>(values.begin(), values.end());
 }
 
+/*! \brief A single output as it is: looking into an array costs Python as much as a small model. */
+ffi::Any Served(std::optional<ffi::Array<ffi::Tensor>> outputs) {
+  if (!outputs) return nullptr;
+  if (outputs->size() == 1) return (*outputs)[0];
+  return *std::move(outputs);
+}
+
 class ExecutorModule : public ffi::ModuleObj {
  public:
   explicit ExecutorModule(const std::string& plan)
@@ -69,6 +76,12 @@ class ExecutorModule : public ffi::ModuleObj {
       return Method([](Executor* e, ffi::Array<ffi::Tensor> inputs, double deadline_s,
                        double wait_s, bool notify) {
         return e->Submit(inputs, deadline_s, wait_s, notify);
+      });
+    }
+    if (name == "serve") {
+      return Method([](Executor* e, ffi::Array<ffi::Tensor> inputs, double deadline_s,
+                       double wait_s, double settle_s) {
+        return Served(e->Serve(inputs, deadline_s, wait_s, settle_s));
       });
     }
     if (name == "wait") {

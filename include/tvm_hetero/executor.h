@@ -35,7 +35,7 @@ class Worker;
  *
  * A request is one set of inputs on its way to its outputs. Up to Frames() of them are in flight at
  * once, each in a frame of its own, and every worker goes on with what is furthest behind
- * (src/executor/state.h). Submit, Wait, Take, Cancel, Forget, NextDone, Stop and Shutdown may be
+ * (src/executor/state.h). Submit, Serve, Wait, Take, Cancel, Forget, NextDone, Stop and Shutdown may be
  * called by any thread at any time. One request that fails, is cancelled or late takes nothing from
  * the others.
  *
@@ -78,6 +78,14 @@ class TVM_HETERO_API Executor {
    */
   int64_t Submit(const tvm::ffi::Array<tvm::ffi::Tensor>& inputs, double deadline_s, double wait_s,
                  bool notify);
+  /*!
+   * \brief Submit, Wait and Take in one call, for who has nothing to do meanwhile.
+   * \param settle_s How long to wait, when it was cut off, for the kernel of it that still runs.
+   * \return The outputs, or the error thrown; none if there was no room in time.
+   */
+  std::optional<tvm::ffi::Array<tvm::ffi::Tensor>> Serve(
+      const tvm::ffi::Array<tvm::ffi::Tensor>& inputs, double deadline_s, double wait_s,
+      double settle_s);
   /*! \brief Wait until a request is done. \return false if that took longer than `seconds`. */
   bool Wait(int64_t id, double seconds);
   /*! \brief The outputs of a request that is done, or its error thrown; forgets it. */
@@ -150,6 +158,7 @@ class TVM_HETERO_API Executor {
   void CheckReady() const;
   void CheckInputsSet() const;
   void CheckInput(int64_t index, const tvm::ffi::Tensor& tensor) const;
+  void CheckInputs(const tvm::ffi::Array<tvm::ffi::Tensor>& inputs) const;
   std::shared_ptr<Request> Begin();
   double RunOnce();
 

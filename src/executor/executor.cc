@@ -212,20 +212,46 @@ void Executor::CheckInput(int64_t index, const ffi::Tensor& tensor) const {
   CheckPlace(tensor, plan_.DeviceOfSlot(input.slot), what);
 }
 
+void Executor::CheckInputs(const ffi::Array<ffi::Tensor>& inputs) const {
+  if (inputs.size() != plan_.inputs.size()) {
+    TVM_FFI_THROW(ValueError) << inputs.size() << " inputs were given, expected "
+                              << plan_.inputs.size();
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) CheckInput(static_cast<int64_t>(i), inputs[i]);
+}
+
 // ---------------------------------------------------------------------------- requests
 
 int64_t Executor::Submit(const ffi::Array<ffi::Tensor>& inputs, double deadline_s, double wait_s,
                          bool notify) {
   RefuseFork();
   CheckReady();
-  if (inputs.size() != plan_.inputs.size()) {
-    TVM_FFI_THROW(ValueError) << inputs.size() << " inputs were given, expected "
-                              << plan_.inputs.size();
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) CheckInput(static_cast<int64_t>(i), inputs[i]);
+  CheckInputs(inputs);
   auto request = std::make_shared<Request>(inputs, Deadline(deadline_s), notify);
   RequestPtr begun = desk_->Submit(std::move(request), tvm_hetero::Wait(wait_s), /*listed=*/true);
   return begun == nullptr ? 0 : begun->id;
+}
+
+std::optional<ffi::Array<ffi::Tensor>> Executor::Serve(const ffi::Array<ffi::Tensor>& inputs,
+                                                       double deadline_s, double wait_s,
+                                                       double settle_s) {
+  RefuseFork();
+  CheckReady();
+  CheckInputs(inputs);
+  auto request = std::make_shared<Request>(inputs, Deadline(deadline_s), /*is_notified=*/false);
+  if (!desk_->Submit(request, tvm_hetero::Wait(wait_s), /*listed=*/false)) return std::nullopt;
+  try {
+    desk_->Wait(request, std::nullopt);
+  } catch (...) {  // Ctrl-C
+    desk_->Cancel(request);
+    desk_->Drain(request, In(settle_s));
+    throw;
+  }
+  if (request->failure) {
+    desk_->Drain(request, In(settle_s));
+    throw ffi::Error("RuntimeError", *request->failure, "");
+  }
+  return std::move(request->outputs);
 }
 
 bool Executor::Wait(int64_t id, double seconds) {

@@ -14,6 +14,7 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -34,7 +35,10 @@ struct StepError {
   std::string message;
 };
 
-/*! \brief All but `inputs` is guarded by the lock of the desk. */
+/*!
+ * \brief All but what is constant is guarded by the lock of the desk; `done` may be looked at without
+ *        it, by who takes the lock then.
+ */
 struct Request {
   Request(ffi::Array<ffi::Tensor> values, TimeLimit limit, bool is_notified)
       : inputs(std::move(values)), deadline(limit), notify(is_notified) {}
@@ -44,8 +48,9 @@ struct Request {
   const bool notify;                    //!< its end is told through RequestDesk::NextDone
   int64_t id{0};                        //!< 0: not in the desk's list
   Frame* frame{nullptr};                //!< null before it has begun, and when all have left it
-  bool done{false};
-  double end{0.0};                      //!< when it was done, s since ExecutorState::epoch
+  std::atomic<bool> done{false};
+  double begun{0.0};                    //!< when it was given its frame, s since ExecutorState::epoch
+  double end{0.0};                      //!< when it was done, likewise
   ffi::Array<ffi::Tensor> outputs;      //!< when done, unless it failed
   std::optional<std::string> failure;   //!< when done: what went wrong, its kind first
   std::condition_variable changed;      //!< `done` or `frame` has

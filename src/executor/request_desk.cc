@@ -7,6 +7,7 @@
 
 #include "executor/request_outputs.h"
 #include "executor/request_sleep.h"
+#include "executor/thread_setup.h"
 
 namespace tvm_hetero {
 namespace {
@@ -17,7 +18,7 @@ const char* const kClosed = "closed: the executor was closed during the run";
 
 // ---------------------------------------------------------------------------- the queue
 
-/*! \brief The lock, for a worker: it is held so briefly that sleeping would take longer. */
+/*! \brief The lock, for who is in a hurry: it is held so briefly that sleeping would take longer. */
 RequestDesk::Lock RequestDesk::Acquire() const {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
@@ -85,13 +86,18 @@ void RequestDesk::RequireOpen() const {
 
 RequestDesk::RequestDesk(const Plan& plan, const Program& program, ExecutorState* state,
                          std::function<void(int)> restart)
-    : plan_(plan), program_(program), state_(state), restart_(std::move(restart)) {
+    : plan_(plan),
+      program_(program),
+      state_(state),
+      spin_(plan, program),
+      restart_(std::move(restart)) {
   for (Frame& frame : state->frames) free_.push_back(&frame);
   last_record_ = state->frames.front().record;
 }
 
 RequestPtr RequestDesk::Submit(RequestPtr request, TimeLimit room, bool listed) {
   bool without_steps = program_.busy_workers == 0;
+  state_->caller_core.store(CurrentCore(), std::memory_order_relaxed);
   Frame* frame;
   {
     Lock lock(mutex_);
@@ -128,6 +134,7 @@ void RequestDesk::Admit(const RequestPtr& request, bool listed) {
     frame->slots[plan_.inputs[i].slot].tensor = request->inputs[i];
   }
   frame->request = request;
+  request->begun = state_->Now();
   request->frame = frame;
   if (free_.size() + 2 == state_->frames.size()) {  // two are in flight: a stream may have begun
     state_->buffers_wanted.store(static_cast<int>(state_->frames.size()));
@@ -265,6 +272,7 @@ void RequestDesk::Finish(Frame* frame) {
     if (!request->done) {
       if (!failure) std::swap(request->outputs, outputs);
       Complete(request.get(), std::move(failure));
+      spin_.Note(request->end - request->begun);
     }
     if (record_only_ == 0 || record_only_ == frame->batch) std::swap(frame->record, last_record_);
     free_.push_back(frame);

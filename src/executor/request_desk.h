@@ -26,6 +26,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/caller_spin.h"
 #include "executor/program.h"
 #include "executor/request.h"
 #include "executor/state.h"
@@ -52,8 +53,8 @@ class RequestDesk {
   RequestPtr Submit(RequestPtr request, TimeLimit room, bool listed);
   /*! \brief Whether a request was done in time. Its own deadline ends it, and the wait. */
   bool Wait(const RequestPtr& request, TimeLimit limit);
-  /*! \brief Wait until no worker is at a request any more, which is done then. */
-  void Drain(const RequestPtr& request);
+  /*! \brief Wait until no worker is at a request any more that is done; not beyond `limit`. */
+  void Drain(const RequestPtr& request, TimeLimit limit = std::nullopt);
   /*! \brief End a request at once. \return false if it was done already. */
   bool Cancel(const RequestPtr& request);
   /*! \brief The number of a request that is done and was to be told of; 0 if none was in time. */
@@ -105,6 +106,7 @@ class RequestDesk {
   // All of these need the lock.
   void RequireOpen() const;
   bool HasRoom() const { return !free_.empty() && dying_ == 0; }
+  bool IsAlone() const { return free_.size() + 1 == state_->frames.size(); }
   bool AwaitTurn(Lock* lock, TimeLimit room, const Request& request);
   void Admit(const RequestPtr& request, bool listed);
   std::shared_ptr<Ticket> Next() const;
@@ -119,6 +121,7 @@ class RequestDesk {
   const Plan& plan_;
   const Program& program_;
   ExecutorState* state_;
+  CallerSpin spin_;
   const std::function<void(int)> restart_;
 
   mutable std::mutex mutex_;

@@ -9,19 +9,27 @@ namespace tvm_hetero {
 // ---------------------------------------------------------------------------- waiting for the end
 
 bool RequestDesk::Wait(const RequestPtr& request, TimeLimit limit) {
-  Lock lock(mutex_);
-  bool done = Sleep(&lock, &request->changed, Earlier(limit, request->deadline),
-                    [&] { return request->done; });
+  const TimeLimit end = Earlier(limit, request->deadline);
+  auto is_done = [&] { return request->done.load(); };
+  Lock lock = Acquire();
+  if (!is_done() && IsAlone() && spin_.IsAllowed()) {
+    lock.unlock();
+    CallerSpin::Until(end, is_done);
+    lock = Acquire();
+  }
+  bool done = Sleep(&lock, &request->changed, end, is_done);
   if (done || !ExpireIfLate(request.get())) return done;
   lock.unlock();
   state_->UnparkWorkers();
   return true;
 }
 
-void RequestDesk::Drain(const RequestPtr& request) {
+void RequestDesk::Drain(const RequestPtr& request, TimeLimit limit) {
   Lock lock(mutex_);
   // Without a look for Ctrl-C: it would have to be told of, and the caller has his own to tell.
-  request->changed.wait(lock, [&] { return request->frame == nullptr; });
+  auto is_left = [&] { return request->frame == nullptr; };
+  if (!limit) return request->changed.wait(lock, is_left);
+  request->changed.wait_until(lock, *limit, is_left);
 }
 
 TimeLimit RequestDesk::EarliestDeadline() const {

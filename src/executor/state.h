@@ -130,6 +130,7 @@ struct ExecutorState {
   std::vector<std::unique_ptr<BufferPool>> pools;  //!< by slot; null where no pool is needed
   const Clock::time_point epoch;
   alignas(64) std::atomic<uint64_t> announced{0};  //!< batches up to this one have begun
+  std::atomic<int> caller_core{-1};                //!< on which the last request was submitted
   std::atomic<bool> closing{false};                //!< no more batches come
   std::atomic<bool> check_numerics{false};
   std::atomic<bool> profile_kernels{false};

@@ -49,9 +49,12 @@ std::vector<int> AllowedCores() {
   }
   return cores;
 }
+
+int CurrentCore() { return sched_getcpu(); }
 #else
 void PinThread(const std::vector<int>&) {}  // other systems give only hints; go without
 std::vector<int> AllowedCores() { return {}; }
+int CurrentCore() { return -1; }
 #endif
 
 bool ConfigureThreadPool(const std::vector<int>& cores) {

@@ -19,6 +19,9 @@ void PinThread(const std::vector<int>& cores);
 /*! \brief The cores that the calling thread may run on. */
 std::vector<int> AllowedCores();
 
+/*! \brief The core that the calling thread is on right now; -1 where the system does not say. */
+int CurrentCore();
+
 /*!
  * \brief Give the calling thread a TVM thread pool of its own, on `cores`.
  * \return false if TVM's runtime is not loaded (yet).

@@ -260,13 +260,21 @@ int Worker::FirstReady(bool own) const {
   return first;
 }
 
+/*! \brief How long to spin; not at all on the core on which the caller wants to go on. */
+Parker::Duration Worker::SpinBetweenBatches() const {
+  const int core = state_->caller_core.load(std::memory_order_relaxed);
+  const std::vector<int>& own = self_.cores;
+  const bool is_shared = std::find(own.begin(), own.end(), core) != own.end();
+  return is_shared ? Parker::Duration{0} : spin_.between_batches;
+}
+
 /*! \brief Wait until there is something to do; false if nothing more will come. */
 bool Worker::AwaitChange() {
   const bool has_own = HasOwn();
   if (!has_own) idle_since_ = kNotIdle;
   if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
   if (team_ != nullptr && !has_own) team_->Rest();
-  parker_->Await(has_own ? spin_.in_batch : spin_.between_batches, [this, has_own] {
+  parker_->Await(has_own ? spin_.in_batch : SpinBetweenBatches(), [this, has_own] {
     return FirstReady() >= 0 || HasNews() || (!has_own && state_->closing.load());
   });
   return has_own || HasNews() || !state_->closing.load();

@@ -104,6 +104,7 @@ class Worker {
   Readiness Look(const Job& job, uint64_t* period) const;
   int FirstReady() const;
   int FirstReady(bool own) const;
+  Parker::Duration SpinBetweenBatches() const;
   bool AwaitChange();
   // One step of one batch.
   void RunNext(size_t job);

@@ -203,6 +203,14 @@ int64_t Sample::Submit(const ffi::Tensor& x, double deadline, double wait, bool 
   return Call("submit", ffi::Array<ffi::Tensor>{x}, deadline, wait, notify).cast<int64_t>();
 }
 
+std::optional<ffi::Array<ffi::Tensor>> Sample::Serve(const ffi::Tensor& x, double deadline,
+                                                     double wait, double settle) {
+  ffi::Array<ffi::Tensor> inputs = {x};
+  ffi::Any served = Call("serve", inputs, deadline, wait, settle);
+  if (served == nullptr) return std::nullopt;
+  return served.cast<ffi::Array<ffi::Tensor>>();
+}
+
 bool Sample::Wait(int64_t id, double seconds) { return Call("wait", id, seconds).cast<bool>(); }
 
 ffi::Array<ffi::Tensor> Sample::Take(int64_t id) {

@@ -26,6 +26,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,9 @@ class Sample {
   int64_t Submit(const ffi::Tensor& x, double deadline = 0, double wait = -1, bool notify = false);
   bool Wait(int64_t id, double seconds = -1);
   ffi::Array<ffi::Tensor> Take(int64_t id);
+  /*! \brief The three in one call; nothing if there was no room in time. */
+  std::optional<ffi::Array<ffi::Tensor>> Serve(const ffi::Tensor& x, double deadline = 0,
+                                               double wait = -1, double settle = 0);
   int64_t Allocations() const { return Call("allocations").cast<int64_t>(); }
   int64_t Frames() const { return Call("frames").cast<int64_t>(); }
 

@@ -1,5 +1,6 @@
 // Requests from one thread and from several: order, bounds, cancels, deadlines, the end.
 #include <atomic>
+#include <chrono>
 #include <random>
 #include <set>
 #include <thread>
@@ -33,6 +34,77 @@ void InThreads(int count, const std::function<void(int)>& body) {
 TEST(OneAfterTheOther) {
   Sample sample;
   for (int x = 0; x < 20; ++x) sample.CheckServes(static_cast<float>(x));
+}
+
+TEST(ServedInOneCall) {
+  Sample sample;
+  for (int x = 0; x < 50; ++x) {
+    Sample::CheckOutputs(sample.Serve(Filled(static_cast<float>(x))).value(), static_cast<float>(x));
+  }
+  CHECK_CONTAINS(Thrown([&] { sample.Serve(Filled(kThrows)); }), "not wanted");
+  Sample::CheckOutputs(sample.Serve(Filled(1)).value(), 1);
+}
+
+TEST(ServedWhileOthersSubmit) {
+  Sample sample;
+  InThreads(4, [&](int thread) {
+    for (int i = 0; i < 60; ++i) {
+      auto x = static_cast<float>(100 * thread + i);
+      if (thread % 2 == 0) {
+        Sample::CheckOutputs(sample.Serve(Filled(x)).value(), x);
+      } else {
+        sample.CheckServes(x);
+      }
+    }
+  });
+}
+
+TEST(ServedWhileAnotherThreadCloses) {
+  for (int round = 0; round < 5; ++round) {
+    Sample sample;
+    std::atomic<int> begun{0};
+    std::thread stopper([&] {
+      while (begun < 20) std::this_thread::yield();
+      sample.Call("stop");
+    });
+    std::string error;
+    for (; error.empty(); ++begun) {
+      try {
+        Sample::CheckOutputs(sample.Serve(Filled(1)).value(), 1);
+      } catch (const ffi::Error& refused) {
+        error = refused.what();
+      }
+    }
+    CHECK_CONTAINS(error, "closed");
+    stopper.join();
+  }
+}
+
+TEST(NotServedWithoutRoom) {
+  Sample sample;
+  ClosedGate closed;
+  std::vector<int64_t> ids;
+  while (int64_t id = sample.Submit(Filled(kGated), 0, 0)) ids.push_back(id);
+  CHECK(!sample.Serve(Filled(1), 0, 0.001));
+  CHECK_CONTAINS(Thrown([&] { sample.Serve(Filled(1), 0.001, 0.5); }), "deadline");
+  TheGate().Open();
+  for (int64_t id : ids) CHECK(sample.Outcome(id, kGated) == "");
+}
+
+TEST(WhoIsLateMayWaitForTheKernelThatStillRuns) {
+  Sample sample;
+  ClosedGate closed;
+  std::atomic<bool> opened{false};
+  std::thread opener([&] {
+    TheGate().AwaitArrival();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    opened = true;
+    TheGate().Open();
+  });
+  CHECK_CONTAINS(Thrown([&] { sample.Serve(Filled(kGated), 0.001, -1, 60); }), "deadline");
+  CHECK(opened);
+  opener.join();
+  sample.CheckServes(1);
 }
 
 TEST(AnExecutorThatIsNeverUsedEnds) { Sample sample; }

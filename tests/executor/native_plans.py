@@ -231,11 +231,12 @@ builder = PlanBuilder(workers=1)
 """
 
 
-def run_python(code: str) -> str:
-    """Run code in a process of its own, which must end well; what it printed."""
+def run_python(code: str, quietly: bool = False) -> str:
+    """Run code in a process of its own, which must end well (and say nothing); what it printed."""
     body = PRELUDE + textwrap.dedent(code)
     done = subprocess.run(
         [sys.executable, "-c", body], capture_output=True, text=True, timeout=120, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
+    assert not (quietly and done.stderr), done.stderr
     return done.stdout

@@ -190,6 +190,65 @@ def test_while_requests_are_in_flight_what_is_set_once_stays() -> None:
 # -------------------------------------------------------------------------------- cut off
 
 
+def test_serving_is_submitting_waiting_and_taking() -> None:
+    executor, gate = gated()
+    gate.open.set()
+    for i in range(20):
+        served = executor.serve([tensor(i, 1)])
+        assert served is not None and list(served[0].numpy()) == [i, 1]
+    with pytest.raises(RunError, match="2 inputs were given, expected 1"):
+        executor.serve([tensor(1, 1), tensor(1, 1)])
+    gate.open.clear()
+    with pytest.raises(DeadlineError, match="before the request was done"):
+        executor.serve([tensor(1, 1)], deadline_s=0.05)
+    others = [executor.submit([tensor(2, 2)]) for _ in range(executor.frames - 1)]
+    assert executor.serve([tensor(3, 3)], wait_s=0.01) is None
+    gate.open.set()
+    assert [finished(executor, request) for request in others] == [[2, 2]] * len(others)
+    executor.close()
+    with pytest.raises(RunError, match="closed"):
+        executor.serve([tensor(1, 1)])
+
+
+def test_several_outputs_are_served_in_order() -> None:
+    builder = PlanBuilder(2)
+    x = builder.input()
+    for number in range(3):
+        [y] = builder.call([x], worker=number % 2)
+        builder.output(y, f"y{number}")
+    right = list(evaluate(builder, x=tensor(1, 2)).values())
+    served = builder.create().serve([tensor(1, 2)])
+    assert served is not None and len(served) == 3
+    for mine, expected in zip(served, right, strict=True):
+        np.testing.assert_array_equal(mine.numpy(), expected)
+
+
+@pytest.mark.parametrize("settle", [0.0, 30.0])
+def test_who_is_interrupted_may_wait_for_the_step_that_still_runs(settle: float) -> None:
+    code = f"""
+        import os, signal, time
+        inside, go_on, left = threading.Event(), threading.Event(), threading.Event()
+        def slow(x):
+            inside.set(); go_on.wait(30); left.set()
+            return x
+        [y] = builder.call([builder.input()], function=slow)
+        executor = builder.output(y).create()
+        def press():
+            inside.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+            if {settle}:
+                time.sleep(0.5)
+                go_on.set()
+        threading.Thread(target=press).start()
+        try:
+            executor.serve([tensor(1, 2)], settle_s={settle})
+        except KeyboardInterrupt:
+            print("interrupted", left.is_set())
+        go_on.set()
+        """
+    assert run_python(code) == f"interrupted {bool(settle)}\n"
+
+
 def test_a_cancelled_request_is_done_at_once_and_the_next_is_right() -> None:
     executor, gate = gated()
     first, second = executor.submit([tensor(1, 1)]), executor.submit([tensor(2, 2)])
@@ -424,6 +483,17 @@ def test_the_interpreter_ends_with_requests_in_flight() -> None:
     assert run_python(code) == "end\n"
 
 
+def test_an_executor_that_outlives_its_module_goes_quietly() -> None:
+    code = """
+        [y] = builder.call([builder.input()], function=lambda x: x)
+        import ctypes, json
+        json.kept = builder.output(y).create()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(json))  # is cleared last, not collected
+        print("end")
+        """
+    assert run_python(code, quietly=True) == "end\n"
+
+
 def test_an_executor_may_go_inside_one_of_its_own_steps() -> None:
     code = """
         import gc
@@ -444,7 +514,7 @@ def test_an_executor_may_go_inside_one_of_its_own_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ["run_stream(100000)", "wait(request)", "next_done()", "submit(x)"]
+    "call", ["run_stream(100000)", "wait(request)", "next_done()", "submit(x)", "serve(x)"]
 )
 def test_an_interrupt_is_seen_wherever_a_thread_waits(call: str) -> None:
     code = f"""

@@ -7,6 +7,9 @@ another. All ways to run come down to three calls of C++, which may be made from
     submit    gives a request its inputs and a ticket; waits for room while `depth` are in flight
     wait      sleeps until it has ended
     take      its outputs, or its error
+
+`run`, which has nothing to do meanwhile, makes them as one (`serve`), since a call takes as long as
+a tiny model's kernels (`python -m benchmarks.calls`).
 """
 
 from __future__ import annotations
@@ -36,13 +39,15 @@ from tvm_hetero.executor.profiling import Measured
 from tvm_hetero.executor.rpc_steps import RpcSteps
 from tvm_hetero.executor.spans import KernelTime as KernelTime
 from tvm_hetero.executor.spans import TracedStep as TracedStep
+from tvm_hetero.executor.staging import Staging
 from tvm_hetero.executor.state import State as State
 from tvm_hetero.executor.streaming import FOR_EVER, NO_DEADLINE, stream
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.closeable import Closeable
 from tvm_hetero.util.documents import nearest
 
-# How long `close` waits for callbacks that run.
+# How long `close` waits for callbacks that run; and a run that is cut off for its last kernel,
+# which writes to a state that the next run is to have.
 _CLOSING = 10.0
 
 
@@ -97,6 +102,7 @@ class Executor(Measured, Closeable):
         check_processor(executable.problem.platform, chosen.libraries)
         super().__init__(executable.problem, chosen.plan)
         self.batch = self._reader.batch
+        self._staging = Staging(self.plan)
         self._stacks = make_stacks([output.name for output in self.plan.outputs], self.batch)
         self.outputs = tuple(stack.name for stack in self._stacks)
         set_libraries(self._native, chosen.libraries)
@@ -144,15 +150,18 @@ class Executor(Measured, Closeable):
         DeadlineError
             If it was not done in time.
         """
-        request = self._request(merge_inputs(inputs, named), state)
-        with _holding(state):
-            ticket = self._submit(request, deadline, None, notify=False)
-            try:
-                self._native.wait(ticket, FOR_EVER)
-            except BaseException:  # Ctrl-C
-                self._give_up(ticket, state)
-                raise
-            return join_outputs(self._stacks, request.merged, self._native.take(ticket))
+        given = merge_inputs(inputs, named)
+        if state is None and (staged := self._staging.fill(given)) is not None:
+            outputs = self._serve(staged.tensors, deadline)
+            self._staging.give_back(staged)
+            return outputs
+        request = self._request(given, state)
+        if state is None:
+            outputs = self._serve(request.tensors, deadline)
+        else:
+            with _holding(state):
+                outputs = self._serve(request.tensors, deadline, _CLOSING)
+        return join_outputs(self._stacks, request.merged, outputs)
 
     def submit(
         self,
@@ -256,11 +265,13 @@ class Executor(Measured, Closeable):
         self._state_rows.place(request.tensors, state)
         return request
 
-    def _give_up(self, ticket: int, state: State | None) -> None:
-        """Forget a request; one with a state only when none of its kernels runs any more."""
-        if state is not None and self._native.cancel(ticket):
-            self._native.wait(ticket, _CLOSING)
-        self._native.forget(ticket)
+    def _serve(self, tensors: Any, deadline: float | None, settle: float = 0.0) -> list[Any]:
+        """The plan's outputs for its inputs, once."""
+        allowed = NO_DEADLINE if deadline is None else _checked(deadline)
+        outputs = self._native.serve(tensors, allowed, allowed or FOR_EVER, settle)
+        if outputs is None:
+            raise _no_room_until(allowed)
+        return outputs
 
     def _submit(
         self, request: RequestTensors, deadline: float | None, timeout: float | None, notify: bool
@@ -274,7 +285,7 @@ class Executor(Measured, Closeable):
         if ticket:
             return ticket
         if allowed and patience == allowed:
-            raise DeadlineError(f"deadline: there was no room within {deadline:g} s")
+            raise _no_room_until(allowed)
         raise FullError(
             f"the pipeline is full ({self.depth} requests in flight, its depth): take results "
             "first, or wait longer for room (timeout)"
@@ -317,16 +328,17 @@ class Executor(Measured, Closeable):
 
 
 @contextmanager
-def _holding(state: State | None) -> Iterator[None]:
+def _holding(state: State) -> Iterator[None]:
     """While a request works on a state, no other may."""
-    if state is None:
-        yield
-        return
     state.acquire()
     try:
         yield
     finally:
         state.release()
+
+
+def _no_room_until(deadline: float) -> DeadlineError:
+    return DeadlineError(f"deadline: there was no room within {deadline:g} s")
 
 
 def _checked(deadline: float) -> float:

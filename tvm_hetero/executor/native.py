@@ -7,7 +7,6 @@ loaded when the first executor is made. What a plan is stands in
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import importlib
@@ -16,7 +15,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunError
-from tvm_hetero.executor.native_calls import EXECUTORS, call, call_for_list
+from tvm_hetero.executor.native_calls import (
+    EXECUTORS,
+    THROWN,
+    blocks_shutdown,
+    call,
+    call_for_list,
+    ours,
+)
 from tvm_hetero.libinfo import LIBRARIES
 from tvm_hetero.plan.format import native_text, plan_from_dict
 from tvm_hetero.plan.model import Plan
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = (
     *("set_functions", "set_library", "set_constant", "check_numerics", "profile_kernels"),
-    *("submit", "wait", "take", "cancel", "forget", "next_done"),
+    *("submit", "serve", "wait", "take", "cancel", "forget", "next_done"),
     *("set_input", "run", "run_repeated", "run_stream", "get_output"),
     *("trace", "waits", "run_by", "kernel_times", "filled_slots", "allocations"),
     *("stop", "shutdown"),
@@ -102,9 +108,9 @@ def _create_module(text: str) -> Any:
 class NativeExecutor:
     """Runs one plan; made by `create`.
 
-    Requests, for any thread at any time: `submit`, `wait`, `take`, `cancel`, `forget`, `next_done`,
-    `close`. Up to `frames` of them are in flight; each has inputs and outputs of its own, and one
-    that fails takes nothing from the others.
+    Requests, for any thread at any time: `submit`, `wait`, `take`, and `serve`, which is all three;
+    `cancel`, `forget`, `next_done`, `close`. Up to `frames` of them are in flight; each has inputs
+    and outputs of its own, and one that fails takes nothing from the others.
 
     Measuring, for one thread at a time (a second one is refused): `set_input`, `run`,
     `run_repeated`, `run_stream`, `get_output`, `trace`, `waits`, `run_by`, `kernel_times`,
@@ -126,8 +132,10 @@ class NativeExecutor:
         self._inputs = _indices(given.name for given in plan.inputs)
         self._constants = _indices(constant.name for constant in plan.constants)
         self._outputs = _indices(output.name for output in plan.outputs)
+        self._has_one_output = len(plan.outputs) == 1
         # Each look-up by name makes a function: do it once.
         self._functions = {name: module[name] for name in _FUNCTIONS}
+        self._serve = self._functions["serve"]
         self.frames = int(module["frames"]())
         self.stages = tuple(int(stage) for stage in module["stages"]())
         EXECUTORS.add(self)
@@ -221,6 +229,42 @@ class NativeExecutor:
             If an input does not fit, something is not set, or the executor is closed.
         """
         return int(self._do("submit", list(inputs), float(deadline_s), float(wait_s), notify))
+
+    @blocks_shutdown
+    def serve(
+        self,
+        inputs: Sequence[Tensor],
+        deadline_s: float = 0.0,
+        wait_s: float = -1.0,
+        settle_s: float = 0.0,
+    ) -> list[Tensor] | None:
+        """`submit`, `wait` and `take` in one call, for who has nothing to do meanwhile.
+
+        Parameters
+        ----------
+        inputs, deadline_s, wait_s
+            As in `submit`.
+        settle_s
+            How long to wait, when it has ended before its time, for the kernel that still runs.
+
+        Returns
+        -------
+        list
+            The outputs, in the plan's order; None if there was no room in time. An interrupt
+            (Ctrl-C) cancels the request.
+
+        Raises
+        ------
+        RunError, NumericsError, DeadlineError, concurrent.futures.CancelledError
+            As `submit` and `take`.
+        """
+        try:  # not by `call`: small models end before it has begun
+            served = self._serve(inputs, deadline_s, wait_s, settle_s)
+        except THROWN as error:
+            raise ours(error) from error
+        if self._has_one_output:  # which comes without a list around it
+            return None if served is None else [served]
+        return None if served is None else list(served)
 
     def wait(self, request: int, seconds: float = -1.0) -> bool:
         """Wait until a request is done, or has passed its deadline.
@@ -396,8 +440,10 @@ class NativeExecutor:
     def __del__(self) -> None:
         # C++ joins the workers with the interpreter's lock held; a step in Python needs that lock.
         # So join them here: a call lets go of it.
-        with contextlib.suppress(AttributeError, RuntimeError):
+        try:  # noqa: SIM105  (at the interpreter's end this module's names may be gone)
             self.join()
+        except (AttributeError, RuntimeError):
+            pass
 
 
 def _indices(names: Iterable[str]) -> dict[str, int]:

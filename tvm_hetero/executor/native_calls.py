@@ -39,6 +39,10 @@ _KINDS: dict[str, type[Exception]] = {
 }
 
 
+# What an exception of C++ is in Python.
+THROWN = (RuntimeError, ValueError, TypeError, IndexError)
+
+
 def blocks_shutdown(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Let the end of the interpreter wait for the calls of a function (see `_close_all`).
 
@@ -56,14 +60,14 @@ def blocks_shutdown(function: Callable[_P, _R]) -> Callable[_P, _R]:
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         _require_time()  # who tries again and again is none to wait for
         caller = threading.get_ident()
-        is_outermost = caller not in _CALLERS
+        if caller in _CALLERS:  # inside another, whose end is waited for
+            return function(*args, **kwargs)
         _CALLERS.add(caller)
         try:
             _require_time()  # it may have begun to end just now
             return function(*args, **kwargs)
         finally:
-            if is_outermost:
-                _CALLERS.discard(caller)
+            _CALLERS.discard(caller)
 
     return guarded
 
@@ -78,16 +82,21 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call into C++; what it throws becomes an error of ours (Ctrl-C stays what it is)."""
     try:
         return function(*arguments)
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        text = str(error)
-        kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
-        raise _KINDS.get(kind, RunError)(text) from error
+    except THROWN as error:
+        raise ours(error) from error
 
 
 @blocks_shutdown
 def call_for_list(function: Callable[..., Any], *arguments: Any) -> list[Any]:
     """`call`, of a function that returns a list of tvm-ffi's; the same as Python's."""
     return list(call(function, *arguments))
+
+
+def ours(error: Exception) -> Exception:
+    """What we raise in the place of an error of C++."""
+    text = str(error)
+    kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
+    return _KINDS.get(kind, RunError)(text)
 
 
 @atexit.register

@@ -21,7 +21,7 @@ from tvm_hetero.errors import RunError
 
 ALIGNMENT = 64
 CPU = int(tvm_ffi.DLDeviceType.kDLCPU)
-_HOST = tvm.cpu()
+HOST = tvm.cpu()
 
 
 def is_tensor(value: object) -> bool:
@@ -41,7 +41,7 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
     """A NumPy array of a value: a view of a tensor in main memory, else a copy."""
     if not is_tensor(value):
         return np.asarray(value)
-    if value.device.dlpack_device_type() == CPU and _numpy_knows(str(value.dtype)):
+    if value.device.dlpack_device_type() == CPU and numpy_knows(str(value.dtype)):
         return np.from_dlpack(value)
     copied = tvm.runtime.empty(value.shape, value.dtype).copyfrom(_of_tvm(value))
     return np.asarray(copied.numpy())
@@ -58,7 +58,7 @@ def place_tensor(value: Any, device: tvm.runtime.Device, copy: bool = False) -> 
     if not copy and is_tensor(value) and value.device == device and _fits(value):
         return value
     array = as_array(value)
-    if not copy and device == _HOST and _wraps(array):
+    if not copy and device == HOST and is_wrapped(array):
         return tvm.runtime.from_dlpack(array)
     return _filled(tvm.runtime.empty(*_type_of(array), device), array)
 
@@ -85,7 +85,7 @@ def copy_lasting(array: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Any
 def stack_arrays(arrays: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...]) -> Any:
     """A new tensor of a shape in main memory, with equal arrays one behind the other in it."""
     dtype = _type_name(arrays[0].dtype)
-    if not _numpy_knows(dtype):
+    if not numpy_knows(dtype):
         return tvm.runtime.tensor(np.stack(arrays).reshape(shape))
     tensor = tvm.runtime.empty(_shape(shape), dtype)
     np.stack(arrays, out=np.from_dlpack(tensor).reshape((len(arrays), *arrays[0].shape)))
@@ -98,7 +98,7 @@ def _type_of(array: np.ndarray[Any, Any]) -> tuple[Any, str]:
 
 def _filled(tensor: Any, array: np.ndarray[Any, Any]) -> Any:
     """A tensor with the elements of an array."""
-    if tensor.device.dlpack_device_type() == CPU and _numpy_knows(_type_name(array.dtype)):
+    if tensor.device.dlpack_device_type() == CPU and numpy_knows(_type_name(array.dtype)):
         np.copyto(np.from_dlpack(tensor), array)  # much quicker than `copyfrom`
         return tensor
     return tensor.copyfrom(np.ascontiguousarray(array).reshape(array.shape))
@@ -119,11 +119,11 @@ def _type_name(dtype: np.dtype[Any]) -> str:
 
 def numpy_type(dtype: str) -> np.dtype[Any]:
     """NumPy's type of a name, those of ``ml_dtypes`` (bfloat16 and the like) among them."""
-    return np.dtype(dtype if _numpy_knows(dtype) else getattr(ml_dtypes, dtype))
+    return np.dtype(dtype if numpy_knows(dtype) else getattr(ml_dtypes, dtype))
 
 
 @functools.cache
-def _numpy_knows(dtype: str) -> bool:
+def numpy_knows(dtype: str) -> bool:
     """Whether NumPy's DLPack knows a type: not bfloat16 and the like, which come from elsewhere."""
     try:
         return np.dtype(dtype).isbuiltin == 1
@@ -135,7 +135,8 @@ def _fits(tensor: Any) -> bool:
     return bool(tensor.is_contiguous()) and tensor.data_ptr() % ALIGNMENT == 0
 
 
-def _wraps(array: np.ndarray[Any, Any]) -> bool:
+def is_wrapped(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array's own memory can be a tensor (see the file's text)."""
     return (
         array.flags.carray  # row after row, and writeable
         and array.ctypes.data % ALIGNMENT == 0
