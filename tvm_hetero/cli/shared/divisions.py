@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from tvm_hetero.cli.shared.console import Steps
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
+    from tvm_hetero.problem.schedule import Schedule
+
+# How near a plan has to be to the best that all cores together could do to be kept unseen.
+_AS_GOOD = 1.03
+# Seconds of a network below which no kernel's loop is worth a meeting of cores.
+_SHORT = 5e-5
 
 SplitOption = Annotated[
     int | None,
@@ -77,6 +83,8 @@ def partition_on(
     ways = ways_to_divide(machine, how.objective.kind, measure=measure)
     tried: list[tuple[Partition, Executable]] = []
     for way in ways:
+        if tried and not may_gain(tried[0][0].schedule, len(tried[0][0].problem.platform.devices)):
+            continue
         try:
             tried.append(_partition_once(steps, module, replace(machine, split=way), how, measure))
         except HeteroError as error:
@@ -84,6 +92,14 @@ def partition_on(
                 raise
             steps.say(f"all cores as one device: {error}", "yellow")
     return tried[0] if len(tried) == 1 else _keep_quickest(steps, tried)
+
+
+def may_gain(schedule: Schedule, devices: int) -> bool:
+    """Whether all cores together may be quicker: at best as many times as there are devices."""
+    single = schedule.best_single_device
+    if single is None:
+        return True
+    return single.value > _SHORT and schedule.value > _AS_GOOD * single.value / devices
 
 
 def _partition_once(
