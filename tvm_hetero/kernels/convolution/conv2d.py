@@ -86,31 +86,39 @@ def emit_packed_conv2d(
         lambda data, filters: _compute(data, filters, shape, layout),
         call.args[0],
         packed,
-        primfunc_name_hint="conv1d" if shape.flat else "conv2d",
+        primfunc_name_hint="conv1d" if shape.flat and not shape.rows_of else "conv2d",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias, residual and relu join it
     )
 
 
 class _OneRow:
-    """A ``[batch, channel, column]`` tensor, read as an image of one row."""
+    """A ``[batch, channel, column]`` tensor, or one of rows, read as an image of one row."""
 
-    def __init__(self, data: te.Tensor) -> None:
-        self.data = data
+    def __init__(self, data: te.Tensor, rows_of: int | None) -> None:
+        self.data, self.rows_of = data, rows_of
         self.dtype = data.dtype
 
     def __getitem__(self, index: tuple[Any, Any, Any, Any]) -> Any:
         b, c, _, x = index
-        return self.data[b, c, x]
+        if self.rows_of is None:
+            return self.data[b, c, x]
+        return self.data[b, c, x // self.rows_of, x % self.rows_of]
 
 
 def _compute(
     data: te.Tensor, filters: te.Tensor, shape: ConvShape, layout: PackedLayout
 ) -> te.Tensor:
-    source = _OneRow(data) if shape.flat else data
+    source = _OneRow(data, shape.rows_of) if shape.flat else data
     return (_pointwise if shape.pointwise else _windowed)(source, filters, shape, layout)
 
 
 def _unpack(read: Callable[..., Any], shape: ConvShape) -> te.Tensor:
+    width = shape.rows_of
+    if width is not None:
+        rows = (shape.batch, shape.out_channels, shape.out_width // width, width)
+        return te.compute(
+            rows, lambda b, c, y, x: read(b, c, 0, y * width + x), name="unpack", attrs=role(UNPACK)
+        )
     if shape.flat:
         extents: tuple[int, ...] = (shape.batch, shape.out_channels, shape.out_width)
         return te.compute(
