@@ -23,6 +23,8 @@ def cases() -> list[Case]:
         _convolution((1, 256, 14, 14), (256, 256, 1, 1), "half precision", half),
         _convolution((1, 3, 112, 112), (32, 3, 3, 3), "half precision", half),
         *wave,
+        _dilated_image((1, 32, 100, 64), (64, 32, 3, 3), (2, 1), "speech quality"),
+        _dilated_image((1, 256, 28, 28), (256, 256, 3, 3), (2, 2), "segmentation"),
         _transposed((1, 64, 28, 28), (64, 32, 4, 4), 2, "decoders of images"),
         _transposed((1, 256, 16, 16), (256, 128, 2, 2), 2, "U-Net"),
         _transposed((1, 256, 100), (256, 128, 16), 8, "vocoders"),
@@ -85,6 +87,14 @@ def _dilated(dilation: int) -> Case:
         f"{channels}x{length} to {channels} 3 d{dilation}", nodes, {"x": (1, channels, length)},
         {"w": (channels, channels, 3)}, work, "compute", "WaveNet",
     )  # fmt: skip
+
+
+def _dilated_image(x: Shape, w: Shape, dilation: tuple[int, int], where: str) -> Case:
+    """Windows of an image that stand apart."""
+    work = 2.0 * math.prod(w) * math.prod(x[2:])
+    nodes = (node("Conv", ("x", "w"), pads=[*dilation] * 2, dilations=dilation),)
+    name = f"{_text(x[1:])} to {w[0]} {_text(w[2:])} d{_text(dilation)}"
+    return Case(name, nodes, {"x": x}, {"w": w}, work, "compute", where)
 
 
 def _transposed(x: Shape, w: Shape, stride: int, where: str) -> Case:
