@@ -23,6 +23,10 @@ def cases() -> list[Case]:
         _convolution((1, 256, 14, 14), (256, 256, 1, 1), "half precision", half),
         _convolution((1, 3, 112, 112), (32, 3, 3, 3), "half precision", half),
         *wave,
+        _depthwise(96, 80, 7, "PP-OCRv6"),
+        _depthwise(192, 28, 7, "ConvNeXt"),
+        _depthwise(96, 56, 3, "MobileNet"),
+        _depthwise(64, 64, 13, "large windows"),
         _dilated_image((1, 32, 100, 64), (64, 32, 3, 3), (2, 1), "speech quality"),
         _dilated_image((1, 256, 28, 28), (256, 256, 3, 3), (2, 2), "segmentation"),
         _transposed((1, 64, 28, 28), (64, 32, 4, 4), 2, "decoders of images"),
@@ -87,6 +91,15 @@ def _dilated(dilation: int) -> Case:
         f"{channels}x{length} to {channels} 3 d{dilation}", nodes, {"x": (1, channels, length)},
         {"w": (channels, channels, 3)}, work, "compute", "WaveNet",
     )  # fmt: skip
+
+
+def _depthwise(channels: int, size: int, window: int, where: str) -> Case:
+    """Each channel by a window of its own."""
+    w = (channels, 1, window, window)
+    nodes = (node("Conv", ("x", "w"), pads=[window // 2] * 4, group=channels),)
+    name = f"depthwise {channels}x{size}x{size} {window}x{window}"
+    work = 2.0 * math.prod(w) * size * size
+    return Case(name, nodes, {"x": (1, channels, size, size)}, {"w": w}, work, "compute", where)
 
 
 def _dilated_image(x: Shape, w: Shape, dilation: tuple[int, int], where: str) -> Case:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import relax, te, tirx
 
 from tvm_hetero.kernels.convolution.conv2d_shape import ConvShape, shape_of
-from tvm_hetero.kernels.convolution.depthwise import fits, make_depthwise
+from tvm_hetero.kernels.convolution.depthwise import make_depthwise
 from tvm_hetero.kernels.convolution.packing import PackedLayout, choose_layout, pack_conv2d
 from tvm_hetero.kernels.convolution.winograd.match import WINDOW_3X3
 from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, GATHER, PAD, UNPACK, role
@@ -67,8 +67,7 @@ def emit_packed_conv2d(
     if shape is None:
         return None
     if shape.depthwise is not None:
-        narrow = shape.depthwise
-        return make_depthwise(bb, call.args[0], weight, narrow) if fits(narrow, units) else None
+        return make_depthwise(bb, call.args[0], weight, shape.depthwise, units)
     depth = shape.group_channels * shape.kernel[0] * shape.kernel[1]
     layout = choose_layout(
         shape.out_channels // shape.groups,
