@@ -32,7 +32,7 @@ _MOST = 0.7
 
 
 @dataclass(frozen=True)
-class PhaseConvolution:
+class DilatedConvolution:
     """A convolution of the images of all phases, and how its results stand in the whole image."""
 
     call: relax.Call
@@ -54,7 +54,7 @@ class PhaseConvolution:
 
 def in_phases(
     bb: relax.BlockBuilder, call: relax.Call, weight: NDArray[Any], units: Sequence[VectorUnit]
-) -> PhaseConvolution | None:
+) -> DilatedConvolution | None:
     """The convolution as one of images that are taken apart, or None where that would not gain.
 
     Parameters
@@ -74,7 +74,7 @@ def in_phases(
     if not _gains(shape, call, weight, units):
         return None
     images = bb.emit_te(_taken_apart(shape), call.args[0], primfunc_name_hint="phases")
-    return PhaseConvolution(_plain(bb, images, weight), shape)
+    return DilatedConvolution(_plain(bb, images, weight), shape)
 
 
 def _is_dilated_3x3(shape: ConvShape) -> bool:
