@@ -120,6 +120,11 @@ class Rewriting:
         known = self._values.known(name)
         return known is not None and known.dims is not None
 
+    def is_read_once(self, name: str) -> bool:
+        """Whether a value is no output of the graph, and one operand of one node at most."""
+        readers = sum(list(node.input).count(name) for node in self._graph.nodes)
+        return readers <= 1 and name not in self._graph.output_names
+
     def constant_of(self, position: int, what: str) -> np.ndarray[Any, Any]:
         """Return the data of an operand that must be constant; refuses what is not."""
         found = self.array(self.operand(position))
