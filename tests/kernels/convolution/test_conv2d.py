@@ -141,6 +141,18 @@ def test_two_cores():
     check([(1, 8, 14, 14)], conv(8, 64, (3, 3), padding=1), targets=[TWO_CORES])
     check([(1, 8, 7, 7)], conv(8, 64, (1, 1)), targets=[TWO_CORES])
     check([(1, 8, 27, 27)], conv(8, 16, (1, 1)), targets=[TWO_CORES])
+    check([(2, 8, 30, 30)], conv(8, 32, (3, 3), 2, 1), targets=[TWO_CORES])
+
+
+def test_a_strided_image_is_padded_channel_by_channel():
+    """A whole padded image between two copies is memory written and read once more."""
+    lowered = LowerToTasks([AVX512])(model([(1, 4, 40, 40)], conv(4, 32, (3, 3), 2, 1)))
+    (kernel,) = kernels(lowered).values()
+    text = schedule_kernel(kernel, AVX512).script()
+    (loop,) = re.findall(r"\n( *)for b, c in T.grid\(T.int64\(1\), T.int64\(4\)\):\n", text)
+    pads = re.findall(r'\n( *)with T.sblock\("pad', text)
+    assert len(pads) == 2  # zeros, and what is inside
+    assert all(len(indent) > len(loop) for indent in pads)
 
 
 def test_weights_are_packed_once_for_all_targets():
