@@ -10,7 +10,8 @@ Stages of the kernel, each a block whose annotation ``tvm_hetero.role`` says wha
     unpack      back to NCHW
 
 A 1x1 convolution has no window, so its rows are joined: ``points = OH * OW`` wastes less in the
-last tile than OW does for each row. conv1d is conv2d with one row. Depthwise convolutions have
+last tile than OW does for each row. conv1d is conv2d with one row, and so are windows of one column
+(5x1), whose next row is `width` columns further (`conv2d_shape`). Depthwise convolutions have
 nothing to pack (`make_depthwise`). Windows of 3x3 that are one apart are marked, since they may be
 computed by tiles (`make_winograd`).
 """

@@ -10,7 +10,7 @@ images and the weights fit no cache, a block's weights are used for several imag
 block's are read (`weights_once`).
 
     which loop is lanes, how large a tile      `tiling.plan_tile`, from the target's vector unit
-    padding, gathering of strided columns      `_schedule_stage`
+    padding, gathering of strided columns      `_schedule_stages`
     the tile                                   `_tile_channels`, `_tile_points`
     tiles that do not come out even            `tir.tail_tiles`
     unpacking and epilogue                     `_join_epilogue`, `_attach_epilogue`
