@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .case import Case, Nodes, Shape, node
+from .case import Case, Nodes, Shape, moved, node
 
 
 def cases() -> list[Case]:
@@ -41,6 +41,7 @@ def cases() -> list[Case]:
         _convolution((1, 64, 100, 3), (64, 64, 3, 1), "spectrograms"),
         _convolution((1, 128, 17, 17), (128, 128, 7, 1), "Inception v3"),
         _convolution((1, 64, 56, 56), (64, 64, 3, 1), "windows taken apart"),
+        _maximum((512, 508), "the end of a convolution of sequences"),
         _convolution((1, 16, 16, 28, 28), (32, 16, 3, 3, 3), "video"),
         _convolution((1, 64, 8, 56, 56), (64, 64, 3, 1, 1), "video"),
         _convolution((1, 64, 32, 32, 32), (32, 64, 1, 1, 1), "segmented volumes"),
@@ -100,6 +101,12 @@ def _depthwise(channels: int, size: int, window: int, where: str) -> Case:
     name = f"depthwise {channels}x{size}x{size} {window}x{window}"
     work = 2.0 * math.prod(w) * size * size
     return Case(name, nodes, {"x": (1, channels, size, size)}, {"w": w}, work, "compute", where)
+
+
+def _maximum(shape: Shape, where: str) -> Case:
+    """The largest value of each row."""
+    nodes = (node("ReduceMax", ("x",), axes=[len(shape) - 1]),)
+    return Case(f"maximum of {_text(shape)}", nodes, {"x": shape}, {}, moved(shape), "read", where)
 
 
 def _dilated_image(x: Shape, w: Shape, dilation: tuple[int, int], where: str) -> Case:

@@ -15,6 +15,12 @@ from typing import Any
 
 from tvm import relax, te, tirx
 
+from tvm_hetero.kernels.rowwise.rows import REST, fills_registers
+from tvm_hetero.kernels.tir.block_roles import role
+
+# Values of a register, and of a row that is worth two loops.
+_REGISTER, _LONG = 16, 64
+
 
 def make_extreme(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
     """``relax.max`` or ``relax.min`` of floating numbers and known shape, None for any other."""
@@ -47,6 +53,8 @@ def reduce_extreme(x: te.Tensor, axes: list[int], keep: bool, *, largest: bool) 
         return infinity(kind, negative=largest)
 
     reducer = te.comm_reducer(combine, identity, name="max" if largest else "min")
+    if axes == [len(x.shape) - 1] and _has_rest(int(x.shape[-1])):
+        return _of_registers_and_rest(x, reducer, combine, keep=keep)
     points = [te.reduce_axis((0, x.shape[axis]), f"k{axis}") for axis in axes]
     shape = [1 if d in axes else n for d, n in enumerate(x.shape) if keep or d not in axes]
 
@@ -63,6 +71,31 @@ def reduce_extreme(x: te.Tensor, axes: list[int], keep: bool, *, largest: bool) 
         return reducer(x[tuple(place)], axis=points)
 
     return te.compute(shape, value, name=f"{x.op.name}_red")
+
+
+def _has_rest(length: int) -> bool:
+    """Whether a row has no divisor that fills registers, as one of 508 = 4 * 127."""
+    return length >= _LONG and not fills_registers(length)
+
+
+def _of_registers_and_rest(x: te.Tensor, reducer: Any, combine: Any, *, keep: bool) -> te.Tensor:
+    """Reduce each row in two parts, whole registers and what is left, so that `rows` fits."""
+    *rows, length = (int(extent) for extent in x.shape)
+    whole = length // _REGISTER * _REGISTER
+    k, r = te.reduce_axis((0, whole), "k"), te.reduce_axis((0, length - whole), "r")
+    most = te.compute(rows, lambda *at: reducer(x[(*at, k)], axis=[k]), name=f"{x.op.name}_whole")
+    rest = te.compute(
+        rows,
+        lambda *at: reducer(x[(*at, r + whole)], axis=[r]),
+        name=f"{x.op.name}_rest",
+        attrs=role(REST),
+    )
+
+    def joined(*at: Any) -> Any:
+        at = at[: len(rows)]
+        return combine(most[at], rest[at])
+
+    return te.compute([*rows, 1] if keep else rows, joined, name=f"{x.op.name}_red")
 
 
 def make_place(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
