@@ -45,7 +45,7 @@ def test_infinities_and_nan_come_out_as_they_should(name: str) -> None:
     np.testing.assert_array_equal(found.numpy(), EXPECTED[name])
 
 
-@pytest.mark.parametrize("length", [67, 97, 508])
+@pytest.mark.parametrize("length", [64, 67, 97, 508])
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_rows_of_any_length_fill_registers(name: str, length: int) -> None:
     """One of 508 = 4 * 127 values took eight times as long as one of 512."""

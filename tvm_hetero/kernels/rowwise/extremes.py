@@ -75,7 +75,7 @@ def reduce_extreme(x: te.Tensor, axes: list[int], keep: bool, *, largest: bool) 
 
 def _has_rest(length: int) -> bool:
     """Whether a row has no divisor that fills registers, as one of 508 = 4 * 127."""
-    return length >= _LONG and not fills_registers(length)
+    return length >= _LONG and length % _REGISTER != 0 and not fills_registers(length)
 
 
 def _of_registers_and_rest(x: te.Tensor, reducer: Any, combine: Any, *, keep: bool) -> te.Tensor:
