@@ -105,7 +105,7 @@ def _softmax(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 
 def _extreme(call: relax.Call, use: Legalization) -> relax.Expr | None:
-    return make_extreme(use.builder, call)
+    return make_extreme(use.builder, call, in_parts=not use.on_gpus)
 
 
 def _place(call: relax.Call, use: Legalization) -> relax.Expr | None:
