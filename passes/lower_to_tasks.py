@@ -69,6 +69,7 @@ class LowerToTasks:
     ) -> None:
         self.units = packing_units(targets)
         self.plain_sums = plain_sums
+        self.on_gpus = any(str(t.kind.name) != "llvm" for t in targets or ())
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Lower one module; see the class."""
@@ -78,7 +79,7 @@ class LowerToTasks:
         if is_lowered(mod):
             return copy_constant_outputs(mod)
         mod = _before()(mod)
-        mod = _Prepare(mod, self.units, self.plain_sums).run()
+        mod = _Prepare(mod, self.units, self.plain_sums, self.on_gpus).run()
         lowered = pin_hinted_kernels(_after()(mod))
         _require_lowered(lowered)
         return copy_constant_outputs(mark_branches(lowered))
@@ -137,10 +138,13 @@ def _after() -> tvm.transform.Pass:
 class _Prepare(PyExprMutator):  # type: ignore[misc]
     """Fold constants and choose kernels for what has constant weights, in one walk over main."""
 
-    def __init__(self, mod: tvm.IRModule, units: Sequence[VectorUnit], plain_sums: bool) -> None:
+    def __init__(
+        self, mod: tvm.IRModule, units: Sequence[VectorUnit], plain_sums: bool, on_gpus: bool
+    ) -> None:
         super().__init__(mod)
         self.units = units
         self.plain_sums = plain_sums
+        self.on_gpus = on_gpus
         self.folded: dict[relax.Var, NDArray[Any]] = {}
         self.emitted: dict[relax.Var, GenericConst] = {}
 
@@ -189,7 +193,9 @@ class _Prepare(PyExprMutator):  # type: ignore[misc]
         rule = RULES.get(getattr(call.op, "name", ""))
         if rule is None:
             return super().visit_call_(call)
-        use = Legalization(self.builder_, self.known, self.units, self.plain_sums, self.as_emitted)
+        use = Legalization(
+            self.builder_, self.known, self.units, self.plain_sums, self.as_emitted, self.on_gpus
+        )
         result = rule(self._with_rewritten(call), use)
         return super().visit_call_(call) if result is None else result
 

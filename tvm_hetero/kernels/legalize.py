@@ -14,6 +14,7 @@ from tvm import relax
 
 from tvm_hetero.kernels import strength_reduction
 from tvm_hetero.kernels.convolution.conv2d import emit_packed_conv2d
+from tvm_hetero.kernels.convolution.dilated import in_phases
 from tvm_hetero.kernels.convolution.half_precision import widen_convolution
 from tvm_hetero.kernels.convolution.lrn import channel_window
 from tvm_hetero.kernels.convolution.transposed import as_convolution
@@ -43,6 +44,10 @@ def _packed_convolution(call: relax.Call, use: Legalization) -> relax.Expr | Non
         return None
     # Sums of whole numbers are exact as they are written; by Winograd's tiles they were off by 5.
     plain = use.plain_sums or bool(np.array_equal(weight, np.rint(weight)))
+    phases = None if plain else in_phases(use.builder, call, weight, use.units)
+    if phases is not None:
+        done = emit_packed_conv2d(use.builder, phases.call, weight, use.units)
+        return None if done is None else phases.in_order(use.builder, use.builder.emit(done))
     return emit_packed_conv2d(use.builder, call, weight, use.units, plain_sums=plain)
 
 
@@ -100,7 +105,7 @@ def _softmax(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 
 def _extreme(call: relax.Call, use: Legalization) -> relax.Expr | None:
-    return make_extreme(use.builder, call)
+    return make_extreme(use.builder, call, in_parts=not use.on_gpus)
 
 
 def _place(call: relax.Call, use: Legalization) -> relax.Expr | None:

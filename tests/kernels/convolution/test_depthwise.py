@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,6 +56,31 @@ CASES = {
     "dilated": ((1, 6, 14, 14), depthwise(6, padding=2, dilation=2), "depthwise"),
     "two outputs a channel": ((1, 6, 14, 14), depthwise(6, multiplier=2), "depthwise"),
     "two outputs, wide": ((1, 2, 5, 40), depthwise(2, multiplier=2), "depthwise"),
+    "7x7 in bands": ((1, 4, 40, 40), depthwise(4, (7, 7), padding=3), "depthwise"),
+    "bands that overlap": ((2, 3, 23, 37), depthwise(3, (5, 5), padding=2), "depthwise"),
+    "bands, two outputs": (
+        (1, 3, 18, 20),
+        depthwise(3, (5, 3), padding=(2, 1), multiplier=2),
+        "depthwise",
+    ),
+    "bands, uneven padding": (
+        (1, 3, 20, 20),
+        depthwise(3, (4, 5), padding=(3, 0, 1, 2)),
+        "depthwise",
+    ),
+    "bands, columns dilated": (
+        (1, 3, 20, 24),
+        depthwise(3, padding=(1, 2), dilation=(1, 2)),
+        "depthwise",
+    ),
+    "bands without padding": ((1, 3, 30, 30), depthwise(3, (7, 7), padding=0), "depthwise"),
+    "window too large to be written out": (
+        (1, 2, 40, 40),
+        depthwise(2, (15, 15), padding=7),
+        "depthwise",
+    ),
+    "rows dilated": ((1, 3, 20, 40), depthwise(3, padding=(2, 1), dilation=(2, 1)), "depthwise"),
+    "one row": ((1, 3, 1, 40), depthwise(3, (1, 7), padding=(0, 3)), "depthwise"),
     "no padding": ((1, 6, 14, 14), depthwise(6, padding=0), "generic"),
     "few points": ((1, 6, 3, 3), depthwise(6), "generic"),
 }
@@ -85,6 +112,18 @@ def test_any_depthwise(batch, channels, multiplier, size, kernel, stride, paddin
     check([(batch, channels, *size)], body, [AVX512, AVX2])
 
 
+def test_a_row_of_the_image_is_read_once_for_a_band():
+    """The loop over the window's rows has become one over those of the image."""
+    (kernel,) = kernels(
+        LowerToTasks([AVX512])(model([(1, 4, 40, 40)], CASES["7x7 in bands"][1]))
+    ).values()
+    text = schedule_kernel(kernel, AVX512).script()
+    bands = re.search(r"y_1_init in T.unroll\(T.int64\((\d+)\)\)", text)
+    assert bands is not None
+    assert f"in T.unroll(T.int64({int(bands[1]) + 6}))" in text
+    assert "T.vectorized(T.int64(16))" in text
+
+
 def test_residual_is_fused():
     lowered = check([(1, 8, 14, 14)] * 2, depthwise(8))
     assert len(kernels(lowered)) == 1
@@ -96,9 +135,10 @@ def test_two_cores():
     assert "T.parallel" in schedule_kernel(kernel, TWO_CORES).script()
 
 
-def test_what_is_beyond_a_row_is_not_read():
+@pytest.mark.parametrize("size", [8, 20], ids=["joined", "bands"])
+def test_what_is_beyond_a_row_is_not_read(size):
     """Infinite and undefined values stay in the windows to which they belong."""
-    x = random(0, 1, 2, 8, 8)
+    x = random(0, 1, 2, size, size)
     x[0, 0, 3, 7], x[0, 1, 4, 0] = np.inf, np.nan
     mod = model([x.shape], depthwise(2))
     expected = run(mod, REFERENCE, x)

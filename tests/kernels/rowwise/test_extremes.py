@@ -7,7 +7,10 @@ import pytest
 import tvm
 from tvm import relax
 
+from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, model, run, runs_here, scheduled
+from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import PIPELINE
+from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 NAN, INF = np.nan, np.inf
@@ -40,3 +43,28 @@ def test_infinities_and_nan_come_out_as_they_should(name: str) -> None:
     executable = tvm.compile(lowered, target="llvm", tir_pipeline=PIPELINE)
     found = relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(ROWS))
     np.testing.assert_array_equal(found.numpy(), EXPECTED[name])
+
+
+@pytest.mark.parametrize("length", [64, 67, 97, 508])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_rows_of_any_length_fill_registers(name: str, length: int) -> None:
+    """One of 508 = 4 * 127 values took eight times as long as one of 512."""
+    rows = np.random.default_rng(length).standard_normal((7, length)).astype(np.float32)
+    rows[1, 3], rows[2, -1], rows[3], rows[4, 1:] = NAN, NAN, -INF, INF
+    body = OPERATORS[name]
+    lowered = LowerToTasks()(model([rows.shape], body))
+    rules = {rule_of(schedule_kernel(f, AVX512)) for f in kernels(lowered).values()}
+    assert rules == {"rows"}
+    target = next(t for t in (AVX512, AVX2, SSE) if runs_here(t))
+    found = run(scheduled(lowered, target), target, rows)
+    extreme = np.fmax if name == "max" else np.fmin
+    np.testing.assert_array_equal(found.reshape(7), extreme.reduce(rows, axis=1))
+
+
+def test_for_a_gpu_a_row_is_one_reduction() -> None:
+    """Of parts TVM makes none for a GPU: it does not know that they begin with infinity."""
+    rows = np.zeros((7, 508), np.float32)
+    cuda = tvm.target.Target("cuda")
+    for targets, reductions in (([AVX512], 2), ([AVX512, cuda], 1), ([cuda], 1)):
+        (kernel,) = kernels(LowerToTasks(targets)(model([rows.shape], OPERATORS["max"]))).values()
+        assert kernel.script().count("with T.init()") == reductions

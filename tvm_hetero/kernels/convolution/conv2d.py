@@ -10,7 +10,8 @@ Stages of the kernel, each a block whose annotation ``tvm_hetero.role`` says wha
     unpack      back to NCHW
 
 A 1x1 convolution has no window, so its rows are joined: ``points = OH * OW`` wastes less in the
-last tile than OW does for each row. conv1d is conv2d with one row. Depthwise convolutions have
+last tile than OW does for each row. conv1d is conv2d with one row, and so are windows of one column
+(5x1), whose next row is `width` columns further (`conv2d_shape`). Depthwise convolutions have
 nothing to pack (`make_depthwise`). Windows of 3x3 that are one apart are marked, since they may be
 computed by tiles (`make_winograd`).
 """
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import relax, te, tirx
 
 from tvm_hetero.kernels.convolution.conv2d_shape import ConvShape, shape_of
-from tvm_hetero.kernels.convolution.depthwise import fits, make_depthwise
+from tvm_hetero.kernels.convolution.depthwise import make_depthwise
 from tvm_hetero.kernels.convolution.packing import PackedLayout, choose_layout, pack_conv2d
 from tvm_hetero.kernels.convolution.winograd.match import WINDOW_3X3
 from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, GATHER, PAD, UNPACK, role
@@ -67,8 +68,7 @@ def emit_packed_conv2d(
     if shape is None:
         return None
     if shape.depthwise is not None:
-        narrow = shape.depthwise
-        return make_depthwise(bb, call.args[0], weight, narrow) if fits(narrow, units) else None
+        return make_depthwise(bb, call.args[0], weight, shape.depthwise, units)
     depth = shape.group_channels * shape.kernel[0] * shape.kernel[1]
     layout = choose_layout(
         shape.out_channels // shape.groups,
@@ -86,31 +86,39 @@ def emit_packed_conv2d(
         lambda data, filters: _compute(data, filters, shape, layout),
         call.args[0],
         packed,
-        primfunc_name_hint="conv1d" if shape.flat else "conv2d",
+        primfunc_name_hint="conv1d" if shape.flat and not shape.rows_of else "conv2d",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias, residual and relu join it
     )
 
 
 class _OneRow:
-    """A ``[batch, channel, column]`` tensor, read as an image of one row."""
+    """A ``[batch, channel, column]`` tensor, or one of rows, read as an image of one row."""
 
-    def __init__(self, data: te.Tensor) -> None:
-        self.data = data
+    def __init__(self, data: te.Tensor, rows_of: int | None) -> None:
+        self.data, self.rows_of = data, rows_of
         self.dtype = data.dtype
 
     def __getitem__(self, index: tuple[Any, Any, Any, Any]) -> Any:
         b, c, _, x = index
-        return self.data[b, c, x]
+        if self.rows_of is None:
+            return self.data[b, c, x]
+        return self.data[b, c, x // self.rows_of, x % self.rows_of]
 
 
 def _compute(
     data: te.Tensor, filters: te.Tensor, shape: ConvShape, layout: PackedLayout
 ) -> te.Tensor:
-    source = _OneRow(data) if shape.flat else data
+    source = _OneRow(data, shape.rows_of) if shape.flat else data
     return (_pointwise if shape.pointwise else _windowed)(source, filters, shape, layout)
 
 
 def _unpack(read: Callable[..., Any], shape: ConvShape) -> te.Tensor:
+    width = shape.rows_of
+    if width is not None:
+        rows = (shape.batch, shape.out_channels, shape.out_width // width, width)
+        return te.compute(
+            rows, lambda b, c, y, x: read(b, c, 0, y * width + x), name="unpack", attrs=role(UNPACK)
+        )
     if shape.flat:
         extents: tuple[int, ...] = (shape.batch, shape.out_channels, shape.out_width)
         return te.compute(

@@ -12,10 +12,11 @@ at any ``p``. At the ends of rows a constant mask drops neighbouring rows       
 A stride sorts columns and rows into ``sy * sx`` planes of ``OW`` columns each; a tap reads the
 plane ``(kh - top) mod sy, (kw - left) mod sx`` at a shift ``(kw - left) // sx``   -> `_planes`
 
-Wide images without stride: tiles are parts of a row, without a mask              -> `_by_rows`
+Rows that fill vectors, without stride: several rows of results at a time         -> `sum_bands`
+Wide images of which neither is true (rows apart): tiles are parts of a row       -> `_by_rows`
 
-The rule takes the convolutions whose planes have no more than OW columns (`fits`); others go to
-`generic`.
+But for bands, the rule takes the convolutions whose planes have no more than OW columns (`_fits`);
+others go to `generic`.
 
 Derivation: docs/method/depthwise.md.
 """
@@ -31,12 +32,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tvm import relax, s_tir, te, tirx
 
+from tvm_hetero.kernels.convolution.depthwise_bands import (
+    fits_bands,
+    schedule_bands,
+    sum_bands,
+)
 from tvm_hetero.kernels.tir.block_roles import UNPACK, find_role, role
 from tvm_hetero.kernels.tir.blocks import extent_of, index_map
 from tvm_hetero.kernels.tir.tail_tiles import overlap_tiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
     from tvm.s_tir.schedule import LoopRV, SBlockRV
@@ -81,7 +87,49 @@ class Depthwise:
         return self.out[0] * self.out[1] if self.joined else self.out[1]
 
 
-def fits(shape: Depthwise, units: Sequence[VectorUnit]) -> bool:
+def make_depthwise(
+    bb: relax.BlockBuilder,
+    data: relax.Expr,
+    weight: NDArray[Any],
+    shape: Depthwise,
+    units: Sequence[VectorUnit],
+) -> relax.Expr | None:
+    """The kernel of a convolution, or None where this rule does not fit.
+
+    Parameters
+    ----------
+    bb
+        Builder that receives the PrimFunc.
+    data
+        What is convolved.
+    weight
+        ``[O, 1, KH, KW]``.
+    shape
+        The extents.
+    units
+        Vector units of the targets.
+    """
+    lanes = max(unit.lanes for unit in units)
+    operands = [data, relax.const(np.ascontiguousarray(weight))]
+    compute: Callable[..., te.Tensor]
+    if fits_bands(shape, lanes):
+        compute = sum_bands
+    elif not _fits(shape, lanes):
+        return None
+    elif shape.joined:
+        compute = _joined
+        operands.append(relax.const(_masks(shape)))
+    else:
+        compute = _by_rows
+    return bb.call_te(
+        partial(compute, shape),
+        *operands,
+        primfunc_name_hint="depthwise_conv2d",
+        primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias and activation join it
+    )
+
+
+def _fits(shape: Depthwise, lanes: int) -> bool:
     """Whether the planes are as wide as the output and a line fills a vector."""
     columns = -(-shape.size[1] // shape.stride[1])
     shifts = [abs(shift) for _, shift in shape.offsets(1)]
@@ -89,23 +137,7 @@ def fits(shape: Depthwise, units: Sequence[VectorUnit]) -> bool:
         columns <= shape.out[1]
         and max(shifts) < shape.out[1]
         and math.prod(shape.kernel) <= _MOST_TAPS
-        and shape.points >= max(unit.lanes for unit in units)
-    )
-
-
-def make_depthwise(
-    bb: relax.BlockBuilder, data: relax.Expr, weight: NDArray[Any], shape: Depthwise
-) -> relax.Expr:
-    """The kernel of a convolution that `fits`; ``weight`` is ``[O, 1, KH, KW]``."""
-    weights = relax.const(np.ascontiguousarray(weight))
-    joined = shape.joined
-    return bb.call_te(
-        partial(_joined, shape) if joined else partial(_by_rows, shape),
-        data,
-        weights,
-        *([relax.const(_masks(shape))] if joined else []),
-        primfunc_name_hint="depthwise_conv2d",
-        primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias and activation join it
+        and shape.points >= lanes
     )
 
 
@@ -211,6 +243,8 @@ def schedule_depthwise(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> boo
     RuntimeError, ValueError
         Where a step does not apply; the schedule is then half done and to be dropped.
     """
+    if schedule_bands(sch, unit, cores):
+        return True
     planes, window = find_role(sch, PLANES), find_role(sch, WINDOW)
     if planes is None or window is None:
         return False

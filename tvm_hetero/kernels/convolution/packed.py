@@ -10,7 +10,7 @@ images and the weights fit no cache, a block's weights are used for several imag
 block's are read (`weights_once`).
 
     which loop is lanes, how large a tile      `tiling.plan_tile`, from the target's vector unit
-    padding, gathering of strided columns      `_schedule_stage`
+    padding, gathering of strided columns      `_schedule_stages`
     the tile                                   `_tile_channels`, `_tile_points`
     tiles that do not come out even            `tir.tail_tiles`
     unpacking and epilogue                     `_join_epilogue`, `_attach_epilogue`
@@ -36,9 +36,7 @@ from tvm_hetero.kernels.tir.block_roles import (
     ACCUMULATE,
     GATHER,
     PAD,
-    blocks_of,
     find_role,
-    role_of,
 )
 from tvm_hetero.kernels.tir.blocks import extent_of, inline_epilogue
 from tvm_hetero.kernels.tir.multicore import share_longest
@@ -54,6 +52,8 @@ if TYPE_CHECKING:
 # Dimensions of the accumulators where rows are joined, [image, block, point, channel]; else they
 # are [image, block, row, column, channel].
 _JOINED_RANK = 4
+# Dimensions of columns that are sorted, [image, channel, row, phase, column].
+_PHASES_RANK = 5
 # Share of the second-level cache that all weights may take to be read again for each row, and that
 # the data may take to be read again for each block.
 _NEAR, _NEAR_DATA = 0.6, 0.7
@@ -87,8 +87,7 @@ def schedule_packed(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     tile = _plan(sch, acc, unit)
     last = _join_epilogue(sch, acc)
     _require_real_parts(sch, acc, last, tile, unit)
-    for stage in (b for b in blocks_of(sch) if role_of(sch, b) in (PAD, GATHER)):
-        _schedule_stage(sch, stage, cores)
+    _schedule_stages(sch, cores)
     points = extent_of(sch, _nest(sch, acc).points)
     arrange = _tile_channels if tile.lanes == "channels" else _tile_points
     nest, at = arrange(sch, acc, tile, unit)
@@ -158,12 +157,26 @@ def _index_map(rank: int, function: Any) -> tirx.IndexMap:
     return tirx.IndexMap.from_func(lambda *v: function(v), ndim=rank, index_dtype="int64")
 
 
-def _schedule_stage(sch: s_tir.Schedule, stage: SBlockRV, cores: int) -> None:
-    """Copy without a condition for each value: fill a channel with zeros, then its inside."""
-    loops = sch.get_loops(stage)
-    if role_of(sch, stage) == PAD:
-        sch.decompose_padding(stage, loops[min(2, len(loops) - 1)])
-    share_longest(sch, sch.get_loops(stage)[:2], cores)
+def _schedule_stages(sch: s_tir.Schedule, cores: int) -> None:
+    """Copy without a condition for each value: fill a channel with zeros, then its inside.
+
+    Where columns are sorted by phase, a channel is sorted as soon as it is padded, from the cache,
+    and its phases side by side, so that LLVM loads whole vectors and takes them apart.
+    """
+    pad, gather = find_role(sch, PAD), find_role(sch, GATHER)
+    if gather is not None:
+        share_longest(sch, sch.get_loops(gather)[:2], cores)
+    if gather is not None and len(sch.get_loops(gather)) == _PHASES_RANK:
+        *_, channel, _, phase, column = sch.get_loops(gather)
+        if pad is not None:
+            sch.compute_at(pad, channel, preserve_unit_loops=True)
+            sch.decompose_padding(pad, sch.get_loops(pad)[-2])
+        sch.reorder(column, phase)
+        sch.unroll(phase)
+    elif pad is not None:
+        loops = sch.get_loops(pad)
+        sch.decompose_padding(pad, loops[min(2, len(loops) - 1)])
+        share_longest(sch, sch.get_loops(pad)[:2], cores)
 
 
 def _tile_channels(

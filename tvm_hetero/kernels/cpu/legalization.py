@@ -30,6 +30,8 @@ class Legalization:
         Whether convolutions are to be summed up as they are written.
     emitted
         An argument as a kernel may read it: constants that were computed are only names so far.
+    on_gpus
+        Whether a target is a GPU.
     """
 
     builder: relax.BlockBuilder
@@ -37,3 +39,4 @@ class Legalization:
     units: Sequence[VectorUnit]
     plain_sums: bool = False
     emitted: Callable[[relax.Expr], relax.Expr] = lambda expr: expr
+    on_gpus: bool = False

@@ -15,9 +15,26 @@ from typing import Any
 
 from tvm import relax, te, tirx
 
+from tvm_hetero.kernels.rowwise.rows import REST, fills_registers
+from tvm_hetero.kernels.tir.block_roles import role
 
-def make_extreme(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
-    """``relax.max`` or ``relax.min`` of floating numbers and known shape, None for any other."""
+# Values of a register, and of a row that is worth two loops.
+_REGISTER, _LONG = 16, 64
+
+
+def make_extreme(bb: relax.BlockBuilder, call: relax.Call, *, in_parts: bool) -> relax.Expr | None:
+    """``relax.max`` or ``relax.min`` of floating numbers and known shape, None for any other.
+
+    Parameters
+    ----------
+    bb
+        Receives the kernel.
+    call
+        The call.
+    in_parts
+        Whether rows that have no divisor that fills registers may be reduced in two parts. TVM
+        schedules those for a GPU only if it knows what they begin with.
+    """
     call = bb.normalize(call)
     data = call.args[0].ty
     if not _is_static(data) or not str(data.dtype).startswith(("float16", "float32", "float64")):
@@ -29,8 +46,10 @@ def make_extreme(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
     if not reduced:
         return None
     largest = call.op.name == "relax.max"
+    split = in_parts and reduced == [rank - 1] and _has_rest(int(data.shape[-1]))
+    compute = _of_registers_and_rest if split else reduce_extreme
     return bb.call_te(
-        lambda x: reduce_extreme(x, reduced, bool(call.attrs.keepdims), largest=largest),
+        lambda x: compute(x, reduced, bool(call.attrs.keepdims), largest=largest),
         call.args[0],
         primfunc_name_hint=call.op.name.rsplit(".", 1)[-1],
     )
@@ -38,15 +57,7 @@ def make_extreme(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
 
 def reduce_extreme(x: te.Tensor, axes: list[int], keep: bool, *, largest: bool) -> te.Tensor:
     """Reduce over `axes`; NaN are skipped."""
-
-    def combine(one: Any, other: Any) -> Any:
-        # The value that is new stands first: a NaN in it does not win the comparison.
-        return tirx.Max(other, one) if largest else tirx.Min(other, one)
-
-    def identity(kind: str) -> Any:
-        return infinity(kind, negative=largest)
-
-    reducer = te.comm_reducer(combine, identity, name="max" if largest else "min")
+    reducer = _reducer(largest=largest)
     points = [te.reduce_axis((0, x.shape[axis]), f"k{axis}") for axis in axes]
     shape = [1 if d in axes else n for d, n in enumerate(x.shape) if keep or d not in axes]
 
@@ -63,6 +74,45 @@ def reduce_extreme(x: te.Tensor, axes: list[int], keep: bool, *, largest: bool) 
         return reducer(x[tuple(place)], axis=points)
 
     return te.compute(shape, value, name=f"{x.op.name}_red")
+
+
+def _has_rest(length: int) -> bool:
+    """Whether a row has no divisor that fills registers, as one of 508 = 4 * 127."""
+    return length >= _LONG and length % _REGISTER != 0 and not fills_registers(length)
+
+
+def _reducer(*, largest: bool) -> Any:
+    def combine(one: Any, other: Any) -> Any:
+        # The value that is new stands first: a NaN in it does not win the comparison.
+        return tirx.Max(other, one) if largest else tirx.Min(other, one)
+
+    def identity(kind: str) -> Any:
+        return infinity(kind, negative=largest)
+
+    return te.comm_reducer(combine, identity, name="max" if largest else "min")
+
+
+def _of_registers_and_rest(
+    x: te.Tensor, _axes: list[int], keep: bool, *, largest: bool
+) -> te.Tensor:
+    """Reduce each row in two parts, whole registers and what is left, so that `rows` fits."""
+    reducer, join = _reducer(largest=largest), tirx.Max if largest else tirx.Min
+    *rows, length = (int(extent) for extent in x.shape)
+    whole = length // _REGISTER * _REGISTER
+    k, r = te.reduce_axis((0, whole), "k"), te.reduce_axis((0, length - whole), "r")
+    most = te.compute(rows, lambda *at: reducer(x[(*at, k)], axis=[k]), name=f"{x.op.name}_whole")
+    rest = te.compute(
+        rows,
+        lambda *at: reducer(x[(*at, r + whole)], axis=[r]),
+        name=f"{x.op.name}_rest",
+        attrs=role(REST),
+    )
+
+    def joined(*at: Any) -> Any:
+        at = at[: len(rows)]
+        return join(most[at], rest[at])
+
+    return te.compute([*rows, 1] if keep else rows, joined, name=f"{x.op.name}_red")
 
 
 def make_place(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:

@@ -105,6 +105,26 @@ class Rewriting:
         """Return the data of a constant (not to be written to), None for what is none."""
         return self._graph.array(name) if name in self._graph.constants else None
 
+    def maker(self, name: str) -> NodeProto | None:
+        """Return the node that makes a value, those before an ``Identity`` through it.
+
+        None for constants and inputs.
+        """
+        node = self._values.makers.get(name)
+        while node is not None and node.op_type == "Identity":
+            node = self._values.makers.get(node.input[0])
+        return node
+
+    def is_shaped(self, name: str) -> bool:
+        """Whether the dimensions of a value are known."""
+        known = self._values.known(name)
+        return known is not None and known.dims is not None
+
+    def is_read_once(self, name: str) -> bool:
+        """Whether a value is no output of the graph, and one operand of one node at most."""
+        readers = sum(list(node.input).count(name) for node in self._graph.nodes)
+        return readers <= 1 and name not in self._graph.output_names
+
     def constant_of(self, position: int, what: str) -> np.ndarray[Any, Any]:
         """Return the data of an operand that must be constant; refuses what is not."""
         found = self.array(self.operand(position))
