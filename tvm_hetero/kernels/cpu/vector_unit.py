@@ -64,6 +64,9 @@ class VectorUnit:
         is waited for.
     pairs
         LLVM's intrinsic for products of 16 bits, added in pairs; empty without one.
+    bytes
+        LLVM's intrinsic that adds products of four bytes, unsigned by signed, to 32 bits; empty
+        without one.
     dots
         LLVM's intrinsic that adds products of pairs of bfloat16 to float32; empty without one.
     amx
@@ -90,6 +93,7 @@ class VectorUnit:
     follows: bool = False
     spills: bool = True
     pairs: str = ""
+    bytes: str = ""
     dots: str = ""
     amx: bool = False
     ahead: int = 8192
@@ -100,11 +104,11 @@ class VectorUnit:
     def of_layouts(self) -> VectorUnit:
         """The unit without what no layout of weights depends on.
 
-        How weights come, and what bfloat16 is multiplied by, is nothing to their layout, and
-        whether sums spill is for the tile to say.
+        How weights come, and what bfloat16 and bytes are multiplied by, is nothing to their layout,
+        and whether sums spill is for the tile to say.
         """
         alike = replace(self, follows=False, ahead=8192, codes_ahead=0)
-        return replace(alike, spills=True, dots="", amx=False)
+        return replace(alike, spills=True, bytes="", dots="", amx=False)
 
     @property
     def lanes(self) -> int:
@@ -124,7 +128,8 @@ AVX512 = VectorUnit(
     pairs="llvm.x86.avx512.pmaddw.d.512",
     l2=1024 * _KIB,
 )
-AVX512_BF16 = replace(AVX512, dots="llvm.x86.avx512bf16.dpbf16ps.512")
+AVX512_VNNI = replace(AVX512, bytes="llvm.x86.avx512.vpdpbusd.512")
+AVX512_BF16 = replace(AVX512_VNNI, dots="llvm.x86.avx512bf16.dpbf16ps.512")
 # Sapphire Rapids, and what came after it.
 AMX = replace(AVX512_BF16, amx=True, ahead=3072, codes_ahead=2048)
 AVX2 = VectorUnit(bits=256, registers=16, pairs="llvm.x86.avx2.pmadd.wd")
@@ -141,8 +146,9 @@ _CPUS: dict[str, VectorUnit] = {
 }
 # LLVM features that a target must have -> its unit; the first that fits counts.
 UNITS: dict[tuple[str, ...], VectorUnit] = {
-    ("amx-bf16", "amx-int8", "avx512bf16", "avx512bw"): AMX,
-    ("avx512bf16", "avx512bw"): AVX512_BF16, ("avx512bw",): AVX512,
+    ("amx-bf16", "amx-int8", "avx512bf16", "avx512vnni", "avx512bw"): AMX,
+    ("avx512bf16", "avx512vnni", "avx512bw"): AVX512_BF16,
+    ("avx512vnni", "avx512bw"): AVX512_VNNI, ("avx512bw",): AVX512,
     ("avx2",): AVX2, ("neon",): NEON, ("sse2",): SSE,
 }  # fmt: skip
 _BASELINE = replace(SSE, pairs="")

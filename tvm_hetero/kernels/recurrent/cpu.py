@@ -17,6 +17,7 @@ from tvm_hetero.kernels.recurrent.kernel import written_out
 from tvm_hetero.kernels.recurrent.layout import RecurrentLayout, layout_of
 from tvm_hetero.kernels.recurrent.recurrence import Recurrence
 from tvm_hetero.kernels.recurrent.steps import RecurrentLoops
+from tvm_hetero.kernels.tir.byte_dots import byte_dot
 
 if TYPE_CHECKING:
     from tvm import tirx
@@ -50,8 +51,8 @@ def tile_of(r: Recurrence, layout: RecurrentLayout, unit: VectorUnit) -> Recurre
     ]
     v, rows = min(tiles, key=lambda tile: _cycles(r, gates, tile[0], tile[1], unit))
     sums = gates * v * rows
-    splits = 2 if sums < _ENOUGH and r.hidden % 2 == 0 else 1
-    return RecurrentTile(lanes, v, rows, splits)
+    splits = 2 if sums < _ENOUGH and layout.depth % 2 == 0 else 1
+    return RecurrentTile(lanes, v, rows, splits, byte_dot(unit, lanes))
 
 
 def _cycles(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
@@ -29,6 +29,8 @@ from tvm_hetero.kernels.recurrent.packing import pack_operands
 from tvm_hetero.kernels.recurrent.recurrence import GRU, LSTM, RNN, Recurrence
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     Results = tuple[relax.Expr, ...]
 
 
@@ -79,7 +81,11 @@ def _emit(
     recurrences = recurrences_of(cell, operands, attributes)
     dtype = str(operands.x.ty.dtype)
     operands = _widened(bb, operands)
-    directions = [_direction(bb, r, d, operands) for d, r in enumerate(recurrences)]
+    factors = attributes.state_factors
+    directions = [
+        _direction(bb, r, d, operands, None if factors is None else factors[d])
+        for d, r in enumerate(recurrences)
+    ]
     return tuple(
         _stacked(bb, [cast_to(bb, part, dtype) for part in parts], i == 0, attributes.layout)
         for i, parts in enumerate(zip(*directions, strict=True))
@@ -115,10 +121,14 @@ def _widened(bb: relax.BlockBuilder, o: RecurrentOperands) -> RecurrentOperands:
 
 
 def _direction(
-    bb: relax.BlockBuilder, r: Recurrence, d: int, o: RecurrentOperands
+    bb: relax.BlockBuilder,
+    r: Recurrence,
+    d: int,
+    o: RecurrentOperands,
+    factors: NDArray[Any] | None,
 ) -> list[relax.Expr]:
     """Y, Y_h and, of an LSTM, Y_c of one direction."""
-    args = pack_operands(bb, r, layout_of(r), d, o)
+    args = pack_operands(bb, r, layout_of(r), d, o, factors)
     state = [r.batch, r.hidden]
     shapes = [[r.steps, *state], *([state, state] if r.cell == LSTM else [state])]
     name = bb.add_func(recur(r), f"{r.cell.lower()}_{'reverse' if r.reverse else 'forward'}")

@@ -15,6 +15,7 @@ from tvm_hetero.kernels.recurrent.tensors import (
     recurrent_scratch,
     recurrent_tensors,
 )
+from tvm_hetero.kernels.tir.byte_dots import PLAIN, ByteDot
 from tvm_hetero.kernels.tir.statements import load, whole, wide
 
 if TYPE_CHECKING:
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecurrentTile:
-    """What is computed in registers: sequences by vectors of units, in sums of so many parts."""
+    """What is computed in registers: sequences by vectors of units, in sums of so many parts.
+
+    ``dot`` says how bytes are multiplied, where weights are.
+    """
 
     lanes: int = 1
     vectors: int = 1
     rows: int = 1
     splits: int = 1
+    dot: ByteDot = PLAIN
 
     @property
     def units(self) -> int:
@@ -80,5 +85,6 @@ def frame_of(r: Recurrence, tile: RecurrentTile) -> RecurrentFrame:
     layout = layout_of(r)
     gates = max(len(group.gates) for group in layout.groups)
     sums = gates * tile.units * tile.splits
-    scratch = recurrent_scratch(r, layout, r.batch, min(tile.rows, r.batch), sums)
+    rows = min(tile.rows, r.batch)
+    scratch = recurrent_scratch(r, layout, r.batch, rows, sums, lanes=tile.lanes)
     return RecurrentFrame(r, layout, recurrent_tensors(r, layout), scratch, tile, r.batch)

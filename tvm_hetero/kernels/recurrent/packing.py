@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tvm import relax
 
+from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.recurrent.layout import RecurrentLayout, columns_of
 from tvm_hetero.kernels.recurrent.node import RecurrentOperands
 from tvm_hetero.kernels.recurrent.operands import (
@@ -19,6 +20,7 @@ from tvm_hetero.kernels.recurrent.operands import (
     take_direction,
     take_rows,
     turn,
+    value_of,
 )
 from tvm_hetero.kernels.recurrent.recurrence import Recurrence
 
@@ -27,10 +29,26 @@ if TYPE_CHECKING:
 
 
 def pack_operands(
-    bb: relax.BlockBuilder, r: Recurrence, layout: RecurrentLayout, d: int, o: RecurrentOperands
+    bb: relax.BlockBuilder,
+    r: Recurrence,
+    layout: RecurrentLayout,
+    d: int,
+    o: RecurrentOperands,
+    factors: NDArray[Any] | None = None,
 ) -> list[relax.Expr]:
-    """What the kernel of direction ``d`` reads (`recurrent.tensors`)."""
-    args = [_product(bb, r, layout, d, o), _weights(bb, layout, take_direction(bb, o.r, d))]
+    """What the kernel of direction ``d`` reads (`recurrent.tensors`).
+
+    Parameters
+    ----------
+    bb, r, layout, d
+        Where it is emitted, what is computed, how it lies in memory, and of which direction.
+    o
+        The operands of the node.
+    factors
+        Of weights in bytes: by what each row of R is multiplied.
+    """
+    args, state = [_product(bb, r, layout, d, o)], take_direction(bb, o.r, d)
+    args += [_weights(bb, layout, state)] if factors is None else _bytes(layout, state, factors)
     if r.reset_after:
         args.append(_own_bias(bb, r, layout, d, o))
     if o.p is not None:
@@ -99,3 +117,21 @@ def _weights(bb: relax.BlockBuilder, layout: RecurrentLayout, r: relax.Expr) -> 
         shape = [layout.blocks, gates, layout.block, layout.hidden]
         parts.append(turn(bb, rows, shape, (0, 3, 1, 2), [size * layout.hidden]))
     return join(bb, parts, 0)
+
+
+def _bytes(layout: RecurrentLayout, r: relax.Expr, factors: NDArray[Any]) -> list[relax.Expr]:
+    """Words of weights in that order, each of four units; factors and sums of the columns."""
+    value, columns = value_of(r), columns_of(layout)
+    if value is None:
+        raise ModelError("R in bytes that are no constant: expected those of the model")
+    empty = np.zeros((1, layout.depth * 4))
+    rows = np.concatenate([np.pad(value, ((0, 0), (0, empty.size - value.shape[1]))), empty])[
+        columns
+    ]
+    shape = (layout.blocks, -1, layout.block, layout.depth, 4)
+    words = np.ascontiguousarray(rows.astype(np.int8).reshape(shape).transpose(0, 3, 1, 2, 4))
+    return [
+        constant_of(words.view(np.int32).reshape(-1)),
+        constant_of(np.append(factors, 0)[columns].astype(np.float32)),
+        constant_of(rows.sum(axis=1).astype(np.int32)),
+    ]

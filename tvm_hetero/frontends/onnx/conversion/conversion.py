@@ -112,6 +112,12 @@ class Conversion:
         """Whether a recurrent node multiplies its state in 256 levels of its range."""
         return not self._graph.quantized_states.isdisjoint(filter(None, self.node.output))
 
+    @property
+    def state_factors(self) -> np.ndarray | None:
+        """By what the rows of R are multiplied, which is whole numbers then; None for nothing."""
+        found = [name for name in self.node.output if name in self._graph.state_factors]
+        return self._graph.state_factors[found[0]] if found else None
+
     def emit(self, value: relax.Expr) -> relax.Var:
         """Bind an expression to a variable; returns it."""
         return self.builder.emit(value)

@@ -181,9 +181,23 @@ class Rewriting:
         self._graph.exact.add(name)
         return name
 
-    def quantize_state(self, names: Sequence[str]) -> None:
-        """State that a recurrent node with these results multiplies its state in 256 levels."""
-        self._graph.quantized_states.update(filter(None, names))
+    def quantize_state(
+        self, names: Sequence[str], factors: np.ndarray[Any, Any] | None = None
+    ) -> None:
+        """State that a recurrent node with these results multiplies its state in 256 levels.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Its results.
+        factors : ndarray, optional
+            (direction, gates x hidden): R is whole numbers of 8 bits, of which each row is
+            multiplied by one of these.
+        """
+        given = list(filter(None, names))
+        self._graph.quantized_states.update(given)
+        if factors is not None:
+            self._graph.state_factors.update(dict.fromkeys(given, factors))
 
     def constant(self, value: object, dtype: Any = None) -> str:
         """Add a constant; returns its name."""
