@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tvm import relax
 
@@ -20,6 +20,7 @@ from tvm_hetero.kernels.recurrent.kernel import recur
 from tvm_hetero.kernels.recurrent.layout import layout_of
 from tvm_hetero.kernels.recurrent.node import (
     RecurrentAttributes,
+    RecurrentFactors,
     RecurrentOperands,
     computed_in,
     recurrences_of,
@@ -29,8 +30,6 @@ from tvm_hetero.kernels.recurrent.packing import pack_operands
 from tvm_hetero.kernels.recurrent.recurrence import GRU, LSTM, RNN, Recurrence
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Results = tuple[relax.Expr, ...]
 
 
@@ -81,9 +80,8 @@ def _emit(
     recurrences = recurrences_of(cell, operands, attributes)
     dtype = str(operands.x.ty.dtype)
     operands = _widened(bb, operands)
-    factors = attributes.state_factors
     directions = [
-        _direction(bb, r, d, operands, None if factors is None else factors[d])
+        _direction(bb, r, d, operands, attributes.of_direction(d))
         for d, r in enumerate(recurrences)
     ]
     return tuple(
@@ -125,7 +123,7 @@ def _direction(
     r: Recurrence,
     d: int,
     o: RecurrentOperands,
-    factors: NDArray[Any] | None,
+    factors: RecurrentFactors,
 ) -> list[relax.Expr]:
     """Y, Y_h and, of an LSTM, Y_c of one direction."""
     args = pack_operands(bb, r, layout_of(r), d, o, factors)

@@ -74,7 +74,8 @@ class RecurrentAttributes:
 
     ``quantized_state`` is our own, of what ONNX Runtime's DynamicQuantizeLSTM is made
     (`recurrence.Recurrence.quantized`); ``state_factors``, ``[D, gates H]``, says that R is whole
-    numbers of 8 bits, each row of which is to be multiplied by one of them.
+    numbers of 8 bits, each row of which is to be multiplied by one of them; ``input_factors`` says
+    so of W.
     """
 
     direction: str = FORWARD
@@ -88,6 +89,20 @@ class RecurrentAttributes:
     linear_before_reset: bool = False
     quantized_state: bool = False
     state_factors: NDArray[Any] | None = None
+    input_factors: NDArray[Any] | None = None
+
+    def of_direction(self, d: int) -> RecurrentFactors:
+        """Both kinds of factors, of a direction."""
+        both = (self.input_factors, self.state_factors)
+        return RecurrentFactors(*(None if each is None else each[d] for each in both))
+
+
+@dataclass(frozen=True)
+class RecurrentFactors:
+    """By what rows of W and R are multiplied, which are whole numbers then; None for numbers."""
+
+    input: NDArray[Any] | None = None
+    state: NDArray[Any] | None = None
 
 
 def computed_in(o: RecurrentOperands) -> str:

@@ -115,8 +115,15 @@ class Conversion:
     @property
     def state_factors(self) -> np.ndarray | None:
         """By what the rows of R are multiplied, which is whole numbers then; None for nothing."""
-        found = [name for name in self.node.output if name in self._graph.state_factors]
-        return self._graph.state_factors[found[0]] if found else None
+        return self._noted(self._graph.state_factors)
+
+    @property
+    def input_factors(self) -> np.ndarray | None:
+        """By what the rows of W are multiplied."""
+        return self._noted(self._graph.input_factors)
+
+    def _noted(self, notes: dict[str, np.ndarray]) -> np.ndarray | None:
+        return next((notes[name] for name in self.node.output if name in notes), None)
 
     def emit(self, value: relax.Expr) -> relax.Var:
         """Bind an expression to a variable; returns it."""

@@ -182,7 +182,10 @@ class Rewriting:
         return name
 
     def quantize_state(
-        self, names: Sequence[str], factors: np.ndarray[Any, Any] | None = None
+        self,
+        names: Sequence[str],
+        of_input: np.ndarray[Any, Any] | None = None,
+        of_state: np.ndarray[Any, Any] | None = None,
     ) -> None:
         """State that a recurrent node with these results multiplies its state in 256 levels.
 
@@ -190,14 +193,16 @@ class Rewriting:
         ----------
         names : sequence of str
             Its results.
-        factors : ndarray, optional
-            (direction, gates x hidden): R is whole numbers of 8 bits, of which each row is
+        of_input, of_state : ndarray, optional
+            (direction, gates x hidden): W, or R, is whole numbers of 8 bits, of which each row is
             multiplied by one of these.
         """
         given = list(filter(None, names))
         self._graph.quantized_states.update(given)
-        if factors is not None:
-            self._graph.state_factors.update(dict.fromkeys(given, factors))
+        if of_input is not None:
+            self._graph.input_factors.update(dict.fromkeys(given, of_input))
+        if of_state is not None:
+            self._graph.state_factors.update(dict.fromkeys(given, of_state))
 
     def constant(self, value: object, dtype: Any = None) -> str:
         """Add a constant; returns its name."""

@@ -16,6 +16,9 @@ from tvm_hetero.frontends.onnx.quantized.arithmetic import as_float, centred, fl
 from tvm_hetero.frontends.onnx.quantized.linear import add_dynamic_quantization
 from tvm_hetero.kernels.recurrent.recurrence import MOST_BYTES
 
+# Where weights of the input and of the state are, and their scales.
+_WEIGHTS = ((1, 8), (2, 10))
+
 
 @contributed(
     "DynamicQuantizeLSTM",
@@ -36,15 +39,17 @@ def rewrite_dynamic_quantize_lstm(r: Rewriting) -> None:
     if r.operand(4):
         r.refuse(f"has sequence_lens, which is not taken. {ADVICE}")
     x = _in_levels(r, r.operand(0))
-    factors = _factors_of_bytes(r)
-    of_state = _numbers(r, 2, 10) if factors is None else _whole_numbers(r, 2, 10)
-    weights = [_numbers(r, 1, 8), of_state]
+    factors = [_factors_of_bytes(r, *each) for each in _WEIGHTS]
+    weights = [
+        _numbers(r, *each) if factor is None else _whole_numbers(r, *each)
+        for each, factor in zip(_WEIGHTS, factors, strict=True)
+    ]
     rest = [r.operand(position) for position in range(3, 8)]
     while rest and not rest[-1]:
         rest.pop()
     kept = {a.name: r.attribute(a.name) for a in r.node.attribute}
     r.add("LSTM", [x, *weights, *rest], r.outputs, **kept)
-    r.quantize_state(r.outputs, factors)
+    r.quantize_state(r.outputs, *factors)
 
 
 def _in_levels(r: Rewriting, x: str) -> str:
@@ -75,14 +80,14 @@ def _centred(r: Rewriting, codes: int, position: int) -> str:
     return centred(r, r.operand(codes), _by_direction(r, zero, position) if zero else "")
 
 
-def _factors_of_bytes(r: Rewriting) -> np.ndarray | None:
-    """Return the scales of the state's weights, if these are bytes once they are centred.
+def _factors_of_bytes(r: Rewriting, weights: int, scales: int) -> np.ndarray | None:
+    """Return the scales of weights, if these are bytes once they are centred.
 
     As (direction, column). None where they are known only when the model runs, or lie more than a
     signed byte from their zero point.
     """
-    codes, scale = (r.array(r.operand(position)) for position in (2, 10))
-    zero = r.array(r.operand(11)) if r.operand(11) else np.zeros(1, np.int32)
+    codes, scale = (r.array(r.operand(position)) for position in (weights, scales))
+    zero = r.array(r.operand(scales + 1)) if r.operand(scales + 1) else np.zeros(1, np.int32)
     if codes is None or scale is None or zero is None or codes.shape[1] > MOST_BYTES:
         return None
     middle = np.broadcast_to(_columns(zero).astype(np.int64), (len(codes), 1, codes.shape[2]))

@@ -49,9 +49,9 @@ class OnnxGraph:
         Values whose last bit counts: they are computed as they are written.
     quantized_states : set of str
         Results of recurrent nodes whose state is multiplied in levels of its range.
-    state_factors : dict of str to ndarray
-        For such results, where R is whole numbers of 8 bits: (direction, gates x hidden), by what
-        its rows are multiplied.
+    state_factors, input_factors : dict of str to ndarray
+        For such results, where R, or W, is whole numbers of 8 bits: (direction, gates x hidden), by
+        what its rows are multiplied.
     origins : dict of str to str
         For values, the node of the file that they come from, in words, where it is known.
     """
@@ -67,6 +67,7 @@ class OnnxGraph:
         self.exact: set[str] = set()
         self.quantized_states: set[str] = set()
         self.state_factors: dict[str, np.ndarray] = {}
+        self.input_factors: dict[str, np.ndarray] = {}
         self.origins: dict[str, str] = {}
         self._taken = set(_names(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
@@ -151,8 +152,9 @@ class OnnxGraph:
         for marked in (self.exact, self.quantized_states):
             if old in marked:
                 marked.add(new)
-        if old in self.state_factors:
-            self.state_factors[new] = self.state_factors[old]
+        for factors in (self.state_factors, self.input_factors):
+            if old in factors:
+                factors[new] = factors[old]
 
     def sweep(self) -> None:
         """Drop nodes and constants from which no output can be reached."""
