@@ -107,6 +107,10 @@ class Conversion:
         self._counts.axes[name] = CountedAxis(axis, self.node.output[0])
         self._counts.numbers[self.node.output[0]] = number
 
+    def is_bounded(self, position: int) -> bool:
+        """Whether an operand lies within the range of the type that the node casts it to."""
+        return self.node.input[position] in self._graph.bounded
+
     @property
     def has_quantized_state(self) -> bool:
         """Whether a recurrent node multiplies its state in 256 levels of its range."""

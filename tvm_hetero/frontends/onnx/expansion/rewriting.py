@@ -181,6 +181,11 @@ class Rewriting:
         self._graph.exact.add(name)
         return name
 
+    def bounded(self, name: str) -> str:
+        """State that a value lies within the range of the type that it is cast to; its name."""
+        self._graph.bounded.add(name)
+        return name
+
     def quantize_state(
         self,
         names: Sequence[str],

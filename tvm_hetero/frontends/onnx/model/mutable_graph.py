@@ -47,6 +47,8 @@ class OnnxGraph:
         True inputs (initializers listed among the inputs are not) and outputs.
     exact : set of str
         Values whose last bit counts: they are computed as they are written.
+    bounded : set of str
+        Values that lie within the range of the type that they are cast to, or are NaN.
     quantized_states : set of str
         Results of recurrent nodes whose state is multiplied in levels of its range.
     state_factors, input_factors : dict of str to ndarray
@@ -65,6 +67,7 @@ class OnnxGraph:
         self.inputs = [i for i in model.graph.input if i.name not in self.constants]
         self.outputs = list(model.graph.output)
         self.exact: set[str] = set()
+        self.bounded: set[str] = set()
         self.quantized_states: set[str] = set()
         self.state_factors: dict[str, np.ndarray] = {}
         self.input_factors: dict[str, np.ndarray] = {}
@@ -149,7 +152,7 @@ class OnnxGraph:
 
     def keep_marks(self, old: str, new: str) -> None:
         """Let what has been stated of a value hold of its new name."""
-        for marked in (self.exact, self.quantized_states):
+        for marked in (self.exact, self.bounded, self.quantized_states):
             if old in marked:
                 marked.add(new)
         for factors in (self.state_factors, self.input_factors):
