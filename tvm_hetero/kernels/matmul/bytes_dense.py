@@ -8,6 +8,7 @@ in the lowest byte: so a vector of words is what one instruction multiplies (`pr
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def bytes_dense(bb: relax.BlockBuilder, codes: relax.Expr, weights: NDArray[Any]
     bb
         Builder that receives the PrimFunc and the call.
     codes
-        uint8, ``[M, K]`` of known extents.
+        uint8, ``[..., K]`` of known extents, at least two of them.
     weights
         ``[K, N]``, whole numbers from -128 to 127 of any type.
 
@@ -51,16 +52,16 @@ def bytes_dense(bb: relax.BlockBuilder, codes: relax.Expr, weights: NDArray[Any]
     """
     extents = static_extents(codes.ty)
     depth, columns = weights.shape
-    fits = len(extents) == 2 and min(extents) > 0 and extents[1] == depth <= MOST_DEPTH
+    fits = len(extents) > 1 and min(extents) > 0 and extents[-1] == depth <= MOST_DEPTH
     if not fits or str(codes.ty.dtype) != "uint8":
         raise ModelError(
             f"a product of bytes {codes.ty.dtype}{list(extents)} and {list(weights.shape)}: "
-            f"expected a uint8 matrix of known extents, of as many columns as there are rows on "
-            f"the right, {MOST_DEPTH} at most"
+            f"expected uint8 of two or more known extents, the last one of the left side being the "
+            f"first one of the right side, {MOST_DEPTH} at most"
         )
-    rows, block = extents[0], min(_BLOCK, -(-columns // _LANES) * _LANES)
+    rows, block = math.prod(extents[:-1]), min(_BLOCK, -(-columns // _LANES) * _LANES)
     points = rows if rows <= _ROWS else -(-rows // _ROWS) * _ROWS
-    sides = Side((rows, depth), (0, 1)), Side((depth, columns), (0, 1))
+    sides = Side(extents, tuple(range(len(extents)))), Side((depth, columns), (0, 1))
     product = Product(*sides, "int32", block, points)
 
     def compute(data: te.Tensor, words: te.Tensor) -> te.Tensor:

@@ -7,10 +7,7 @@ Only such nodes are left after expansion (`quantized.byte_weights`).
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
 from tvm_hetero.frontends.onnx.conversion.registry import converts
@@ -30,9 +27,9 @@ def convert_mat_mul_integer(c: Conversion) -> relax.Expr:
     if weights is None or c.dtype(0) != "uint8":
         c.refuse("multiplies no unsigned bytes by constant signed ones")
     dims = c.dims(0)
-    rows = c.reshaped(c.operand(0), [math.prod(dims[:-1]), dims[-1]])
-    total = bytes_dense(c.builder, rows, weights)
+    codes = c.operand(0) if len(dims) > 1 else c.reshaped(c.operand(0), [1, *dims])
+    total = bytes_dense(c.builder, codes, weights)
     zero = c.optional(2)
     if zero is not None:
         total = less_zero_point(c.builder, total, c.reshaped(zero, []), weights)
-    return c.reshaped(total, [*dims[:-1], np.shape(weights)[1]])
+    return total if len(dims) > 1 else c.reshaped(total, [weights.shape[1]])
