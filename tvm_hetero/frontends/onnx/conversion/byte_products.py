@@ -2,7 +2,7 @@
 
     sum over k of (a[m, k] - z) w[k, n] = sum over k of a[m, k] w[k, n] - z (sum over k of w[k, n])
 
-Only such nodes are left after expansion (`quantized.byte_weights`).
+Only such nodes are left after expansion (`model.byte_weights`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
 from tvm_hetero.frontends.onnx.conversion.registry import converts
-from tvm_hetero.frontends.onnx.quantized.byte_weights import byte_weights
+from tvm_hetero.frontends.onnx.model.byte_weights import byte_weights
 
 if TYPE_CHECKING:
     from tvm import relax

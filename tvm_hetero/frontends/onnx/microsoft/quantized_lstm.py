@@ -12,9 +12,9 @@ from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.microsoft.forms import ADVICE, contributed
+from tvm_hetero.frontends.onnx.model.byte_weights import MOST_STEPS
 from tvm_hetero.frontends.onnx.quantized.arithmetic import as_float, centred, float_zero
 from tvm_hetero.frontends.onnx.quantized.linear import add_dynamic_quantization
-from tvm_hetero.kernels.recurrent.recurrence import MOST_BYTES
 
 # Where weights of the input and of the state are, and their scales.
 _WEIGHTS = ((1, 8), (2, 10))
@@ -88,7 +88,7 @@ def _factors_of_bytes(r: Rewriting, weights: int, scales: int) -> np.ndarray | N
     """
     codes, scale = (r.array(r.operand(position)) for position in (weights, scales))
     zero = r.array(r.operand(scales + 1)) if r.operand(scales + 1) else np.zeros(1, np.int32)
-    if codes is None or scale is None or zero is None or codes.shape[1] > MOST_BYTES:
+    if codes is None or scale is None or zero is None or codes.shape[1] > MOST_STEPS:
         return None
     middle = np.broadcast_to(_columns(zero).astype(np.int64), (len(codes), 1, codes.shape[2]))
     apart = codes.astype(np.int64) - middle

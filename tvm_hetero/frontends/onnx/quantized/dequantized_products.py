@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto, helper
 
+from tvm_hetero.frontends.onnx.model.byte_weights import byte_weights
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
-from tvm_hetero.frontends.onnx.quantized.byte_weights import byte_weights
 
 _FLOAT = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
 

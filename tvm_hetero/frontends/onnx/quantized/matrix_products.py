@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.byte_weights import byte_weights
 from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     add_codes,
     along,
@@ -18,7 +19,6 @@ from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     float_zero,
     scalar_quantizer,
 )
-from tvm_hetero.frontends.onnx.quantized.byte_weights import byte_weights
 from tvm_hetero.frontends.onnx.quantized.exact_sums import (
     ExactSum,
     add_parts,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tvm_hetero.kernels.matmul.bytes_dense import MOST_DEPTH
-
+MOST_STEPS = 1 << 15
+"""Of a sum that kernels for bytes take; written down here so that no kernel is loaded for it."""
 _LEAST, _GREATEST = -128, 127
 
 
@@ -19,7 +19,7 @@ def byte_weights(codes: np.ndarray | None, zero: np.ndarray | None) -> np.ndarra
     zero : ndarray or None
         One for all, or one for each column; None for none.
     """
-    if codes is None or codes.ndim != 2 or codes.shape[0] > MOST_DEPTH or not codes.size:
+    if codes is None or codes.ndim != 2 or codes.shape[0] > MOST_STEPS or not codes.size:
         return None
     middle = np.zeros(1, np.int64) if zero is None else zero.astype(np.int64).reshape(-1)
     if middle.size not in (1, codes.shape[1]):
