@@ -2,7 +2,7 @@
 
 bytes      rows of codes, filled up with zeros to whole words
 product    for each block of columns, a tile of rows: a vector of words of weights is read once
-           and meets the word of every row, spread over the lanes        `tir.byte_dots`
+           and meets the word of every row, spread over the lanes        `cpu.byte_dots`
 what was fused behind reads the sums                                     `written_products`
 """
 
@@ -15,10 +15,10 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad
 
+from tvm_hetero.kernels.cpu.byte_dots import add_byte_products, byte_dot, load_codes
 from tvm_hetero.kernels.matmul.written_products import CYCLES, Sums, region_of, with_sums
 from tvm_hetero.kernels.tir.batched import statements_of
 from tvm_hetero.kernels.tir.block_roles import BYTES_ATTR
-from tvm_hetero.kernels.tir.byte_dots import add_byte_products, byte_dot, load_codes
 from tvm_hetero.kernels.tir.left_side import locate_row, make_left_reader
 from tvm_hetero.kernels.tir.nests import iterators, nest_of, nest_over, range_of
 from tvm_hetero.kernels.tir.statements import (

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import tvm_ffi
 
+from tvm_hetero.kernels.cpu.byte_dots import byte_dot
 from tvm_hetero.kernels.recurrent.frame import RecurrentTile, frame_of
 from tvm_hetero.kernels.recurrent.kernel import written_out
 from tvm_hetero.kernels.recurrent.layout import RecurrentLayout, layout_of
 from tvm_hetero.kernels.recurrent.recurrence import Recurrence
 from tvm_hetero.kernels.recurrent.steps import RecurrentLoops
-from tvm_hetero.kernels.tir.byte_dots import byte_dot
 
 if TYPE_CHECKING:
     from tvm import tirx

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
+from tvm_hetero.kernels.cpu.byte_dots import PLAIN, ByteDot
 from tvm_hetero.kernels.recurrent.layout import RecurrentLayout, layout_of
 from tvm_hetero.kernels.recurrent.recurrence import Recurrence
 from tvm_hetero.kernels.recurrent.tensors import (
@@ -15,7 +16,6 @@ from tvm_hetero.kernels.recurrent.tensors import (
     recurrent_scratch,
     recurrent_tensors,
 )
-from tvm_hetero.kernels.tir.byte_dots import PLAIN, ByteDot
 from tvm_hetero.kernels.tir.statements import load, whole, wide
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
+from tvm_hetero.kernels.cpu.byte_dots import add_byte_products, load_codes
 from tvm_hetero.kernels.recurrent.levels import Levels
 from tvm_hetero.kernels.recurrent.part import RecurrentPart
-from tvm_hetero.kernels.tir.byte_dots import add_byte_products, load_codes
 from tvm_hetero.kernels.tir.statements import bind_value, broadcast, load, ramp, store
 
 if TYPE_CHECKING:
