@@ -29,7 +29,7 @@ def pair(product: NodeProto, weights: np.ndarray, scale: np.ndarray, **more: Any
         product,
     ]
     constants = {
-        "xs": number(0.03), "xz": np.uint8(117).reshape(()), "w": weights, "ws": scale,
+        "xs": number(0.03), "xz": np.array(117, np.uint8), "w": weights, "ws": scale,
         "wz": np.zeros(scale.shape, weights.dtype), "bias": d.normal(COLUMNS),
     }  # fmt: skip
     constants = {k: v for k, v in constants.items() if k != "bias" or "bias" in product.input}
@@ -105,7 +105,7 @@ def test_a_chain_of_codes_reads_each_value_once() -> None:
         nodes.append(helper.make_node("Neg", [f"d{i}"], [f"e{i}"]))
         last = f"e{i}"
     feeds = {"x": np.array([-3.0, -0.3, np.nan, np.inf, 0.26, 9.0], np.float32)}
-    constants = {"s": number(0.01), "z": np.uint8(128).reshape(())}
+    constants = {"s": number(0.01), "z": np.array(128, np.uint8)}
     model = typed_model(nodes, feeds, constants)
     assert "isfinite" not in from_onnx(model).script(show_meta=False)
     finite = np.isfinite(feeds["x"])
