@@ -40,3 +40,24 @@ def test_infinities_and_nan_come_out_as_they_should(name: str) -> None:
     executable = tvm.compile(lowered, target="llvm", tir_pipeline=PIPELINE)
     found = relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(ROWS))
     np.testing.assert_array_equal(found.numpy(), EXPECTED[name])
+
+
+@pytest.mark.parametrize("shape", [(4, 16, 48), (5, 1031)])
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_extreme_of_a_large_tensor_is_found_in_two_steps(
+    shape: tuple[int, ...], keep: bool
+) -> None:
+    given = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    given.flat[0] = NAN
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            result = builder.emit_output(builder.emit(relax.op.max(x, keepdims=keep)))
+        builder.emit_func_output(result)
+    lowered = LowerToTasks()(builder.get())
+    kernels = [f for _, f in lowered.functions_items() if isinstance(f, tvm.tirx.PrimFunc)]
+    assert len(kernels) == (2 if given.size % 16 == 0 else 1)
+    executable = tvm.compile(lowered, target="llvm", tir_pipeline=PIPELINE)
+    found = relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(given))
+    np.testing.assert_array_equal(found.numpy(), np.nanmax(given, keepdims=keep))
