@@ -64,9 +64,8 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "frontends.relay": (("core",), ("json_reader", "operators"), ("text_reader",), ("",)),
     "kernels": (
         ("tir",), ("indexing",), ("cpu",),
-        ("attention", "convolution.winograd", "gather_scatter", "matmul", "ordered", "recurrent",
-         "rowwise"),
-        ("convolution", "quantized"), ("rules",), ("tuning",), ("",),
+        ("attention", "convolution.winograd", "gather_scatter", "matmul", "ordered", "rowwise"),
+        ("convolution", "quantized", "recurrent"), ("rules",), ("tuning",), ("",),
     ),
     "report": (("", "schedule"), ("planning", "run")),
     "solvers": (

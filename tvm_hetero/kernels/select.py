@@ -23,6 +23,7 @@ from tvm_hetero.kernels.cpu.vector_unit import VectorUnit, cores, vector_unit
 from tvm_hetero.kernels.indexing.checks import with_checks
 from tvm_hetero.kernels.indexing.masks import add_masks
 from tvm_hetero.kernels.matmul.product_amx import by_tiles
+from tvm_hetero.kernels.matmul.product_bytes import in_bytes
 from tvm_hetero.kernels.matmul.product_pairs import in_pairs
 from tvm_hetero.kernels.matmul.written_products import schedule_parts
 from tvm_hetero.kernels.quantized.factored import factor_groups
@@ -183,6 +184,7 @@ def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:
     whole = partial(in_whole_numbers, func, unit)
     yield "groupwise", lambda: _apply(schedule_parts, whole(), unit, count)
     yield "groupwise", lambda: _apply(schedule_groupwise, factor_groups(func), unit, count)
+    yield "bytes", lambda: _apply(schedule_parts, in_bytes(func, unit), unit, count)
     yield "amx", lambda: _apply(schedule_parts, by_tiles(func, unit), unit, count)
     yield "pairs", lambda: _apply(schedule_parts, in_pairs(func, unit), unit, count)
     for name, rule in CPU_RULES.items():

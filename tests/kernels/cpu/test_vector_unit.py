@@ -24,7 +24,8 @@ ZEN4_OF_AVX2 = tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "mattr": ["-
 
 def test_a_known_cpu_has_its_own_facts_unless_its_features_are_changed():
     assert [vector_unit(t).bits for t in (AVX512, AVX2, SSE)] == [512, 256, 128]
-    assert vector_unit(ZEN4) == replace(vector_unit(PAIRS), follows=True, spills=False)
+    known = replace(vector_unit(ZEN4), bytes="")
+    assert known == replace(vector_unit(PAIRS), follows=True, spills=False)
     assert vector_unit(PAIRS) == replace(vector_unit(AVX512), dots=vector_unit(PAIRS).dots)
     assert vector_unit(PAIRS).dots
     assert vector_unit(AMX).amx and vector_unit(AMX).of_layouts == vector_unit(AVX512)
@@ -38,6 +39,12 @@ def test_a_unit_is_known_by_all_that_its_kernels_need(without):
     unit = vector_unit(tvm.target.Target(target))
     assert not unit.amx
     assert bool(unit.dots) == without.startswith("-amx")
+
+
+def test_bytes_are_multiplied_where_there_is_an_instruction_for_it():
+    with_it = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v4", "mattr": ["+avx512vnni"]})
+    assert vector_unit(with_it) == replace(vector_unit(AVX512), bytes=vector_unit(ZEN4).bytes)
+    assert vector_unit(ZEN4).bytes and not vector_unit(AVX2).bytes
 
 
 def test_layouts_do_not_depend_on_how_weights_come():

@@ -68,3 +68,23 @@ def test_for_a_gpu_a_row_is_one_reduction() -> None:
     for targets, reductions in (([AVX512], 2), ([AVX512, cuda], 1), ([cuda], 1)):
         (kernel,) = kernels(LowerToTasks(targets)(model([rows.shape], OPERATORS["max"]))).values()
         assert kernel.script().count("with T.init()") == reductions
+
+
+@pytest.mark.parametrize("shape", [(4, 16, 48), (5, 1031)])
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_extreme_of_a_large_tensor_is_found_in_two_steps(
+    shape: tuple[int, ...], keep: bool
+) -> None:
+    given = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    given.flat[0] = NAN
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            result = builder.emit_output(builder.emit(relax.op.max(x, keepdims=keep)))
+        builder.emit_func_output(result)
+    lowered = LowerToTasks()(builder.get())
+    assert len(kernels(lowered)) == (2 if given.size % 16 == 0 else 1)
+    executable = tvm.compile(lowered, target="llvm", tir_pipeline=PIPELINE)
+    found = relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(given))
+    np.testing.assert_array_equal(found.numpy(), np.nanmax(given, keepdims=keep))

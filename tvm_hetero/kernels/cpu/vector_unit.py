@@ -64,6 +64,9 @@ class VectorUnit:
         is waited for.
     pairs
         LLVM's intrinsic for products of 16 bits, added in pairs; empty without one.
+    bytes
+        LLVM's intrinsic that adds products of four bytes, unsigned by signed, to 32 bits; empty
+        without one.
     dots
         LLVM's intrinsic that adds products of pairs of bfloat16 to float32; empty without one.
     amx
@@ -90,6 +93,7 @@ class VectorUnit:
     follows: bool = False
     spills: bool = True
     pairs: str = ""
+    bytes: str = ""
     dots: str = ""
     amx: bool = False
     ahead: int = 8192
@@ -100,11 +104,11 @@ class VectorUnit:
     def of_layouts(self) -> VectorUnit:
         """The unit without what no layout of weights depends on.
 
-        How weights come, and what bfloat16 is multiplied by, is nothing to their layout, and
-        whether sums spill is for the tile to say.
+        How weights come, and what bfloat16 and bytes are multiplied by, is nothing to their layout,
+        and whether sums spill is for the tile to say.
         """
         alike = replace(self, follows=False, ahead=8192, codes_ahead=0)
-        return replace(alike, spills=True, dots="", amx=False)
+        return replace(alike, spills=True, bytes="", dots="", amx=False)
 
     @property
     def lanes(self) -> int:
@@ -133,11 +137,13 @@ NEON = VectorUnit(bits=128, registers=32)
 # 128 x 768 x 768 reached 32 GFLOP/s instead of 47, a 3x3 convolution 35 instead of 44.
 SSE = VectorUnit(bits=128, registers=16, folded=1, pairs="llvm.x86.sse2.pmadd.wd", l2=256 * _KIB)
 
+# The instruction that some cores with vectors of 512 bits have, whatever else they have.
+_VNNI = "llvm.x86.avx512.vpdpbusd.512"
 # CPUs that are known better than by their features. `follows` was found on Zen 4 with the cases of
 # `benchmarks.decode_kernels`; on Zen 5 it was not tried. That sums may spill was found on Zen 5
 # (1.71 instead of 1.96 ms for 8 rows by 4096 x 4096); on Zen 4 such a tile takes 8.7 ms, not 2.9.
 _CPUS: dict[str, VectorUnit] = {
-    "znver4": replace(AVX512_BF16, follows=True, spills=False),
+    "znver4": replace(AVX512_BF16, follows=True, spills=False, bytes=_VNNI),
 }
 # LLVM features that a target must have -> its unit; the first that fits counts.
 UNITS: dict[tuple[str, ...], VectorUnit] = {
@@ -161,7 +167,8 @@ def vector_unit(target: Target) -> VectorUnit:
         return known
     for features, unit in UNITS.items():
         if all(codegen.target_has_features(feature, target) for feature in features):
-            return unit
+            has_bytes = unit.bits == 512 and codegen.target_has_features("avx512vnni", target)
+            return replace(unit, bytes=_VNNI) if has_bytes else unit
     return _BASELINE
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import tvm_ffi
 
+from tvm_hetero.kernels.cpu.byte_dots import byte_dot
 from tvm_hetero.kernels.recurrent.frame import RecurrentTile, frame_of
 from tvm_hetero.kernels.recurrent.kernel import written_out
 from tvm_hetero.kernels.recurrent.layout import RecurrentLayout, layout_of
@@ -50,8 +51,8 @@ def tile_of(r: Recurrence, layout: RecurrentLayout, unit: VectorUnit) -> Recurre
     ]
     v, rows = min(tiles, key=lambda tile: _cycles(r, gates, tile[0], tile[1], unit))
     sums = gates * v * rows
-    splits = 2 if sums < _ENOUGH and r.hidden % 2 == 0 else 1
-    return RecurrentTile(lanes, v, rows, splits)
+    splits = 2 if sums < _ENOUGH and layout.depth % 2 == 0 else 1
+    return RecurrentTile(lanes, v, rows, splits, byte_dot(unit, lanes))
 
 
 def _cycles(

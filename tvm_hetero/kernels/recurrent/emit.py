@@ -20,6 +20,7 @@ from tvm_hetero.kernels.recurrent.kernel import recur
 from tvm_hetero.kernels.recurrent.layout import layout_of
 from tvm_hetero.kernels.recurrent.node import (
     RecurrentAttributes,
+    RecurrentFactors,
     RecurrentOperands,
     computed_in,
     recurrences_of,
@@ -79,7 +80,10 @@ def _emit(
     recurrences = recurrences_of(cell, operands, attributes)
     dtype = str(operands.x.ty.dtype)
     operands = _widened(bb, operands)
-    directions = [_direction(bb, r, d, operands) for d, r in enumerate(recurrences)]
+    directions = [
+        _direction(bb, r, d, operands, attributes.of_direction(d))
+        for d, r in enumerate(recurrences)
+    ]
     return tuple(
         _stacked(bb, [cast_to(bb, part, dtype) for part in parts], i == 0, attributes.layout)
         for i, parts in enumerate(zip(*directions, strict=True))
@@ -115,10 +119,14 @@ def _widened(bb: relax.BlockBuilder, o: RecurrentOperands) -> RecurrentOperands:
 
 
 def _direction(
-    bb: relax.BlockBuilder, r: Recurrence, d: int, o: RecurrentOperands
+    bb: relax.BlockBuilder,
+    r: Recurrence,
+    d: int,
+    o: RecurrentOperands,
+    factors: RecurrentFactors,
 ) -> list[relax.Expr]:
     """Y, Y_h and, of an LSTM, Y_c of one direction."""
-    args = pack_operands(bb, r, layout_of(r), d, o)
+    args = pack_operands(bb, r, layout_of(r), d, o, factors)
     state = [r.batch, r.hidden]
     shapes = [[r.steps, *state], *([state, state] if r.cell == LSTM else [state])]
     name = bb.add_func(recur(r), f"{r.cell.lower()}_{'reverse' if r.reverse else 'forward'}")

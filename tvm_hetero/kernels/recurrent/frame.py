@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
+from tvm_hetero.kernels.cpu.byte_dots import PLAIN, ByteDot
 from tvm_hetero.kernels.recurrent.layout import RecurrentLayout, layout_of
 from tvm_hetero.kernels.recurrent.recurrence import Recurrence
 from tvm_hetero.kernels.recurrent.tensors import (
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecurrentTile:
-    """What is computed in registers: sequences by vectors of units, in sums of so many parts."""
+    """What is computed in registers: sequences by vectors of units, in sums of so many parts.
+
+    ``dot`` says how bytes are multiplied, where weights are.
+    """
 
     lanes: int = 1
     vectors: int = 1
     rows: int = 1
     splits: int = 1
+    dot: ByteDot = PLAIN
 
     @property
     def units(self) -> int:
@@ -80,5 +85,6 @@ def frame_of(r: Recurrence, tile: RecurrentTile) -> RecurrentFrame:
     layout = layout_of(r)
     gates = max(len(group.gates) for group in layout.groups)
     sums = gates * tile.units * tile.splits
-    scratch = recurrent_scratch(r, layout, r.batch, min(tile.rows, r.batch), sums)
+    rows = min(tile.rows, r.batch)
+    scratch = recurrent_scratch(r, layout, r.batch, rows, sums, lanes=tile.lanes)
     return RecurrentFrame(r, layout, recurrent_tensors(r, layout), scratch, tile, r.batch)

@@ -8,6 +8,8 @@ multiplied, g for the gate in its group, u for the unit in its block:
     weights   [group][n, k, g, u]    flat, in the order in which a step reads them
     columns   [group][n, g, u]       of the product that comes before (`columns_of`)
 
+Weights in bytes are words of four: k counts words then, whose bytes are of four units.
+
 So for each k a step reads G U numbers side by side, whatever the vectors of the target are. U is
 the one of 64, 32 and 16 that fills up least, and of these the one where G U is nearest to 128
 numbers: as many accumulators as hide the latency of one with vectors of 512 bits, and not more
@@ -41,11 +43,12 @@ class GateGroup:
 
 @dataclass(frozen=True)
 class RecurrentLayout:
-    """Blocks of units, and groups of gates."""
+    """Blocks of units, groups of gates, and how many numbers or words a column has."""
 
     hidden: int
     block: int
     groups: tuple[GateGroup, ...]
+    depth: int
 
     @property
     def blocks(self) -> int:
@@ -65,7 +68,7 @@ class RecurrentLayout:
     @property
     def weights(self) -> int:
         """Numbers of the packed weights."""
-        return self.columns * self.hidden
+        return self.columns * self.depth
 
 
 def layout_of(r: Recurrence) -> RecurrentLayout:
@@ -76,11 +79,11 @@ def layout_of(r: Recurrence) -> RecurrentLayout:
     widest = max(len(part) for part in parts)
     block = min(_BLOCKS, key=lambda u: (-(-r.hidden // u) * u, abs(widest * u - _TOGETHER)))
     padded = -(-r.hidden // block) * block
-    groups, column = [], 0
+    groups, column, depth = [], 0, -(-r.hidden // 4) if r.in_bytes else r.hidden
     for part in parts:
-        groups.append(GateGroup(part, column, column * r.hidden))
+        groups.append(GateGroup(part, column, column * depth))
         column += len(part) * padded
-    return RecurrentLayout(r.hidden, block, tuple(groups))
+    return RecurrentLayout(r.hidden, block, tuple(groups), depth)
 
 
 def columns_of(layout: RecurrentLayout) -> NDArray[np.int64]:

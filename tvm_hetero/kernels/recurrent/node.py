@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
@@ -22,6 +23,9 @@ from tvm_hetero.kernels.recurrent.recurrence import (
     Recurrence,
     require_valid,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FORWARD, REVERSE, BIDIRECTIONAL = "forward", "reverse", "bidirectional"
 _DIRECTIONS = {FORWARD: (False,), REVERSE: (True,), BIDIRECTIONAL: (False, True)}
@@ -69,7 +73,9 @@ class RecurrentAttributes:
     """The attributes of a node, as ONNX names them, with its defaults; empty lists for none.
 
     ``quantized_state`` is our own, of what ONNX Runtime's DynamicQuantizeLSTM is made
-    (`recurrence.Recurrence.quantized`).
+    (`recurrence.Recurrence.quantized`); ``state_factors``, ``[D, gates H]``, says that R is whole
+    numbers of 8 bits, each row of which is to be multiplied by one of them; ``input_factors`` says
+    so of W.
     """
 
     direction: str = FORWARD
@@ -82,6 +88,21 @@ class RecurrentAttributes:
     input_forget: bool = False
     linear_before_reset: bool = False
     quantized_state: bool = False
+    state_factors: NDArray[Any] | None = None
+    input_factors: NDArray[Any] | None = None
+
+    def of_direction(self, d: int) -> RecurrentFactors:
+        """Both kinds of factors, of a direction."""
+        both = (self.input_factors, self.state_factors)
+        return RecurrentFactors(*(None if each is None else each[d] for each in both))
+
+
+@dataclass(frozen=True)
+class RecurrentFactors:
+    """By what rows of W and R are multiplied, which are whole numbers then; None for numbers."""
+
+    input: NDArray[Any] | None = None
+    state: NDArray[Any] | None = None
 
 
 def computed_in(o: RecurrentOperands) -> str:
@@ -115,6 +136,7 @@ def recurrences_of(
             coupled=cell == LSTM and bool(attributes.input_forget),
             reset_after=cell == GRU and bool(attributes.linear_before_reset),
             quantized=bool(attributes.quantized_state),
+            in_bytes=attributes.state_factors is not None,
             initial_h=o.initial_h is not None,
             initial_c=o.initial_c is not None,
             lengths=o.sequence_lens is not None,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tvm import relax
 
+from tvm_hetero.errors import ModelError
 from tvm_hetero.kernels.recurrent.layout import RecurrentLayout, columns_of
-from tvm_hetero.kernels.recurrent.node import RecurrentOperands
+from tvm_hetero.kernels.recurrent.levels_of_input import input_levels
+from tvm_hetero.kernels.recurrent.node import RecurrentFactors, RecurrentOperands
 from tvm_hetero.kernels.recurrent.operands import (
     add,
     constant_of,
@@ -19,6 +21,7 @@ from tvm_hetero.kernels.recurrent.operands import (
     take_direction,
     take_rows,
     turn,
+    value_of,
 )
 from tvm_hetero.kernels.recurrent.recurrence import Recurrence
 
@@ -26,11 +29,33 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+NO_FACTORS = RecurrentFactors()
+
+
 def pack_operands(
-    bb: relax.BlockBuilder, r: Recurrence, layout: RecurrentLayout, d: int, o: RecurrentOperands
+    bb: relax.BlockBuilder,
+    r: Recurrence,
+    layout: RecurrentLayout,
+    d: int,
+    o: RecurrentOperands,
+    factors: RecurrentFactors = NO_FACTORS,
 ) -> list[relax.Expr]:
-    """What the kernel of direction ``d`` reads (`recurrent.tensors`)."""
-    args = [_product(bb, r, layout, d, o), _weights(bb, layout, take_direction(bb, o.r, d))]
+    """What the kernel of direction ``d`` reads (`recurrent.tensors`).
+
+    Parameters
+    ----------
+    bb, r, layout, d
+        Where it is emitted, what is computed, how it lies in memory, and of which direction.
+    o
+        The operands of the node.
+    factors
+        Of weights in bytes.
+    """
+    args, state = [_product(bb, r, layout, d, o, factors.input)], take_direction(bb, o.r, d)
+    if factors.state is None:
+        args.append(_weights(bb, layout, state))
+    else:
+        args += _bytes(layout, state, factors.state)
     if r.reset_after:
         args.append(_own_bias(bb, r, layout, d, o))
     if o.p is not None:
@@ -41,18 +66,55 @@ def pack_operands(
 
 
 def _product(
-    bb: relax.BlockBuilder, r: Recurrence, layout: RecurrentLayout, d: int, o: RecurrentOperands
+    bb: relax.BlockBuilder,
+    r: Recurrence,
+    layout: RecurrentLayout,
+    d: int,
+    o: RecurrentOperands,
+    factors: NDArray[Any] | None,
 ) -> relax.Expr:
     """What the input contributes to all gates, with biases."""
-    width, columns = extents_of(o.x)[2], columns_of(layout)
-    w = take_rows(bb, take_direction(bb, o.w, d), columns)
-    turned = turn(bb, w, [layout.columns, width], (1, 0), [width, layout.columns])
-    rows = reshape(bb, o.x, [r.steps * r.batch, width])
-    product = bb.emit(relax.op.matmul(rows, turned))
+    columns, w = columns_of(layout), take_direction(bb, o.w, d)
+    if factors is None:
+        product = _plain_product(bb, r, o.x, take_rows(bb, w, columns))
+    else:
+        product = _product_of_bytes(bb, r, o.x, _known(w), factors, columns)
     if o.b is not None:
         bias = take_rows(bb, _bias(bb, r, take_direction(bb, o.b, d)), columns)
         product = bb.emit(relax.op.add(product, bias))
     return reshape(bb, product, [r.steps, r.batch, layout.columns])
+
+
+def _plain_product(
+    bb: relax.BlockBuilder, r: Recurrence, x: relax.Expr, w: relax.Expr
+) -> relax.Expr:
+    rows, width = extents_of(w)
+    turned = turn(bb, w, [rows, width], (1, 0), [width, rows])
+    return bb.emit(relax.op.matmul(reshape(bb, x, [r.steps * r.batch, width]), turned))
+
+
+def _product_of_bytes(
+    bb: relax.BlockBuilder,
+    r: Recurrence,
+    x: relax.Expr,
+    w: NDArray[Any],
+    factors: NDArray[Any],
+    columns: NDArray[np.int64],
+) -> relax.Expr:
+    """The product with weights in bytes: in integers, if the input is in levels."""
+    numbers = np.append(w, np.zeros((1, w.shape[1]), w.dtype), axis=0)[columns]
+    by = np.append(factors, 0)[columns].astype(np.float32)
+    levels = input_levels(bb, x)
+    if levels is None:
+        return _plain_product(bb, r, x, constant_of((numbers * by[:, None]).astype(np.float32)))
+    return levels.product(bb, numbers.T, by)
+
+
+def _known(w: relax.Expr) -> NDArray[Any]:
+    value = value_of(w)
+    if value is None:
+        raise ModelError("weights in bytes that are no constant: expected those of the model")
+    return value
 
 
 def _bias(bb: relax.BlockBuilder, r: Recurrence, b: relax.Expr) -> relax.Expr:
@@ -99,3 +161,19 @@ def _weights(bb: relax.BlockBuilder, layout: RecurrentLayout, r: relax.Expr) -> 
         shape = [layout.blocks, gates, layout.block, layout.hidden]
         parts.append(turn(bb, rows, shape, (0, 3, 1, 2), [size * layout.hidden]))
     return join(bb, parts, 0)
+
+
+def _bytes(layout: RecurrentLayout, r: relax.Expr, factors: NDArray[Any]) -> list[relax.Expr]:
+    """Words of weights in that order, each of four units; factors and sums of the columns."""
+    value, columns = _known(r), columns_of(layout)
+    empty = np.zeros((1, layout.depth * 4))
+    rows = np.concatenate([np.pad(value, ((0, 0), (0, empty.size - value.shape[1]))), empty])[
+        columns
+    ]
+    shape = (layout.blocks, -1, layout.block, layout.depth, 4)
+    words = np.ascontiguousarray(rows.astype(np.int8).reshape(shape).transpose(0, 3, 1, 2, 4))
+    return [
+        constant_of(words.view(np.int32).reshape(-1)),
+        constant_of(np.append(factors, 0)[columns].astype(np.float32)),
+        constant_of(rows.sum(axis=1).astype(np.int32)),
+    ]

@@ -61,10 +61,10 @@ class RecurrentPart:
         made = [bind for _, bind in bound]
         for m, (time, _) in enumerate(bound):
             made += self._begin(first + m, m, time)
-        steps = frame.r.hidden // splits
+        steps = frame.layout.depth // splits
         made.append(loop("k", steps, lambda k: self._add(k * splits, first, count)))
         for m, (time, _) in enumerate(bound):
-            made += self._join(m)
+            made += self._join(first + m, m, time)
             for v in range(frame.tile.vectors):
                 made.append(self._update(first + m, m, time, times[m][1], v))
         return made
@@ -146,13 +146,16 @@ class RecurrentPart:
         """The weights of a unit of the state for a vector of a gate."""
         n, inside = self._block()
         layout, gates = self.frame.layout, len(self.group.gates)
-        row = (n * layout.hidden + unit) * (gates * layout.block) + inside
+        row = (n * layout.depth + unit) * (gates * layout.block) + inside
         offset = self.group.weight + g * layout.block + v * self.frame.tile.lanes
         return load(self.frame.tensors.weights, ramp(row + offset, self.frame.tile.lanes))
 
-    def _join(self, m: int) -> list[tirx.Stmt]:
+    def _join(self, row: Expr, m: int, time: Expr) -> list[tirx.Stmt]:
         """Add the sums of all splits to the first one's."""
-        sums, splits = self.frame.scratch.gates[m], self.frame.tile.splits
+        return self._joined(self.frame.scratch.gates[m])
+
+    def _joined(self, sums: tirx.Var) -> list[tirx.Stmt]:
+        splits = self.frame.tile.splits
         return [
             store(sums, [self._sums(g, v)], load(sums, self._sums(g, v)) + load(sums, split))
             for g, v in self._vectors

@@ -33,6 +33,8 @@ LSTM, GRU, RNN = "LSTM", "GRU", "RNN"
 GATES = {LSTM: 4, GRU: 3, RNN: 1}
 FUNCTIONS = {LSTM: 3, GRU: 2, RNN: 1}
 _TYPES = ("float32", "float64")
+MOST_BYTES = 1 << 15
+"""Units of a state in bytes: sums and the zero point's part of them fit in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class Recurrence:
     quantized
         LSTM: what the weights are multiplied by is the state in 256 levels of its range
         (`recurrent.levels`).
+    in_bytes
+        Then also the weights are: whole numbers of 8 bits, and a factor for each column. Sums are
+        of integers.
     initial_h, initial_c, lengths, peepholes
         Whether there is such an input; states are zero and sequences of T steps without.
     dtype
@@ -74,6 +79,7 @@ class Recurrence:
     coupled: bool = False
     reset_after: bool = False
     quantized: bool = False
+    in_bytes: bool = False
     initial_h: bool = False
     initial_c: bool = False
     lengths: bool = False
@@ -117,6 +123,11 @@ def require_valid(r: Recurrence) -> None:
     if r.quantized and (r.cell != LSTM or r.dtype != "float32"):
         raise ModelError(
             f"{r.cell} of {r.dtype} with a quantized state: expected an LSTM of float32"
+        )
+    if r.in_bytes and not (r.quantized and r.hidden <= MOST_BYTES):
+        raise ModelError(
+            f"weights in bytes for {r.hidden} units: expected a quantized state of at most "
+            f"{MOST_BYTES}"
         )
     if not r.clip >= 0:
         raise ModelError(f"{r.cell} with clip {r.clip}: expected a number that is not negative")

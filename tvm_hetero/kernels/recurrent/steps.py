@@ -20,8 +20,9 @@ from tvm import tirx
 
 from tvm_hetero.kernels.recurrent.frame import RecurrentFrame
 from tvm_hetero.kernels.recurrent.layout import GateGroup
-from tvm_hetero.kernels.recurrent.levels import find_range, level_of
+from tvm_hetero.kernels.recurrent.levels import Levels, find_range, levels_of
 from tvm_hetero.kernels.recurrent.part import RecurrentPart
+from tvm_hetero.kernels.recurrent.part_in_bytes import BytesPart
 from tvm_hetero.kernels.tir.statements import (
     PARALLEL,
     SERIAL,
@@ -113,16 +114,17 @@ class RecurrentSteps:
         """One step of all sequences."""
         now, bind_now = bind_value("now", s % 2)
         then, bind_then = bind_value("then", whole(1) - now)
-        made = [bind_now, bind_then]
+        made, levels = [bind_now, bind_then], None
         if self.frame.scratch.levels is not None:
-            made += self._quantize(now)
+            levels, quantized = self._quantize(now)
+            made += quantized
         for group in self.frame.layout.groups:
-            made += self._group(s, group, now, then)
+            made += self._group((self.frame, group, s), (now, then), levels)
         shown = self._each(self.frame.r.hidden, lambda row, unit: self._show(s, then, row, unit))
         return [*made, *shown]
 
-    def _quantize(self, now: Expr) -> list[tirx.Stmt]:
-        """Put the state into levels of its range, for the products."""
+    def _quantize(self, now: Expr) -> tuple[Levels, list[tirx.Stmt]]:
+        """Put the state into levels of its range, or their codes, for the products."""
         frame, levels, found = self.frame, self.frame.scratch.levels, self.frame.scratch.range
         assert levels is not None and found is not None
 
@@ -130,10 +132,15 @@ class RecurrentSteps:
             return load(frame.scratch.h, now, row, unit)
 
         def put(row: Expr, unit: Expr) -> tirx.Stmt:
-            return store(levels, [row, unit], level_of(state(row, unit), found))
+            value = state(row, unit)
+            if frame.r.in_bytes:  # by way of int32: from there it is one instruction
+                code = tirx.Cast("uint8", tirx.Cast("int32", made.code_of(value)))
+                return store(levels, [row, unit], code)
+            return store(levels, [row, unit], made.level_of(value))
 
         widened = find_range(found, frame.sequences, frame.r.hidden, state)
-        return [*widened, *self._each(frame.layout.padded, put)]
+        made, bound = levels_of(found)
+        return made, [*widened, *bound, *self._each(frame.layout.padded, put)]
 
     def _show(self, s: Expr, then: Expr, row: Expr, unit: Expr) -> tirx.Stmt:
         """A number of Y: zero behind the end of its sequence."""
@@ -143,13 +150,20 @@ class RecurrentSteps:
         value = value if active is None else tirx.Select(active, value, none)
         return store(frame.tensors.y, [time, frame.sequence(row), unit], value)
 
-    def _group(self, s: Expr, group: GateGroup, now: Expr, then: Expr) -> list[tirx.Stmt]:
-        """A group of gates, for all units of all sequences."""
+    def _group(
+        self,
+        what: tuple[RecurrentFrame, GateGroup, Expr],
+        states: tuple[Expr, Expr],
+        levels: Levels | None,
+    ) -> list[tirx.Stmt]:
+        """A group of gates in a step, for all units of all sequences."""
         frame, rows = self.frame, self.frame.tile.rows
         full, rest = divmod(frame.sequences, rows)
 
         def part(p: Expr) -> list[tirx.Stmt]:
-            work = RecurrentPart(frame, group, s, p, now, then)
+            work = RecurrentPart(*what, p, *states)
+            if frame.r.in_bytes and levels is not None:
+                work = BytesPart(*what, p, *states, levels)
             tiles = [loop("tile", full, lambda b: work.statements(b * rows, rows))] if full else []
             return [*tiles, *(work.statements(whole(full * rows), rest) if rest else [])]
 

@@ -20,7 +20,9 @@ class RecurrentTensors:
     product
         ``[T, B, columns]``: what the input contributes, with biases.
     weights
-        ``[weights]``: of the state.
+        ``[weights]``: of the state; words of four bytes, or numbers.
+    factors, totals
+        ``[columns]``: of weights in bytes, by what a column is multiplied, and its sum (int32).
     bias
         ``[padded]``: of the last gate's product with the state, where a GRU resets after it.
     peepholes
@@ -35,6 +37,8 @@ class RecurrentTensors:
 
     product: tirx.Var
     weights: tirx.Var
+    factors: tirx.Var | None
+    totals: tirx.Var | None
     bias: tirx.Var | None
     peepholes: tirx.Var | None
     lengths: tirx.Var | None
@@ -47,7 +51,8 @@ class RecurrentTensors:
     @property
     def params(self) -> list[tirx.Var]:
         """All of them."""
-        optional = [self.bias, self.peepholes, self.lengths, self.first_h, self.first_c]
+        optional = [self.factors, self.totals, self.bias, self.peepholes, self.lengths]
+        optional += [self.first_h, self.first_c]
         given = [each for each in optional if each is not None]
         return [self.product, self.weights, *given, *self.written]
 
@@ -66,7 +71,9 @@ def recurrent_tensors(r: Recurrence, layout: RecurrentLayout) -> RecurrentTensor
 
     return RecurrentTensors(
         tensor("product", [r.steps, r.batch, layout.columns], r.dtype),
-        tensor("weights", [layout.weights], r.dtype),
+        tensor("weights", [layout.weights], "int32" if r.in_bytes else r.dtype),
+        maybe("factors", [layout.columns], r.in_bytes),
+        maybe("totals", [layout.columns], r.in_bytes, "int32"),
         maybe("bias", [layout.padded], r.cell == GRU and r.reset_after),
         maybe("peepholes", [3, layout.padded], r.peepholes),
         maybe("sequence_lens", [r.batch], r.lengths, "int32"),
@@ -91,9 +98,12 @@ class RecurrentScratch:
     reset
         ``[B, padded]``: the state of such a GRU, times its reset gates.
     levels
-        ``[B, padded]``: the state as the products see it, where it is quantized.
+        ``[B, padded]``: the state as the products see it, where it is quantized; its codes, where
+        weights are in bytes.
     range
-        ``[2]``: the least and the greatest number of such a state.
+        ``[2, lanes]``: the least and the greatest numbers of such a state.
+    whole
+        For each row of a tile: sums of codes, where weights are in bytes.
     gates
         For each row of a tile: sums of the gates, then their values.
     """
@@ -103,13 +113,14 @@ class RecurrentScratch:
     reset: tirx.Var | None
     levels: tirx.Var | None
     range: tirx.Var | None
+    whole: list[tirx.Var]
     gates: list[tirx.Var]
 
     @property
     def buffers(self) -> list[tirx.Var]:
         """All of them."""
         states = (self.h, self.c, self.reset, self.levels, self.range)
-        return [each for each in states if each is not None] + self.gates
+        return [each for each in states if each is not None] + self.whole + self.gates
 
 
 def recurrent_scratch(
@@ -119,15 +130,29 @@ def recurrent_scratch(
     rows: int,
     sums: int,
     scope: str = "global",
+    lanes: int = 1,
 ) -> RecurrentScratch:
-    """Fresh buffers, for so many sequences, in tiles of so many rows with so many sums each."""
+    """Fresh buffers, for so many sequences, in tiles of so many rows with so many sums each.
+
+    Parameters
+    ----------
+    r, layout
+        What is computed, and how it lies in memory.
+    sequences, rows, sums
+        How many there are.
+    scope
+        Of what all threads see.
+    lanes
+        Of the vectors in which a state's range is found.
+    """
     state = [sequences, layout.padded]
     two = len(layout.groups) == 2
     return RecurrentScratch(
         tensor("h", [2, *state], r.dtype, scope),
         tensor("c", state, r.dtype, scope) if two or r.cell == LSTM else None,
         tensor("reset", state, r.dtype, scope) if two else None,
-        tensor("levels", state, r.dtype, scope) if r.quantized else None,
-        tensor("range", [2], r.dtype, "local") if r.quantized else None,
+        tensor("levels", state, "uint8" if r.in_bytes else r.dtype, scope) if r.quantized else None,
+        tensor("range", [2, lanes], r.dtype, "local") if r.quantized else None,
+        [tensor(f"whole_{m}", [sums], "int32", "local") for m in range(rows * r.in_bytes)],
         [tensor(f"gates_{m}", [sums], r.dtype, "local") for m in range(rows)],
     )

@@ -26,9 +26,11 @@ DOT = "dot"
 HALVES = "halves"
 TOTAL = "total"
 # Annotations of the accumulation of a product: how many leading dimensions of the result are
-# matrices, and how many steps of the reduction share a scale (weights of few bits).
+# matrices, how many steps of the reduction share a scale (weights of few bits), and that both sides
+# are bytes.
 MATRICES = "tvm_hetero.matrices"
 GROUP_ATTR = "tvm_hetero.group"
+BYTES_ATTR = "tvm_hetero.bytes"
 
 
 def role(name: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlockRealize
+from tvm.s_tir.schedule import ScheduleError
 from tvm.sym import Analyzer
 
 from tvm_hetero.kernels.tir.block_roles import blocks_of
@@ -42,7 +43,21 @@ def inline_epilogue(sch: Schedule, block: SBlockRV) -> SBlockRV:
     while sch.get_consumers(after[0]):
         sch.compute_inline(after[0])
         after = sch.get_consumers(block)
+    _inline_sides(sch, block, after[0])
     return after[0]
+
+
+def _inline_sides(sch: Schedule, block: SBlockRV, last: SBlockRV) -> None:
+    """Inline what ``last`` reads beside the block: scalars of a zero point, for example.
+
+    What cannot be inlined stays.
+    """
+    kept = {sch.get(block).name_hint}
+    while sides := [p for p in sch.get_producers(last) if sch.get(p).name_hint not in kept]:
+        try:
+            sch.compute_inline(sides[0])
+        except ScheduleError:
+            kept.add(sch.get(sides[0]).name_hint)
 
 
 def bindings(sch: Schedule, block: SBlockRV) -> list[tirx.PrimExpr]:

@@ -31,11 +31,18 @@ if TYPE_CHECKING:
     Elementwise = Callable[[PrimExpr], PrimExpr]
 
 
+_BYTES = (TensorProto.UINT8, TensorProto.INT8)
+
+
 @converts("Cast")
 def convert_cast(c: Conversion) -> relax.Expr | None:
     """Decode what is held in 8 bits, and encode what is to be."""
     kind = int(c.attribute("to"))
     source, target = c.dtype(0), held_as(kind)
+    if c.is_bounded(0) and source == "float32" and kind in _BYTES:
+        # By way of int32, in which NaN becomes what has zeros as its last bits. Whatever asks for
+        # NaN reads its operand again: chains of codes would grow exponentially when inlined.
+        return c.cast(c.cast(c.operand(0), "int32"), target)
     small = (*SMALL_FLOATS, POWER_OF_TWO)
     ours = source in small or target in small or kind in PACKED_BITS
     if not ours and not (target in ("int32", "int64") and source.startswith("float")):

@@ -107,10 +107,27 @@ class Conversion:
         self._counts.axes[name] = CountedAxis(axis, self.node.output[0])
         self._counts.numbers[self.node.output[0]] = number
 
+    def is_bounded(self, position: int) -> bool:
+        """Whether an operand lies within the range of the type that the node casts it to."""
+        return self.node.input[position] in self._graph.bounded
+
     @property
     def has_quantized_state(self) -> bool:
         """Whether a recurrent node multiplies its state in 256 levels of its range."""
         return not self._graph.quantized_states.isdisjoint(filter(None, self.node.output))
+
+    @property
+    def state_factors(self) -> np.ndarray | None:
+        """By what the rows of R are multiplied, which is whole numbers then; None for nothing."""
+        return self._noted(self._graph.state_factors)
+
+    @property
+    def input_factors(self) -> np.ndarray | None:
+        """By what the rows of W are multiplied."""
+        return self._noted(self._graph.input_factors)
+
+    def _noted(self, notes: dict[str, np.ndarray]) -> np.ndarray | None:
+        return next((notes[name] for name in self.node.output if name in notes), None)
 
     def emit(self, value: relax.Expr) -> relax.Var:
         """Bind an expression to a variable; returns it."""

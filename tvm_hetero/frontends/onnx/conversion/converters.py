@@ -5,6 +5,7 @@ from __future__ import annotations
 from tvm_hetero.frontends.onnx.conversion import (
     bits,
     bounds,
+    byte_products,
     casts,
     choices,
     finding,
@@ -19,6 +20,7 @@ from tvm_hetero.frontends.onnx.conversion import (
 __all__ = [
     "bits",
     "bounds",
+    "byte_products",
     "casts",
     "choices",
     "finding",

@@ -44,7 +44,12 @@ def _attributes(c: Conversion) -> RecurrentAttributes:
     if unknown:
         c.refuse(f"has the attribute {unknown[0]!r}; expected one of {', '.join(sorted(known))}")
     values = {name: _value(c, name) for name in names if name not in _SAYS_NOTHING}
-    return RecurrentAttributes(**values, quantized_state=c.has_quantized_state)
+    return RecurrentAttributes(
+        **values,
+        quantized_state=c.has_quantized_state,
+        state_factors=c.state_factors,
+        input_factors=c.input_factors,
+    )
 
 
 def _value(c: Conversion, name: str) -> Any:

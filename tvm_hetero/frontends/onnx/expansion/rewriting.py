@@ -201,9 +201,33 @@ class Rewriting:
         self._graph.exact.add(name)
         return name
 
-    def quantize_state(self, names: Sequence[str]) -> None:
-        """State that a recurrent node with these results multiplies its state in 256 levels."""
-        self._graph.quantized_states.update(filter(None, names))
+    def bounded(self, name: str) -> str:
+        """State that a value lies within the range of the type that it is cast to; its name."""
+        self._graph.bounded.add(name)
+        return name
+
+    def quantize_state(
+        self,
+        names: Sequence[str],
+        of_input: np.ndarray[Any, Any] | None = None,
+        of_state: np.ndarray[Any, Any] | None = None,
+    ) -> None:
+        """State that a recurrent node with these results multiplies its state in 256 levels.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Its results.
+        of_input, of_state : ndarray, optional
+            (direction, gates x hidden): W, or R, is whole numbers of 8 bits, of which each row is
+            multiplied by one of these.
+        """
+        given = list(filter(None, names))
+        self._graph.quantized_states.update(given)
+        if of_input is not None:
+            self._graph.input_factors.update(dict.fromkeys(given, of_input))
+        if of_state is not None:
+            self._graph.state_factors.update(dict.fromkeys(given, of_state))
 
     def constant(self, value: object, dtype: Any = None) -> str:
         """Add a constant; returns its name."""

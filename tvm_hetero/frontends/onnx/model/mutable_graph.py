@@ -47,8 +47,13 @@ class OnnxGraph:
         True inputs (initializers listed among the inputs are not) and outputs.
     exact : set of str
         Values whose last bit counts: they are computed as they are written.
+    bounded : set of str
+        Values that lie within the range of the type that they are cast to, or are NaN.
     quantized_states : set of str
         Results of recurrent nodes whose state is multiplied in levels of its range.
+    state_factors, input_factors : dict of str to ndarray
+        For such results, where R, or W, is whole numbers of 8 bits: (direction, gates x hidden), by
+        what its rows are multiplied.
     origins : dict of str to str
         For values, the node of the file that they come from, in words, where it is known.
     """
@@ -62,7 +67,10 @@ class OnnxGraph:
         self.inputs = [i for i in model.graph.input if i.name not in self.constants]
         self.outputs = list(model.graph.output)
         self.exact: set[str] = set()
+        self.bounded: set[str] = set()
         self.quantized_states: set[str] = set()
+        self.state_factors: dict[str, np.ndarray] = {}
+        self.input_factors: dict[str, np.ndarray] = {}
         self.origins: dict[str, str] = {}
         self._taken = set(_names(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
@@ -144,9 +152,12 @@ class OnnxGraph:
 
     def keep_marks(self, old: str, new: str) -> None:
         """Let what has been stated of a value hold of its new name."""
-        for marked in (self.exact, self.quantized_states):
+        for marked in (self.exact, self.bounded, self.quantized_states):
             if old in marked:
                 marked.add(new)
+        for factors in (self.state_factors, self.input_factors):
+            if old in factors:
+                factors[new] = factors[old]
 
     def sweep(self) -> None:
         """Drop nodes and constants from which no output can be reached."""

@@ -120,7 +120,8 @@ def add_codes(r: Rewriting, scaled: str, quantizer: Quantizer, outputs: int | li
     if quantizer.zero:
         codes = r.add("Add", [codes, quantizer.zero])
     limits = [r.constant(limit, np.float32) for limit in (low, high)]
-    return r.add("Cast", [r.add("Clip", [codes, *limits])], outputs, to=quantizer.code)
+    clipped = r.bounded(r.add("Clip", [codes, *limits]))
+    return r.add("Cast", [clipped], outputs, to=quantizer.code)
 
 
 def add_quantized(r: Rewriting, x: str, quantizer: Quantizer, outputs: int | list[str]) -> str:

@@ -135,5 +135,5 @@ def add_dynamic_quantization(r: Rewriting, x: str, outputs: list[str]) -> None:
     scale = r.add("Where", [is_nothing, r.constant(1.0, np.float32), span], outputs[1:2])
     start = r.add("Div", [r.add("Sub", [nothing, least]), scale])
     zero = r.add("Clip", [r.add("Round", [start]), r.constant(float(low), np.float32), steps])
-    r.add("Cast", [zero], outputs[2:3], to=TensorProto.UINT8)
+    r.add("Cast", [r.bounded(zero)], outputs[2:3], to=TensorProto.UINT8)
     add_quantized(r, x, Quantizer(scale, zero, TensorProto.UINT8), outputs[:1])

@@ -6,9 +6,11 @@ A zero point is one number, or one for each row of the left side or column of th
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.byte_weights import byte_weights
 from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     add_codes,
     along,
@@ -29,7 +31,9 @@ from tvm_hetero.frontends.onnx.quantized.exact_sums import (
 
 @rewrites("MatMulInteger")
 def rewrite_mat_mul_integer(r: Rewriting) -> bool:
-    """Give the sums in int32."""
+    """Give the sums in int32; what is bytes stays as it is (`conversion.byte_products`)."""
+    if _is_of_bytes(r, (0, 2), (1, 3)):
+        return False
     add_integer_product(r, (0, 2), (1, 3)).as_int32(r, r.outputs)
     return True
 
@@ -68,6 +72,8 @@ def add_integer_product(r: Rewriting, left: tuple[int, int], right: tuple[int, i
         Positions of codes and zero point among the operands.
     """
     (a, a_zero), (b, b_zero) = ((r.operand(i), r.operand(j)) for i, j in (left, right))
+    if _is_of_bytes(r, left, right):
+        return ExactSum(r.add("MatMulInteger", [a, b, a_zero, b_zero]), TensorProto.INT32)
     b_axis = max(r.rank(b) - 2, 0)
     sides = [
         centred(r, codes, _zero(r, zero, r.rank(codes), axis))
@@ -76,6 +82,16 @@ def add_integer_product(r: Rewriting, left: tuple[int, int], right: tuple[int, i
     steps, factor = magnitudes(r, b, b_zero, b_axis), greatest_magnitude(r, a, a_zero)
     ranges = cut(r, steps, factor)
     return add_product_parts(r, sides, ranges, (r.rank(a) - 1, b_axis))
+
+
+def _is_of_bytes(r: Rewriting, left: tuple[int, int], right: tuple[int, int]) -> bool:
+    """Whether the sides are unsigned bytes with one zero point, and constant signed ones."""
+    (a, a_zero), (b, b_zero) = ((r.operand(i), r.operand(j)) for i, j in (left, right))
+    if r.element_type(a) != TensorProto.UINT8 or (a_zero and np.prod(r.dims(a_zero)) != 1):
+        return False
+    zero = r.array(b_zero) if b_zero else np.zeros(1, np.int32)
+    known = zero is not None and zero.ndim < 2 and r.rank(a) > 0
+    return known and byte_weights(r.array(b), zero) is not None
 
 
 def add_product_parts(
