@@ -84,7 +84,11 @@ def thread_status(name: str) -> list[dict[str, str]]:
     """What the kernel says of this process's threads of a name."""
     threads = []
     for task in Path("/proc/self/task").iterdir():
-        rows = (line.split(":", 1) for line in (task / "status").read_text().splitlines())
+        try:
+            text = (task / "status").read_text()
+        except (FileNotFoundError, ProcessLookupError):  # it has just ended
+            continue
+        rows = (line.split(":", 1) for line in text.splitlines())
         status = {key: value.strip() for key, value in rows}
         threads += [status] if status["Name"] == name else []
     return threads
