@@ -147,3 +147,22 @@ def test_operators_with_functions_are_not_nested_so_deep():
     found = kernels(check([(3, 40)], body, targets=[AVX2])).values()
     assert len(found) > 1
     assert not any(re.search(r"T\.(log|erf)\(", schedule_kernel(f, AVX2).script()) for f in found)
+
+
+def test_a_function_between_two_roundings_compiles() -> None:
+    """As quantised networks have it; TVM's vectorizer refused its own form of rounding there."""
+
+    def rounded(value: tirx.PrimExpr) -> tirx.PrimExpr:
+        return tirx.nearbyint(value / tirx.const(0.5, "float32")) * tirx.const(0.5, "float32")
+
+    values = np.linspace(-4, 4, 64, dtype=np.float32)
+    x = te.placeholder(values.shape, "float32", "x")
+    y = te.compute(x.shape, lambda i: rounded(tirx.erf(rounded(x[i]))), name="y")
+    schedule = tvm.s_tir.Schedule(te.create_prim_func([x, y]))
+    schedule.vectorize(schedule.get_loops(schedule.get_sblock("y"))[0])
+    kernel = expand(schedule.mod["main"]).with_attr("global_symbol", "main")
+    library = build(tvm.IRModule({"main": kernel}), X86_64_V2)
+    found = tvm.runtime.empty(values.shape, "float32")
+    library["main"](tvm.runtime.tensor(values), found)
+    ends = np.array([math.erf(each) for each in np.rint(values / 0.5) * 0.5])
+    np.testing.assert_array_equal(found.numpy(), np.rint(ends / 0.5) * 0.5)

@@ -60,6 +60,8 @@ _TANH_ODD = (-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
 _TANH_EVEN = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03,
               4.89352518554385e-03)  # fmt: skip
 
+_NEAREST = "tirx.nearbyint"
+
 _ERF_NEAR = 0.927734375
 _ERF_SMALL = (-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1,
               1.28379166e-1)  # fmt: skip
@@ -74,6 +76,8 @@ def expand(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _expand_call(call: Call) -> Expr:
+    if getattr(call.op, "name", "") == _NEAREST:
+        return _nearest(call)
     function = FUNCTIONS.get(getattr(call.op, "name", ""))
     dtype = str(call.ty.dtype) if function is not None else ""
     if function is None or dtype not in ("float32", *_SIXTEEN_BITS) or _weight(call) > MOST_WRITTEN:
@@ -83,6 +87,16 @@ def _expand_call(call: Call) -> Expr:
         return _let(argument, function)
     wide = _let(tirx.Cast("float32", argument), function)
     return tirx.Cast(dtype, wide)
+
+
+def _nearest(call: Call) -> Expr:
+    """LLVM's own function for what TVM calls by a name of its own, with the same result.
+
+    TVM's vectorizer meets a function that is inside of another one's rounded argument twice, and
+    refuses the second time (Let).
+    """
+    (argument,) = call.args
+    return tirx.call_llvm_pure_intrin(str(call.ty.dtype), "llvm.nearbyint", argument)
 
 
 def written_weight(body: tirx.Stmt) -> int:
