@@ -27,6 +27,7 @@ from tvm_hetero.kernels.matmul.product_bytes import in_bytes
 from tvm_hetero.kernels.matmul.product_pairs import in_pairs
 from tvm_hetero.kernels.matmul.written_products import schedule_parts
 from tvm_hetero.kernels.quantized.factored import factor_groups
+from tvm_hetero.kernels.quantized.float_codes import keep_codes_float
 from tvm_hetero.kernels.quantized.float_schedule import schedule_groupwise
 from tvm_hetero.kernels.quantized.integer_product import in_whole_numbers
 from tvm_hetero.kernels.recurrent.cpu import recurrence_on_cpu
@@ -208,7 +209,7 @@ def _apply(rule: CpuRule, func: tirx.PrimFunc, unit: VectorUnit, count: int) -> 
     sch = quick_schedule(func)
     if not rule(sch, unit, count):
         raise ValueError("another family's kernel")
-    return expand(widen(sch.mod["main"]))
+    return expand(keep_codes_float(widen(sch.mod["main"])))
 
 
 def _first_that_works(func: tirx.PrimFunc, attempts: Iterator[Attempt]) -> tirx.PrimFunc:
