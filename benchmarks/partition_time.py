@@ -6,7 +6,8 @@
     python -m benchmarks.partition_time --files 320n.onnx --shape images=1x3x320x320
 
 Light models of the onnx wheel, and networks that PyTorch exports
-(`benchmarks.execution.torch_nets`, of 171 to 540 nodes), on two devices of half of the cores each.
+(`benchmarks.execution.torch_nets`, of 171 to 540 nodes), on this machine as the verb divides it:
+where all cores as one device may be quicker, that is measured and compiled, too.
 Every row is a process of its own, from its start to its end, so what it imports and writes counts:
 first with an empty cache (*cold*: links, kernels and network are measured and compiled),
 then again with what the first one left (*warm*). Modes: *full*, as the verb does by default, and
@@ -33,7 +34,6 @@ import onnx
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import RESULTS, ROOT
 from benchmarks.execution.cases import TINY, make_model
-from tvm_hetero.platform import Platform
 
 LIGHT = ("squeezenet", "resnet50", "inception_v1", "densenet121")
 EXPORTED = ("mobilenet_v3", "yolov8n", "minilm")
@@ -109,11 +109,10 @@ def measure(
     nodes = len(onnx.load(path, load_external_data=False).graph.node)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        Platform.detect(devices=2).save(folder / "platform.yaml")
         command = [
             sys.executable, "-m", "tvm_hetero", "partition", str(path.resolve()), "--json",
-            "--platform", str(folder / "platform.yaml"), "-o", str(folder / "net.hetero"),
-            *MODES[mode], *(text for shape in shapes for text in ("--shape", shape)),
+            "-o", str(folder / "net.hetero"), *MODES[mode],
+            *(text for shape in shapes for text in ("--shape", shape)),
         ]  # fmt: skip
         return [
             _row(model, mode, cache, nodes, command, folder, tree) for cache in ("cold", "warm")
