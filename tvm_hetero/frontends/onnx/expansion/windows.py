@@ -19,7 +19,7 @@ from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 
 
-@rewrites("MaxPool", "AveragePool", "LpPool", "Conv")
+@rewrites("MaxPool", "AveragePool", "LpPool")
 def rewrite_same_pads(r: Rewriting) -> bool:
     """Write out the pads of SAME_UPPER and SAME_LOWER, and those that `ceil_mode` comes to."""
     mode = r.attribute("auto_pad", "NOTSET")

@@ -1,0 +1,74 @@
+"""A convolution pads its image itself where a node before it did so with zeros."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.frontends.onnx.running import assert_same, typed_model
+from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
+from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+
+IMAGE = {"x": np.random.default_rng(0).standard_normal((1, 4, 9, 8)).astype(np.float32)}
+AROUND = np.array([0, 0, 0, 1, 0, 0, 2, 3])
+
+
+def model(around: np.ndarray, value: float | None = 0.0, **attributes: Any) -> onnx.ModelProto:
+    """Padding, and behind it a strided convolution of 3x3 windows."""
+    constants = {
+        "pads": around,
+        "w": np.random.default_rng(1).standard_normal((6, 4, 3, 3)).astype(np.float32),
+    }
+    operands = ["x", "pads"]
+    if value is not None:
+        constants["value"] = np.array(value, np.float32)
+        operands.append("value")
+    mode = attributes.pop("mode", "constant")
+    nodes = [
+        helper.make_node("Pad", operands, ["padded"], mode=mode),
+        helper.make_node("Conv", ["padded", "w"], ["y"], **attributes),
+    ]
+    return typed_model(nodes, IMAGE, constants, opset=13)
+
+
+def expanded(source: onnx.ModelProto) -> list[onnx.NodeProto]:
+    graph = OnnxGraph(source)
+    expand_graph(graph, converted_operators())
+    return list(graph.nodes)
+
+
+@pytest.mark.parametrize("value", [0.0, None])
+@pytest.mark.parametrize("own", [None, [1, 0, 2, 1]])
+def test_zeros_are_the_convolutions_own(value: float | None, own: list[int] | None) -> None:
+    attributes = {"strides": [2, 2]} | ({"pads": own} if own else {})
+    source = model(AROUND, value, **attributes)
+    (conv,) = expanded(source)
+    found = {a.name: helper.get_attribute_value(a) for a in conv.attribute}
+    assert found["pads"] == [a + b for a, b in zip([0, 1, 2, 3], own or [0] * 4, strict=True)]
+    assert found["strides"] == [2, 2]
+    assert_same(source, IMAGE)
+
+
+def test_pads_that_follow_from_shapes_are_added_to_those() -> None:
+    source = model(AROUND, auto_pad="SAME_UPPER", strides=[2, 2])
+    assert [node.op_type for node in expanded(source)] == ["Conv"]
+    assert_same(source, IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("pads", "how"),
+    [
+        (AROUND, {"value": 1.0}),
+        (AROUND, {"mode": "edge"}),
+        (np.array([0, 0, -1, 1, 0, 0, 2, 3]), {}),
+    ],
+)
+def test_other_padding_stays_before_it(pads: np.ndarray, how: dict[str, Any]) -> None:
+    source = model(pads, **how)
+    assert [node.op_type for node in expanded(source)] == ["Pad", "Conv"]
+    assert_same(source, IMAGE)
