@@ -25,6 +25,7 @@ SMOOTH = (
     "ThresholdedRelu", "Sinh", "Cosh", "Asinh",
 )  # fmt: skip
 SINCE = {"HardSwish": 14, "Mish": 18, "Celu": 12}
+_MOST_CHANNELS = 16  # of an image that is convolved to many
 JUMPING = ("Floor", "Ceil", "Round", "Sign")
 
 
@@ -367,6 +368,27 @@ def product(m: GrowingModel) -> bool:
             return False
         return m.add("MatMul", [x.name, m.nodes[-1].output[0]])
     return m.add("MatMul", [x.name, m.weight(x.dims[-1], m.integer(1, 8))])
+
+
+@recipe
+def cut_convolution(m: GrowingModel) -> bool:
+    """A convolution of as many channels and points as vectors have lanes, and a part of each row.
+
+    Tiles of points overlap there, and what is behind them wants fewer points than they have.
+    """
+    x = m.pick(ranks=(3, 4))
+    if x is None or x.dims[1] > _MOST_CHANNELS:
+        return False
+    group = m.choose([g for g in range(1, x.dims[1] + 1) if x.dims[1] % g == 0])
+    out = group * m.choose([8, 16, 32])
+    kernel = [1] * (x.rank - 3) + [m.integer(1, 4)]
+    beside = [0] * (x.rank - 3) + [m.integer(6, 14)]
+    weight = m.weight(out, x.dims[1] // group, *kernel)
+    if not m.add("Conv", [x.name, weight], group=group, pads=[*beside, *beside]):
+        return False
+    bounds = [m.integer(0, 2)], [m.choose([-1, -3, 2**31])], [x.rank - 1]
+    operands = [m.constant(values, np.int64) for values in bounds]
+    return m.add("Slice", [m.nodes[-1].output[0], *operands])
 
 
 @recipe

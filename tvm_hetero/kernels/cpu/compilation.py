@@ -43,11 +43,12 @@ from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
 from tvm_hetero.kernels.cpu.counter_modulo import hide_counter_modulo
 from tvm_hetero.kernels.indexing.checks import add_missing_checks
+from tvm_hetero.kernels.indexing.reversed_indices import hide_reversed_indices
 from tvm_hetero.platform.amx_permission import ask_for_tiles
 
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
 # than by kernels' schedules: what was compiled or measured before does not count then.
-PIPELINE = "tvm_hetero/3"
+PIPELINE = "tvm_hetero/4"
 # Bytes of one buffer: twice the registers of AVX-512. Threads of a pool have megabytes of stack.
 MOST = 4096
 _WORD = 8
@@ -83,7 +84,7 @@ def _lower(passes: tvm.transform.Pass) -> tvm.transform.Pass:
 
     @tvm.transform.module_pass(opt_level=0, name="LowerKernels")
     def lower(mod: tvm.IRModule, context: tvm.transform.PassContext) -> tvm.IRModule:
-        mod = _with_checks(mod)
+        mod = _made_safe(mod)
         written = {gv: f for gv, f in mod.functions_items() if _is_written_out(f)}
         if not written:
             return passes(mod)
@@ -96,12 +97,16 @@ def _lower(passes: tvm.transform.Pass) -> tvm.transform.Pass:
     return lower
 
 
-def _with_checks(mod: tvm.IRModule) -> tvm.IRModule:
-    """The module, of whose kernels those that no one has scheduled look at their indices too."""
-    checked = tvm.IRModule({}, attrs=mod.attrs, global_infos=mod.global_infos)
+def _made_safe(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module, of whose kernels none has indices that TVM makes others of.
+
+    Those that no one has scheduled look at their indices, too.
+    """
+    safe = tvm.IRModule({}, attrs=mod.attrs, global_infos=mod.global_infos)
     for gv, func in mod.functions_items():
-        checked[gv] = add_missing_checks(func) if isinstance(func, tirx.PrimFunc) else func
-    return checked
+        is_kernel = isinstance(func, tirx.PrimFunc)
+        safe[gv] = hide_reversed_indices(add_missing_checks(func)) if is_kernel else func
+    return safe
 
 
 def _is_written_out(func: Any) -> bool:
