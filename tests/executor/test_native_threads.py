@@ -157,7 +157,7 @@ def test_the_interpreter_ends_while_a_daemon_thread_is_in_a_run() -> None:
         inside.wait()
         print("end")
         """
-    assert run_python(code) == "end\n"
+    assert run_python(code, quietly=True) == "end\n"
 
 
 def test_close_cuts_a_run_short() -> None:

@@ -43,6 +43,10 @@ _KINDS: dict[str, type[Exception]] = {
 THROWN = (RuntimeError, ValueError, TypeError, IndexError)
 
 
+# How the errors begin that runs meet as the interpreter ends.
+_ENDINGS = ("closed", "the interpreter is ending")
+
+
 def blocks_shutdown(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Let the end of the interpreter wait for the calls of a function (see `_close_all`).
 
@@ -99,6 +103,21 @@ def ours(error: Exception) -> Exception:
     return _KINDS.get(kind, RunError)(text)
 
 
+def _without_endings(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What tells of threads that failed, but for those whose run the interpreter's end has ended.
+
+    Their tracebacks tell nobody anything; and a daemon thread that is writing one as the
+    interpreter ends keeps stderr locked, on which Python aborts the process.
+    """
+
+    def tell(failed: Any) -> None:
+        error = failed.exc_value
+        if not (isinstance(error, RunError) and str(error).startswith(_ENDINGS)):
+            hook(failed)
+
+    return tell
+
+
 @atexit.register
 def _close_all(limit: float = 10.0) -> None:
     """End the runs of daemon threads before the interpreter ends; wait ``limit`` seconds at most.
@@ -108,6 +127,7 @@ def _close_all(limit: float = 10.0) -> None:
     that is told "the interpreter is ending", and tries again, meets that before it gets so far.
     """
     _ENDING.set()
+    threading.excepthook = _without_endings(threading.excepthook)
     executors = list(EXECUTORS)
     for executor in executors:
         executor.close()

@@ -73,6 +73,17 @@ def test_a_reshaped_tensor_is_flipped(shape: tuple[int, ...], target: tvm.target
     np.testing.assert_array_equal(found, values.ravel()[::-1])
 
 
+@pytest.mark.parametrize("first", [0, 11])
+def test_one_value_is_read_as_well(first: int) -> None:
+    """Its counter is 0 once TVM has simplified it."""
+    target = TARGETS[-1]
+    kernel = taken_apart([2, 2, 3], first, -1, 1).with_attr("target", target)
+    found = tvm.runtime.empty((1,), "float32")
+    values = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    build(tvm.IRModule({"main": kernel}), target)["main"](tvm.runtime.tensor(values), found)
+    assert found.numpy() == [first]
+
+
 @pytest.mark.parametrize(("step", "hides"), [(1, False), (2, False), (-1, True), (-3, True)])
 def test_only_what_counts_down_is_hidden(step: int, hides: bool) -> None:
     func = taken_apart([2, 3, 4], 23 if step < 0 else 0, step, 8)

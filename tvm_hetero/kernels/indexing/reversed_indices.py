@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _DIVISIONS = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
 _WHOLE = ("int32", "int64")
+_LIFT = 2**30
 
 
 def hide_reversed_indices(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -106,7 +107,9 @@ def _hidden(falling: Collection[tirx.Var], division: Expr) -> Expr:
     kind = str(division.ty.dtype)
     if kind not in _WHOLE or not _counts_down(division.a, falling):
         return division
-    # TVM narrows indices to 32 bits when it compiles, and then 64 would be too many.
+    # TVM narrows indices to 32 bits when it compiles, and then 64 would be too many. A number that
+    # turns out to be 0 would be taken for a pointer.
     short = tirx.Cast("int32", division.a) if kind == "int64" else division.a
-    hidden = tirx.reinterpret("int32", tirx.reinterpret("uint32", short))
+    lifted = tirx.reinterpret("uint32", short + tirx.const(_LIFT, "int32"))
+    hidden = tirx.reinterpret("int32", lifted) - tirx.const(_LIFT, "int32")
     return type(division)(hidden if kind == "int32" else tirx.Cast(kind, hidden), division.b)
