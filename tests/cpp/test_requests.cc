@@ -59,14 +59,19 @@ TEST(ServedWhileOthersSubmit) {
   });
 }
 
+/*! \brief A thread that stops an executor when so many requests have begun. */
+std::thread StopAfter(int count, const std::atomic<int>& begun, Sample& sample) {
+  return std::thread([count, &begun, &sample] {
+    while (begun < count) std::this_thread::yield();
+    sample.Call("stop");
+  });
+}
+
 TEST(ServedWhileAnotherThreadCloses) {
   for (int round = 0; round < 5; ++round) {
     Sample sample;
     std::atomic<int> begun{0};
-    std::thread stopper([&] {
-      while (begun < 20) std::this_thread::yield();
-      sample.Call("stop");
-    });
+    std::thread stopper = StopAfter(20, begun, sample);
     std::string error;
     for (; error.empty(); ++begun) {
       try {
@@ -273,10 +278,7 @@ TEST(StoppedWhileThreadsSubmit) {
   for (int round = 0; round < 5; ++round) {
     Sample sample;
     std::atomic<int> begun{0};
-    std::thread stopper([&] {
-      while (begun < 20) std::this_thread::yield();
-      sample.Call("stop");
-    });
+    std::thread stopper = StopAfter(20, begun, sample);
     InThreads(3, [&](int) {
       for (std::string error; error.empty(); ++begun) {
         try {

@@ -18,10 +18,11 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
 
+from tvm_hetero.kernels.tir.vector_math import NEAREST
+
 Expr: TypeAlias = Any
 
 _CODES = {"uint8": (0, 255), "int8": (-128, 127)}
-_NEAREST = "tirx.nearbyint"
 
 
 def keep_codes_float(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -73,4 +74,4 @@ def _is_whole(value: Any) -> bool:
         constant = value.b
         is_shift = isinstance(constant, tirx.FloatImm) and float(constant.value) % 1 == 0
         return is_shift and _is_whole(value.a)
-    return isinstance(value, Call) and getattr(value.op, "name", "") == _NEAREST
+    return isinstance(value, Call) and getattr(value.op, "name", "") == NEAREST

@@ -64,7 +64,7 @@ def make_extreme(bb: relax.BlockBuilder, call: relax.Call, *, in_parts: bool) ->
 def _few_of_all(bb: relax.BlockBuilder, x: relax.Expr, name: str, *, largest: bool) -> relax.Expr:
     """Of a large tensor the extremes of its values so many apart: vectors, not one long chain.
 
-    Of the same rank. 32768 values take 0.6 us, not 16, on a Zen 5 core.
+    Of the same rank.
     """
     extents = [int(extent) for extent in x.ty.shape.values]
     size = math.prod(extents)

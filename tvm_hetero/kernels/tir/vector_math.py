@@ -60,7 +60,8 @@ _TANH_ODD = (-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
 _TANH_EVEN = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03,
               4.89352518554385e-03)  # fmt: skip
 
-_NEAREST = "tirx.nearbyint"
+NEAREST = "tirx.nearbyint"
+"""What rounds to the nearest whole number, as TVM names it."""
 
 _ERF_NEAR = 0.927734375
 _ERF_SMALL = (-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1,
@@ -76,7 +77,7 @@ def expand(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _expand_call(call: Call) -> Expr:
-    if getattr(call.op, "name", "") == _NEAREST:
+    if getattr(call.op, "name", "") == NEAREST:
         return _nearest(call)
     function = FUNCTIONS.get(getattr(call.op, "name", ""))
     dtype = str(call.ty.dtype) if function is not None else ""
