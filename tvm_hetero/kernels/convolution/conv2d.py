@@ -18,7 +18,8 @@ computed by tiles (`make_winograd`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from tvm import relax, te, tirx
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 # Values of float32 in 4 KiB, and in five lines.
 _SAME_SET, _APART = 1024, 80
 
-_Image = Any  # te.Tensor or _OneRow: what is read with four indices
+Image = Any  # te.Tensor or OneRow: what is read with four indices
+# What a value and a weight add to a sum.
+Term = Callable[[Any, Any], Any]
 
 
 def emit_packed_conv2d(
@@ -91,7 +94,7 @@ def emit_packed_conv2d(
     )
 
 
-class _OneRow:
+class OneRow:
     """A ``[batch, channel, column]`` tensor, or one of rows, read as an image of one row."""
 
     def __init__(self, data: te.Tensor, rows_of: int | None) -> None:
@@ -108,8 +111,11 @@ class _OneRow:
 def _compute(
     data: te.Tensor, filters: te.Tensor, shape: ConvShape, layout: PackedLayout
 ) -> te.Tensor:
-    source = _OneRow(data, shape.rows_of) if shape.flat else data
-    return (_pointwise if shape.pointwise else _windowed)(source, filters, shape, layout)
+    source = OneRow(data, shape.rows_of) if shape.flat else data
+    if shape.pointwise:
+        return sum_points(_line(source, shape, layout), filters, shape, layout)
+    image = _pad_image(source, shape, columns_of(shape, layout) * shape.stride[1])
+    return sum_windows(image, filters, shape, layout)
 
 
 def _unpack(read: Callable[..., Any], shape: ConvShape) -> te.Tensor:
@@ -128,25 +134,45 @@ def _unpack(read: Callable[..., Any], shape: ConvShape) -> te.Tensor:
     return te.compute(extents, read, name="unpack", attrs=role(UNPACK))
 
 
-def _pointwise(
-    data: _Image, filters: te.Tensor, shape: ConvShape, layout: PackedLayout
+def sum_points(
+    source: Callable[..., Any],
+    filters: te.Tensor,
+    shape: ConvShape,
+    layout: PackedLayout,
+    term: Term = mul,
+    attrs: Mapping[str, Any] | None = None,
 ) -> te.Tensor:
-    width, source = shape.out_width, _line(data, shape, layout)
+    """The sums of 1x1 windows.
+
+    Parameters
+    ----------
+    source
+        The image as one line: read with image, channel and point.
+    filters
+        Packed weights.
+    shape, layout
+        Of the convolution.
+    term
+        What a value and a weight add.
+    attrs
+        Further attributes of the sums' block.
+    """
+    width = shape.out_width
     ic = te.reduce_axis((0, shape.group_channels), "ic")
     channel = _input_channel(filters, shape)
     acc = te.compute(
         (shape.batch, int(filters.shape[0]), layout.points, layout.block),
         lambda b, o, p, i: te.sum(
-            source(b, channel(o, ic), p) * filters[o, ic, 0, 0, i], axis=[ic]
+            term(source(b, channel(o, ic), p), filters[o, ic, 0, 0, i]), axis=[ic]
         ),
         name="accumulate",
-        attrs=role(ACCUMULATE),
+        attrs=role(ACCUMULATE) | dict(attrs or {}),
     )
     outer, inner = _output_channel(shape, layout)
     return _unpack(lambda b, c, y, x: acc[b, outer(c), y * width + x, inner(c)], shape)
 
 
-def _line(data: _Image, shape: ConvShape, layout: PackedLayout) -> Callable[..., Any]:
+def _line(data: Image, shape: ConvShape, layout: PackedLayout) -> Callable[..., Any]:
     """Read access to the image as one line of ``layout.points`` points, those beyond it zero."""
     (sy, sx), width, points = shape.stride, shape.out_width, layout.points
 
@@ -167,12 +193,17 @@ def _line(data: _Image, shape: ConvShape, layout: PackedLayout) -> Callable[...,
     return te.compute(extents, value, name=kind, attrs=role(kind))
 
 
-def _windowed(
-    data: _Image, filters: te.Tensor, shape: ConvShape, layout: PackedLayout
+def sum_windows(
+    image: Image,
+    filters: te.Tensor,
+    shape: ConvShape,
+    layout: PackedLayout,
+    term: Term = mul,
+    attrs: Mapping[str, Any] | None = None,
 ) -> te.Tensor:
+    """The sums of windows over an image that is padded already; as `sum_points` otherwise."""
     (kh_extent, kw_extent), (sy, sx), (dy, dx) = shape.kernel, shape.stride, shape.dilation
-    columns = _columns(shape, layout)
-    source = _sort_columns(_pad_image(data, shape, columns * sx), shape, columns)
+    source = _sort_columns(image, shape, columns_of(shape, layout))
     extents = {"ic": shape.group_channels, "kh": kh_extent, "kw": kw_extent}
     # Not those of one step (1x7 windows): TVM 0.27 cannot transform blocks that have them.
     axes = {n: te.reduce_axis((0, e), n) for n, e in extents.items() if e > 1}
@@ -184,30 +215,30 @@ def _windowed(
         at = kw * dx
         return source[b, c, y, x + at] if sx == 1 else source[b, c, y, at % sx, x + at // sx]
 
-    def term(b: Any, o: Any, y: Any, x: Any, i: Any) -> Any:
-        value = read(b, channel(o, ic), y * sy + kh * dy, x) * filters[o, ic, kh, kw, i]
-        return te.sum(value, axis=list(axes.values()))
+    def total(b: Any, o: Any, y: Any, x: Any, i: Any) -> Any:
+        value = read(b, channel(o, ic), y * sy + kh * dy, x)
+        return te.sum(term(value, filters[o, ic, kh, kw, i]), axis=list(axes.values()))
 
     outer, inner = _output_channel(shape, layout)
     blocks, points, block = int(filters.shape[0]), layout.points, layout.block
     if shape.flat:  # without the loop over one row, which TVM would not simplify away
         acc = te.compute(
             (shape.batch, blocks, points, block),
-            lambda b, o, x, i: term(b, o, 0, x, i),
+            lambda b, o, x, i: total(b, o, 0, x, i),
             name="accumulate",
-            attrs=role(ACCUMULATE),
+            attrs=role(ACCUMULATE) | dict(attrs or {}),
         )
         return _unpack(lambda b, c, _, x: acc[b, outer(c), x, inner(c)], shape)
     acc = te.compute(
         (shape.batch, blocks, shape.out_height, points, block),
-        term,
+        total,
         name="accumulate",
-        attrs=role(ACCUMULATE) | _window(shape),
+        attrs=role(ACCUMULATE) | _window(shape) | dict(attrs or {}),
     )
     return _unpack(lambda b, c, y, x: acc[b, outer(c), y, x, inner(c)], shape)
 
 
-def _columns(shape: ConvShape, layout: PackedLayout) -> int:
+def columns_of(shape: ConvShape, layout: PackedLayout) -> int:
     """Columns of the padded image, of one phase ``x mod stride``.
 
     Channels a multiple of 4 KiB apart share a set of the first-level cache. A conv1d reads the
@@ -227,7 +258,7 @@ def _window(shape: ConvShape) -> dict[str, Any]:
     return {WINDOW_3X3: [shape.top, shape.left]} if fits else {}
 
 
-def _pad_image(data: _Image, shape: ConvShape, columns: int) -> _Image:
+def _pad_image(data: Image, shape: ConvShape, columns: int) -> Image:
     """Zeros around the image: ``columns`` wide, as many rows as the windows touch."""
     rows = (shape.out_height - 1) * shape.stride[0] + shape.reach[0] + 1
     top, left, height, width = shape.top, shape.left, shape.height, shape.width
@@ -250,7 +281,7 @@ def _pad_image(data: _Image, shape: ConvShape, columns: int) -> _Image:
     )
 
 
-def _sort_columns(image: _Image, shape: ConvShape, columns: int) -> _Image:
+def _sort_columns(image: Image, shape: ConvShape, columns: int) -> Image:
     """Columns of a strided convolution by phase: ``[b, c, y, x mod s, x // s]``."""
     s = shape.stride[1]
     if s == 1:

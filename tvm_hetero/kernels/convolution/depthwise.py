@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +93,7 @@ def make_depthwise(
     weight: NDArray[Any],
     shape: Depthwise,
     units: Sequence[VectorUnit],
+    read: Callable[[te.Tensor], Any] = lambda data: data,
 ) -> relax.Expr | None:
     """The kernel of a convolution, or None where this rule does not fit.
 
@@ -108,6 +109,8 @@ def make_depthwise(
         The extents.
     units
         Vector units of the targets.
+    read
+        What is read with four indices as the float32 values of ``data``.
     """
     lanes = max(unit.lanes for unit in units)
     operands = [data, relax.const(np.ascontiguousarray(weight))]
@@ -122,7 +125,7 @@ def make_depthwise(
     else:
         compute = _by_rows
     return bb.call_te(
-        partial(compute, shape),
+        lambda image, *constants: compute(shape, read(image), *constants),
         *operands,
         primfunc_name_hint="depthwise_conv2d",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias and activation join it

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     Expr = Any
 
-_BYTES = 4
+WORD = 4
+"""Bytes of a word."""
 
 
 @dataclass(frozen=True)
@@ -63,23 +64,29 @@ def add_byte_products(total: Expr, codes: Expr, weights: Expr, dot: ByteDot, lan
         Of all three.
     """
     if dot.bytes:
-        sides = [tirx.reinterpret(f"int8x{_BYTES * lanes}", side) for side in (codes, weights)]
+        sides = [tirx.reinterpret(f"int8x{WORD * lanes}", side) for side in (codes, weights)]
         return tirx.call_llvm_pure_intrin(f"int32x{lanes}", dot.bytes, total, *sides)
     if dot.pairs:
         for code, weight in zip(_plain_pairs(codes, lanes), _pairs(weights, lanes), strict=True):
             total = total + tirx.call_llvm_pure_intrin(f"int32x{lanes}", dot.pairs, code, weight)
         return total
-    for i in range(_BYTES):
-        up, down = (broadcast(tirx.const(8 * n, "int32"), lanes) for n in (_BYTES - 1 - i, i))
-        last = broadcast(tirx.const(8 * (_BYTES - 1), "int32"), lanes)
+    return total + plain_dot(codes, weights, lanes)
+
+
+def plain_dot(codes: Expr, weights: Expr, lanes: int = 1) -> Expr:
+    """The sum of the four products of each lane, by arithmetic that every target has."""
+    total = None
+    for i in range(WORD):
+        up, down, last = (_word(8 * n, lanes) for n in (WORD - 1 - i, i, WORD - 1))
         weight = tirx.shift_right(tirx.shift_left(weights, up), last)
         code = tirx.bitwise_and(tirx.shift_right(codes, down), _word(0xFF, lanes))
-        total = total + code * weight
+        total = code * weight if total is None else total + code * weight
     return total
 
 
 def _word(value: int, lanes: int) -> Expr:
-    return broadcast(tirx.const(value, "int32"), lanes)
+    constant = tirx.const(value, "int32")
+    return constant if lanes == 1 else broadcast(constant, lanes)
 
 
 def _plain_pairs(words: Expr, lanes: int) -> list[Expr]:
@@ -99,4 +106,4 @@ def _pairs(words: Expr, lanes: int) -> list[Expr]:
 
 def load_codes(buffer: tirx.Var, row: Expr, word: Expr) -> Expr:
     """Four bytes of a buffer ``[rows, bytes]`` of uint8, as a word."""
-    return tirx.reinterpret("int32", load(buffer, row, ramp(word * _BYTES, _BYTES)))
+    return tirx.reinterpret("int32", load(buffer, row, ramp(word * WORD, WORD)))

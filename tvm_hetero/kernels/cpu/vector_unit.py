@@ -137,13 +137,17 @@ NEON = VectorUnit(bits=128, registers=32)
 # 128 x 768 x 768 reached 32 GFLOP/s instead of 47, a 3x3 convolution 35 instead of 44.
 SSE = VectorUnit(bits=128, registers=16, folded=1, pairs="llvm.x86.sse2.pmadd.wd", l2=256 * _KIB)
 
-# The instruction that some cores with vectors of 512 bits have, whatever else they have.
-_VNNI = "llvm.x86.avx512.vpdpbusd.512"
+# The instruction that some cores have, whatever else they have: for each width of vectors the
+# feature of LLVM's and the instruction's name there.
+_VNNI = {
+    512: ("avx512vnni", "llvm.x86.avx512.vpdpbusd.512"),
+    256: ("avxvnni", "llvm.x86.avx512.vpdpbusd.256"),
+}
 # CPUs that are known better than by their features. `follows` was found on Zen 4 with the cases of
 # `benchmarks.decode_kernels`; on Zen 5 it was not tried. That sums may spill was found on Zen 5
 # (1.71 instead of 1.96 ms for 8 rows by 4096 x 4096); on Zen 4 such a tile takes 8.7 ms, not 2.9.
 _CPUS: dict[str, VectorUnit] = {
-    "znver4": replace(AVX512_BF16, follows=True, spills=False, bytes=_VNNI),
+    "znver4": replace(AVX512_BF16, follows=True, spills=False, bytes=_VNNI[512][1]),
 }
 # LLVM features that a target must have -> its unit; the first that fits counts.
 UNITS: dict[tuple[str, ...], VectorUnit] = {
@@ -167,9 +171,17 @@ def vector_unit(target: Target) -> VectorUnit:
         return known
     for features, unit in UNITS.items():
         if all(codegen.target_has_features(feature, target) for feature in features):
-            has_bytes = unit.bits == 512 and codegen.target_has_features("avx512vnni", target)
-            return replace(unit, bytes=_VNNI) if has_bytes else unit
+            feature, name = _VNNI.get(unit.bits, ("", ""))
+            has_bytes = feature and codegen.target_has_features(feature, target)
+            return replace(unit, bytes=name) if has_bytes else unit
     return _BASELINE
+
+
+def known_units() -> list[VectorUnit]:
+    """Every unit that `vector_unit` may answer with."""
+    plain = [*UNITS.values(), *_CPUS.values(), _BASELINE]
+    with_bytes = [replace(u, bytes=_VNNI[u.bits][1]) for u in plain if u.bits in _VNNI]
+    return [*plain, *with_bytes]
 
 
 def cores(target: Target) -> int:

@@ -31,6 +31,8 @@ TOTAL = "total"
 MATRICES = "tvm_hetero.matrices"
 GROUP_ATTR = "tvm_hetero.group"
 BYTES_ATTR = "tvm_hetero.bytes"
+# Of an accumulation of words of bytes (`cpu.byte_dots.plain_dot`).
+BYTES_DOT = "tvm_hetero.bytes_dot"
 
 
 def role(name: str) -> dict[str, str]:
