@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 
 from tests.frontends.onnx.models import run
 from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
+from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (register them)
 from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph

@@ -106,6 +106,7 @@ def import_checked(
     # Converters are kernels' neighbours: TVM is loaded with them, and only now.
     from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
     from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
+    from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
     from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
 
     convert_opset(model)
@@ -115,6 +116,7 @@ def import_checked(
     no_training(graph, rewritten=True)
     graph.sweep()
     multiply_codes(graph)
+    convolve_codes(graph)
     graph.sweep()
     expand_graph(graph, converted_operators(), limits)
     simplify_graph(graph)

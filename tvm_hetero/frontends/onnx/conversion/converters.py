@@ -5,6 +5,7 @@ from __future__ import annotations
 from tvm_hetero.frontends.onnx.conversion import (
     bits,
     bounds,
+    byte_convolutions,
     byte_products,
     casts,
     choices,
@@ -20,6 +21,7 @@ from tvm_hetero.frontends.onnx.conversion import (
 __all__ = [
     "bits",
     "bounds",
+    "byte_convolutions",
     "byte_products",
     "casts",
     "choices",

@@ -25,16 +25,25 @@ def rewrite_same_pads(r: Rewriting) -> bool:
     mode = r.attribute("auto_pad", "NOTSET")
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         return bool(r.attribute("ceil_mode", 0)) and mode != "VALID" and _leave_out_windows(r)
+    given = _attributes(r, "auto_pad", "ceil_mode")
+    r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": pads_of_window(r)})
+    return True
+
+
+def pads_of_window(r: Rewriting) -> list[int]:
+    """Return the pads of a convolution or of pooling: given, none, or those of its ``auto_pad``."""
+    mode = r.attribute("auto_pad", "NOTSET")
     lengths = r.dims(r.inputs[0])[2:]
     rank = len(lengths)
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        given = r.attribute("pads") if mode == "NOTSET" else None
+        return list(given or [0] * 2 * rank)
     strides = r.attribute("strides") or [1] * rank
     totals = [
         max(0, (-(-length // stride) - 1) * stride + extent - length)
         for length, stride, extent in zip(lengths, strides, _extents(r, rank), strict=True)
     ]
-    given = _attributes(r, "auto_pad", "ceil_mode")
-    r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": _halves(totals, mode)})
-    return True
+    return _halves(totals, mode)
 
 
 def _leave_out_windows(r: Rewriting) -> bool:

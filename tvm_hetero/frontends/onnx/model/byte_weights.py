@@ -28,3 +28,19 @@ def byte_weights(codes: np.ndarray | None, zero: np.ndarray | None) -> np.ndarra
     if centred.min() < _LEAST or centred.max() > _GREATEST:
         return None
     return centred.astype(np.int8)
+
+
+def byte_filters(codes: np.ndarray | None, zero: np.ndarray | None) -> np.ndarray | None:
+    """Return the weights of a convolution as :func:`byte_weights` returns those of a product.
+
+    Parameters
+    ----------
+    codes : ndarray or None
+        ``[O, I, ...]``.
+    zero : ndarray or None
+        One for all, or one for each output channel; None for none.
+    """
+    if codes is None or codes.ndim < 3 or not codes.size:
+        return None
+    found = byte_weights(codes.reshape(len(codes), -1).T, zero)
+    return None if found is None else np.ascontiguousarray(found.T).reshape(codes.shape)

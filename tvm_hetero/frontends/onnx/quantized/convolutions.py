@@ -5,11 +5,15 @@ What is padded is the zero point: 0 once it has been subtracted.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.expansion.windows import pads_of_window
+from tvm_hetero.frontends.onnx.model.byte_weights import byte_filters
 from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     Quantizer,
     add_codes,
@@ -29,12 +33,19 @@ from tvm_hetero.frontends.onnx.quantized.exact_sums import (
     sliced,
 )
 
+# Channels of a word, dimensions of images, and the greatest product of two bytes.
+WORD, _OF_IMAGES, _GREATEST_PRODUCT = 4, 4, 255 * 128
 _WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 
 @rewrites("ConvInteger")
 def rewrite_conv_integer(r: Rewriting) -> bool:
-    """Give the sums in int32."""
+    """Give the sums in int32; what is bytes stays as it is (`conversion.byte_convolutions`)."""
+    if is_of_bytes(r, (r.inputs[0], r.operand(2)), (r.inputs[1], r.operand(3))):
+        if r.attribute("auto_pad", "NOTSET") == "NOTSET":
+            return False
+        r.add("ConvInteger", r.inputs, r.outputs, **written_window(r))
+        return True
     x, weights = r.inputs[:2]
     left = centred(r, x, _one_zero(r, r.operand(2)))
     total = add_integer_convolution(r, left, (x, r.operand(2)), (weights, r.operand(3)))
@@ -68,9 +79,11 @@ def add_quantized_convolution(
         As `Rewriting.add` takes them.
     """
     weights, rank = r.operand(3), r.rank(r.operand(3))
-    total = add_integer_convolution(
-        r, left, (r.inputs[0], r.operand(2)), (weights, r.operand(5)), r.operand(8)
-    )
+    sides = (r.inputs[0], r.operand(2)), (weights, r.operand(5))
+    if not r.attribute("channels_last", 0) and is_of_bytes(r, *sides):
+        total = _add_sums_of_bytes(r, *sides, r.operand(8))
+    else:
+        total = add_integer_convolution(r, left, *sides, r.operand(8))
     result = scalar_quantizer(r, 6, 7)
     scale = along(r, as_float(r, r.operand(4)), r.dims(r.operand(4)), rank, 1)
     factor = r.add("Div", [r.add("Mul", [x.scale, scale]), result.scale])
@@ -104,8 +117,6 @@ def add_integer_convolution(
         biases = [as_float(r, bias)] if bias else []
         return ExactSum(r.add("Conv", [left, right, *biases], **kept), TensorProto.FLOAT)
     ranges = cut(r, steps, factor)
-    groups = int(r.attribute("group", 1))
-    ranges = cut(r, _steps(r, *weights), greatest_magnitude(r, *x))
 
     def part(start: int, end: int) -> str:
         if len(ranges) == 1:
@@ -119,6 +130,51 @@ def add_integer_convolution(
     if not bias:
         return total
     return total.plus(r, along(r, bias, r.dims(bias), rank, 1))
+
+
+def is_of_bytes(r: Rewriting, x: tuple[str, str], weights: tuple[str, str]) -> bool:
+    """Whether kernels for bytes take a convolution.
+
+    The codes are of eight bits with one constant zero point, the weights constant and signed bytes
+    once their zero points are subtracted, and the channels of a group whole words of four, or one.
+
+    Parameters
+    ----------
+    r : Rewriting
+        The node.
+    x, weights : pair of str
+        As :func:`add_integer_convolution` takes them.
+    """
+    zero = r.array(x[1]) if x[1] else np.zeros(1, np.uint8)
+    offsets = r.array(weights[1]) if weights[1] else np.zeros(1, np.int8)
+    if r.element_type(x[0]) not in (TensorProto.UINT8, TensorProto.INT8):
+        return False
+    if zero is None or zero.size != 1 or offsets is None or r.rank(x[0]) not in (3, 4):
+        return False
+    filters = byte_filters(r.array(weights[0]), offsets)
+    if filters is None or 0 in r.dims(x[0]):
+        return False
+    if filters[0, 0].size * _GREATEST_PRODUCT > EXACT:
+        return False
+    groups, channels = int(r.attribute("group", 1)), filters.shape[1]
+    return groups == 1 or channels % WORD == 0 or (channels == 1 and filters.ndim == _OF_IMAGES)
+
+
+def written_window(r: Rewriting) -> dict[str, Any]:
+    """Return the attributes of a convolution, its pads written out."""
+    kept = {name: r.attribute(name) for name in ("dilations", "strides", "group")}
+    return {**kept, "pads": pads_of_window(r)}
+
+
+def _add_sums_of_bytes(
+    r: Rewriting, x: tuple[str, str], weights: tuple[str, str], bias: str
+) -> ExactSum:
+    """Add a convolution of bytes with a bias, in int32."""
+    total = r.add("ConvInteger", [x[0], weights[0], x[1], weights[1]], **written_window(r))
+    if bias:
+        column = along(r, bias, r.dims(bias), r.rank(weights[0]), 1)
+        total = r.add("Add", [total, column])
+    return ExactSum(total, TensorProto.INT32)
 
 
 def _greatest(r: Rewriting, bias: str) -> int:

@@ -51,8 +51,8 @@ def _product_of_codes(
     if node.domain or node.op_type not in ("MatMul", "Gemm") or len(node.input) < 2:
         return None
     turned = node.op_type == "Gemm" and bool(attribute(node, "transB", 0))
-    left = _dequantized(graph, makers.get(node.input[0]))
-    right = _dequantized(graph, makers.get(node.input[1]))
+    left = dequantized(graph, makers.get(node.input[0]))
+    right = dequantized(graph, makers.get(node.input[1]))
     if left is None or right is None or not _is_plain(node):
         return None
     weights = _weights(graph, makers[node.input[1]], right, turned=turned)
@@ -68,8 +68,16 @@ def _is_plain(node: NodeProto) -> bool:
     return factors == [1.0, 1.0] and not attribute(node, "transA", 0)
 
 
-def _dequantized(graph: OnnxGraph, maker: NodeProto | None) -> Dequantized | None:
-    """Return what a node dequantizes; None unless its scales are constants of float32."""
+def dequantized(graph: OnnxGraph, maker: NodeProto | None) -> Dequantized | None:
+    """Return what a node dequantizes; None unless its scales are constants of float32.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        The model.
+    maker : NodeProto or None
+        What makes a value.
+    """
     if maker is None or maker.domain or maker.op_type != "DequantizeLinear":
         return None
     zero = maker.input[2] if len(maker.input) > 2 else ""
