@@ -85,4 +85,5 @@ for _unit in _UNITS:
     _op = f"tvm_hetero.byte_dot.{_UNITS.index(_unit)}"
     register_op_attr(_op, "TVectorizable", True)
     register_op_attr(_op, "TCallEffectKind", _PURE)
+    register_op_attr(_op, "TScriptPrinterName", _op)
     tirx.op.register_intrin_lowering(_op, "default", f=partial(_lower, *_unit))
