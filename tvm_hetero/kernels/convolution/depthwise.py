@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
 
 PLANES, WINDOW = "depthwise.planes", "depthwise.window"
-# Of planes whose rows are one line: how long each is.
-COLUMNS = "tvm_hetero.columns"
 
 _ROWS_FROM = 32  # columns
 _MOST_TAPS = 64
@@ -167,10 +165,13 @@ def _joined(shape: Depthwise, data: te.Tensor, weight: te.Tensor, masks: te.Tens
         """Sum of the taps of one shift."""
         values = []
         for kh, (plane_y, shift_y) in enumerate(rows):
-            at = point + (shift_y - top) * width + shift
+            # Both of the same number below the width: of (p + 57) // 56 and (p + 1) % 56 TVM makes no
+            # p + 57 again, and values were read one by one.
+            whole, rest = divmod((shift_y - top) * width + shift, width)
+            row, column = (point + rest) // width + whole, (point + rest) % width
             for kw, (plane_x, s) in enumerate(columns):
                 if s == shift:
-                    source = (b, c // shape.multiplier, plane_y, plane_x, at)
+                    source = (b, c // shape.multiplier, plane_y, plane_x, row, column)
                     values.append(planes[source] * weight[c, 0, kh, kw])
         return reduce(add, values)
 
@@ -196,32 +197,20 @@ def _joined(shape: Depthwise, data: te.Tensor, weight: te.Tensor, masks: te.Tens
 
 
 def _planes(data: te.Tensor, shape: Depthwise, top: int) -> te.Tensor:
-    """``[b, c, plane y, plane x, point]``, zero outside the image.
-
-    Rows are one line for those who read it: of ``(p + 57) // 56`` and ``(p + 1) % 56`` TVM makes no
-    ``p + 57`` again, and values were read one by one.
-    """
+    """``[b, c, plane y, plane x, row, column]``, zero outside the image."""
     (height, width), (sy, sx), columns = shape.size, shape.stride, shape.out[1]
     rows = shape.out[0] + max(shift for _, shift in shape.offsets(0)) - top + 1
     zero = tirx.const(0, data.dtype)
 
-    def value(b: Any, c: Any, qy: Any, qx: Any, point: Any) -> Any:
-        y, x = (point // columns + top) * sy + qy, point % columns * sx + qx
+    def value(b: Any, c: Any, qy: Any, qx: Any, row: Any, column: Any) -> Any:
+        y, x = (row + top) * sy + qy, column * sx + qx
         inside = [y >= 0, y < height]
         if columns * sx > width:
             inside.append(x < width)
         return tirx.if_then_else(tirx.all(*inside), data[b, c, y, x], zero)
 
-    def line(b: Any, c: Any, _y: Any, _x: Any, point: Any) -> Any:
-        inside = tirx.all(point >= -top * width, point < (height - top) * width)
-        at = point + top * width
-        return tirx.if_then_else(inside, data[b, c, at // width, at % width], zero)
-
-    extents = (shape.batch, shape.channels, sy, sx, rows * columns)
-    if sy == sx == 1 and columns == width:
-        return te.compute(extents, line, name="planes", attrs=role(PLANES))
-    attrs = role(PLANES) | {COLUMNS: columns}
-    return te.compute(extents, value, name="planes", attrs=attrs)
+    extents = (shape.batch, shape.channels, sy, sx, rows, columns)
+    return te.compute(extents, value, name="planes", attrs=role(PLANES))
 
 
 def _by_rows(shape: Depthwise, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
@@ -320,19 +309,16 @@ def _copy(sch: s_tir.Schedule, planes: SBlockRV, at: LoopRV) -> None:
     With a stride the planes of a column are side by side, so that LLVM loads whole vectors and
     takes them apart.
     """
-    columns = sch.get(planes).annotations.get(COLUMNS)
-    if columns is not None:
-        width = int(columns)
-        rows = index_map(5, lambda *v: [*v[:-1], v[-1] // width, v[-1] % width])
-        sch.transform_block_layout(planes, rows)
     sch.compute_at(planes, at, preserve_unit_loops=True)
     loops = sch.get_loops(planes)
     if len(sch.get(planes).iter_vars) == 4:
         sch.decompose_padding(planes, loops[-2])
         return
-    if columns is None:
-        sch.decompose_padding(planes, loops[-1])
-        return
     *_, plane_y, plane_x, row, column = loops
+    if extent_of(sch, plane_x) * extent_of(sch, plane_y) == 1:
+        zeros = sch.decompose_padding(planes, row)
+        for block in (zeros, planes):
+            sch.fuse(*sch.get_loops(block)[-2:])
+        return
     sch.reorder(plane_y, row, column, plane_x)
     sch.unroll(plane_x)
