@@ -78,7 +78,7 @@ def bytes_convolution(
     codes
         Of ``[batch, channels, height, width]``, or ``[batch, channels, width]``.
     weights
-        ``[O, I / groups, KH, KW]``.
+        ``[O, I / groups, KH, KW]``, or ``[O, I / groups, KW]``.
     shape
         The extents.
     """
@@ -88,14 +88,18 @@ def bytes_convolution(
         return None
     words = _in_words(shape)
     depth = words.group_channels * words.kernel[0] * words.kernel[1]
-    staged, outputs = True, shape.out_channels // shape.groups
-    units = packing_units(None)
     layout = choose_layout(
-        outputs, shape.points, depth, units, groups=shape.groups, staged=staged
+        shape.out_channels // shape.groups,
+        shape.points,
+        depth,
+        packing_units(None),
+        groups=shape.groups,
+        staged=True,
     )
     if layout is None:
         return None
-    packed = relax.const(tvm.runtime.tensor(_pack(weights, shape.groups, layout.block)))
+    filters = weights.reshape(*weights.shape[:2], *shape.kernel)
+    packed = relax.const(tvm.runtime.tensor(_pack(filters, shape.groups, layout.block)))
     total = bb.emit_te(
         lambda data, filters: _compute(data, filters, codes, shape, layout),
         codes.data,
@@ -221,9 +225,7 @@ def _image(read: _Words, shape: ConvShape, layout: PackedLayout) -> Any:
         extents: tuple[int, ...] = (shape.batch, shape.channels, columns)
         row = te.compute(extents, lambda b, q, x: value(b, q, 0, x), name="words", attrs=kind)
         return OneRow(row, None)
-    return te.compute(
-        (shape.batch, shape.channels, rows, columns), value, name="words", attrs=kind
-    )
+    return te.compute((shape.batch, shape.channels, rows, columns), value, name="words", attrs=kind)
 
 
 class _Centred:

@@ -165,8 +165,8 @@ def _joined(shape: Depthwise, data: te.Tensor, weight: te.Tensor, masks: te.Tens
         """Sum of the taps of one shift."""
         values = []
         for kh, (plane_y, shift_y) in enumerate(rows):
-            # Both of the same number below the width: of (p + 57) // 56 and (p + 1) % 56 TVM makes no
-            # p + 57 again, and values were read one by one.
+            # Both of the same number below the width: of (p + 57) // 56 and (p + 1) % 56 TVM makes
+            # no p + 57 again, and values were read one by one.
             whole, rest = divmod((shift_y - top) * width + shift, width)
             row, column = (point + rest) // width + whole, (point + rest) % width
             for kw, (plane_x, s) in enumerate(columns):

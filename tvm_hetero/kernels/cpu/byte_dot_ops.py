@@ -75,9 +75,9 @@ def _facts(unit: VectorUnit) -> tuple[ByteDot, int]:
 
 def _lower(dot: ByteDot, lanes: int, call: Call) -> Expr:
     """The instructions, or for vectors of other lengths the arithmetic."""
-    kind = tvm_ffi.dtype(str(call.ty.dtype))
-    fits = kind.lanes == lanes
-    return add_byte_products(*call.args, dot if fits else PLAIN, kind.lanes)
+    found = tvm_ffi.dtype(str(call.ty.dtype)).lanes
+    total, codes, weights = call.args
+    return add_byte_products(total, codes, weights, dot if found == lanes else PLAIN, found)
 
 
 _UNITS = sorted({_facts(unit) for unit in known_units()}, key=str)

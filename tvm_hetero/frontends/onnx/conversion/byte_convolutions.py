@@ -43,7 +43,9 @@ def _shape(c: Conversion, weights: np.ndarray) -> ConvShape:
     rank = weights.ndim - 2
     row = [1] * (2 - rank)
     none = [0] * (2 - rank)
-    strides, dilations = (row + list(c.attribute(n) or [1] * rank) for n in ("strides", "dilations"))
+    strides, dilations = (
+        row + list(c.attribute(n) or [1] * rank) for n in ("strides", "dilations")
+    )
     pads = list(c.attribute("pads") or [0] * 2 * rank)
     before, after = none + pads[:rank], none + pads[rank:]
     batch, channels, *image = c.dims(0)

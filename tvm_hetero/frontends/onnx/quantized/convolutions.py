@@ -44,7 +44,7 @@ def rewrite_conv_integer(r: Rewriting) -> bool:
     if is_of_bytes(r, (r.inputs[0], r.operand(2)), (r.inputs[1], r.operand(3))):
         if r.attribute("auto_pad", "NOTSET") == "NOTSET":
             return False
-        r.add("ConvInteger", r.inputs, r.outputs, **written_window(r))
+        r.add("ConvInteger", r.inputs, r.outputs, **_written_window(r, r.inputs[1]))
         return True
     x, weights = r.inputs[:2]
     left = centred(r, x, _one_zero(r, r.operand(2)))
@@ -160,17 +160,17 @@ def is_of_bytes(r: Rewriting, x: tuple[str, str], weights: tuple[str, str]) -> b
     return groups == 1 or channels % WORD == 0 or (channels == 1 and filters.ndim == _OF_IMAGES)
 
 
-def written_window(r: Rewriting) -> dict[str, Any]:
+def _written_window(r: Rewriting, weights: str) -> dict[str, Any]:
     """Return the attributes of a convolution, its pads written out."""
     kept = {name: r.attribute(name) for name in ("dilations", "strides", "group")}
-    return {**kept, "pads": pads_of_window(r)}
+    return {**kept, "pads": pads_of_window(r, weights)}
 
 
 def _add_sums_of_bytes(
     r: Rewriting, x: tuple[str, str], weights: tuple[str, str], bias: str
 ) -> ExactSum:
     """Add a convolution of bytes with a bias, in int32."""
-    total = r.add("ConvInteger", [x[0], weights[0], x[1], weights[1]], **written_window(r))
+    total = r.add("ConvInteger", [x[0], weights[0], x[1], weights[1]], **_written_window(r, weights[0]))
     if bias:
         column = along(r, bias, r.dims(bias), r.rank(weights[0]), 1)
         total = r.add("Add", [total, column])

@@ -60,9 +60,7 @@ def convolve_codes(graph: OnnxGraph) -> None:
     graph.nodes[:] = [new for node in graph.nodes for new in made.get(id(node), [node])]
 
 
-def _operands(
-    graph: OnnxGraph, makers: dict[str, NodeProto], node: NodeProto
-) -> _Operands | None:
+def _operands(graph: OnnxGraph, makers: dict[str, NodeProto], node: NodeProto) -> _Operands | None:
     """Return what a convolution of bytes reads; None for other nodes."""
     if node.domain or node.op_type != "Conv":
         return None
@@ -93,9 +91,7 @@ def _is_of_filters(graph: OnnxGraph, maker: NodeProto, weights: Dequantized) -> 
     return plain and byte_filters(codes, zero) is not None
 
 
-def _bias(
-    graph: OnnxGraph, maker: NodeProto | None, x: Dequantized, weights: Dequantized
-) -> str:
+def _bias(graph: OnnxGraph, maker: NodeProto | None, x: Dequantized, weights: Dequantized) -> str:
     """Return a bias in codes of the scale of the sums, '' where it is another one."""
     found = dequantized(graph, maker)
     if found is None or found.codes not in graph.constants:
@@ -176,7 +172,9 @@ def _numbers(graph: OnnxGraph, node: NodeProto, of: _Operands) -> list[NodeProto
     total, number = named("sums"), named("numbers")
     scaled = named("scaled") if of.added else node.output[0]
     factor = named("scale")
-    graph.constants[factor] = (of.x.scale.reshape(-1) * of.weights.scale.reshape(-1)).reshape(column)
+    graph.constants[factor] = (of.x.scale.reshape(-1) * of.weights.scale.reshape(-1)).reshape(
+        column
+    )
     operands = [of.x.codes, of.weights.codes, of.x.zero, of.weights.zero]
     made = [helper.make_node("ConvInteger", operands, [total], **_window(node))]
     if of.bias:

@@ -1,0 +1,205 @@
+"""Convolutions of bytes, exact in 32 bits on every target, by the bytes' own instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import tvm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import relax
+
+from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, run, runs_here, scheduled
+from tvm_hetero.kernels.convolution.bytes_conv2d import Codes, bytes_convolution
+from tvm_hetero.kernels.convolution.conv2d_shape import ConvShape
+from tvm_hetero.kernels.cpu.compilation import build
+from tvm_hetero.kernels.select import rule_of, schedule_kernel
+from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+
+VNNI = tvm.target.Target({"kind": "llvm", "mcpu": "znver5", "num-cores": 1})
+VNNI_256 = tvm.target.Target({"kind": "llvm", "mcpu": "alderlake", "num-cores": 1})
+TARGETS = [pytest.param(t, id=str(t.attrs["mcpu"])) for t in (VNNI, VNNI_256, AVX512, AVX2, SSE)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution of square windows; by default one that has nothing special."""
+
+    channels: int = 16
+    size: tuple[int, int] = (9, 12)
+    outputs: int = 20
+    window: int = 3
+    stride: int = 1
+    pad: int = 1
+    groups: int = 1
+    dilation: int = 1
+    zero: int = 3
+    dtype: str = "uint8"
+    flat: bool = False
+
+    @property
+    def shape(self) -> ConvShape:
+        """As the kernel takes it."""
+        window = (1, self.window) if self.flat else (self.window, self.window)
+        pads = (0, self.pad) if self.flat else (self.pad, self.pad)
+        strides = (1, self.stride) if self.flat else (self.stride, self.stride)
+        dilation = (1, self.dilation) if self.flat else (self.dilation, self.dilation)
+        height = 1 if self.flat else self.size[0]
+        out = [
+            (n + 2 * p - (k - 1) * d - 1) // s + 1
+            for n, p, k, d, s in zip(
+                (height, self.size[1]), pads, window, dilation, strides, strict=True
+            )
+        ]
+        return ConvShape(
+            1, self.channels, height, self.size[1], self.outputs, self.channels // self.groups,
+            window, strides, dilation, *pads, out[0], out[1], self.groups, True, self.flat,
+        )  # fmt: skip
+
+
+def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and weights, the extreme ones among them."""
+    d = np.random.default_rng(case.channels + case.outputs)
+    shape = case.shape
+    least = 0 if case.dtype == "uint8" else -128
+    image = (1, case.channels, *([] if case.flat else [shape.height]), shape.width)
+    codes = d.integers(least, least + 256, image).astype(case.dtype)
+    window = shape.kernel[1:] if case.flat else shape.kernel
+    return codes, d.integers(-128, 128, (case.outputs, shape.group_channels, *window)).astype(
+        np.int8
+    )
+
+
+def reference(case: Case, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Sums over windows in numpy."""
+    shape = case.shape
+    image = codes.astype(np.int64) - case.zero
+    if case.flat:
+        image, weights = image[:, :, np.newaxis], weights[:, :, np.newaxis]
+    pads = [(0, 0), (0, 0), (shape.top, shape.top), (shape.left, shape.left)]
+    image = np.pad(image, pads)
+    reach = [k + (k - 1) * (d - 1) for k, d in zip(shape.kernel, shape.dilation, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(image, reach, axis=(2, 3))
+    (sy, sx), (dy, dx), g = shape.stride, shape.dilation, case.groups
+    windows = windows[:, :, ::sy, ::sx, ::dy, ::dx]
+    parts = np.split(windows, g, axis=1), np.split(weights.astype(np.int64), g)
+    sums = [np.einsum("bcyxij,ocij->boyx", a, w) for a, w in zip(*parts, strict=True)]
+    total = np.concatenate(sums, axis=1)
+    return total[:, :, 0] if case.flat else total
+
+
+def module(case: Case, codes: np.ndarray, weights: np.ndarray) -> tvm.IRModule:
+    """The sums in float32."""
+    bb = relax.BlockBuilder()
+    image = relax.Var("codes", relax.TensorType(codes.shape, case.dtype))
+    with bb.function("main", [image]):
+        with bb.dataflow():
+            total = bytes_convolution(bb, Codes(image, case.zero), weights, case.shape)
+            result = bb.emit_output(relax.op.astype(bb.emit(total), "float32"))
+        bb.emit_func_output(result)
+    return bb.get()
+
+
+def assert_exact(case: Case, target: tvm.target.Target) -> None:
+    codes, weights = data(case)
+    lowered = LowerToTasks([target])(module(case, codes, weights))
+    mod = scheduled(lowered, target)
+    assert {rule_of(f) for f in kernels(mod).values()} <= {"packed", "depthwise"}
+    if runs_here(target):
+        got = run(mod, target, codes)
+        np.testing.assert_array_equal(got, reference(case, codes, weights).astype(np.float32))
+
+
+CASES = {
+    "plain": Case(),
+    "three channels": Case(channels=3),
+    "channels and outputs that are no whole words or blocks": Case(channels=6, outputs=10),
+    "no padding": Case(pad=0),
+    "1x1": Case(window=1, pad=0),
+    "1x1 of few points": Case(window=1, pad=0, size=(3, 3), channels=20, outputs=4),
+    "1x1 by a stride": Case(window=1, pad=0, stride=2),
+    "stride": Case(stride=2),
+    "stride without padding": Case(stride=2, pad=0, size=(11, 11)),
+    "dilated": Case(dilation=2, pad=2),
+    "groups": Case(groups=2),
+    "signed codes": Case(dtype="int8", zero=-7),
+    "signed codes about zero": Case(dtype="int8", zero=0, channels=5),
+    "depthwise": Case(channels=8, groups=8, outputs=8, size=(20, 20)),
+    "depthwise by a stride": Case(channels=8, groups=8, outputs=8, size=(20, 20), stride=2),
+    "one row": Case(flat=True, size=(1, 40), window=5, pad=2),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", CASES)
+def test_sums_are_exact_by_whatever_instructions(name: str, target: tvm.target.Target) -> None:
+    assert_exact(CASES[name], target)
+
+
+@settings(max_examples=20)
+@given(
+    st.builds(
+        Case,
+        channels=st.integers(1, 40),
+        size=st.tuples(st.integers(5, 24), st.integers(5, 40)),
+        outputs=st.integers(1, 70),
+        window=st.sampled_from([1, 2, 3, 5]),
+        stride=st.integers(1, 3),
+        pad=st.integers(0, 2),
+        zero=st.integers(0, 255),
+    )
+)
+def test_any_convolution(case: Case) -> None:
+    assert_exact(case, VNNI if runs_here(VNNI) else AVX2)
+
+
+def test_the_greatest_sums_fit() -> None:
+    case = Case(channels=3640, size=(3, 16), outputs=1, zero=0)
+    codes = np.full((1, 3640, 3, 16), 255, np.uint8)
+    weights = np.full((1, 3640, 3, 3), -128, np.int8)
+    mod = scheduled(LowerToTasks([AVX2])(module(case, codes, weights)), AVX2)
+    got = run(mod, AVX2, codes)
+    np.testing.assert_array_equal(got, reference(case, codes, weights).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [(VNNI, "vpdpbusd"), (VNNI_256, "vpdpbusd"), (AVX512, "vpmaddwd"), (SSE, "pmaddwd")],
+)
+def test_the_sums_are_of_the_instructions_that_the_target_has(
+    target: tvm.target.Target, instruction: str
+) -> None:
+    (kernel,) = kernels(
+        LowerToTasks([target])(module(CASES["plain"], *data(CASES["plain"])))
+    ).values()
+    main = schedule_kernel(kernel, target).with_attr("global_symbol", "main")
+    assembly = build(tvm.IRModule({"main": main}), target).inspect_source("asm")
+    assert assembly.count(f"\t{instruction}") > 8
+
+
+def test_unscheduled_it_is_right_in_tvms_own_pipeline() -> None:
+    case = CASES["plain"]
+    codes, weights = data(case)
+    vm = relax.VirtualMachine(tvm.compile(module(case, codes, weights), SSE), tvm.cpu())
+    got = vm["main"](tvm.runtime.tensor(codes)).numpy()
+    np.testing.assert_array_equal(got, reference(case, codes, weights).astype(np.float32))
+
+
+def test_scheduled_it_is_right_in_tvms_own_pipeline() -> None:
+    case = CASES["plain"]
+    codes, weights = data(case)
+    mod = scheduled(LowerToTasks([AVX2])(module(case, codes, weights)), AVX2)
+    got = relax.VirtualMachine(tvm.compile(mod, AVX2), tvm.cpu())["main"](tvm.runtime.tensor(codes))
+    np.testing.assert_array_equal(got.numpy(), reference(case, codes, weights).astype(np.float32))
+
+
+def test_groups_of_no_whole_words_are_left_to_others() -> None:
+    case = Case(channels=6, groups=2)
+    bb = relax.BlockBuilder()
+    image = relax.Var("codes", relax.TensorType((1, 6, 9, 12), "uint8"))
+    with bb.function("main", [image]):
+        made = bytes_convolution(bb, Codes(image, 0), data(case)[1], case.shape)
+        bb.emit_func_output(image)
+    assert made is None
