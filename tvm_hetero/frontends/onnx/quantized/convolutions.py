@@ -170,7 +170,9 @@ def _add_sums_of_bytes(
     r: Rewriting, x: tuple[str, str], weights: tuple[str, str], bias: str
 ) -> ExactSum:
     """Add a convolution of bytes with a bias, in int32."""
-    total = r.add("ConvInteger", [x[0], weights[0], x[1], weights[1]], **_written_window(r, weights[0]))
+    total = r.add(
+        "ConvInteger", [x[0], weights[0], x[1], weights[1]], **_written_window(r, weights[0])
+    )
     if bias:
         column = along(r, bias, r.dims(bias), r.rank(weights[0]), 1)
         total = r.add("Add", [total, column])
