@@ -144,7 +144,7 @@ def _less_zero_point(
 def _compute(
     data: te.Tensor, filters: te.Tensor, codes: Codes, shape: ConvShape, layout: PackedLayout
 ) -> te.Tensor:
-    words, read = _in_words(shape), _Words(data, codes, shape)
+    words, read = _in_words(shape), _CodeWords(data, codes, shape)
     attrs = {BYTES_DOT: 1}
     if shape.pointwise:
         return sum_points(_line(read, words, layout), filters, words, layout, plain_dot, attrs)
@@ -153,7 +153,7 @@ def _compute(
     return sum_windows(image, filters, padded, layout, plain_dot, attrs)
 
 
-class _Words:
+class _CodeWords:
     """An image of codes, read as words: ``[batch, word, row, column]``."""
 
     dtype = "int32"
@@ -184,7 +184,7 @@ class _Words:
         return tirx.if_then_else(channel < self._channels, code, tirx.const(0, "int32"))
 
 
-def _line(read: _Words, shape: ConvShape, layout: PackedLayout) -> Callable[..., Expr]:
+def _line(read: _CodeWords, shape: ConvShape, layout: PackedLayout) -> Callable[..., Expr]:
     """Words of the points of 1x1 windows, those beyond the last one zero."""
     (sy, sx), width, points = shape.stride, shape.out_width, layout.points
 
@@ -198,7 +198,7 @@ def _line(read: _Words, shape: ConvShape, layout: PackedLayout) -> Callable[...,
     return lambda b, q, p: line[b, q, p]
 
 
-def _image(read: _Words, shape: ConvShape, layout: PackedLayout) -> Any:
+def _image(read: _CodeWords, shape: ConvShape, layout: PackedLayout) -> Any:
     """Words of an image with zero points around it, as many rows and columns as windows touch."""
     rows = (shape.out_height - 1) * shape.stride[0] + shape.reach[0] + 1
     columns = columns_of(shape, layout) * shape.stride[1]
