@@ -21,6 +21,7 @@ import onnx
 import onnxruntime
 
 import tvm_hetero as th
+from tests.fuzz import quantized_recipes  # noqa: F401  (registers its recipe)
 from tests.fuzz.growing import BOOL, FLOAT, INT64, GrowingModel
 from tests.fuzz.recipes import RECIPES
 from tvm_hetero.devices.target import own_mcpu
@@ -31,6 +32,8 @@ from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.opsets import convert_opset
+from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
+from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
@@ -75,6 +78,8 @@ def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     copy.CopyFrom(model)
     convert_opset(copy)
     graph = OnnxGraph(copy)
+    multiply_codes(graph)
+    convolve_codes(graph)
     expand_graph(graph, converted_operators())
     simplify_graph(graph)
     return graph.to_model()

@@ -11,6 +11,7 @@ and the larger half of an odd total is at the end for SAME_UPPER, else at the be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,15 @@ def rewrite_same_pads(r: Rewriting) -> bool:
     return True
 
 
-def pads_of_window(r: Rewriting, weights: str = "") -> list[int]:
+def pads_of_window(r: Rewriting, kernel: Sequence[int] = ()) -> list[int]:
     """Return the pads of a convolution or of pooling: given, none, or those of its ``auto_pad``.
 
     Parameters
     ----------
     r : Rewriting
         The node.
-    weights : str
-        Those of a convolution, which say its window where the node does not.
+    kernel : sequence of int
+        The window, where the node does not say it.
     """
     mode = r.attribute("auto_pad", "NOTSET")
     lengths = r.dims(r.inputs[0])[2:]
@@ -49,7 +50,7 @@ def pads_of_window(r: Rewriting, weights: str = "") -> list[int]:
     strides = r.attribute("strides") or [1] * rank
     totals = [
         max(0, (-(-length // stride) - 1) * stride + extent - length)
-        for length, stride, extent in zip(lengths, strides, _extents(r, rank, weights), strict=True)
+        for length, stride, extent in zip(lengths, strides, _extents(r, rank, kernel), strict=True)
     ]
     return _halves(totals, mode)
 
@@ -114,9 +115,9 @@ def rewrite_output_shape(r: Rewriting) -> bool:
     return True
 
 
-def _extents(r: Rewriting, rank: int, weights: str = "") -> list[int]:
+def _extents(r: Rewriting, rank: int, kernel: Sequence[int] = ()) -> list[int]:
     """Return how far the dilated kernel reaches along each axis."""
-    kernel = r.attribute("kernel_shape") or r.dims(weights or r.inputs[1])[2:]
+    kernel = r.attribute("kernel_shape") or kernel or r.dims(r.inputs[1])[2:]
     dilations = r.attribute("dilations") or [1] * rank
     return [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
 

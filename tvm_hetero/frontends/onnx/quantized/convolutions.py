@@ -5,6 +5,7 @@ What is padded is the zero point: 0 once it has been subtracted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,10 @@ _WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 @rewrites("ConvInteger")
 def rewrite_conv_integer(r: Rewriting) -> bool:
     """Give the sums in int32; what is bytes stays as it is (`conversion.byte_convolutions`)."""
-    if is_of_bytes(r, (r.inputs[0], r.operand(2)), (r.inputs[1], r.operand(3))):
+    if _filters(r, (r.inputs[0], r.operand(2)), (r.inputs[1], r.operand(3))) is not None:
         if r.attribute("auto_pad", "NOTSET") == "NOTSET":
             return False
-        r.add("ConvInteger", r.inputs, r.outputs, **_written_window(r, r.inputs[1]))
+        r.add("ConvInteger", r.inputs, r.outputs, **_written_window(r, r.dims(r.inputs[1])[2:]))
         return True
     x, weights = r.inputs[:2]
     left = centred(r, x, _one_zero(r, r.operand(2)))
@@ -80,10 +81,11 @@ def add_quantized_convolution(
     """
     weights, rank = r.operand(3), r.rank(r.operand(3))
     sides = (r.inputs[0], r.operand(2)), (weights, r.operand(5))
-    if not r.attribute("channels_last", 0) and is_of_bytes(r, *sides):
-        total = _add_sums_of_bytes(r, *sides, r.operand(8))
-    else:
+    filters = None if r.attribute("channels_last", 0) else _filters(r, *sides)
+    if filters is None:
         total = add_integer_convolution(r, left, *sides, r.operand(8))
+    else:
+        total = _add_sums_of_bytes(r, sides[0], filters, r.operand(8))
     result = scalar_quantizer(r, 6, 7)
     scale = along(r, as_float(r, r.operand(4)), r.dims(r.operand(4)), rank, 1)
     factor = r.add("Div", [r.add("Mul", [x.scale, scale]), result.scale])
@@ -132,51 +134,44 @@ def add_integer_convolution(
     return total.plus(r, along(r, bias, r.dims(bias), rank, 1))
 
 
-def is_of_bytes(r: Rewriting, x: tuple[str, str], weights: tuple[str, str]) -> bool:
-    """Whether kernels for bytes take a convolution.
+def _filters(
+    r: Rewriting, x: tuple[str, str], weights: tuple[str, str]
+) -> np.ndarray[Any, Any] | None:
+    """Return the weights less their zero points where kernels for bytes take a convolution.
 
     The codes are of eight bits with one constant zero point, the weights constant and signed bytes
     once their zero points are subtracted, and the channels of a group whole words of four, or one.
-
-    Parameters
-    ----------
-    r : Rewriting
-        The node.
-    x, weights : pair of str
-        As :func:`add_integer_convolution` takes them.
     """
     zero = r.array(x[1]) if x[1] else np.zeros(1, np.uint8)
     offsets = r.array(weights[1]) if weights[1] else np.zeros(1, np.int8)
     if r.element_type(x[0]) not in (TensorProto.UINT8, TensorProto.INT8):
-        return False
+        return None
     if zero is None or zero.size != 1 or offsets is None or r.rank(x[0]) not in (3, 4):
-        return False
-    filters = byte_filters(r.array(weights[0]), offsets)
-    if filters is None or 0 in r.dims(x[0]):
-        return False
-    if filters[0, 0].size * _GREATEST_PRODUCT > EXACT:
-        return False
-    groups, channels = int(r.attribute("group", 1)), filters.shape[1]
-    return groups == 1 or channels % WORD == 0 or (channels == 1 and filters.ndim == _OF_IMAGES)
-
-
-def _written_window(r: Rewriting, weights: str) -> dict[str, Any]:
-    """Return the attributes of a convolution, its pads written out."""
-    kept = {name: r.attribute(name) for name in ("dilations", "strides", "group")}
-    return {**kept, "pads": pads_of_window(r, weights)}
+        return None
+    found = byte_filters(r.array(weights[0]), offsets)
+    if found is None or 0 in r.dims(x[0]) or found[0, 0].size * _GREATEST_PRODUCT > EXACT:
+        return None
+    groups, channels = int(r.attribute("group", 1)), found.shape[1]
+    alone = channels == 1 and found.ndim == _OF_IMAGES
+    return found if groups == 1 or channels % WORD == 0 or alone else None
 
 
 def _add_sums_of_bytes(
-    r: Rewriting, x: tuple[str, str], weights: tuple[str, str], bias: str
+    r: Rewriting, x: tuple[str, str], filters: np.ndarray[Any, Any], bias: str
 ) -> ExactSum:
     """Add a convolution of bytes with a bias, in int32."""
-    total = r.add(
-        "ConvInteger", [x[0], weights[0], x[1], weights[1]], **_written_window(r, weights[0])
-    )
+    weights = r.constant(filters)
+    total = r.add("ConvInteger", [x[0], weights, x[1]], **_written_window(r, filters.shape[2:]))
     if bias:
-        column = along(r, bias, r.dims(bias), r.rank(weights[0]), 1)
+        column = along(r, bias, r.dims(bias), filters.ndim, 1)
         total = r.add("Add", [total, column])
     return ExactSum(total, TensorProto.INT32)
+
+
+def _written_window(r: Rewriting, kernel: Sequence[int]) -> dict[str, Any]:
+    """Return the attributes of a convolution, its pads written out."""
+    kept = {name: r.attribute(name) for name in ("dilations", "strides", "group")}
+    return {**kept, "pads": pads_of_window(r, kernel)}
 
 
 def _greatest(r: Rewriting, bias: str) -> int:

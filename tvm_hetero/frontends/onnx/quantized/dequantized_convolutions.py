@@ -29,10 +29,14 @@ _SAME = 3e-7
 
 @dataclass(frozen=True)
 class _Operands:
-    """Both sides, the bias in codes ('' for none), and one of numbers that is added behind."""
+    """Both sides, the bias in codes ('' for none), and one of numbers that is added behind.
+
+    ``filters`` are the weights less their zero points.
+    """
 
     x: Dequantized
     weights: Dequantized
+    filters: np.ndarray
     bias: str
     added: str
 
@@ -67,11 +71,12 @@ def _operands(graph: OnnxGraph, makers: dict[str, NodeProto], node: NodeProto) -
     x, weights = (dequantized(graph, makers.get(name)) for name in node.input[:2])
     if x is None or weights is None or not _is_of_image(graph, x):
         return None
-    if not _is_of_filters(graph, makers[node.input[1]], weights):
+    filters = _filters(graph, makers[node.input[1]], weights)
+    if filters is None:
         return None
     given = node.input[2] if len(node.input) > 2 else ""
     codes = _bias(graph, makers.get(given), x, weights)
-    return _Operands(x, weights, codes, "" if codes else given)
+    return _Operands(x, weights, filters, codes, "" if codes else given)
 
 
 def _is_of_image(graph: OnnxGraph, x: Dequantized) -> bool:
@@ -79,16 +84,16 @@ def _is_of_image(graph: OnnxGraph, x: Dequantized) -> bool:
     return x.scale.size == 1 and (not x.zero or graph.size(x.zero) == 1)
 
 
-def _is_of_filters(graph: OnnxGraph, maker: NodeProto, weights: Dequantized) -> bool:
-    """Whether weights are constant bytes, of one scale or of one for each output channel."""
+def _filters(graph: OnnxGraph, maker: NodeProto, weights: Dequantized) -> np.ndarray | None:
+    """Return constant bytes less their zero points, of one scale or of one by output channel."""
     if weights.codes not in graph.constants:
-        return False
+        return None
     codes = graph.array(weights.codes)
     axis = int(attribute(maker, "axis", 1)) % max(codes.ndim, 1)
     by_channel = weights.scale.ndim == 1 and weights.scale.size == len(codes) and axis == 0
-    zero = graph.array(weights.zero) if weights.zero else None
-    plain = codes.dtype in (np.int8, np.uint8) and (weights.scale.size == 1 or by_channel)
-    return plain and byte_filters(codes, zero) is not None
+    if codes.dtype not in (np.int8, np.uint8) or not (weights.scale.size == 1 or by_channel):
+        return None
+    return byte_filters(codes, graph.array(weights.zero) if weights.zero else None)
 
 
 def _bias(graph: OnnxGraph, maker: NodeProto | None, x: Dequantized, weights: Dequantized) -> str:
@@ -167,15 +172,16 @@ def _numbers(graph: OnnxGraph, node: NodeProto, of: _Operands) -> list[NodeProto
     def named(what: str) -> str:
         return graph.fresh(f"{node.output[0]}_{what}")
 
-    rank = len(graph.shape(of.weights.codes))
-    column = [-1, *[1] * (rank - 2)]
+    column = [-1, *[1] * (of.filters.ndim - 2)]
     total, number = named("sums"), named("numbers")
     scaled = named("scaled") if of.added else node.output[0]
     factor = named("scale")
     graph.constants[factor] = (of.x.scale.reshape(-1) * of.weights.scale.reshape(-1)).reshape(
         column
     )
-    operands = [of.x.codes, of.weights.codes, of.x.zero, of.weights.zero]
+    filters = named("filters")
+    graph.constants[filters] = of.filters
+    operands = [of.x.codes, filters, *([of.x.zero] if of.x.zero else [])]
     made = [helper.make_node("ConvInteger", operands, [total], **_window(node))]
     if of.bias:
         biased, codes = named("biased"), named("bias")
