@@ -6,7 +6,7 @@
         = s t * (ConvInteger(x, w, z, y) + b / (s t))
 
 as ONNX Runtime computes it, and by instructions for bytes where these fit
-(`convolutions.is_of_bytes`). A bias is one of codes of its own, whose scale is that of the sums; of
+(`quantized.convolutions`). A bias is one of codes of its own, whose scale is that of the sums; of
 another one, it is added behind.
 """
 
