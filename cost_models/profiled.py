@@ -50,7 +50,8 @@ from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.cost_models.links.rpc_devices import measure_rpc_device
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
-from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.cost_models.store import CostStore, KernelKey
+from tvm_hetero.cost_models.store.identity import kernel_key
 from tvm_hetero.devices.target import device_target, require_present
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
@@ -72,18 +73,23 @@ class ProfiledCosts:
         schedule: Schedule | None = None,
         in_place: bool = True,
         again: bool = False,
+        decided: Mapping[KernelKey, str] | None = None,
     ) -> None:
         """Measure into `store` (by default the user's), scheduling kernels with `schedule`
         (by default `tvm_hetero.kernels.schedule_kernel`).
 
         With `in_place`, `refine` measures in the whole network, `again` though the store has it;
-        `costs` are those of kernels alone.
+        `costs` are those of kernels alone. `decided` says which implementation of a kernel (by the
+        key of its unscheduled function) won on other cores of the same kind: where that is the
+        rule's, no contest is held again.
         """
         self.store = store if store is not None else CostStore()
         self.effort = effort
         self.in_place = in_place
         self.again = again
         self._schedule = schedule
+        self.decided = dict(decided or {})
+        self._kernels: Sequence[Kernel] = ()
         self._runs_before = 0
         self.profile = Profile()  # of the last `costs`
 
@@ -114,12 +120,12 @@ class ProfiledCosts:
         devices = [device for device in platform.devices if device.target is not None]
         for device in devices:
             require_present(platform, device)
-        self._runs_before, self.profile = self.runs, Profile()
+        self._runs_before, self.profile, self._kernels = self.runs, Profile(), kernels
         for device in devices:
             if device.rpc is not None:
                 linker_of(device_target(device))  # before anything is compiled in vain
                 self.profile.call_seconds[device.name] = measure_rpc_device(device, self.store).call
-        setup = Setup(self.store, self.effort, self.schedule)
+        setup = Setup(self.store, self.effort, self.schedule, self.decided)
         for group in _by_target(devices):
             TargetRun(setup, self.profile, kernels, platform, group, progress).measure()
         result = self.profile.costs(kernels, devices)
@@ -133,6 +139,17 @@ class ProfiledCosts:
     def choices(self) -> tuple[Choice, ...]:
         """How each kernel of the last `costs` is computed on each device."""
         return tuple(self.profile.choices.values())
+
+    def winners(self) -> dict[KernelKey, str]:
+        """The implementation of each kernel of the last `costs` that won wherever it was measured,
+        by the key of its unscheduled function; see `decided`.
+        """
+        won: dict[str, set[str]] = {}
+        for choice in self.choices():
+            won.setdefault(choice.kernel, set()).add(choice.implementation)
+        alike = {name: min(found) for name, found in won.items() if len(found) == 1}
+        known = (kernel for kernel in self._kernels if kernel.name in alike)
+        return {kernel_key(kernel.func): alike[kernel.name] for kernel in known}
 
     def traces(self) -> Mapping[str, Mapping[str, str]]:
         """Of tuned schedules among the choices: kernel -> device -> trace."""

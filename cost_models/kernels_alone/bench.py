@@ -6,7 +6,7 @@ A kernel that crashes or hangs takes the child process with it; the next kernel 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
@@ -45,7 +45,8 @@ class NotMeasured(Exception):
 class KernelBench:
     """A device with compiled kernels, ready to run them; starts a new child when one is lost.
 
-    `worker` is a child that was started already, and is the bench's to end from now on.
+    `worker` is a child that was started already, and is the bench's to end from now on; `more`
+    compiles what `ensure` finds missing.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class KernelBench:
         compiled: Compiled,
         effort: SamplingPolicy,
         worker: Worker | None = None,
+        more: Callable[[Mapping[KernelKey, PrimFunc]], Compiled] | None = None,
     ) -> None:
         self._device = device
         self._compiled = compiled
         self._effort = effort
         self._worker = worker
+        self._more = more
         self._opened = False
         self._open_question: dict[str, Any] = {
             "ask": "open",
@@ -128,6 +131,17 @@ class KernelBench:
         if len(pairs) != len(keys):
             raise NotMeasured(f"it has {len(pairs)} times for {len(keys)} implementations")
         return [timing_of(own) if reason is None else str(reason) for own, reason in pairs]
+
+    def ensure(self, key: KernelKey, func: PrimFunc) -> None:
+        """Compile a kernel that is not there yet; a child that is given it starts anew."""
+        if key in self._compiled.symbols or key in self._compiled.failed or self._more is None:
+            return
+        found = self._more({key: func})
+        self._compiled.libraries.extend(found.libraries)
+        self._compiled.symbols.update(found.symbols)
+        self._compiled.failed.update(found.failed)
+        self._open_question["libraries"] = [str(path) for path in self._compiled.libraries]
+        self._drop()
 
     def _symbol(self, key: KernelKey) -> str:
         if key in self._compiled.failed:

@@ -10,13 +10,17 @@
 and, where the rule is only the generic one, the loop nest as LLVM compiles it without optimising:
 never chosen, it says whether the others are right (`choose_implementation`).
 
+Where a kernel's contest is decided already, on fewer cores of the same kind, and the rule won it,
+the rule is measured alone.
+
 Two ways that lead to the same scheduled function are one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tvm_hetero.cost_models.kernels_alone.compile_kernels import UNOPTIMIZED
@@ -85,14 +89,27 @@ def make_jobs(
     schedule: Schedule,
     store: CostStore,
     tell: Progress,
+    decided: Mapping[KernelKey, str] = MappingProxyType({}),
 ) -> list[KernelJob]:
-    """Schedule every kernel in all its ways; kernels that turn out equal are one job."""
+    """Schedule every kernel in all its ways; kernels that turn out equal are one job.
+
+    Parameters
+    ----------
+    kernels, target : what for which target.
+    schedule : makes a scheduled function.
+    store : has traces of tuned kernels.
+    tell : told of the progress.
+    decided : the implementations of kernels, by the keys of their unscheduled functions, that won
+        on other cores of the same kind.
+    """
     jobs: dict[KernelKey, KernelJob] = {}
     for done, kernel in enumerate(kernels, start=1):
         by_rule = _candidate(kernel, RULE, target, schedule)
         known = jobs.get(by_rule.key)
         if known is None:
-            jobs[by_rule.key] = _job(kernel, by_rule, target, schedule, store)
+            won = decided.get(kernel_key(kernel.func)) == RULE
+            job = _alone if won else _job
+            jobs[by_rule.key] = job(kernel, by_rule, target, schedule, store)
         else:
             jobs[by_rule.key] = replace(known, names=(*known.names, kernel.name))
         tell(f"schedule for {target_name(target)}", done, len(kernels))
@@ -102,6 +119,17 @@ def make_jobs(
 def target_name(target: Target) -> str:
     """What a target is called in messages."""
     return str(target.attrs.get("mcpu", target.kind.name))
+
+
+def _alone(
+    kernel: Kernel, by_rule: KernelCandidate, target: Target, schedule: Schedule, _: CostStore
+) -> KernelJob:
+    """The job of a kernel whose rule has won already."""
+    from tvm_hetero.kernels.select import rule_of
+
+    on_cpu = target.kind.name == "llvm"
+    plain = _candidate(kernel, DEFAULT, target, schedule) if on_cpu else None
+    return KernelJob((kernel.name,), rule_of(by_rule.func), _cold(kernel), by_rule, (), plain)
 
 
 def _job(

@@ -121,6 +121,7 @@ def _against_plain(
     """What the plain nest takes, and each suspect or what is wrong with it; nothing on a GPU."""
     if job.plain is None:
         return []
+    bench.ensure(job.plain.key, job.plain.func)
     keys = [job.plain.key, *(suspect.key for suspect in suspects)]
     try:
         answers = bench.compare(keys, job.plain.func, job.cold)

@@ -63,6 +63,7 @@ def compile_kernels(
     folder: Path,
     helpers: Sequence[Worker] = (),
     tell: Callable[[int], None] = lambda done: None,
+    first: int = 0,
 ) -> Compiled:
     """Compile scheduled functions for one target.
 
@@ -76,8 +77,10 @@ def compile_kernels(
     folder : where the libraries are written.
     helpers : children that take a part of the work; the work of one that is lost is done here.
     tell : called now and then, in this thread, with the number of functions that are done.
+    first : the number of the first symbol, for libraries that stand beside others.
     """
-    job = _CompileJob(funcs, folder, max(_SHARE, len(funcs) // (_SHARES_EACH * (1 + len(helpers)))))
+    share = max(_SHARE, len(funcs) // (_SHARES_EACH * (1 + len(helpers))))
+    job = _CompileJob(funcs, folder, share, first)
     # Daemons: who interrupts us ends the children and does not wait for these.
     threads = [
         Thread(target=job.work, args=(_in_child(helper, target),), daemon=True)
@@ -101,16 +104,18 @@ def compile_kernels(
 class _CompileJob:
     """Shares that wait to be built, and what has become of the others."""
 
-    def __init__(self, funcs: Mapping[KernelKey, PrimFunc], folder: Path, share: int) -> None:
+    def __init__(
+        self, funcs: Mapping[KernelKey, PrimFunc], folder: Path, share: int, first: int
+    ) -> None:
         self.result = Compiled()
         self._funcs = funcs
         self._folder = folder
-        self._symbols = {key: f"kernel_{i}" for i, key in enumerate(funcs)}
+        self._symbols = {key: f"kernel_{i}" for i, key in enumerate(funcs, first)}
         self._numbers = itertools.count()
         self._waiting: SimpleQueue[Sequence[KernelKey]] = SimpleQueue()
         keys = list(funcs)
-        for first in range(0, len(keys), share):
-            self._waiting.put(keys[first : first + share])
+        for start in range(0, len(keys), share):
+            self._waiting.put(keys[start : start + share])
 
     @property
     def done(self) -> int:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,11 +58,15 @@ _SAVE_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Setup:
-    """How kernels are scheduled and measured, and where times are kept."""
+    """How kernels are scheduled and measured, and where times are kept.
+
+    `decided` is that of `candidates.make_jobs`.
+    """
 
     store: CostStore
     effort: SamplingPolicy
     schedule: Schedule
+    decided: Mapping[KernelKey, str] = field(default_factory=dict)
 
 
 class TargetRun:
@@ -82,8 +87,11 @@ class TargetRun:
         self.devices = devices
         self.progress = progress
         self.target = device_target(devices[0])
+        self._compiled = 0
         with self.profile.timed("schedule"):
-            self.jobs = make_jobs(kernels, self.target, setup.schedule, setup.store, self.tell)
+            self.jobs = make_jobs(
+                kernels, self.target, setup.schedule, setup.store, self.tell, setup.decided
+            )
 
     def measure(self) -> None:
         """Find what is known, compile the rest in one go, run it device by device."""
@@ -95,7 +103,7 @@ class TargetRun:
                 compiled = self.compile(wanted, folder, workers)
                 # One of those that helped to compile runs the kernels: it has loaded TVM.
                 for run in runs:
-                    run.measure(compiled, workers.pop() if workers else None)
+                    run.measure(compiled, workers.pop() if workers else None, folder)
             for run in runs:
                 run.rescue(folder)
                 run.choose()
@@ -103,19 +111,21 @@ class TargetRun:
     def compile(
         self, wanted: dict[KernelKey, PrimFunc], folder: Path, workers: Sequence[Worker] = ()
     ) -> Compiled:
-        """Compile scheduled functions into a folder of their own."""
+        """Compile scheduled functions into a folder of their own; no two symbols are alike."""
         if not wanted:
             return Compiled()
         step = f"compile for {target_name(self.target)}"
         self.tell(step, 0, len(wanted))
         with self.profile.timed("compile"):
             where = Path(tempfile.mkdtemp(dir=folder))
+            self._compiled += len(wanted)
             return compile_kernels(
                 wanted,
                 self.target,
                 where,
                 workers,
                 lambda done: self.tell(step, done, len(wanted)),
+                self._compiled - len(wanted),
             )
 
     def tell(self, what: str, done: int, total: int) -> None:
@@ -155,11 +165,14 @@ class _DeviceRun:
         yield from (job.by_rule for job in self.new)
         for job in self.contests:
             yield from (job.by_rule, *job.others)
-            yield from (one for one in (job.plain, job.reference) if one is not None)
+            yield from (one for one in (job.reference,) if one is not None)
 
-    def measure(self, compiled: Compiled, worker: Worker | None) -> None:
+    def measure(self, compiled: Compiled, worker: Worker | None, folder: Path) -> None:
         """Measure the rules, then the contests. The worker is ended, used or not."""
-        with KernelBench(self.run.platform, self.device, compiled, self.effort, worker) as bench:
+        more = partial(self.run.compile, folder=folder)
+        with KernelBench(
+            self.run.platform, self.device, compiled, self.effort, worker, more
+        ) as bench:
             try:
                 with self.run.profile.timed("measure"):
                     self._measure_rules(bench)

@@ -108,6 +108,24 @@ def test_the_faster_one_is_taken_and_found_again(tmp_path: Path) -> None:
     assert other.profile.traces == model.profile.traces
 
 
+def test_a_contest_that_the_rule_has_won_is_not_held_again(tmp_path: Path) -> None:
+    ways: Ways = {
+        "rule wins": {RULE: QUICK, DEFAULT: SLOW},
+        "default wins": {RULE: SLOW, DEFAULT: sleeping("plain", 0)},
+    }
+    _, _, first = profile(tmp_path / "one", ways)
+    won = first.winners()
+    assert sorted(won.values()) == [DEFAULT, RULE]
+    kernels = [Kernel(n, QUICK.func.with_attr("kernel", n)) for n in ways]
+    store = CostStore(tmp_path / "two.sqlite")
+    second = ProfiledCosts(store, HASTY, scheduler(ways), decided=won)
+    second.costs(kernels, PLATFORM)
+    choices = {kernel: choice for (kernel, _), choice in second.profile.choices.items()}
+    assert set(choices["rule wins"].times) == {RULE}
+    assert set(choices["default wins"].times) == {RULE, DEFAULT}
+    assert choices["default wins"].implementation == DEFAULT
+
+
 BAD = [
     (aborting, "SIGABRT"),
     (segfaulting, "SIGSEGV"),

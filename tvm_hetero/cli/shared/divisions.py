@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tvm_hetero.artifact.executable import Executable
     from tvm_hetero.cli.shared.console import Steps
+    from tvm_hetero.cost_models.store import KernelKey
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
     from tvm_hetero.problem.schedule import Schedule
@@ -82,11 +83,13 @@ def partition_on(
     """Steps: partition and compile for each way to divide the machine, and keep the quickest."""
     ways = ways_to_divide(machine, how.objective.kind, measure=measure)
     tried: list[tuple[Partition, Executable]] = []
+    decided: dict[KernelKey, str] = {}
     for way in ways:
         if tried and not may_gain(tried[0][0].schedule, len(tried[0][0].problem.platform.devices)):
             continue
         try:
-            tried.append(_partition_once(steps, module, replace(machine, split=way), how, measure))
+            divided = replace(machine, split=way)
+            tried.append(_partition_once(steps, module, divided, how, measure, decided))
         except HeteroError as error:
             if not tried:
                 raise
@@ -103,12 +106,26 @@ def may_gain(schedule: Schedule, devices: int) -> bool:
 
 
 def _partition_once(
-    steps: Steps, module: tvm.IRModule, machine: TargetMachine, how: PartitionOptions, measure: bool
+    steps: Steps,
+    module: tvm.IRModule,
+    machine: TargetMachine,
+    how: PartitionOptions,
+    measure: bool,
+    decided: dict[KernelKey, str],
 ) -> tuple[Partition, Executable]:
+    """`decided` are the contests of kernels that another division has held; filled for the next."""
+    from tvm_hetero.cost_models.profiled import ProfiledCosts
+    from tvm_hetero.cost_models.registry import by_name
+
     with prepare_costs(
         steps, machine.platform, machine.cost_model, machine.cluster, machine.split
     ) as (place, costs):
-        result = partition_module(steps, module, place, replace(how, cost_model=costs))
+        model = by_name(costs) if isinstance(costs, str) else costs
+        if isinstance(model, ProfiledCosts):
+            model.decided.update(decided)
+        result = partition_module(steps, module, place, replace(how, cost_model=model))
+        if isinstance(model, ProfiledCosts):
+            decided.update(model.winners())
     return result, compile_executable(steps, result, measure=measure)
 
 
