@@ -13,6 +13,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_hetero.kernels import strength_reduction
+from tvm_hetero.kernels.convolution.codes import convolve_codes
 from tvm_hetero.kernels.convolution.conv2d import emit_packed_conv2d
 from tvm_hetero.kernels.convolution.dilated import in_phases
 from tvm_hetero.kernels.convolution.half_precision import widen_convolution
@@ -30,6 +31,8 @@ Rule = Callable[[relax.Call, Legalization], "relax.Expr | None"]
 
 
 def _convolution(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    if str(call.ty.dtype) == "int32":
+        return convolve_codes(call, use)
     wide = widen_convolution(use.builder, call, use.known)
     if wide is None:
         return _packed_convolution(call, use)

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, run, runs_here, scheduled
-from tvm_hetero.kernels.convolution.bytes_conv2d import Codes, bytes_convolution
-from tvm_hetero.kernels.convolution.conv2d_shape import ConvShape
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.select import rule_of, schedule_kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
@@ -38,52 +36,40 @@ class Case:
     zero: int = 3
     dtype: str = "uint8"
     flat: bool = False
+    column: int = 0  # 1 for windows of one column
 
     @property
-    def shape(self) -> ConvShape:
-        """As the kernel takes it."""
-        window = (1, self.window) if self.flat else (self.window, self.window)
-        pads = (0, self.pad) if self.flat else (self.pad, self.pad)
-        strides = (1, self.stride) if self.flat else (self.stride, self.stride)
-        dilation = (1, self.dilation) if self.flat else (self.dilation, self.dilation)
-        height = 1 if self.flat else self.size[0]
-        out = [
-            (n + 2 * p - (k - 1) * d - 1) // s + 1
-            for n, p, k, d, s in zip(
-                (height, self.size[1]), pads, window, dilation, strides, strict=True
-            )
-        ]
-        return ConvShape(
-            1, self.channels, height, self.size[1], self.outputs, self.channels // self.groups,
-            window, strides, dilation, *pads, out[0], out[1], self.groups, True, self.flat,
-        )  # fmt: skip
+    def rank(self) -> int:
+        """Spatial axes."""
+        return 1 if self.flat else 2
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        """The window."""
+        return (self.window,) * self.rank if self.column == 0 else (self.window, 1)
 
 
 def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """Codes and weights, the extreme ones among them."""
     d = np.random.default_rng(case.channels + case.outputs)
-    shape = case.shape
     least = 0 if case.dtype == "uint8" else -128
-    image = (1, case.channels, *([] if case.flat else [shape.height]), shape.width)
+    image = (1, case.channels, *case.size[-case.rank :])
     codes = d.integers(least, least + 256, image).astype(case.dtype)
-    window = shape.kernel[1:] if case.flat else shape.kernel
-    return codes, d.integers(-128, 128, (case.outputs, shape.group_channels, *window)).astype(
-        np.int8
-    )
+    filters = (case.outputs, case.channels // case.groups, *case.kernel)
+    return codes, d.integers(-128, 128, filters).astype(np.int32)
 
 
 def reference(case: Case, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Sums over windows in numpy."""
-    shape = case.shape
     image = codes.astype(np.int64) - case.zero
     if case.flat:
         image, weights = image[:, :, np.newaxis], weights[:, :, np.newaxis]
-    pads = [(0, 0), (0, 0), (shape.top, shape.top), (shape.left, shape.left)]
-    image = np.pad(image, pads)
-    reach = [k + (k - 1) * (d - 1) for k, d in zip(shape.kernel, shape.dilation, strict=True)]
+    rows, columns = (0 if case.flat else case.pad), (0 if case.column else case.pad)
+    image = np.pad(image, [(0, 0), (0, 0), (rows, rows), (columns, columns)])
+    s, d, g = case.stride, case.dilation, case.groups
+    reach = [(k - 1) * d + 1 for k in weights.shape[2:]]
     windows = np.lib.stride_tricks.sliding_window_view(image, reach, axis=(2, 3))
-    (sy, sx), (dy, dx), g = shape.stride, shape.dilation, case.groups
-    windows = windows[:, :, ::sy, ::sx, ::dy, ::dx]
+    windows = windows[:, :, :: 1 if case.flat else s, :: 1 if case.column else s, ::d, ::d]
     parts = np.split(windows, g, axis=1), np.split(weights.astype(np.int64), g)
     sums = [np.einsum("bcyxij,ocij->boyx", a, w) for a, w in zip(*parts, strict=True)]
     total = np.concatenate(sums, axis=1)
@@ -94,9 +80,21 @@ def module(case: Case, codes: np.ndarray, weights: np.ndarray) -> tvm.IRModule:
     """The sums in float32."""
     bb = relax.BlockBuilder()
     image = relax.Var("codes", relax.TensorType(codes.shape, case.dtype))
+    convolve = relax.op.nn.conv1d if case.flat else relax.op.nn.conv2d
+    pads = [case.pad, 0] if case.column else [case.pad] * case.rank
     with bb.function("main", [image]):
         with bb.dataflow():
-            total = bytes_convolution(bb, Codes(image, case.zero), weights, case.shape)
+            numbers = bb.emit(relax.op.astype(image, "int32"))
+            if case.zero:
+                numbers = bb.emit(relax.op.subtract(numbers, relax.const(case.zero, "int32")))
+            total = convolve(
+                numbers,
+                relax.const(tvm.runtime.tensor(weights)),
+                strides=[case.stride, 1] if case.column else [case.stride] * case.rank,
+                padding=pads * 2,
+                dilation=[case.dilation] * case.rank,
+                groups=case.groups,
+            )
             result = bb.emit_output(relax.op.astype(bb.emit(total), "float32"))
         bb.emit_func_output(result)
     return bb.get()
@@ -128,6 +126,7 @@ CASES = {
     "signed codes about zero": Case(dtype="int8", zero=0, channels=5),
     "depthwise": Case(channels=8, groups=8, outputs=8, size=(20, 20)),
     "depthwise by a stride": Case(channels=8, groups=8, outputs=8, size=(20, 20), stride=2),
+    "windows of one column": Case(column=1, window=5, pad=2, size=(30, 6)),
     "one row": Case(flat=True, size=(1, 40), window=5, pad=2),
 }
 
@@ -158,7 +157,7 @@ def test_any_convolution(case: Case) -> None:
 def test_the_greatest_sums_fit() -> None:
     case = Case(channels=3640, size=(3, 16), outputs=1, zero=0)
     codes = np.full((1, 3640, 3, 16), 255, np.uint8)
-    weights = np.full((1, 3640, 3, 3), -128, np.int8)
+    weights = np.full((1, 3640, 3, 3), -128, np.int32)
     mod = scheduled(LowerToTasks([AVX2])(module(case, codes, weights)), AVX2)
     got = run(mod, AVX2, codes)
     np.testing.assert_array_equal(got, reference(case, codes, weights).astype(np.float32))
@@ -179,14 +178,6 @@ def test_the_sums_are_of_the_instructions_that_the_target_has(
     assert assembly.count(f"\t{instruction}") > 8
 
 
-def test_unscheduled_it_is_right_in_tvms_own_pipeline() -> None:
-    case = CASES["plain"]
-    codes, weights = data(case)
-    vm = relax.VirtualMachine(tvm.compile(module(case, codes, weights), SSE), tvm.cpu())
-    got = vm["main"](tvm.runtime.tensor(codes)).numpy()
-    np.testing.assert_array_equal(got, reference(case, codes, weights).astype(np.float32))
-
-
 def test_scheduled_it_is_right_in_tvms_own_pipeline() -> None:
     case = CASES["plain"]
     codes, weights = data(case)
@@ -195,11 +186,40 @@ def test_scheduled_it_is_right_in_tvms_own_pipeline() -> None:
     np.testing.assert_array_equal(got.numpy(), reference(case, codes, weights).astype(np.float32))
 
 
-def test_groups_of_no_whole_words_are_left_to_others() -> None:
+NEON = tvm.target.Target({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mattr": ["+neon"]})
+CUDA = tvm.target.Target({"kind": "cuda", "arch": "sm_80"})
+
+
+@pytest.mark.parametrize(
+    "targets", [[NEON], [VNNI, NEON], [VNNI, CUDA]], ids=["arm", "both", "gpu"]
+)
+def test_where_a_target_multiplies_no_bytes_it_is_of_floats(
+    targets: list[tvm.target.Target],
+) -> None:
+    case = CASES["plain"]
+    codes, weights = data(case)
+    lowered = LowerToTasks(targets)(module(case, codes, weights))
+    assert not [name for name in kernels(lowered) if "bytes" in name]
+    got = run(scheduled(lowered, AVX2), AVX2, codes)
+    np.testing.assert_array_equal(got, reference(case, codes, weights).astype(np.float32))
+
+
+def test_groups_of_no_whole_words_are_of_floats() -> None:
     case = Case(channels=6, groups=2)
-    bb = relax.BlockBuilder()
-    image = relax.Var("codes", relax.TensorType((1, 6, 9, 12), "uint8"))
-    with bb.function("main", [image]):
-        made = bytes_convolution(bb, Codes(image, 0), data(case)[1], case.shape)
-        bb.emit_func_output(image)
-    assert made is None
+    codes, weights = data(case)
+    lowered = LowerToTasks([AVX2])(module(case, codes, weights))
+    assert not [name for name in kernels(lowered) if "bytes" in name]
+    got = run(scheduled(lowered, AVX2), AVX2, codes)
+    np.testing.assert_array_equal(got, reference(case, codes, weights).astype(np.float32))
+
+
+@pytest.mark.parametrize("change", ["weights", "zero"])
+def test_what_is_no_convolution_of_codes_is_left_to_tvm(change: str) -> None:
+    case = Case(zero=300 if change == "zero" else 3)
+    codes, weights = data(case)
+    if change == "weights":
+        weights = weights * 100
+    lowered = LowerToTasks([AVX2])(module(case, codes, weights))
+    assert not [name for name in kernels(lowered) if "bytes" in name]
+    got = run(scheduled(lowered, AVX2), AVX2, codes)
+    np.testing.assert_array_equal(got, reference(case, codes, weights).astype(np.float32))

@@ -11,7 +11,7 @@ quarter of the channels, the first stage of which makes the words:
 
 Codes are less their zero point z only in the sum:
 
-    sum of (code - z) weight = sum of code weight - z (sum of weight)        -> `bytes_convolution`
+    sum of (code - z) weight = sum of code weight - z (sum of weight)       -> `_less_zero_point`
 
 Signed codes become unsigned ones: code + 128, and z + 128. Depthwise convolutions have no four
 channels to a sum; they are floats, read as codes (`_depthwise`).
@@ -38,15 +38,16 @@ from tvm_hetero.kernels.convolution.packing import (
     PackedLayout,
     choose_layout,
     pack_conv2d,
-    packing_units,
 )
 from tvm_hetero.kernels.cpu.byte_dots import WORD, plain_dot
 from tvm_hetero.kernels.tir.block_roles import BYTES_DOT, GATHER, PAD, role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
 
     Expr = Any
 
@@ -67,7 +68,11 @@ class Codes:
 
 
 def bytes_convolution(
-    bb: relax.BlockBuilder, codes: Codes, weights: NDArray[np.int8], shape: ConvShape
+    bb: relax.BlockBuilder,
+    codes: Codes,
+    weights: NDArray[np.int8],
+    shape: ConvShape,
+    units: Sequence[VectorUnit],
 ) -> relax.Expr | None:
     """The convolution of codes less their zero point, in int32; None where there is no kernel.
 
@@ -81,9 +86,11 @@ def bytes_convolution(
         ``[O, I / groups, KH, KW]``, or ``[O, I / groups, KW]``.
     shape
         The extents.
+    units
+        Vector units of the targets, widest first (`packing.packing_units`).
     """
     if shape.depthwise is not None:
-        return _depthwise(bb, codes, weights, shape)
+        return _depthwise(bb, codes, weights, shape, units)
     if shape.groups > 1 and shape.group_channels % WORD:
         return None
     words = _in_words(shape)
@@ -92,7 +99,7 @@ def bytes_convolution(
         shape.out_channels // shape.groups,
         shape.points,
         depth,
-        packing_units(None),
+        units,
         groups=shape.groups,
         staged=True,
     )
@@ -104,7 +111,7 @@ def bytes_convolution(
         lambda data, filters: _compute(data, filters, codes, shape, layout),
         codes.data,
         packed,
-        primfunc_name_hint="bytes_conv1d" if shape.flat else "bytes_conv2d",
+        primfunc_name_hint="bytes_conv1d" if shape.flat and not shape.rows_of else "bytes_conv2d",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias and scales join it
     )
     return _less_zero_point(bb, total, codes, weights, shape)
@@ -137,7 +144,9 @@ def _less_zero_point(
     sums = weights.astype(np.int64).reshape(len(weights), -1).sum(axis=1) * zero
     if not sums.any():
         return total
-    column = sums.astype(np.int32).reshape(-1, *[1] * (1 if shape.flat else 2))
+    column = sums.astype(np.int32).reshape(
+        -1, *[1] * (1 if shape.flat and not shape.rows_of else 2)
+    )
     return bb.emit(relax.op.subtract(total, relax.const(tvm.runtime.tensor(column))))
 
 
@@ -159,7 +168,7 @@ class _CodeWords:
     dtype = "int32"
 
     def __init__(self, data: te.Tensor, codes: Codes, shape: ConvShape) -> None:
-        self._data = OneRow(data, None) if shape.flat else data
+        self._data = OneRow(data, shape.rows_of) if shape.flat else data
         self._offset, self._channels = codes.offset, shape.channels
         filled = [codes.zero + codes.offset] * WORD
         word = sum(byte << 8 * place for place, byte in enumerate(filled))
@@ -242,7 +251,11 @@ class _Centred:
 
 
 def _depthwise(
-    bb: relax.BlockBuilder, codes: Codes, weights: NDArray[np.int8], shape: ConvShape
+    bb: relax.BlockBuilder,
+    codes: Codes,
+    weights: NDArray[np.int8],
+    shape: ConvShape,
+    units: Sequence[VectorUnit],
 ) -> relax.Expr | None:
     """A depthwise convolution in float32, exact: a window's sum is far below 2^24."""
     window = shape.depthwise
@@ -253,7 +266,7 @@ def _depthwise(
         codes.data,
         weights.astype(np.float32),
         window,
-        packing_units(None),
+        units,
         lambda data: _Centred(data, codes.zero),
     )
     return None if made is None else bb.emit(relax.op.astype(bb.emit(made), "int32"))

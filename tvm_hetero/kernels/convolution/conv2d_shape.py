@@ -68,7 +68,9 @@ class ConvShape:
         return self.out_height * self.out_width if self.pointwise else self.out_width
 
 
-def shape_of(call: relax.Call, weight: NDArray[Any], plain_sums: bool) -> ConvShape | None:
+def shape_of(
+    call: relax.Call, weight: NDArray[Any], plain_sums: bool, dtype: str = "float32"
+) -> ConvShape | None:
     """The extents of a call, None where the rule does not fit: other layouts, types, empty tensors.
 
     Parameters
@@ -79,6 +81,8 @@ def shape_of(call: relax.Call, weight: NDArray[Any], plain_sums: bool) -> ConvSh
         Its weights.
     plain_sums
         See `conv2d.emit_packed_conv2d`.
+    dtype
+        Of both sides and of the result.
     """
     attrs, data = call.attrs, call.args[0].ty
     extents = [int(e) if isinstance(e, int | tirx.IntImm) else 0 for e in data.shape or ()]
@@ -88,7 +92,7 @@ def shape_of(call: relax.Call, weight: NDArray[Any], plain_sums: bool) -> ConvSh
         attrs.data_layout == layout
         and attrs.kernel_layout == kernel_layout
         and str(attrs.out_layout) in ("", layout)
-        and str(data.dtype) == str(weight.dtype) == str(call.ty.dtype) == "float32"
+        and str(data.dtype) == str(weight.dtype) == str(call.ty.dtype) == dtype
         and len(extents) == len(layout)
         and min(extents) > 0
         and min(weight.shape) > 0
