@@ -437,15 +437,9 @@ def pool(m: GrowingModel) -> bool:
     }
     if m.flag():
         attributes["pads"] = [int(k > 1) * m.flag() for k in kernel] * 2
-    # Of a last window that would start behind the input onnx makes an output, ONNX Runtime none.
-    sides = zip(x.dims[2:], kernel, attributes["strides"], strict=True)
-    if any(-(-(d - k) // stride) * stride >= d for d, k, stride in sides):
-        attributes["ceil_mode"] = 0
     if m.flag():
         return m.add("MaxPool", [x.name], **attributes)
-    # What padding counts for in windows that start in it is not agreed upon.
-    counts = m.flag() * (1 - attributes["ceil_mode"])
-    return m.add("AveragePool", [x.name], count_include_pad=counts, **attributes)
+    return m.add("AveragePool", [x.name], count_include_pad=m.flag(), **attributes)
 
 
 @recipe

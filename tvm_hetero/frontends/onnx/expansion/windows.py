@@ -17,6 +17,10 @@ import numpy as np
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.late_windows import (
+    counts_padding,
+    pads_without_late_windows,
+)
 
 
 @rewrites("MaxPool", "AveragePool", "LpPool")
@@ -38,29 +42,13 @@ def rewrite_same_pads(r: Rewriting) -> bool:
 
 
 def _leave_out_windows(r: Rewriting) -> bool:
-    """Leave out windows that would start behind the input, which onnx's inference counts.
-
-    ONNX Runtime and PyTorch make no output of them, and so the text of ONNX says.
-    """
-    lengths = r.dims(r.inputs[0])[2:]
-    rank = len(lengths)
-    strides = r.attribute("strides") or [1] * rank
-    pads = list(r.attribute("pads") or [0] * 2 * rank)
-    ends, differs = [], False
-    for i, (length, stride, extent) in enumerate(
-        zip(lengths, strides, _extents(r, rank), strict=True)
-    ):
-        whole = length + pads[i]
-        count = -(-(whole + pads[rank + i] - extent) // stride) + 1
-        if (count - 1) * stride >= whole:
-            count, differs = count - 1, True
-        ends.append(max(0, (count - 1) * stride + extent - whole))
-    # What is counted of padding cannot be said by other pads: TVM's own form is compared with what
-    # onnx infers, which is right from opset 19 on.
-    if not differs or r.attribute("count_include_pad", 0):
+    """Leave out windows that would start behind the input (`model.late_windows`)."""
+    pads = pads_without_late_windows(r.node, r.dims(r.inputs[0]))
+    # Where an average counts padding, other pads count otherwise: TVM's own form is compared with
+    # what onnx infers, which is right from opset 22 on.
+    if pads is None or counts_padding(r.node):
         return False
-    given = _attributes(r, "ceil_mode")
-    r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": [*pads[:rank], *ends]})
+    r.add(r.node.op_type, r.inputs, r.outputs, **{**_attributes(r, "ceil_mode"), "pads": pads})
     return True
 
 
