@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from tvm_hetero.frontends.onnx.pool_windows import settle_windows
+from tvm_hetero.frontends.onnx.settled_windows import settle_windows
 
 FLOAT, INT64, INT32, BOOL = (
     TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL,

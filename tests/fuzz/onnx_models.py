@@ -36,7 +36,7 @@ from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 
 Arrays = Sequence[np.ndarray[Any, Any]]
-OPSETS = (13, 14, 15, 16, 17, 18, 19, 20, 21)
+OPSETS = (13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24)
 
 
 def grow(seed: int, nodes: int = 12, *, wild: bool = False) -> GrowingModel:

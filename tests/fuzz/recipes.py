@@ -414,11 +414,27 @@ def convolution(m: GrowingModel) -> bool:
         attributes["dilations"] = [1] * space
     bias = [m.weight(out)] if m.flag() else []
     if m.integer(0, 3) == 0:
-        attributes.pop("auto_pad", None)
         weight = m.weight(channels, out // group, *kernel)
-        return m.add("ConvTranspose", [x.name, weight, *bias], **attributes)
+        return _transposed(m, x, [x.name, weight, *bias], attributes)
     weight = m.weight(out, channels // group, *kernel)
     return m.add("Conv", [x.name, weight, *bias], **attributes)
+
+
+def _transposed(m: GrowingModel, x: FuzzValue, names: list[str], given: dict[str, Any]) -> bool:
+    """A transposed convolution, of which onnx may be told how large what it makes is."""
+    strides = given["strides"]
+    form = m.integer(0, 3)
+    if form == 0:
+        given["output_padding"] = [m.integer(0, stride - 1) for stride in strides]
+    elif form == 1 and "pads" not in given:
+        given.pop("auto_pad")
+        given["output_shape"] = [
+            max(1, (d - 1) * stride + m.integer(0, stride))
+            for d, stride in zip(x.dims[2:], strides, strict=True)
+        ]
+    elif form == 2:
+        given.pop("auto_pad", None)
+    return m.add("ConvTranspose", names, **given)
 
 
 @recipe

@@ -30,9 +30,9 @@ from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
 from tvm_hetero.frontends.onnx.model.verify_types import verify_declared
-from tvm_hetero.frontends.onnx.pool_windows import settle_windows
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
 from tvm_hetero.frontends.onnx.runtime_operators import own_domain
+from tvm_hetero.frontends.onnx.settled_windows import settle_windows
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.topological_order import sort_nodes

@@ -36,9 +36,7 @@ def test_the_last_windows_are_those_of_onnxruntime(
 
 
 @pytest.mark.parametrize("opset", [11, 17, 22])
-@pytest.mark.parametrize(
-    ("kernel", "strides", "pads"), [*FORMS, BEYOND]
-)
+@pytest.mark.parametrize(("kernel", "strides", "pads"), [*FORMS, BEYOND])
 def test_padding_counts_in_such_windows_as_far_as_it_was_given(
     opset: int, kernel: list[int], strides: list[int], pads: list[int]
 ) -> None:

@@ -1,12 +1,11 @@
 """Windows over images: paddings that follow from shapes, blocks in another order, regions.
 
 ``auto_pad`` and ``output_shape`` are written out as pads, of which TVM knows one way only.  With k
-the extent of a dilated kernel,
+the extent of a dilated kernel, they are for pooling
 
-    pooling, Conv     total = (ceil(length / stride) - 1) stride + k - length
-    ConvTranspose     total = (length - 1) stride + output_padding + k - output_shape
+    total = (ceil(length / stride) - 1) stride + k - length
 
-and the larger half of an odd total is at the end for SAME_UPPER, else at the beginning.
+of which the larger half is at the end for SAME_UPPER, else at the beginning.
 """
 
 from __future__ import annotations
@@ -20,6 +19,11 @@ from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.model.late_windows import (
     counts_padding,
     pads_without_late_windows,
+)
+from tvm_hetero.frontends.onnx.model.transposed_pads import (
+    TooLargeError,
+    halves,
+    transposed_pads,
 )
 
 
@@ -37,7 +41,7 @@ def rewrite_same_pads(r: Rewriting) -> bool:
         for length, stride, extent in zip(lengths, strides, _extents(r, rank), strict=True)
     ]
     given = _attributes(r, "auto_pad", "ceil_mode")
-    r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": _halves(totals, mode)})
+    r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": halves(totals, mode)})
     return True
 
 
@@ -54,34 +58,20 @@ def _leave_out_windows(r: Rewriting) -> bool:
 
 @rewrites("ConvTranspose")
 def rewrite_output_shape(r: Rewriting) -> bool:
-    """Write out the pads that make the shape that the node asks for."""
-    shape, mode = r.attribute("output_shape"), r.attribute("auto_pad", "NOTSET")
-    if not shape and mode not in ("SAME_UPPER", "SAME_LOWER"):
+    """Write out the pads that make the shape that the node asks for (`model.transposed_pads`)."""
+    lengths, kernel = (r.dims(name)[2:] for name in r.inputs[:2])
+    try:
+        pads = transposed_pads(r.node, lengths, kernel)
+    except TooLargeError as error:
+        r.refuse(str(error))
+    if pads is None:
         return False
-    lengths = r.dims(r.inputs[0])[2:]
-    rank = len(lengths)
-    strides = r.attribute("strides") or [1] * rank
-    added = list(r.attribute("output_padding") or [0] * rank)
-    shape = shape or [n * s for n, s in zip(lengths, strides, strict=True)]
-    if len(shape) == rank + 2:
-        shape = shape[2:]
-    totals = [
-        (length - 1) * stride + more + extent - wanted
-        for length, stride, more, extent, wanted in zip(
-            lengths, strides, added, _extents(r, rank), shape, strict=True
-        )
-    ]
-    # What is wanted beyond stands at the end, where no window of the next step begins.
-    short = [max(0, -total) for total in totals]
-    if any(more >= stride for more, stride in zip(short, strides, strict=True)):
-        largest = [
-            n - more + stride - 1 for n, more, stride in zip(shape, short, strides, strict=True)
-        ]
-        r.refuse(f"has output_shape {list(shape)}, of which at most {largest} can be made")
-    given = _attributes(r, "auto_pad", "output_shape", "output_padding")
-    given["output_padding"] = [a + more for a, more in zip(added, short, strict=True)]
-    given["pads"] = _halves([max(0, total) for total in totals], mode)
-    r.add("ConvTranspose", r.inputs, r.outputs, **given)
+    r.add(
+        "ConvTranspose",
+        r.inputs,
+        r.outputs,
+        **{**_attributes(r, "auto_pad", "output_shape"), **pads},
+    )
     return True
 
 
@@ -90,13 +80,6 @@ def _extents(r: Rewriting, rank: int) -> list[int]:
     kernel = r.attribute("kernel_shape") or r.dims(r.inputs[1])[2:]
     dilations = r.attribute("dilations") or [1] * rank
     return [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-
-
-def _halves(totals: list[int], mode: str) -> list[int]:
-    """Return the pads at all beginnings, then at all ends."""
-    if mode == "SAME_UPPER":
-        return [total // 2 for total in totals] + [total - total // 2 for total in totals]
-    return [total - total // 2 for total in totals] + [total // 2 for total in totals]
 
 
 def _attributes(r: Rewriting, *without: str) -> dict[str, Any]:

@@ -13,11 +13,11 @@ and the padding behind that makes so many without ``ceil_mode`` is (windows - 1)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from onnx import NodeProto
 
 from tvm_hetero.frontends.onnx.model.mutable_graph import attribute
+from tvm_hetero.frontends.onnx.model.transposed_pads import auto_pad
 
 POOLS = ("MaxPool", "AveragePool", "LpPool")
 
@@ -37,7 +37,7 @@ def pads_without_late_windows(node: NodeProto, dims: Sequence[int]) -> list[int]
     list of int or None
         At all beginnings, then at all ends; None if no window starts behind the input.
     """
-    if not attribute(node, "ceil_mode", 0) or _automatic(node):
+    if not attribute(node, "ceil_mode", 0) or auto_pad(node) != "NOTSET":
         return None
     lengths = dims[2:]
     rank = len(lengths)
@@ -64,8 +64,3 @@ def window_pads(node: NodeProto, rank: int) -> list[int]:
 def counts_padding(node: NodeProto) -> bool:
     """Whether a pool's averages count what is padded."""
     return node.op_type == "AveragePool" and bool(attribute(node, "count_include_pad", 0))
-
-
-def _automatic(node: NodeProto) -> bool:
-    mode: Any = attribute(node, "auto_pad", b"NOTSET")
-    return mode not in (b"", b"NOTSET")

@@ -148,7 +148,9 @@ def inferred_types(graph: OnnxGraph) -> dict[str, OnnxTensorType]:
     for output in model.graph.output:
         output.ClearField("type")
     inferred = onnx.shape_inference.infer_shapes(model).graph
-    return {v.name: declared_type(v) for v in [*inferred.input, *inferred.value_info, *inferred.output]}
+    return {
+        v.name: declared_type(v) for v in [*inferred.input, *inferred.value_info, *inferred.output]
+    }
 
 
 def declared_type(value: ValueInfoProto) -> OnnxTensorType:
