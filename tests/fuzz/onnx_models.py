@@ -31,6 +31,7 @@ from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.opsets import convert_opset
+from tvm_hetero.frontends.onnx.settled_windows import settle_windows
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
@@ -73,6 +74,7 @@ def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model as the importer would see it."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    settle_windows(copy)
     convert_opset(copy)
     graph = OnnxGraph(copy)
     expand_graph(graph, converted_operators())
