@@ -482,6 +482,52 @@ def normalize(m: GrowingModel) -> bool:
 
 
 @recipe
+def rms(m: GrowingModel) -> bool:
+    """Root mean squares over the last axes, and groups of channels."""
+    x = m.pick(ranks=(2, 4))
+    if x is None:
+        return False
+    if m.flag() and m.opset >= 23:
+        axis = m.axis(x.rank)
+        return m.add("RMSNormalization", [x.name, m.weight(*x.dims[axis:])], axis=axis)
+    if m.opset < 21 or x.rank < 3:
+        return False
+    groups = m.choose([g for g in range(1, x.dims[1] + 1) if x.dims[1] % g == 0])
+    names = [x.name, m.weight(x.dims[1]), m.weight(x.dims[1])]
+    return m.add("GroupNormalization", names, num_groups=groups)
+
+
+@recipe
+def attend(m: GrowingModel) -> bool:
+    """Attention of a tensor to itself, heads side by side or apart, and rotation before it."""
+    x = m.pick(ranks=(3, 4))
+    if x is None or m.opset < 23:
+        return False
+    heads = m.choose([h for h in range(1, x.dims[-1] + 1) if x.dims[-1] % h == 0])
+    names, sizes = [x.name] * 3, {}
+    if x.rank == 3:
+        sizes = {"q_num_heads": heads, "kv_num_heads": heads}
+    if m.flag():
+        places = x.dims[-2]
+        names.append(m.choose([
+            m.weight(places, places),
+            m.constant(m.rng.integers(0, 2, (places, places)), np.bool_),
+        ]))  # fmt: skip
+    return m.add("Attention", names, is_causal=m.flag(), softcap=m.choose([0.0, 1.5]), **sizes)
+
+
+@recipe
+def rotate(m: GrowingModel) -> bool:
+    """Pairs of numbers that are turned by the place that they are at."""
+    x = m.pick(ranks=(4, 4))
+    if x is None or m.opset < 23 or x.dims[3] % 2:
+        return False
+    angles = m.rng.uniform(0, 6, (x.dims[0], x.dims[2], x.dims[3] // 2))
+    tables = [m.constant(f(angles), np.float32) for f in (np.cos, np.sin)]
+    return m.add("RotaryEmbedding", [x.name, *tables], interleaved=m.flag())
+
+
+@recipe
 def resize(m: GrowingModel) -> bool:
     """Images made larger or smaller by whole factors."""
     x = m.pick(ranks=(4, 4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.expansion import (
     activations,
+    attention,
     control_flow,
     empty_pieces,
     fourier,
@@ -29,6 +30,7 @@ from tvm_hetero.frontends.onnx.expansion import (
 
 __all__ = [
     "activations",
+    "attention",
     "control_flow",
     "empty_pieces",
     "fourier",
