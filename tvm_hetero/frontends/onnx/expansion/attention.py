@@ -136,7 +136,7 @@ def _scores(r: Rewriting, heads: _Heads, sizes: AttentionSizes) -> str:
     apart = r.constant([sizes.batch, sizes.heads, sizes.places, sizes.keys], np.int64)
     scores = r.add("Reshape", [r.add("MatMul", [grouped, key]), apart])
     _give(r, _SCORES, scores)
-    scores = r.add("Cast", [scores], to=_softmax_type(r))
+    scores = _cast(r, scores, _softmax_type(r))
     cap = float(r.attribute("softcap", 0.0))
     if cap:
         limit = r.add("Cast", [r.constant(cap, np.float32)], to=_softmax_type(r))
@@ -151,7 +151,7 @@ def _weights(r: Rewriting, scores: str, bias: AttentionBias) -> str:
         scores = r.add("Add", [scores, bias.bias])
     _give(r, _MASKED, scores)
     weights = r.add("Softmax", [scores], axis=-1)
-    weights = r.add("Cast", [weights], to=r.element_type(r.operand(0)))
+    weights = _cast(r, weights, r.element_type(r.operand(0)))
     if bias.reads_nothing and _gives_weights(r):
         weights = r.add("Where", [bias.reads_nothing, r.like(0, r.operand(0)), weights])
     _give(r, _WEIGHTS, weights)
@@ -161,6 +161,12 @@ def _weights(r: Rewriting, scores: str, bias: AttentionBias) -> str:
 def _softmax_type(r: Rewriting) -> int:
     """Return the element type in which the softmax is computed."""
     return int(r.attribute("softmax_precision", 0)) or r.element_type(r.operand(0))
+
+
+def _cast(r: Rewriting, value: str, to: int) -> str:
+    """Return scores or weights in another type, if the softmax is of another than the operands."""
+    same = _softmax_type(r) == r.element_type(r.operand(0))
+    return value if same else r.add("Cast", [value], to=to)
 
 
 def _gives_weights(r: Rewriting) -> bool:

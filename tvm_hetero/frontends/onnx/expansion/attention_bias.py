@@ -91,7 +91,8 @@ def attention_bias(r: Rewriting, sizes: AttentionSizes, to: int) -> AttentionBia
         terms.append(r.constant(known))
     bias = _as_number(r, terms, to)
     if numbers:
-        numbers = r.add("Cast", [numbers], to=to)
+        if r.element_type(r.operand(_MASK)) != to:
+            numbers = r.add("Cast", [numbers], to=to)
         bias = r.add("Add", [numbers, bias]) if bias else numbers
     return AttentionBias(bias, _without(r, bias, to))
 
