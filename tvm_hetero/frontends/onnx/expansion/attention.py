@@ -33,7 +33,7 @@ _SCORES, _CAPPED, _MASKED, _WEIGHTS = range(4)
 
 
 @dataclass(frozen=True)
-class _Heads:
+class _SplitHeads:
     """Queries, keys and values of (batch, head, place, number)."""
 
     query: str
@@ -49,7 +49,7 @@ def rewrite_attention(r: Rewriting) -> bool:
     if r.operand(4) and r.operand(6):
         r.refuse("has both past keys and nonpad_kv_seqlen, which ONNX excludes")
     sizes = _sizes(r)
-    heads = _with_past(r, _Heads(*(_by_heads(r, position) for position in range(3))))
+    heads = _with_past(r, _SplitHeads(*(_by_heads(r, position) for position in range(3))))
     bias = attention_bias(r, sizes, _softmax_type(r))
     weights = _weights(r, _scores(r, heads, sizes), bias)
     grouped = r.add("Reshape", [weights, _grouped(r, sizes, sizes.keys)])
@@ -88,7 +88,7 @@ def _by_heads(r: Rewriting, position: int) -> str:
     return r.add("Transpose", [r.add("Reshape", [name, shape])], perm=[0, 2, 1, 3])
 
 
-def _with_past(r: Rewriting, heads: _Heads) -> _Heads:
+def _with_past(r: Rewriting, heads: _SplitHeads) -> _SplitHeads:
     """Put keys and values of the past in front, and give them as the node's results."""
     key, value = heads.key, heads.value
     if r.operand(4):
@@ -97,7 +97,7 @@ def _with_past(r: Rewriting, heads: _Heads) -> _Heads:
     for position, each in ((1, key), (2, value)):
         if r.wants(position):
             r.alias(each, r.outputs[position])
-    return _Heads(heads.query, key, value)
+    return _SplitHeads(heads.query, key, value)
 
 
 def _sizes(r: Rewriting) -> AttentionSizes:
@@ -122,7 +122,7 @@ def _grouped(r: Rewriting, sizes: AttentionSizes, columns: int) -> str:
     return r.constant([sizes.batch, sizes.kv_heads, rows, columns], np.int64)
 
 
-def _scores(r: Rewriting, heads: _Heads, sizes: AttentionSizes) -> str:
+def _scores(r: Rewriting, heads: _SplitHeads, sizes: AttentionSizes) -> str:
     """Add ``scale Q K'`` and its cap, in the type of the softmax."""
     scale = float(r.attribute("scale", 0.0) or 1 / math.sqrt(sizes.size))
     # Narrow types overflow: each side gets the root of the scale, as ONNX has it.
