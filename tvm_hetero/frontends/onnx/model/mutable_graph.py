@@ -75,6 +75,8 @@ class OnnxGraph:
         self.input_factors: dict[str, np.ndarray] = {}
         self.origins: dict[str, str] = {}
         self.choices: dict[str, tuple[str, ...]] = {}
+        # From where names of a base are looked for: an unrolled loop asks for thousands of each.
+        self._numbered: dict[str, int] = {}
         self._taken = set(_names(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
 
@@ -138,10 +140,12 @@ class OnnxGraph:
 
     def fresh(self, base: str) -> str:
         """Return a value name that the model does not use, and take it."""
-        name, count = base, 0
+        count = self._numbered.get(base, 0)
+        name = f"{base}__{count}" if count else base
         while name in self._taken:
             count += 1
             name = f"{base}__{count}"
+        self._numbered[base] = count
         self._taken.add(name)
         return name
 
