@@ -41,9 +41,7 @@ class BranchCondition:
     root: TensorSource
 
 
-def with_probabilities(
-    mod: tvm.IRModule, probabilities: Mapping[str, float]
-) -> tvm.IRModule:
+def with_probabilities(mod: tvm.IRModule, probabilities: Mapping[str, float]) -> tvm.IRModule:
     """Note in a lowered module how often its conditions hold; without any, take that away.
 
     Raises
