@@ -5,9 +5,10 @@
 
 Convolutions, a classifier behind the first few, and an ``If``: on bright images the classifier's
 answer is the network's; else the other convolutions run and the classifier behind them answers.
-The plan is for two devices of a core each. Its value is that of a request of which both branches
-ran (docs/control-flow.md); measured are requests that end early, and requests that do not, in turns
-with ONNX Runtime, which is a process of its own with its defaults.
+Plans are for two devices of a core each. The value of the first one is that of a request of which
+both branches ran (docs/control-flow.md); the others are told how often requests end early, and
+their value is that of the mean request. Measured are requests that end early, and requests that do
+not, in turns with ONNX Runtime, which is a process of its own with its defaults.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 
 OUTPUT = Path(__file__).parent / "results" / "early_exit.json"
+PROBABILITIES = (None, 0.5, 0.9)
 _CLASSES, _PAUSE = 10, 0.3
 
 Array = NDArray[np.float32]
@@ -43,13 +45,17 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class EarlyExitRow:
-    """One network: milliseconds, medians; `predicted` is the plan's value, in which both branches
-    run. `difference` is the largest deviation from ONNX Runtime, relative.
+    """One network: milliseconds, medians. `probability` is how often requests end early, as the
+    plan was told, None if it was not; `predicted` is its value, and `mean` what it predicts: of so
+    many early and late requests, or of late ones. `difference` is the largest deviation from ONNX
+    Runtime, relative.
     """
 
     stages: int
     channels: int
+    probability: float | None
     predicted: float
+    mean: float
     early: float
     late: float
     ort_early: float
@@ -143,10 +149,15 @@ def _serve_onnxruntime(model: bytes, feeds: tuple[Array, Array], runs: int, pipe
         pipe.send((times, results))
 
 
-def measured(stages: int, channels: int, pixels: int, *, runs: int, rounds: int) -> EarlyExitRow:
+def measured(
+    size: tuple[int, int, int], probability: float | None, *, runs: int, rounds: int
+) -> EarlyExitRow:
     """Build the network, and measure it in turns with ONNX Runtime."""
-    model, feeds = network(stages, channels, pixels), images(channels, pixels)
-    placed = partition(from_onnx(model), two_devices(), PartitionOptions(time_limit=5))
+    stages, channels, pixels = size
+    model, feeds = network(*size), images(channels, pixels)
+    given = {} if probability is None else {"ends": probability}
+    options = PartitionOptions(time_limit=5, probabilities=given)
+    placed = partition(from_onnx(model), two_devices(), options)
     context = multiprocessing.get_context("spawn")
     ours_end, theirs_end = context.Pipe()
     peer = context.Process(
@@ -173,7 +184,9 @@ def measured(stages: int, channels: int, pixels: int, *, runs: int, rounds: int)
     return EarlyExitRow(
         stages=stages,
         channels=channels,
+        probability=probability,
         predicted=1e3 * float(placed.schedule.value),
+        mean=late if probability is None else probability * early + (1 - probability) * late,
         early=early,
         late=late,
         ort_early=ort_early,
@@ -190,12 +203,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     sizes = [(4, 8, 16)] if args.small else [(8, 64, 56), (16, 128, 28), (32, 64, 28)]
     effort = {"runs": 3, "rounds": 1} if args.small else {"runs": 30, "rounds": 7}
-    rows = [measured(*size, **effort) for size in sizes]
+    given = PROBABILITIES[-1:] if args.small else PROBABILITIES
+    rows = [measured(size, p, **effort) for size in sizes for p in given]
     for row in rows:
+        of = "late requests" if row.probability is None else f"{row.probability:.0%} early ones"
         print(
-            f"{row.stages} stages of {row.channels}: predicted {row.predicted:.3f} ms, measured "
-            f"{row.late:.3f} late, {row.early:.3f} early; ONNX Runtime {row.ort_late:.3f}, "
-            f"{row.ort_early:.3f}; difference {row.difference:.1e}"
+            f"{row.stages} stages of {row.channels}, {of}: predicted {row.predicted:.3f} ms, "
+            f"measured {row.mean:.3f} ({row.late:.3f} late, {row.early:.3f} early); ONNX Runtime "
+            f"{row.ort_late:.3f}, {row.ort_early:.3f}; difference {row.difference:.1e}"
         )
     output = args.output or (None if args.small else OUTPUT)
     if output is not None:

@@ -20,6 +20,8 @@ Attributes are text, lists of text or numbers, so that a module can be printed a
     SCHEDULE       module   annotate_devices              strip_devices
     CHOICES        module   pipeline, when it measured  kernel_choices, reports (JSON)
     TRACES         module   pipeline, when it measured  kernel_choices (JSON)
+    PROBABILITIES  module   pipeline, where they are    branch_probabilities: how often conditions
+                              given                       hold (JSON)
     ESTIMATED      module   pipeline, when it estimated compiler: by which model
     KERNEL         kernel   annotate_devices            kernel_symbols: its name in the lowered one
     DEVICE         kernel   annotate_devices            split_segments: where it runs
@@ -55,6 +57,7 @@ PROBLEM = "tvm_hetero.problem"
 SCHEDULE = "tvm_hetero.schedule"
 CHOICES = "tvm_hetero.choices"
 TRACES = "tvm_hetero.traces"
+PROBABILITIES = "tvm_hetero.probabilities"
 ESTIMATED = "tvm_hetero.estimated"
 # Of each kernel of a placed module.
 KERNEL = "hetero_kernel"

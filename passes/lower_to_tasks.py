@@ -34,13 +34,17 @@ from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.passes.conditional_branches import mark_branches
 from tvm_hetero.passes.copy_constant_outputs import copy_constant_outputs
 from tvm_hetero.passes.limit_fusion import LimitFusion
+from tvm_hetero.passes.lowered_main import bindings
 from tvm_hetero.passes.pins import pin_hinted_kernels
+from tvm_hetero.util.deep_stack import call_on_deep_stack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
 
+# Bindings of a main of which passes may descend deeper than a thread's usual stack lets them.
+_LONG = 2000
 _VIEWS = frozenset({"relax.reshape"})
 
 
@@ -80,7 +84,7 @@ class LowerToTasks:
             return copy_constant_outputs(mod)
         mod = _before()(mod)
         mod = _Prepare(mod, self.units, self.plain_sums, self.on_gpus).run()
-        lowered = pin_hinted_kernels(_after()(mod))
+        lowered = pin_hinted_kernels(_apply(_after(), mod))
         _require_lowered(lowered)
         return copy_constant_outputs(mark_branches(lowered))
 
@@ -132,6 +136,19 @@ def _after() -> tvm.transform.Pass:
             transform.DeadCodeElimination(["main"]),
         ]
     )
+
+
+def _apply(sequence: tvm.transform.Pass, mod: tvm.IRModule) -> tvm.IRModule:
+    """Apply passes; on long networks where they have room to descend (FuseOps does)."""
+    if sum(1 for _ in bindings(mod["main"])) < _LONG:
+        return sequence(mod)
+    context = tvm.transform.PassContext.current()  # of this thread alone
+
+    def apply() -> tvm.IRModule:
+        with context:
+            return sequence(mod)
+
+    return call_on_deep_stack(apply)
 
 
 @mutator

@@ -16,6 +16,8 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from tvm_hetero.frontends.onnx.settled_windows import settle_windows
+
 FLOAT, INT64, INT32, BOOL = (
     TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL,
 )  # fmt: skip
@@ -149,6 +151,8 @@ class GrowingModel:
         self, nodes: list[NodeProto], names: list[str]
     ) -> dict[str, tuple[int, tuple[int, ...]]] | None:
         model = self._model(nodes, [])
+        # onnx counts windows that are none; ONNX Runtime is who says whether that is right.
+        settle_windows(model)
         try:
             found = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
         except Exception:

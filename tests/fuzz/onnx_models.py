@@ -34,12 +34,13 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
 from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
+from tvm_hetero.frontends.onnx.settled_windows import settle_windows
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 
 Arrays = Sequence[np.ndarray[Any, Any]]
-OPSETS = (13, 14, 15, 16, 17, 18, 19, 20, 21)
+OPSETS = (13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24)
 
 
 def grow(seed: int, nodes: int = 12, *, wild: bool = False) -> GrowingModel:
@@ -76,6 +77,7 @@ def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model as the importer would see it."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    settle_windows(copy)
     convert_opset(copy)
     graph = OnnxGraph(copy)
     multiply_codes(graph)

@@ -414,11 +414,27 @@ def convolution(m: GrowingModel) -> bool:
         attributes["dilations"] = [1] * space
     bias = [m.weight(out)] if m.flag() else []
     if m.integer(0, 3) == 0:
-        attributes.pop("auto_pad", None)
         weight = m.weight(channels, out // group, *kernel)
-        return m.add("ConvTranspose", [x.name, weight, *bias], **attributes)
+        return _transposed(m, x, [x.name, weight, *bias], attributes)
     weight = m.weight(out, channels // group, *kernel)
     return m.add("Conv", [x.name, weight, *bias], **attributes)
+
+
+def _transposed(m: GrowingModel, x: FuzzValue, names: list[str], given: dict[str, Any]) -> bool:
+    """A transposed convolution, of which onnx may be told how large what it makes is."""
+    strides = given["strides"]
+    form = m.integer(0, 3)
+    if form == 0:
+        given["output_padding"] = [m.integer(0, stride - 1) for stride in strides]
+    elif form == 1 and "pads" not in given:
+        given.pop("auto_pad")
+        given["output_shape"] = [
+            max(1, (d - 1) * stride + m.integer(0, stride))
+            for d, stride in zip(x.dims[2:], strides, strict=True)
+        ]
+    elif form == 2:
+        given.pop("auto_pad", None)
+    return m.add("ConvTranspose", names, **given)
 
 
 @recipe
@@ -437,15 +453,9 @@ def pool(m: GrowingModel) -> bool:
     }
     if m.flag():
         attributes["pads"] = [int(k > 1) * m.flag() for k in kernel] * 2
-    # Of a last window that would start behind the input onnx makes an output, ONNX Runtime none.
-    sides = zip(x.dims[2:], kernel, attributes["strides"], strict=True)
-    if any(-(-(d - k) // stride) * stride >= d for d, k, stride in sides):
-        attributes["ceil_mode"] = 0
     if m.flag():
         return m.add("MaxPool", [x.name], **attributes)
-    # What padding counts for in windows that start in it is not agreed upon.
-    counts = m.flag() * (1 - attributes["ceil_mode"])
-    return m.add("AveragePool", [x.name], count_include_pad=counts, **attributes)
+    return m.add("AveragePool", [x.name], count_include_pad=m.flag(), **attributes)
 
 
 @recipe
@@ -469,6 +479,52 @@ def normalize(m: GrowingModel) -> bool:
     variance = m.constant(m.rng.uniform(0.5, 2, channels), np.float32)
     names = [x.name, scale, bias, m.weight(channels), variance]
     return m.add("BatchNormalization", names)
+
+
+@recipe
+def rms(m: GrowingModel) -> bool:
+    """Root mean squares over the last axes, and groups of channels."""
+    x = m.pick(ranks=(2, 4))
+    if x is None:
+        return False
+    if m.flag() and m.opset >= 23:
+        axis = m.axis(x.rank)
+        return m.add("RMSNormalization", [x.name, m.weight(*x.dims[axis:])], axis=axis)
+    if m.opset < 21 or x.rank < 3:
+        return False
+    groups = m.choose([g for g in range(1, x.dims[1] + 1) if x.dims[1] % g == 0])
+    names = [x.name, m.weight(x.dims[1]), m.weight(x.dims[1])]
+    return m.add("GroupNormalization", names, num_groups=groups)
+
+
+@recipe
+def attend(m: GrowingModel) -> bool:
+    """Attention of a tensor to itself, heads side by side or apart, and rotation before it."""
+    x = m.pick(ranks=(3, 4))
+    if x is None or m.opset < 23:
+        return False
+    heads = m.choose([h for h in range(1, x.dims[-1] + 1) if x.dims[-1] % h == 0])
+    names, sizes = [x.name] * 3, {}
+    if x.rank == 3:
+        sizes = {"q_num_heads": heads, "kv_num_heads": heads}
+    if m.flag():
+        places = x.dims[-2]
+        names.append(m.choose([
+            m.weight(places, places),
+            m.constant(m.rng.integers(0, 2, (places, places)), np.bool_),
+        ]))  # fmt: skip
+    return m.add("Attention", names, is_causal=m.flag(), softcap=m.choose([0.0, 1.5]), **sizes)
+
+
+@recipe
+def rotate(m: GrowingModel) -> bool:
+    """Pairs of numbers that are turned by the place that they are at."""
+    x = m.pick(ranks=(4, 4))
+    if x is None or m.opset < 23 or x.dims[3] % 2:
+        return False
+    angles = m.rng.uniform(0, 6, (x.dims[0], x.dims[2], x.dims[3] // 2))
+    tables = [m.constant(f(angles), np.float32) for f in (np.cos, np.sin)]
+    return m.add("RotaryEmbedding", [x.name, *tables], interleaved=m.flag())
 
 
 @recipe

@@ -230,3 +230,29 @@ def test_a_real_network_equals_onnxruntime():
     actual = run(scheduled(lowered, target), target, x).reshape(expected.shape)
     np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3 * float(expected.std()))
     assert expected.std() > 0
+
+
+def test_a_long_network_is_lowered_on_a_stack_of_its_own() -> None:
+    # 1000 steps of a loop, 12000 kernels, overran the main thread's 8 MiB in FuseOps: too long for
+    # a test. Errors and the pass context must come through as they do otherwise.
+    length = 2500
+    x = relax.Var("x", relax.TensorType((4,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            value = x
+            for _ in range(length):
+                value = builder.emit(op.tanh(value))
+            value = builder.emit_output(value)
+        builder.emit_func_output(value)
+    seen: list[str] = []
+
+    @tvm.ir.instrument.pass_instrument
+    class Notes:
+        def run_after_pass(self, _mod, info) -> None:
+            seen.append(str(info.name))
+
+    with tvm.transform.PassContext(instruments=[Notes()]):
+        lowered = LowerToTasks([AVX2])(builder.get())
+    assert is_lowered(lowered)
+    assert "FuseOps" in seen

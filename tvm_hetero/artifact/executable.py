@@ -59,6 +59,7 @@ class Executable:
         made again: the platform has several nodes, one of which may be lost, or the costs are
         estimates.
     estimated : the cost model whose estimates the costs are; None: no estimates.
+    probabilities : how often conditions hold by which the costs of branches were weighed.
     """
 
     problem: Problem
@@ -71,6 +72,7 @@ class Executable:
     decision: Mapping[str, Any] | None = None
     module: str | None = None
     estimated: str | None = None
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this executable as a folder (see `tvm_hetero.artifact.write`)."""

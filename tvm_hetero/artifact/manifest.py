@@ -80,11 +80,11 @@ def _check_shape(manifest: Mapping[str, Any]) -> None:
 
     Every file that is going to be read must be among those whose hashes are checked.
     """
-    row = Fields(manifest, MANIFEST, _REQUIRED, ["decision", "estimated"])
+    row = Fields(manifest, MANIFEST, _REQUIRED, ["decision", "estimated", "probabilities"])
     for texts in (row.fields("versions", optional=None), row.fields("files", optional=None)):
         for key in texts.data:
             texts.text(key)
-    for key in ("source", "decision"):
+    for key in ("source", "decision", "probabilities"):
         row.mapping(key, default={})
     names = {"problem.json", "schedule.json", "weights.safetensors"}
     variants = row.fields("variants", optional=None)

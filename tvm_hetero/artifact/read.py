@@ -55,6 +55,7 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
             decision=manifest.get("decision"),
             module=_read_module(path, manifest),
             estimated=manifest.get("estimated"),
+            probabilities=manifest.get("probabilities", {}),
         )
     except ArtifactError:
         raise

@@ -98,6 +98,8 @@ def _write_files(executable: Executable, folder: Path) -> None:
         manifest["decision"] = dict(executable.decision)
     if executable.estimated is not None:
         manifest["estimated"] = executable.estimated
+    if executable.probabilities:
+        manifest["probabilities"] = dict(executable.probabilities)
     write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
 

@@ -21,6 +21,7 @@ from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.implementation_attr import implementation_of
 from tvm_hetero.passes.annotate_devices import place_tasks, strip_devices
 from tvm_hetero.passes.attributes import ESTIMATED, SOURCE
+from tvm_hetero.passes.branch_probabilities import probabilities_of
 from tvm_hetero.passes.kernel_choices import choices_of
 from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
 from tvm_hetero.passes.placed_model import PlacedModel
@@ -103,6 +104,7 @@ def build(
         choices=tuple(choices.values()),
         module=module_text(lowered) if again else None,
         estimated=estimated,
+        probabilities=probabilities_of(model.placed),
     )
 
 

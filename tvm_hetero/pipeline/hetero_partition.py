@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import tvm
 
 from tvm_hetero.cost_models.protocol import CostModel
@@ -25,7 +27,7 @@ class HeteroPartition:
         leaves open are measured too.
     objective : ``latency``, ``throughput``, ``energy`` or ``cost``, or a whole `Objective`.
     batch : elements per batch, where the objective does not say it.
-    solver, time_limit, gap, seed, cost_model, respect_annotations, plain_sums : see
+    solver, time_limit, gap, seed, cost_model, respect_annotations, plain_sums, probabilities : see
         `tvm_hetero.pipeline.options.PartitionOptions`.
     """
 
@@ -41,6 +43,7 @@ class HeteroPartition:
         gap: float = MEASURED_GAP,
         respect_annotations: bool = False,
         plain_sums: bool = False,
+        probabilities: Mapping[str, float] | None = None,
     ) -> None:
         self.platform = platform
         goal = objective if isinstance(objective, Objective) else Objective(objective, batch)
@@ -53,6 +56,7 @@ class HeteroPartition:
             cost_model=cost_model,
             respect_annotations=respect_annotations,
             plain_sums=plain_sums,
+            probabilities=probabilities or {},
         )
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.objective_kinds import Objective
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     from tvm_hetero.cost_models.protocol import CostModel
@@ -35,6 +38,9 @@ class PartitionOptions:
         (`tvm_hetero.passes.pins`); otherwise they say nothing.
     plain_sums : sum convolutions up as they are written, never by Winograd's tiles: slower, with
         errors about a tenth (`tvm_hetero.kernels.convolution.winograd.kernel`).
+    probabilities : how often conditions of ``If`` hold, from 0 to 1, by the name of the If, of the
+        condition or of what is chosen. Tasks of branches then cost what they cost on average
+        (`tvm_hetero.passes.branch_probabilities`).
     """
 
     objective: Objective = field(default_factory=Objective)
@@ -45,6 +51,15 @@ class PartitionOptions:
     cost_model: str | CostModel = "profiled"
     respect_annotations: bool = False
     plain_sums: bool = False
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in self.probabilities.items():
+            if not 0 <= value <= 1:  # NaN is neither
+                raise UsageError(
+                    f"the probability of {printable(name)!r} is {value}; expected a number from 0 "
+                    "(it never holds) to 1 (it always does)"
+                )
 
     @classmethod
     def quick(cls, **others: Any) -> PartitionOptions:

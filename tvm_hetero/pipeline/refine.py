@@ -21,6 +21,7 @@ from tvm_hetero.cost_models.store.traces import with_stored_traces
 from tvm_hetero.errors import UsageError
 from tvm_hetero.passes.annotate_devices import place_tasks
 from tvm_hetero.passes.attributes import ESTIMATED
+from tvm_hetero.passes.branch_probabilities import expected_costs
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.pipeline.options import MEASURED_GAP, SECONDS
 from tvm_hetero.pipeline.partition import Partition
@@ -60,7 +61,7 @@ def refine(
     module = with_stored_traces(module.without_attr(ESTIMATED), executable.problem)
     platform = measuring.with_links(without_assumed(executable.problem.platform))
     problem = replace(executable.problem, platform=platform)
-    problem = measuring.refine(module, problem, progress)
+    problem = expected_costs(module, measuring.refine(module, problem, progress))
     measured = time.perf_counter()
     options = Options(time_limit=time_limit, seed=seed, gap=MEASURED_GAP)
     schedule = prefer_fewer_transfers(problem, solve(problem, "auto", options))

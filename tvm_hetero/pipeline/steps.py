@@ -7,6 +7,8 @@
                       from that a scheduling problem (`Problem`)
     measure in place  costs again, as they are in the whole network;   (a `Problem` checks itself)
                       only for cost models that do that
+    weigh branches    tasks of branches cost what they cost on
+                      average; only where probabilities are given
     pin               tasks lose the devices that the model's own      every task runs somewhere
                       annotations exclude; only where that is asked
     solve             a schedule; for throughput perhaps a plainer     `solve` has it checked by
@@ -32,6 +34,7 @@ from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.passes.annotate_devices import place_tasks, strip_devices
 from tvm_hetero.passes.attributes import ESTIMATED, MODEL_NAME
+from tvm_hetero.passes.branch_probabilities import expected_costs, with_probabilities
 from tvm_hetero.passes.conditional_branches import skip_branches
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import host_device, io_costs, needs_io_tasks
@@ -89,6 +92,11 @@ def refuse_too_little_memory(job: Job) -> None:
     costs = dict.fromkeys(job.graph.index, row)
     problem = Problem(job.graph, {**costs, **io_costs(job.graph, platform)}, platform, objective)
     check_memory(instance_of(problem))
+
+
+def note_probabilities(job: Job) -> None:
+    """Write into the module how often its conditions hold, once that is known to make sense."""
+    job.module = with_probabilities(job.module, job.options.probabilities)
 
 
 def measure_links(job: Job) -> None:
@@ -154,6 +162,11 @@ def refine_costs(job: Job) -> None:
         job.problem = job.measuring.refine(job.module, job.problem, job.progress)
 
 
+def weigh_branches(job: Job) -> None:
+    """Take expected costs for costs of tasks that do not always run."""
+    job.problem = expected_costs(job.module, job.problem)
+
+
 def pin_tasks(job: Job) -> None:
     """Leave tasks the devices that the model's own annotations name."""
     costs = apply_pins(job.module, job.problem.costs, job.platform)
@@ -212,6 +225,7 @@ PREPARE = (
             hint_annotated_operators,
             lower_to_kernels,
             extract_graph,
+            note_probabilities,
             refuse_too_little_memory,
         ),
         verify=lambda job: verify_lowered(job.module, job.tasks),
@@ -225,6 +239,7 @@ PREPARE = (
         (refine_costs,),
         wanted=lambda job: job.measuring is not None and job.measuring.in_place,
     ),
+    Phase("weigh branches", (weigh_branches,), wanted=lambda job: bool(job.options.probabilities)),
     Phase("pin", (pin_tasks,), wanted=lambda job: job.options.respect_annotations),
 )
 PLACE = (

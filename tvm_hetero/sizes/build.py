@@ -125,6 +125,10 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
             f"batch {options.objective.batch}: with open dimensions a batch is one of them, such "
             "as x=1..8x3x224x224; leave --batch out"
         )
+    if options.probabilities:
+        raise UsageError(
+            "probabilities of branches are for one size; leave them out, or give one shape"
+        )
     asked = options.cost_model
     kept = model.build != "never"
     return SizeFacts(

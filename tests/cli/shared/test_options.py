@@ -8,6 +8,7 @@ import pytest
 from tvm_hetero.cli.shared.options import (
     check_writable,
     parse_objective,
+    parse_probabilities,
     parse_shapes,
     parse_values,
 )
@@ -30,6 +31,17 @@ def test_bad_shapes_are_quoted(text: str) -> None:
 def test_a_shape_given_twice() -> None:
     with pytest.raises(UsageError, match="'x' is given twice"):
         parse_shapes(["x=1", "x=2"])
+
+
+def test_probabilities_are_numbers_behind_the_last_sign() -> None:
+    assert parse_probabilities(["a=b=0.25", "gate=1"]) == {"a=b": 0.25, "gate": 1.0}
+    assert parse_probabilities(None) == {}
+    for text in ("gate", "=0.5", "gate=often"):
+        with pytest.raises(UsageError, match=r"expected NAME=0\.9") as info:
+            parse_probabilities([text])
+        assert repr(text) in str(info.value)
+    with pytest.raises(UsageError, match="'gate' is given twice"):
+        parse_probabilities(["gate=0.5", "gate=0.6"])
 
 
 def test_objective() -> None:

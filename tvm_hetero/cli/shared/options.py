@@ -74,6 +74,15 @@ RandomWeights = Annotated[
         "--random-weights", metavar="SEED", min=0, help="Replace constant weights by random ones."
     ),
 ]
+Probabilities = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--probability",
+        metavar="NAME=0.9",
+        help="How often the condition of an If holds, by the name of the If or of the condition: "
+        "the plan is for what branches take on average; repeatable.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, all else on stderr.")]
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Measured runs.")]
 Warmup = Annotated[int, typer.Option("--warmup", min=0, help="Runs before the measured ones.")]
@@ -126,6 +135,29 @@ def parse_values(texts: list[str] | None) -> dict[str, Any]:
             raise UsageError(f"--value: input {match['name']!r} is given twice")
         values[match["name"]] = _value(match["value"], text)
     return values
+
+
+def parse_probabilities(texts: list[str] | None) -> dict[str, float]:
+    """Read ``NAME=0.9`` (names may hold ``=``; the last one divides).
+
+    Raises
+    ------
+    UsageError
+        If a text is not of that form, or names a condition twice.
+    """
+    found: dict[str, float] = {}
+    for text in texts or []:
+        name, _, number = text.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise UsageError(f"--probability {text!r}: expected NAME=0.9, a name and a number")
+        if name in found:
+            raise UsageError(f"--probability: {name!r} is given twice")
+        found[name] = value
+    return found
 
 
 def _value(written: str, text: str) -> Any:

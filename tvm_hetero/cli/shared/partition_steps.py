@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,14 @@ def say_kernels(steps: Steps, result: Partition, output: Path) -> None:
         steps.say(f"(all of them: tvm-hetero show {printable(output, limit=None)} --kernels)")
 
 
+def say_probabilities(steps: Steps, probabilities: Mapping[str, float]) -> None:
+    """That the plan's value is an expectation, where probabilities were given."""
+    from tvm_hetero.report.run.kernels import probabilities_text
+
+    if probabilities:
+        steps.say(probabilities_text(probabilities))
+
+
 def say_estimates(steps: Steps, executable: Executable, output: Path) -> None:
     """That costs are estimates, where they are, and how many kernels were measured."""
     from tvm_hetero.report.run.kernels import estimates_text
@@ -123,6 +132,7 @@ def partition_json(
         "default": executable.default,
         "decision": executable.decision,
         "estimated": executable.estimated,
+        "probabilities": dict(executable.probabilities),
         "seconds": seconds,
         "placement": {task: list(devices) for task, devices in schedule.placement.items()},
     }

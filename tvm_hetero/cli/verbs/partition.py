@@ -21,6 +21,7 @@ from tvm_hetero.cli.shared.partition_steps import (
     save_artifact,
     say_estimates,
     say_kernels,
+    say_probabilities,
 )
 from tvm_hetero.errors import UsageError
 
@@ -85,6 +86,7 @@ def partition(
             "--cache", help="Of a decoder's keys and values: float32 (default), bfloat16, float16."
         ),
     ] = None,
+    probability: options.Probabilities = None,
     params: options.Params = None,
     respect_annotations: Annotated[
         bool,
@@ -157,11 +159,12 @@ def partition(
         seed=seed,
         respect_annotations=respect_annotations,
         plain_sums=plain_sums,
+        probabilities=options.parse_probabilities(probability),
     )
     if opened:
         from tvm_hetero.cli.shared.partition_sizes import partition_open_model, refuse_closed
 
-        refuse_closed(model, cluster=cluster, params=params)
+        refuse_closed(model, cluster=cluster, params=params, probability=bool(probability))
         _refuse_decoder_options(model, asked)
         from tvm_hetero.sizes.build import OpenModel, size_facts
 
@@ -178,6 +181,8 @@ def partition(
     if model.is_dir() and not holds_encoder(model):
         from tvm_hetero.cli.shared.partition_decoder import decoder_options, partition_decoder
 
+        if probability:
+            raise UsageError("--probability is for models with an If; decoders have none")
         decoder = decoder_options(
             model, asked, batch, shape=shape, value=value, random_weights=random_weights
         )
@@ -200,6 +205,7 @@ def partition(
         f"Plan of {printable(result.problem.name, limit=None)}, {goal.kind}, batch {goal.batch}"
     )
     steps.say(schedule_text(result.schedule, result.problem, chart_width()))
+    say_probabilities(steps, how.probabilities)
     say_kernels(steps, result, output)
     say_estimates(steps, executable, output)
     steps.say(f"wrote {printable(output, limit=None)}", "green")

@@ -25,12 +25,14 @@ def problem(
     shape: options.Shapes = None,
     value: options.Values = None,
     random_weights: options.RandomWeights = None,
+    probability: options.Probabilities = None,
 ) -> None:
     """Write a model's scheduling problem."""
     from tvm_hetero.report.schedule.text import problem_text
     from tvm_hetero.util.untrusted_names import printable
 
     shapes, values = options.parse_shapes(shape), options.parse_values(value)
+    probabilities = options.parse_probabilities(probability)
     goal = options.parse_objective(objective, batch)
     options.check_writable(output)
     steps = Steps()
@@ -44,7 +46,7 @@ def problem(
         prepared = make_problem(
             module,
             place,
-            PartitionOptions(objective=goal, cost_model=cost_model),
+            PartitionOptions(objective=goal, cost_model=cost_model, probabilities=probabilities),
             progress=live.progress,
         )
     for title, seconds in prepared.seconds.items():

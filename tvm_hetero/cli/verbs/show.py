@@ -247,6 +247,8 @@ def _show_kernels(path: Path, *, as_json: bool) -> None:
 
 
 def _manifest_rows(manifest: Any) -> list[list[object]]:
+    from tvm_hetero.report.run.kernels import probabilities_text
+
     rows: list[list[object]] = [["built with", f"{k} {v}"] for k, v in manifest["versions"].items()]
     rows += [["model", f"{k}: {v}"] for k, v in manifest["source"].items() if v]
     for name, devices in manifest["variants"].items():
@@ -254,6 +256,8 @@ def _manifest_rows(manifest: Any) -> list[list[object]]:
         rows.append(["variant", f"{name} on {', '.join(devices)}{chosen}"])
     if manifest.get("estimated"):
         rows.append(["costs", f"estimates of the cost model {manifest['estimated']!r}"])
+    if manifest.get("probabilities"):
+        rows.append(["branches", probabilities_text(manifest["probabilities"])])
     decision = manifest.get("decision") or {}
     for name, seconds in dict(decision.get("measured") or {}).items():
         rows.append(["measured", f"{name}: {format_seconds(float(seconds))} per batch"])

@@ -32,6 +32,7 @@ from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, ele
 from tvm_hetero.frontends.onnx.model.verify_types import verify_declared
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
 from tvm_hetero.frontends.onnx.runtime_operators import own_domain
+from tvm_hetero.frontends.onnx.settled_windows import settle_windows
 from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.topological_order import sort_nodes
@@ -206,6 +207,7 @@ def _check_with_onnx(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     try:
         _check(OnnxGraph(model).skeleton())
         settle_scales(model)
+        settle_windows(model)
         state_defaults(model)
         graph = OnnxGraph(model)
         verify_declared(graph)

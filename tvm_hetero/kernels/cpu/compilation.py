@@ -43,6 +43,7 @@ from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
 from tvm_hetero.kernels.cpu import byte_dot_ops  # noqa: F401  (kernels that come here have them)
 from tvm_hetero.kernels.cpu.counter_modulo import hide_counter_modulo
+from tvm_hetero.kernels.cpu.lets_outside import bind_outside
 from tvm_hetero.kernels.indexing.checks import add_missing_checks
 from tvm_hetero.kernels.indexing.reversed_indices import hide_reversed_indices
 from tvm_hetero.platform.amx_permission import ask_for_tiles
@@ -55,6 +56,7 @@ MOST = 4096
 _WORD = 8
 # On functions whose buffers are as small as they can be.
 WRITTEN_OUT = "tvm_hetero.written_out"
+_BINDS_TWICE = "Let cannot bind the same var"
 _NOT_FOR_THESE = [
     "s_tir.CompactBufferAllocation", "tirx.CommonSubexprElim", "s_tir.InjectPermutedLayout",
     "s_tir.InjectVirtualThread", "s_tir.InjectSoftwarePipeline", "s_tir.LoopPartition",
@@ -88,14 +90,25 @@ def _lower(passes: tvm.transform.Pass) -> tvm.transform.Pass:
         mod = _made_safe(mod)
         written = {gv: f for gv, f in mod.functions_items() if _is_written_out(f)}
         if not written:
-            return passes(mod)
+            return _applied(passes, mod)
         rest = {gv: f for gv, f in mod.functions_items() if gv not in written}
-        done = passes(tvm.IRModule(rest, attrs=mod.attrs, global_infos=mod.global_infos))
+        rest = tvm.IRModule(rest, attrs=mod.attrs, global_infos=mod.global_infos)
+        done = _applied(passes, rest)
         with _without(context, _NOT_FOR_THESE):
             done.update(passes(tvm.IRModule(written, attrs=mod.attrs)))
         return done
 
     return lower
+
+
+def _applied(passes: tvm.transform.Pass, mod: tvm.IRModule) -> tvm.IRModule:
+    """Apply passes, to another form of the kernels where the vectorizer refuses one."""
+    try:
+        return passes(mod)
+    except tvm.error.InternalError as error:
+        if _BINDS_TWICE not in str(error):
+            raise
+    return passes(bind_outside(mod))
 
 
 def _made_safe(mod: tvm.IRModule) -> tvm.IRModule:

@@ -85,6 +85,14 @@ def has_conditions(func: tirx.PrimFunc) -> bool:
     return _attribute(func) is not None
 
 
+def conditions_of(func: tirx.PrimFunc) -> tuple[int, tuple[bool, ...]]:
+    """Which argument of a kernel is its first condition, and the values that they must have."""
+    attribute = _attribute(func)
+    if attribute is None:
+        return 0, ()
+    return attribute["first"], tuple(bool(value) for value in attribute["wanted"])
+
+
 def _attribute(func: tirx.PrimFunc) -> dict[str, Any] | None:
     value = func.attrs.get(CONDITIONS) if func.attrs is not None else None
     if value is None:

@@ -8,7 +8,7 @@ are `_ARITHMETIC` or more for each byte that it moves, else bytes (every argumen
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_seconds
+from tvm_hetero.util.untrusted_names import printable
 
 HEADERS = ["kernel", "tasks", "rule", "computed by", "time", "spread", "rate", "alternatives"]
 _ARITHMETIC = 4.0
@@ -110,6 +111,14 @@ def estimates_text(estimated: str | None, choices: Iterable[Choice]) -> str:
         f"costs are estimates ({estimated}): {counted} measured, the others' times and perhaps the "
         "links' are taken from these and the roofline"
     )
+
+
+def probabilities_text(probabilities: Mapping[str, float]) -> str:
+    """That times of a plan are expectations, and by what; nothing if no probabilities are given."""
+    if not probabilities:
+        return ""
+    listed = ", ".join(f"{printable(k)} {v:g}" for k, v in sorted(probabilities.items()))
+    return f"times are expected ones: tasks of branches count as often as they run ({listed})"
 
 
 def kernels_json(

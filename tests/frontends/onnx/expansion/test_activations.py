@@ -44,6 +44,15 @@ def test_hyperbolic_functions_are_exact_over_the_whole_range(dtype: str) -> None
     assert_same(model, {"x": x}, expected, rtol=rtol, atol=0)
 
 
+def test_the_celu_of_a_scalar_is_a_scalar() -> None:
+    x = np.array(-1.5, np.float32)
+    nodes = [
+        helper.make_node("Celu", ["x"], ["c"], alpha=0.25),
+        helper.make_node("Min", ["x", "c"], ["y"]),
+    ]
+    assert_same(typed_model(nodes, {"x": x}), {"x": x})
+
+
 def test_narrow_elus_are_computed_in_float32() -> None:
     x = np.linspace(-4, 4, 33).astype(np.float16)
     wide = x.astype(np.float32)

@@ -62,6 +62,24 @@ def test_a_loop_ends_where_its_condition_says() -> None:
     assert operators(graph).count("Add") == 4
 
 
+def test_names_do_not_grow_with_the_steps_of_a_loop() -> None:
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["c"], ["c_out"]),
+            helper.make_node("Neg", ["s"], ["n"]),
+            helper.make_node("Add", ["n", "x"], ["s_out"]),
+        ],
+        "body",
+        [value("i", [], INT64), value("c", [], BOOL), value("s", [2, 3])],
+        [value("c_out", [], BOOL), value("s_out", [2, 3])],
+    )
+    node = helper.make_node("Loop", ["steps", "", "x"], ["y"], "rec", body=body)
+    graph = same(make([node], {"x": [2, 3]}, ["y"], {"steps": np.array(60)}), X)
+    names = [name for node in graph.nodes for name in (node.name, *node.output)]
+    assert len(set(names)) == len(names)
+    assert max(map(len, names)) < len("rec/step60/Identity") + 10
+
+
 def test_a_loop_whose_end_depends_on_data_is_refused() -> None:
     body = helper.make_graph(
         [

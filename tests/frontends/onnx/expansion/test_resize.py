@@ -120,6 +120,17 @@ def test_planes_of_whole_factors_stay_with_tvm() -> None:
     assert operators(expanded(model)) == ["Resize"]
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_corners_that_are_one_element_are_aligned(mode: str) -> None:
+    scales = np.array([1, 1, 2, 1], np.float32)
+    node = helper.make_node(
+        "Resize", ["x", "", "s"], ["y"], mode=mode,
+        coordinate_transformation_mode="align_corners",
+    )  # fmt: skip
+    narrow = {"x": X[..., :1]}
+    assert_same(typed_model([node], narrow, {"s": scales}), narrow, atol=1e-5)
+
+
 @pytest.mark.parametrize("opset", [7, 9, 10])
 @pytest.mark.parametrize("kind", ["nearest", "linear"])
 def test_old_forms_keep_their_coordinates(opset: int, kind: str) -> None:

@@ -41,6 +41,10 @@ SHAPES = [
     {"strides": [3, 2], "output_shape": [16, 14]},
     {"strides": [2, 2], "output_shape": [10, 12], "auto_pad": "SAME_UPPER"},
     {"strides": [2, 3], "auto_pad": "SAME_LOWER", "dilations": [2, 1]},
+    # Windows that do not meet, what onnx adds to SAME, and less than the operand has.
+    {"strides": [5, 6], "auto_pad": "SAME_UPPER"},
+    {"strides": [2, 3], "auto_pad": "SAME_LOWER", "output_padding": [1, 2]},
+    {"strides": [1, 2], "output_shape": [4, 9]},
 ]
 
 

@@ -29,4 +29,4 @@ def convert_where(c: Conversion) -> relax.Expr | None:
     condition = c.operand(0)
     if c.dims(0):
         condition = c.emit(relax.op.reshape(condition, []))
-    return c.emit(choose(c.builder, condition, c.operand(1), c.operand(2)))
+    return c.emit(choose(c.builder, condition, c.operand(1), c.operand(2), c.choice_names()))

@@ -67,6 +67,10 @@ class Conversion:
         value = attribute(self.node, name, default)
         return value.decode(errors="replace") if isinstance(value, bytes) else value
 
+    def choice_names(self) -> tuple[str, ...]:
+        """Return the names by which users know a choice that the node is, if it is one of an If."""
+        return self._graph.choices.get(self.node.output[0], ())
+
     def flag(self, name: str, default: int = 0) -> bool:
         """Return an attribute that is 0 or 1."""
         return bool(self.attribute(name, default))

@@ -69,6 +69,15 @@ def rewrite_narrow_elu(r: Rewriting) -> bool:
     return True
 
 
+@rewrites("Celu")
+def rewrite_celu(r: Rewriting) -> bool:
+    """alpha Elu(x / alpha), of the operand's shape: onnx's function makes a vector of a scalar."""
+    x = r.inputs[0]
+    alpha = r.like(r.attribute("alpha", 1.0), x)
+    r.add("Mul", [r.add("Elu", [r.add("Div", [x, alpha])]), alpha], r.outputs)
+    return True
+
+
 @rewrites("HardSigmoid")
 def rewrite_hard_sigmoid(r: Rewriting) -> bool:
     """clip(alpha x + beta, 0, 1)."""

@@ -52,10 +52,18 @@ def choose(r: Rewriting) -> bool:
         if r.sequence(then) is not None or r.dims(then) != r.dims(other):
             r.refuse(
                 f"chooses by '{printable(r.inputs[0])}', which is known only when it runs, between "
-                f"values of different shapes. {r.how_to_fix(r.inputs[0])}"
+                f"{_unlike(r, then, other)}. {r.how_to_fix(r.inputs[0])}"
             )
         r.add("Where", [condition, then, other], [name])
     return True
+
+
+def _unlike(r: Rewriting, then: str, other: str) -> str:
+    """Say what two values are between which nothing can choose."""
+    if r.sequence(then) is not None:
+        return "sequences"
+    shapes = ("x".join(map(str, r.dims(name))) or "a scalar" for name in (then, other))
+    return f"values of different shapes ({' and '.join(shapes)})"
 
 
 @rewrites("Loop")
@@ -65,16 +73,27 @@ def rewrite_loop(r: Rewriting) -> bool:
     body = r.attribute("body")
     carried = len(body.input) - 2
     scans = len(body.output) - 1 - carried
+    loop = r.node.name or next(filter(None, r.outputs), "loop")
     r.add(
         "LoopRest",
         [trips, condition, *r.inputs[2:]],
         r.outputs,
         INTERNAL,
         body=body,
+        loop=loop,
         step=0,
         lengths=[0] * scans or None,
     )
+    _name_step(r, loop, 0)
     return True
+
+
+def _name_step(r: Rewriting, loop: str, step: int) -> None:
+    """Name the rest of a loop by its step: of its name all names in the step are made.
+
+    (A name made of the former step's, and so on, would be as long as the loop.)
+    """
+    r.nodes[-1].name = f"{loop}/step{step}"
 
 
 @rewrites("LoopRest", domain=INTERNAL)
@@ -103,9 +122,11 @@ def unroll_step(r: Rewriting) -> bool:
         r.outputs,
         INTERNAL,
         body=body,
+        loop=r.attribute("loop"),
         step=step + 1,
         lengths=[length + 1 for length in lengths] or None,
     )
+    _name_step(r, r.attribute("loop"), step + 1)
     return True
 
 

@@ -114,6 +114,8 @@ def _is_imported(r: Rewriting, axes: Mapping[int, ResizedAxis], mode: str) -> bo
         and not r.attribute("exclude_outside", 0)
         and r.attribute("keep_aspect_ratio_policy", "stretch") == "stretch"
         and all(a.size == a.length * a.scale and a.size > 1 < a.length for a in axes.values())
+        # TVM divides by what lies between the corners, also along the axis that stays.
+        and (mode != "align_corners" or min(r.dims(r.inputs[0])[2:]) > 1)
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.expansion import (
     activations,
+    attention,
     control_flow,
     empty_pieces,
     fourier,
     like,
+    long_concats,
     lp_normalization,
     max_unpool,
     normalization,
@@ -29,10 +31,12 @@ from tvm_hetero.frontends.onnx.expansion import (
 
 __all__ = [
     "activations",
+    "attention",
     "control_flow",
     "empty_pieces",
     "fourier",
     "like",
+    "long_concats",
     "lp_normalization",
     "max_unpool",
     "normalization",

@@ -139,6 +139,9 @@ class Rewriting:
     def note_choice(self, condition: str) -> None:
         """Note that both branches of a choice are taken in, since its condition is not known."""
         self._values.choices[condition] = self._origin
+        made = list(filter(None, self.outputs))
+        names = tuple(dict.fromkeys(filter(None, (self.node.name, condition, *made))))
+        self._graph.choices.update(dict.fromkeys(made, names))
 
     def how_to_fix(self, name: str) -> str:
         """Say what a user can do so that a value becomes known, the inputs behind it by name."""

@@ -1,12 +1,11 @@
 """Windows over images: paddings that follow from shapes, blocks in another order, regions.
 
 ``auto_pad`` and ``output_shape`` are written out as pads, of which TVM knows one way only.  With k
-the extent of a dilated kernel,
+the extent of a dilated kernel, they are for pooling
 
-    pooling, Conv     total = (ceil(length / stride) - 1) stride + k - length
-    ConvTranspose     total = (length - 1) stride + output_padding + k - output_shape
+    total = (ceil(length / stride) - 1) stride + k - length
 
-and the larger half of an odd total is at the end for SAME_UPPER, else at the beginning.
+of which the larger half is at the end for SAME_UPPER, else at the beginning.
 """
 
 from __future__ import annotations
@@ -18,6 +17,15 @@ import numpy as np
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.late_windows import (
+    counts_padding,
+    pads_without_late_windows,
+)
+from tvm_hetero.frontends.onnx.model.transposed_pads import (
+    TooLargeError,
+    halves,
+    transposed_pads,
+)
 
 
 @rewrites("MaxPool", "AveragePool", "LpPool")
@@ -52,66 +60,36 @@ def pads_of_window(r: Rewriting, kernel: Sequence[int] = ()) -> list[int]:
         max(0, (-(-length // stride) - 1) * stride + extent - length)
         for length, stride, extent in zip(lengths, strides, _extents(r, rank, kernel), strict=True)
     ]
-    return _halves(totals, mode)
+    return halves(totals, mode)
 
 
 def _leave_out_windows(r: Rewriting) -> bool:
-    """Leave out windows that would start behind the input, which onnx's inference counts.
-
-    ONNX Runtime and PyTorch make no output of them, and so the text of ONNX says.
-    """
-    lengths = r.dims(r.inputs[0])[2:]
-    rank = len(lengths)
-    strides = r.attribute("strides") or [1] * rank
-    pads = list(r.attribute("pads") or [0] * 2 * rank)
-    ends, differs = [], False
-    for i, (length, stride, extent) in enumerate(
-        zip(lengths, strides, _extents(r, rank), strict=True)
-    ):
-        whole = length + pads[i]
-        count = -(-(whole + pads[rank + i] - extent) // stride) + 1
-        if (count - 1) * stride >= whole:
-            count, differs = count - 1, True
-        ends.append(max(0, (count - 1) * stride + extent - whole))
-    # What is counted of padding cannot be said by other pads: TVM's own form is compared with what
-    # onnx infers, which is right from opset 19 on.
-    if not differs or r.attribute("count_include_pad", 0):
+    """Leave out windows that would start behind the input (`model.late_windows`)."""
+    pads = pads_without_late_windows(r.node, r.dims(r.inputs[0]))
+    # Where an average counts padding, other pads count otherwise: TVM's own form is compared with
+    # what onnx infers, which is right from opset 22 on.
+    if pads is None or counts_padding(r.node):
         return False
-    given = _attributes(r, "ceil_mode")
-    r.add(r.node.op_type, r.inputs, r.outputs, **{**given, "pads": [*pads[:rank], *ends]})
+    r.add(r.node.op_type, r.inputs, r.outputs, **{**_attributes(r, "ceil_mode"), "pads": pads})
     return True
 
 
 @rewrites("ConvTranspose")
 def rewrite_output_shape(r: Rewriting) -> bool:
-    """Write out the pads that make the shape that the node asks for."""
-    shape, mode = r.attribute("output_shape"), r.attribute("auto_pad", "NOTSET")
-    if not shape and mode not in ("SAME_UPPER", "SAME_LOWER"):
+    """Write out the pads that make the shape that the node asks for (`model.transposed_pads`)."""
+    lengths, kernel = (r.dims(name)[2:] for name in r.inputs[:2])
+    try:
+        pads = transposed_pads(r.node, lengths, kernel)
+    except TooLargeError as error:
+        r.refuse(str(error))
+    if pads is None:
         return False
-    lengths = r.dims(r.inputs[0])[2:]
-    rank = len(lengths)
-    strides = r.attribute("strides") or [1] * rank
-    added = list(r.attribute("output_padding") or [0] * rank)
-    shape = shape or [n * s for n, s in zip(lengths, strides, strict=True)]
-    if len(shape) == rank + 2:
-        shape = shape[2:]
-    totals = [
-        (length - 1) * stride + more + extent - wanted
-        for length, stride, more, extent, wanted in zip(
-            lengths, strides, added, _extents(r, rank), shape, strict=True
-        )
-    ]
-    # What is wanted beyond stands at the end, where no window of the next step begins.
-    short = [max(0, -total) for total in totals]
-    if any(more >= stride for more, stride in zip(short, strides, strict=True)):
-        largest = [
-            n - more + stride - 1 for n, more, stride in zip(shape, short, strides, strict=True)
-        ]
-        r.refuse(f"has output_shape {list(shape)}, of which at most {largest} can be made")
-    given = _attributes(r, "auto_pad", "output_shape", "output_padding")
-    given["output_padding"] = [a + more for a, more in zip(added, short, strict=True)]
-    given["pads"] = _halves([max(0, total) for total in totals], mode)
-    r.add("ConvTranspose", r.inputs, r.outputs, **given)
+    r.add(
+        "ConvTranspose",
+        r.inputs,
+        r.outputs,
+        **{**_attributes(r, "auto_pad", "output_shape"), **pads},
+    )
     return True
 
 
@@ -120,13 +98,6 @@ def _extents(r: Rewriting, rank: int, kernel: Sequence[int] = ()) -> list[int]:
     kernel = r.attribute("kernel_shape") or kernel or r.dims(r.inputs[1])[2:]
     dilations = r.attribute("dilations") or [1] * rank
     return [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-
-
-def _halves(totals: list[int], mode: str) -> list[int]:
-    """Return the pads at all beginnings, then at all ends."""
-    if mode == "SAME_UPPER":
-        return [total // 2 for total in totals] + [total - total // 2 for total in totals]
-    return [total - total // 2 for total in totals] + [total // 2 for total in totals]
 
 
 def _attributes(r: Rewriting, *without: str) -> dict[str, Any]:

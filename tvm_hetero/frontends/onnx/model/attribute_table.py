@@ -41,12 +41,15 @@ def _table(text: str) -> Mapping[str, frozenset[str]]:
 
 OURS = _table(
     """\
+    Attention: is_causal kv_num_heads left_window_size q_num_heads qk_matmul_output_mode
+        right_window_size scale softcap softmax_precision
     AveragePool: auto_pad ceil_mode dilations kernel_shape pads strides
     BatchNormalization: epsilon momentum training_mode
     BitCast: to
     BitShift: direction
     Cast: round_mode saturate to
     CastLike: round_mode saturate
+    Celu: alpha
     Col2Im: dilations pads strides
     Compress: axis
     ConcatFromSequence: axis new_axis
@@ -170,6 +173,7 @@ REFUSED = _table("Constant: sparse_value value_string value_strings")
 
 OPERANDS = _table(
     """\
+    Attention: attn_mask nonpad_kv_seqlen past_key past_value
     Clip: min max
     Conv: B
     ConvInteger: x_zero_point w_zero_point

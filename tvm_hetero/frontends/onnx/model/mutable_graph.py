@@ -54,6 +54,8 @@ class OnnxGraph:
     state_factors, input_factors : dict of str to ndarray
         For such results, where R, or W, is whole numbers of 8 bits: (direction, gates x hidden), by
         what its rows are multiplied.
+    choices : dict of str to tuple of str
+        For values that are chosen while the model runs, by what names its user knows the choice.
     origins : dict of str to str
         For values, the node of the file that they come from, in words, where it is known.
     """
@@ -72,6 +74,9 @@ class OnnxGraph:
         self.state_factors: dict[str, np.ndarray] = {}
         self.input_factors: dict[str, np.ndarray] = {}
         self.origins: dict[str, str] = {}
+        self.choices: dict[str, tuple[str, ...]] = {}
+        # From where names of a base are looked for: an unrolled loop asks for thousands of each.
+        self._numbered: dict[str, int] = {}
         self._taken = set(_names(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
 
@@ -135,10 +140,12 @@ class OnnxGraph:
 
     def fresh(self, base: str) -> str:
         """Return a value name that the model does not use, and take it."""
-        name, count = base, 0
+        count = self._numbered.get(base, 0)
+        name = f"{base}__{count}" if count else base
         while name in self._taken:
             count += 1
             name = f"{base}__{count}"
+        self._numbered[base] = count
         self._taken.add(name)
         return name
 
@@ -158,6 +165,8 @@ class OnnxGraph:
         for factors in (self.state_factors, self.input_factors):
             if old in factors:
                 factors[new] = factors[old]
+        if old in self.choices:
+            self.choices[new] = self.choices[old]
 
     def sweep(self) -> None:
         """Drop nodes and constants from which no output can be reached."""

@@ -72,7 +72,7 @@ def verify_declared(graph: OnnxGraph) -> None:
     """
     inferred = inferred_types(graph)
     for value in graph.outputs:
-        declared, found = _of_onnx(value), inferred.get(value.name)
+        declared, found = declared_type(value), inferred.get(value.name)
         if found is None or declared.fits(found):
             continue
         raise ModelError(
@@ -88,7 +88,7 @@ class TypeComparison:
     def __init__(self, graph: OnnxGraph) -> None:
         self._graph = graph
         self._inferred = inferred_types(graph)
-        self._declared = {value.name: _of_onnx(value) for value in graph.outputs}
+        self._declared = {value.name: declared_type(value) for value in graph.outputs}
         read = {name for node in graph.nodes for name in node.input}
         self._wanted = read | graph.output_names
 
@@ -148,11 +148,13 @@ def inferred_types(graph: OnnxGraph) -> dict[str, OnnxTensorType]:
     for output in model.graph.output:
         output.ClearField("type")
     inferred = onnx.shape_inference.infer_shapes(model).graph
-    return {v.name: _of_onnx(v) for v in [*inferred.input, *inferred.value_info, *inferred.output]}
+    return {
+        v.name: declared_type(v) for v in [*inferred.input, *inferred.value_info, *inferred.output]
+    }
 
 
-def _of_onnx(value: ValueInfoProto) -> OnnxTensorType:
-    """Return the type of a value; nothing is known of what is no tensor."""
+def declared_type(value: ValueInfoProto) -> OnnxTensorType:
+    """Return the type that is stated of a value; nothing is known of what is no tensor."""
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type"):
         return OnnxTensorType(None, None)
