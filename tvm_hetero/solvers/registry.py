@@ -49,7 +49,7 @@ _OURS = {
     "cpop": _Ours("tvm_hetero.solvers.lists.cpop"),
     "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver"),
     "elements": _Ours("tvm_hetero.solvers.throughput.whole_elements"),
-    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.placements"),
+    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver"),
     "genetic": _Ours("tvm_hetero.solvers.search.genetic"),
     "greedy": _Ours("tvm_hetero.solvers.lists.greedy"),
     "heft": _Ours("tvm_hetero.solvers.lists.heft"),
