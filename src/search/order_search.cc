@@ -20,6 +20,10 @@ bool OrderSearch::Run(const Activities& activities, double cutoff, bool any) {
   found_.clear();
   Reset();
   const bool roomy = activities.EverythingFits();
+  if (!roomy && few_) {
+    memory_.Reset(activities);
+    if (!memory_.Completable(0)) return false;
+  }
   // Of several schedules the relaxation must name the quickest: its value is a bound.
   any_ = any && roomy;
   VisitActive();
@@ -29,13 +33,16 @@ bool OrderSearch::Run(const Activities& activities, double cutoff, bool any) {
   best_ = cutoff;
   found_.clear();
   Reset();
-  VisitWaiting(0.0, -1);
+  VisitWaiting(0.0);
   return !found_.empty();
 }
 
 void OrderSearch::Reset() {
   const Activities& g = *given_;
   const int n = g.count();
+  few_ = n <= MemoryOrder::kMost;
+  seen_.Clear();
+  bits_ = 0;
   placed_ = 0;
   done_ = false;
   start_.assign(n, kInfinity);
@@ -56,7 +63,7 @@ void OrderSearch::VisitActive() {
   if (done_ || !budget_->Spend()) return;
   const Activities& g = *given_;
   if (placed_ == g.count()) return Keep();
-  if (Hopeless(0.0)) return;
+  if (Hopeless(0.0) || Dominated(0.0, false)) return;
   int first = -1;
   std::vector<int> rivals;
   for (int a = 0; a < g.count(); ++a) {
@@ -87,14 +94,15 @@ void OrderSearch::VisitActive() {
   }
 }
 
-void OrderSearch::VisitWaiting(double now, int last) {
+void OrderSearch::VisitWaiting(double now) {
   if (done_ || !budget_->Spend()) return;
   const Activities& g = *given_;
   if (placed_ == g.count()) {
     if (!g.instant || FitsThroughout(start_)) Keep();
     return;
   }
-  if (Hopeless(now)) return;
+  if (Hopeless(now) || Dominated(now, true)) return;
+  if (few_ && !memory_.Completable(bits_)) return;
   std::vector<std::pair<double, int>> ranked;
   for (int a = 0; a < g.count(); ++a) {
     if (!is_placed_[a] && waiting_[a] == 0) ranked.emplace_back(head_[a] - g.tails[a], a);
@@ -114,19 +122,44 @@ void OrderSearch::VisitWaiting(double now, int last) {
       if (moment + g.tails[a] >= best_) break;
       if (moment > now && !later) break;
       if (!g.instant && !Fits(moment, a)) continue;
-      TryAt(a, moment, now, last);
+      Put(a, moment);
+      VisitWaiting(moment);
+      Take(a);
       if (done_ || budget_->exhausted()) return;
       if (!g.instant) break;
     }
   }
 }
 
-/*! \brief Those that start at once come in one order, behind those that take no time. */
-void OrderSearch::TryAt(int a, double start, double now, int last) {
-  if (last >= 0 && start == now && a < last && end_[last] > now) return;
-  Put(a, start);
-  VisitWaiting(start, a);
-  Take(a);
+/*!
+ * \brief Whether another partial schedule with the same activities leaves the rest as much time.
+ * Nothing more starts before `now`, so earlier times count as `now`.
+ */
+bool OrderSearch::Dominated(double now, bool waiting) {
+  if (!few_) return false;
+  const Activities& g = *given_;
+  times_.clear();
+  double last = now;
+  for (int a = 0; a < g.count(); ++a) {
+    if (!is_placed_[a]) continue;
+    last = std::max(last, end_[a]);
+    bool awaited = false;
+    for (int b : g.after[a]) awaited |= !is_placed_[b];
+    if (awaited) times_.push_back(std::max(now, end_[a]));
+  }
+  times_.push_back(last);
+  for (double free : free_) times_.push_back(std::max(now, free));
+  if (waiting) {
+    times_.push_back(now);
+    // Of what takes no time not all need be placed at this moment: only the same one compares.
+    times_.push_back(g.instant ? -now : 0.0);
+    for (const Stay& stay : g.stays) {
+      double end = stay.closers.empty() ? 0.0 : now;
+      for (int a : stay.closers) end = std::max(end, is_placed_[a] ? end_[a] : 0.0);
+      times_.push_back(end);
+    }
+  }
+  return seen_.Dominated(bits_, times_);
 }
 
 void OrderSearch::Keep() {
@@ -154,6 +187,7 @@ void OrderSearch::Put(int a, double start) {
   start_[a] = start;
   end_[a] = start + given_->seconds[a];
   is_placed_[a] = 1;
+  bits_ ^= few_ ? uint64_t{1} << a : 0;
   ++placed_;
   for (int b : given_->after[a]) --waiting_[b];
 }
@@ -164,6 +198,7 @@ void OrderSearch::Take(int a) {
   free_stack_.pop_back();
   start_[a] = end_[a] = kInfinity;
   is_placed_[a] = 0;
+  bits_ ^= few_ ? uint64_t{1} << a : 0;
   --placed_;
   for (int b : given_->after[a]) ++waiting_[b];
 }

@@ -25,7 +25,8 @@
  *   makespan >= head(a) + tail(a)
  *   makespan >= min head + sum of p + min (tail - p)    over any activities of one resource
  *
- * The sets tried are, of each resource, the k activities with the largest heads, for every k.
+ * Besides, what has been reached before is not gone on with (search/dominance.h), nor what no order of
+ * the rest can keep the memory of (search/memory_order.h). The sets tried are, of each resource, the k activities with the largest heads, for every k.
  */
 #ifndef TVM_HETERO_SEARCH_ORDER_SEARCH_H_
 #define TVM_HETERO_SEARCH_ORDER_SEARCH_H_
@@ -36,6 +37,8 @@
 #include <vector>
 
 #include "search/activities.h"
+#include "search/dominance.h"
+#include "search/memory_order.h"
 
 namespace tvm_hetero::search {
 
@@ -68,7 +71,8 @@ class StepBudget {
 
 class OrderSearch {
  public:
-  OrderSearch(const Problem& problem, StepBudget* budget) : problem_(problem), budget_(budget) {}
+  OrderSearch(const Problem& problem, StepBudget* budget)
+      : problem_(problem), budget_(budget), memory_(problem) {}
 
   /*!
    * \brief Look for the least makespan below `cutoff`, s.
@@ -84,7 +88,7 @@ class OrderSearch {
  private:
   void Reset();
   void VisitActive();
-  void VisitWaiting(double now, int last);
+  void VisitWaiting(double now);
   bool Hopeless(double now);
   bool ResourceHopeless();
   void FindHeads(double now);
@@ -94,13 +98,13 @@ class OrderSearch {
   double Earliest(int a) const;
   bool Fits(double moment, int extra) const;
   bool FitsThroughout(const std::vector<double>& starts) const;
-  void TryAt(int a, double start, double now, int last);
+  bool Dominated(double now, bool waiting);
 
   const Problem& problem_;
   StepBudget* budget_;
   const Activities* given_ = nullptr;
   double best_ = 0, floor_ = 0;
-  bool any_ = false, done_ = false;
+  bool any_ = false, done_ = false, few_ = false;
   int placed_ = 0;
   std::vector<double> start_, end_, free_, head_, found_;
   std::vector<uint8_t> is_placed_;
@@ -108,6 +112,10 @@ class OrderSearch {
   std::vector<std::vector<int>> users_;         //!< activities of each resource
   std::vector<std::vector<double>> free_stack_; //!< what Take gives back
   std::vector<int> by_head_;
+  std::vector<double> times_;
+  uint64_t bits_ = 0;  //!< what is placed
+  Dominance seen_;
+  MemoryOrder memory_;
 };
 
 }  // namespace tvm_hetero::search
