@@ -122,7 +122,8 @@ def check_latency_limit(problem: Problem) -> None:
     if bound > limit:
         raise InfeasibleError(
             f"latency limit {format_seconds(limit)}: no schedule takes less than "
-            f"{format_seconds(bound)}; raise the limit by at least {format_seconds(bound - limit)}"
+            f"{format_seconds(bound)}; raise the limit by at least {format_seconds(bound - limit)}",
+            proven=True,
         )
 
 

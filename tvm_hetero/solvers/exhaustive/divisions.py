@@ -106,6 +106,11 @@ def placements(problem: Problem, instance: Instance) -> float:
     return total / math.factorial(batch)
 
 
+def count_divisions(problem: Problem) -> float:
+    """How many divisions `divisions` lists, about."""
+    return float(sum(_stirling(problem.batch)) ** len(problem.tasks)) / math.factorial(problem.batch)
+
+
 def _stirling(batch: int) -> list[int]:
     """S(batch, j) for j = 0, 1, ...: partitions of so many elements into j sets."""
     row = [1]

@@ -19,7 +19,7 @@ from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.exhaustive.divisions import divisions, placements
+from tvm_hetero.solvers.exhaustive.divisions import count_divisions, divisions, placements
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.native.complete import CompleteAnswer, search_all
 from tvm_hetero.solvers.native.library import NativeSearch
@@ -32,8 +32,10 @@ from tvm_hetero.views.symmetry import find_symmetry
 MOST_TASKS = 20
 MOST_BATCH = 5
 MOST_PLACEMENTS = 1e9
-# Nodes of a search in a second of time limit, about half of what an idle core looks at.
-NODES_A_SECOND = 500_000
+# Placements and divisions up to which a problem is small: most are closed in hundredths of a second.
+SMALL, FEW = 1e8, 5e3
+# Nodes of a search in a second of time limit, about a third of what an idle core looks at.
+NODES_A_SECOND = 1_000_000
 # What it costs to prepare a division, in nodes.
 _DIVISION = 500
 # Nothing is looked for that is better by less than this part of the value (src/search/complete.cc).
@@ -72,6 +74,15 @@ def solve(problem: Problem, options: Options) -> Schedule:
         raise _nothing(complete)
     proven = best.value * _WORTHWHILE if complete else 0.0
     return replace(best, solver="exhaustive", lower_bound=proven, seed=options.seed)
+
+
+def is_small(problem: Problem) -> bool:
+    """Whether a problem is so small that looking at everything may be the quickest way."""
+    if len(problem.tasks) > MOST_TASKS or problem.batch > MOST_BATCH:
+        return False
+    if count_divisions(problem) > FEW:
+        return False
+    return placements(problem, instance_of(problem)) <= SMALL
 
 
 def _check_size(problem: Problem) -> None:
@@ -113,5 +124,6 @@ def _nothing(complete: bool) -> SolverError | InfeasibleError:
         )
     return InfeasibleError(
         "there is no schedule, however the batch is divided: no placement keeps memory, latency "
-        "limit and links; add memory or links, or raise the limit"
+        "limit and links; add memory or links, or raise the limit",
+        proven=True,
     )
