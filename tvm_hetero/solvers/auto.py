@@ -131,7 +131,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     SolverError
         If none of them finds one: what the last one says, which is the most thorough.
     """
-    from tvm_hetero.bounds import lower_bound
+    from tvm_hetero.bounds import lower_bound, round_up
 
     began = options.clock()
     best = options.start
@@ -152,7 +152,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
                 break
             continue
         answer = drop_false_bound(answer, [best.value] if best else [], stage.solver)
-        bound = max(bound, answer.lower_bound)
+        bound = max(bound, round_up(problem, answer.lower_bound))
         if best is None or answer.value < best.value:
             best = answer
     if best is None:
