@@ -90,10 +90,10 @@ def _check_size(problem: Problem) -> None:
     if len(problem.tasks) <= MOST_TASKS and problem.batch <= MOST_BATCH and size <= MOST_PLACEMENTS:
         return
     raise SolverError(
-        f"exhaustive takes at most {MOST_TASKS} tasks, {MOST_BATCH} elements and "
-        f"{MOST_PLACEMENTS:.0e} placements; this problem has {len(problem.tasks)} tasks, "
-        f"{problem.batch} elements and {size:.3g} placements; use solver cpsat, or a heuristic "
-        "such as annealing"
+        f"exhaustive takes at most {MOST_TASKS} tasks, batches of {MOST_BATCH} and "
+        f"{MOST_PLACEMENTS:.0e} placements; this problem has {len(problem.tasks)} tasks, a batch of "
+        f"{problem.batch} and {size:.3g} placements; use solver cpsat, or a heuristic such as "
+        "annealing"
     )
 
 
