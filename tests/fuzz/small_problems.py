@@ -1,6 +1,6 @@
 """Random scheduling problems that are small enough to be solved by going through everything.
 
-A seed is a problem: a few tasks, one to three devices, one to four elements, and of everything that
+A seed is a problem: a few tasks, one to three devices (and some with a hub), one to four elements, and of everything that
 a problem may have some: copies over several hops, links that are missing, exclusive or infinitely
 fast, copy engines, several nodes, equal devices, tables of batch costs (also falling ones), memory,
 colours, contiguous stages, latency limits, tasks that take no time. Numbers are of one of three
@@ -99,6 +99,10 @@ def _platform(rng: random.Random, draw: _Draw, graph: TaskGraph, batch: int) -> 
         fabrics = [Fabric(node, *_link(rng, draw)) for node in sorted({row.node for row in rows})]
         return Platform(tuple(rows), fabrics=(*fabrics, Fabric(None, *_link(rng, draw))))
     lost = rng.choice([0.0, 0.0, 0.3])
+    if rng.random() < 0.3:
+        # Nothing runs there, and detours over it may be quicker than direct links.
+        rows.append(Device("hub", overlap=rng.random() < overlap, watts=1.0, price=360.0))
+        lost = rng.choice([0.2, 0.5])
     links = tuple(
         Link(a.name, b.name, *_link(rng, draw))
         for a in rows
@@ -114,7 +118,8 @@ def _link(rng: random.Random, draw: _Draw) -> tuple[float, float, bool]:
 
 
 def _costs(rng: random.Random, draw: _Draw, platform: Platform, batch: int) -> dict[str, Cost]:
-    able = [name for name in platform.names if rng.random() < 0.85] or [platform.names[0]]
+    able = [name for name in platform.names if name != "hub" and rng.random() < 0.85]
+    able = able or [platform.names[0]]
     if rng.random() < 0.1:
         return {name: Cost(((1, 0.0),)) for name in able}
     return {name: Cost(_table(rng, draw, batch)) for name in able}
