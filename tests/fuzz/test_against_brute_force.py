@@ -36,9 +36,9 @@ def test_auto_is_complete_search(part: int) -> None:
 def test_the_problems_have_everything_that_a_problem_may_have() -> None:
     problems = [small_problem(seed) for seed in _SEEDS]
     kinds = {(p.objective.kind, p.batch) for p in problems}
-    assert {(kind, n) for kind in ("latency", "throughput", "energy", "cost") for n in (1, 2, 3)} <= (
-        kinds
-    )
+    assert {
+        (kind, n) for kind in ("latency", "throughput", "energy", "cost") for n in (1, 2, 3)
+    } <= (kinds)
     assert any(p.objective.contiguous for p in problems)
     assert any(p.objective.latency_limit for p in problems)
     assert any(p.colors for p in problems)
