@@ -20,13 +20,13 @@ from tvm_hetero.problem.schedule import OPTIMAL_GAP
 from tvm_hetero.solvers.exhaustive import solver
 
 
-def three_tasks(objective: Objective, **figures: float) -> Problem:
+def three_tasks(objective: Objective, bandwidth: float = math.inf, latency: float = 0.0) -> Problem:
     """Three tasks of 0.3 s on two devices: two of them must share one."""
     devices = (
         Device("p1", watts=4.0, idle_watts=1.0, price=7.2),
         Device("p2", watts=4.0, price=7.2),
     )
-    platform = Platform(devices, fabrics=(Fabric("node0", **figures),))
+    platform = Platform(devices, fabrics=(Fabric("node0", bandwidth, latency),))
     return problem_of(
         {t: {"p1": 0.3, "p2": 0.3} for t in "abc"}, [("a", "b", 6)], platform, objective
     )

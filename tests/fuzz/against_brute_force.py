@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.against_brute_force [--seconds S] [--first SEED] [--steps N]
 
-What `auto` answers must be the optimum, called optimal; where it says that there is no schedule, there
-is none. `tests/brute_force.py`, which shares no code with any solver, looks for something better;
-problems that it cannot close in its steps are counted apart.
+What `auto` answers must be the optimum, called optimal; where it says that there is no schedule,
+there is none. `tests/brute_force.py`, which shares no code with any solver, looks for something
+better; problems that it cannot close in its steps are counted apart.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CLOSED, OPEN = "closed", "open"
 
 
 def compare(problem: Problem, steps: float) -> str:
-    """`CLOSED` if `auto` is right, `OPEN` if brute force cannot tell in its steps, else the fault."""
+    """`CLOSED` if `auto` is right, `OPEN` if brute force cannot tell in its steps, or the fault."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", SolverWarning)
         try:

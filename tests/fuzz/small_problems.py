@@ -1,10 +1,11 @@
 """Random scheduling problems that are small enough to be solved by going through everything.
 
-A seed is a problem: a few tasks, one to three devices (and some with a hub), one to four elements, and of everything that
-a problem may have some: copies over several hops, links that are missing, exclusive or infinitely
-fast, copy engines, several nodes, equal devices, tables of batch costs (also falling ones), memory,
-colours, contiguous stages, latency limits, tasks that take no time. Numbers are of one of three
-kinds: small whole ones, where much is tied; three digits; and all digits.
+A seed is a problem: a few tasks, one to three devices (and some with a hub), one to four elements,
+and of everything that a problem may have some: copies over several hops, links that are missing,
+exclusive or infinitely fast, copy engines, several nodes, equal devices, tables of batch costs
+(also falling ones), memory, colours, contiguous stages, latency limits, tasks that take no time.
+Numbers are of one of three kinds: small whole ones, where much is tied; three digits; and all
+digits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import random
 from collections.abc import Callable
 
 from tvm_hetero.platform import Device, Fabric, Link, Platform
-from tvm_hetero.problem import Cost, Objective, Problem
+from tvm_hetero.problem import KINDS, Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 
 # Tasks that a problem of so many elements has at most.
@@ -56,7 +57,8 @@ def _graph(rng: random.Random, names: list[str]) -> TaskGraph:
                 edges.append(Edge(src, dst, sizes[suffix], src + suffix))
                 used.add(suffix)
         made[src] = sum(sizes[suffix] for suffix in used)
-    shades = rng.choice([[None], [None], [None, "red"], [None, "red", "blue"]])
+    colors: list[list[str | None]] = [[None], [None], [None, "red"], [None, "red", "blue"]]
+    shades = rng.choice(colors)
     tasks = [
         Task(
             name,
@@ -140,7 +142,7 @@ def _table(rng: random.Random, draw: _Draw, batch: int) -> tuple[tuple[int, floa
 
 
 def _objective(rng: random.Random, batch: int, most: float) -> Objective:
-    kind = rng.choice(["latency", "latency", "throughput", "throughput", "energy", "cost"])
+    kind = rng.choice((*KINDS, *KINDS[:2]))
     if kind == "throughput":
         return Objective(kind, batch, contiguous=rng.random() < 0.4)
     if kind in ("energy", "cost") and rng.random() < 0.5:

@@ -13,7 +13,7 @@ from tvm_hetero.problem import Problem
 from tvm_hetero.solvers.exhaustive.divisions import placements
 from tvm_hetero.views.instance import instance_of
 
-# Placements, and steps of brute force, up to which a problem is compared here; `make fuzz` has more.
+# Placements, and steps of brute force, up to which a problem is compared; `make fuzz` has more.
 _MOST, _STEPS = 20_000, 5_000
 _SEEDS, _COMPARED = range(400), 300
 

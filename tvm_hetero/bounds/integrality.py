@@ -1,17 +1,18 @@
 """Bounds by integrality: where all times are multiples of a unit u, so is the least value.
 
-In a best schedule every activity starts at 0 or when another one ends, whatever it waits for (data, a
-resource, memory): else it could be moved to the left, which harms no objective. So its makespan is a
-sum of durations, and so is the load of a device or a link. With n elements, devices d, watts W and
-idle watts I,
+In a best schedule every activity starts at 0 or when another one ends, whatever it waits for
+(data, a resource, memory): else it could be moved to the left, which harms no objective. So its
+makespan is a sum of durations, and so is the load of a device or a link. With W the
+watts of a device and I those while it is idle,
 
     latency, throughput   sum of durations                                  a multiple of u
     cost                  sum of price over the devices in use * makespan   of gcd(price) u
     energy                sum of W busy + I (makespan - busy)               of gcd(W, I) u
 
-A bound is rounded up to the next multiple. Numbers are taken for the decimals that they are written
-as (0.1 for the float next to it), and all that a bound may be too high by, 1e-6 of itself (the accuracy
-of linear programs), is taken off before; so nothing is gained where the value is above 500,000 units.
+A bound is rounded up to the next multiple. Numbers are taken for the decimals that they are
+written as (0.1 for the float next to it), and all that a bound may be too high by, 1e-6 of itself
+(the accuracy of linear programs), is taken off before; so nothing is gained where the value is
+above 500,000 units.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
+from tvm_hetero.platform.devices import Fabric, Link
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 
@@ -33,7 +35,7 @@ _MOST_BATCH, _MOST_DURATIONS = 64, 100_000
 
 
 def round_up(problem: Problem, bound: float) -> float:
-    """The least value at or above a lower bound that a schedule can have; the bound if none is known."""
+    """The least value at or above a lower bound that there can be; else the bound itself."""
     unit = _unit(problem)
     if not unit or not 0 < bound < math.inf:
         return bound
@@ -81,7 +83,7 @@ def _durations(problem: Problem) -> Iterator[float | Fraction]:
     plain = {points[0][1] for points in costs if len(points) == 1 and points[0][0] == 1}
     tables = [points for points in costs if len(points) > 1 or points[0][0] > 1]
     sizes = {tensor.bytes for tensor in problem.graph.tensors.values()}
-    links = [*problem.platform.links, *problem.platform.fabrics]
+    links: list[Link | Fabric] = [*problem.platform.links, *problem.platform.fabrics]
     rates = {(link.latency, link.bandwidth) for link in links} if _moves(problem) else set()
     batch = problem.batch if tables else 1
     if batch > _MOST_BATCH or len(tables) * batch + len(sizes) * len(rates) > _MOST_DURATIONS:
@@ -104,10 +106,9 @@ def _moves(problem: Problem) -> bool:
 def seconds_of(points: tuple[tuple[int, float], ...], elements: int) -> Fraction:
     """`Cost.seconds` in decimals."""
     knots = [(0, Fraction(0)), *((n, _exact(s)) for n, s in points)]
-    for (n0, s0), (n1, s1) in zip(knots, knots[1:], strict=False):
-        if elements <= n1:
-            break
+    (n0, s0), (n1, s1) = next(
+        (pair for pair in pairwise(knots) if elements <= pair[1][0]), (knots[-2], knots[-1])
+    )
     if elements > n1 and s1 < s0:
         n0, s0 = 0, Fraction(0)
     return s0 + (s1 - s0) * (elements - n0) / (n1 - n0)
-

@@ -14,8 +14,8 @@ never on the clock, so that the same problem gets the same answer.
                     all. Where modules can be listed and no memory binds, milp-split comes first,
                     shortly, and again between the two
     energy, cost    heuristics, milp-split, annealing, then one exact model
-    small problems  besides, exhaustive after what is quick, which mostly ends the matter; and, where
-                    it did not, once more at the end, from the best that the others found
+    small problems  besides, exhaustive after what is quick, which mostly ends the matter; and,
+                    where it did not, once more at the end, from the best that others found
 
 A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
 answer bears the name of the solver that found it, as ``auto:milp-split``.
@@ -171,8 +171,8 @@ def _nothing(problem: Problem, reason: HeteroError) -> HeteroError:
     if isinstance(reason, InfeasibleError) and reason.proven:
         return reason
     return SolverError(
-        f"auto found no schedule of {problem.name!r} in its time, which does not mean that there is "
-        f"none; give it more time, or relax a limit. The last solver says: {reason}"
+        f"auto found no schedule of {problem.name!r} in its time, which does not mean that there "
+        f"is none; give it more time, or relax a limit. The last solver says: {reason}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import pytest
 
@@ -25,7 +25,7 @@ Division = tuple[tuple[tuple[int, ...], ...], ...]
 def chain(tasks: int, batch: int) -> Problem:
     """Tasks one after the other, each on either of two devices."""
     names = [f"t{i}" for i in range(tasks)]
-    edges = [(a, b, 8) for a, b in zip(names, names[1:], strict=False)]
+    edges = [(a, b, 8) for a, b in pairwise(names)]
     costs = {name: {"p1": 1.0, "p2": 1.0} for name in names}
     return problem_of(costs, edges, processors(2), Objective("latency", batch))
 
@@ -59,7 +59,7 @@ def test_images_carry_parts_of_a_task_to_parts_of_it_and_tensors_to_tensors(seed
         instance = Instance(problem, divided.parts)
         reads = {(f.name, f.maker, r) for f in instance.tensors for r in f.readers}
         for row in divided.images(instance):
-            assert sorted(row) == list(range(len(instance))) != row
+            assert sorted(row) == list(range(len(instance))) != list(row)
             assert {(name, row[v], row[w]) for name, v, w in reads} == reads
             assert all(instance.seconds[v] == instance.seconds[row[v]] for v in range(len(row)))
 

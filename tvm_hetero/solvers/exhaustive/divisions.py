@@ -1,18 +1,20 @@
 """All ways to divide a batch over executions, one of each kind, and how many placements that makes.
 
-A division says for every task into which sets its B elements are divided. Elements can be exchanged:
-a permutation of them turns a division into one that is as good, so one of each orbit is enough. Tasks
-are divided in turn; G is the group of permutations that leave alone what has been divided so far. Of
-the partitions of the next task into sets one of each orbit of G is taken, the smallest; what leaves it
-alone, too, is the next G:
+A division says for every task into which sets its B elements are divided. Elements can be
+exchanged: a permutation of them turns a division into one that is as good, so one of each orbit is
+enough. Tasks are divided in turn; G is the group of permutations that leave alone what has been
+divided so far. Of the partitions of the next task into sets one of each orbit of G is taken, the
+smallest; what leaves it alone, too, is the next G:
 
-    G(0) = all permutations      G(i + 1) = {g in G(i): g(partition of task i) = partition of task i}
+    G(0) = all permutations
+    G(i + 1) = {g in G(i): g(partition of task i) = partition of task i}
 
 The last G are the symmetries that the division has left: they carry placements into placements.
 
-Sizes. k devices and a task alone: sum over j of S(B, j) k^j placements, with Stirling's numbers S of
-partitions into j sets (a Touchard polynomial). Tasks of one color share the device: k times the number
-of partitions of each. The product over all, by B!, is about what a complete search may have to look at.
+Sizes. k devices and a task alone: sum over j of S(B, j) k^j placements, with Stirling's numbers S
+of partitions into j sets (a Touchard polynomial). Tasks of one color share the device: k times the
+number of partitions of each. The product over all, by B!, is about what a complete search may have
+to look at.
 """
 
 from __future__ import annotations
@@ -108,7 +110,9 @@ def placements(problem: Problem, instance: Instance) -> float:
 
 def count_divisions(problem: Problem) -> float:
     """How many divisions `divisions` lists, about."""
-    return float(sum(_stirling(problem.batch)) ** len(problem.tasks)) / math.factorial(problem.batch)
+    return float(sum(_stirling(problem.batch)) ** len(problem.tasks)) / math.factorial(
+        problem.batch
+    )
 
 
 def _stirling(batch: int) -> list[int]:

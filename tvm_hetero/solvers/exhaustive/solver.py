@@ -1,13 +1,13 @@
 """Exhaustive: every division, every placement, and of each every order that can be best.
 
 For small problems of every kind. Python lists the divisions of the batch, one of each kind
-(`divisions`); C++ looks at all placements of a division and at all orders of a placement that can be
-best, and cuts off what cannot be better than the best known (src/search/complete.h and
+(`divisions`); C++ looks at all placements of a division and at all orders of a placement that can
+be best, and cuts off what cannot be better than the best known (src/search/complete.h and
 order_search.h say how, and why nothing is lost). Divisions into few parts come first: they are
 searched soonest, and what they find cuts off the others.
 
-Once everything has been looked at, the value is proven, but for the part of 1e-9 within which nothing
-better is looked for; and if nothing was found, there is nothing.
+Once everything has been looked at, the value is proven, but for the part of 1e-9 within which
+nothing better is looked for; and if nothing was found, there is nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tvm_hetero.views.symmetry import find_symmetry
 MOST_TASKS = 20
 MOST_BATCH = 5
 MOST_PLACEMENTS = 1e9
-# Placements and divisions up to which a problem is small: most are closed in hundredths of a second.
+# Placements and divisions up to which a problem is small: most are closed in a tenth of a second.
 SMALL, FEW = 1e8, 5e3
 # Nodes of a search in a second of time limit, about a third of what an idle core looks at.
 NODES_A_SECOND = 1_000_000
@@ -91,8 +91,8 @@ def _check_size(problem: Problem) -> None:
         return
     raise SolverError(
         f"exhaustive takes at most {MOST_TASKS} tasks, batches of {MOST_BATCH} and "
-        f"{MOST_PLACEMENTS:.0e} placements; this problem has {len(problem.tasks)} tasks, a batch of "
-        f"{problem.batch} and {size:.3g} placements; use solver cpsat, or a heuristic such as "
+        f"{MOST_PLACEMENTS:.0e} placements; this problem has {len(problem.tasks)} tasks, a batch "
+        f"of {problem.batch} and {size:.3g} placements; use solver cpsat, or a heuristic such as "
         "annealing"
     )
 

@@ -14,7 +14,7 @@ from tvm_hetero.views.instance import Hop
 from tvm_hetero.views.symmetry import Symmetry
 
 
-class _Symmetry(ctypes.Structure):
+class _SearchSymmetry(ctypes.Structure):
     """TvmHeteroSearchSymmetry."""
 
     _fields_ = (
@@ -71,7 +71,7 @@ def search_all(
     before = np.full(len(instance.names), -1, np.int32)
     for twins in symmetry.twins:
         before[list(twins[1:])] = twins[:-1]
-    given = _Symmetry(len(images), image.ctypes.data, before.ctypes.data)
+    given = _SearchSymmetry(len(images), image.ctypes.data, before.ctypes.data)
     settings = Settings(0, max(1, work), 0, 0.0, deadline, 0)
     places, starts, ends = np.zeros(n, np.int32), np.zeros(n), np.zeros(n)
     # A tensor makes at most one hop over each link.

@@ -211,7 +211,7 @@ class _Lives:
 
     def over(self, start: float, at: int) -> set[int]:
         """Places in the order of what must have ended before `start`, place `at`."""
-        # What takes no time may itself be the last to use a tensor; its other users must have ended.
+        # What takes no time may itself be the last to use a tensor: the others must have ended.
         gone = (self.gone <= start) & (self.behind <= at)
         if not gone.any():
             return set()
