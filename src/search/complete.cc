@@ -52,23 +52,23 @@ CompleteSearch::CompleteSearch(const Problem& problem, const TvmHeteroSearchSymm
       held_(problem.devices, 0),
       rest_seconds_(problem.parts + 1, 0.0),
       rest_spent_(problem.parts + 1, 0.0),
+      usable_(problem.devices, false),
       limit_(problem.latency_limit * kRounding) {
   for (int d : before_) {
     if (d < -1 || d >= problem.devices) throw std::invalid_argument("no such device before another");
   }
-  std::vector<bool> usable(problem.devices, false);
   for (int i = problem.parts - 1; i >= 0; --i) {
     const int v = problem.topological[i];
     double seconds = kInfinity, spent = kInfinity;
     for (int d : problem.allowed[problem.group[v]]) {
-      usable[d] = true;
+      usable_[d] = true;
       seconds = std::min(seconds, problem.cell(v, d).seconds);
       spent = std::min(spent, Extra(d) * problem.cell(v, d).seconds);
     }
     rest_seconds_[i] = rest_seconds_[i + 1] + seconds;
     rest_spent_[i] = rest_spent_[i + 1] + spent;
   }
-  usable_ = static_cast<int>(std::count(usable.begin(), usable.end(), true));
+  usable_count_ = static_cast<int>(std::count(usable_.begin(), usable_.end(), true));
 }
 
 Found CompleteSearch::Run(double cutoff) {
@@ -180,7 +180,8 @@ int& CompleteSearch::HopUses(int tensor, int from, int to) {
 
 void CompleteSearch::Occupy(int device, double seconds) {
   loads_[device] += seconds;
-  work_ += seconds;
+  // Where nothing can run, hops may stop; such a device shares no work.
+  if (usable_[device]) work_ += seconds;
   spent_ += Extra(device) * seconds;
 }
 
@@ -243,7 +244,7 @@ bool CompleteSearch::Pipeline() const {
 }
 
 double CompleteSearch::LeastMakespan(int depth) const {
-  double most = (work_ + rest_seconds_[depth]) / usable_;
+  double most = (work_ + rest_seconds_[depth]) / usable_count_;
   for (double load : loads_) most = std::max(most, load);
   return most;
 }

@@ -8,7 +8,8 @@
  *   head(v) = p + max over inputs t of v (head(maker of t) + copy of t to d)
  *   makespan >= head(v) + tail(v, d)                       tail as in search/problem.h
  *   makespan >= work on any resource so far, hops included
- *   devices * makespan >= work on all devices so far + least seconds of what is not placed
+ *   devices * makespan >= work on all devices so far + least seconds of what is not placed,
+ *                         of the devices on which something can run
  *
  * From a bound T of the makespan follow bounds of the other objectives. With W, I the watts of a
  * device in use, busy and idle, L the work on it so far, and w the least of max(0, W - I) p of what
@@ -105,8 +106,9 @@ class CompleteSearch {
   std::vector<double> loads_;    //!< work on each resource, s
   std::vector<int64_t> held_;    //!< bytes that are surely on each device
   std::vector<double> rest_seconds_, rest_spent_;  //!< least of what comes at a depth or later
+  std::vector<bool> usable_;  //!< whether something can run on a device
   double work_ = 0, spent_ = 0, best_ = kInfinity, limit_;
-  int usable_ = 0;
+  int usable_count_ = 0;
   Found found_;
 };
 
