@@ -84,7 +84,7 @@ def _platform(rng: random.Random, draw: _Draw, graph: TaskGraph, batch: int) -> 
             node=rng.choice(nodes),
             overlap=rng.random() < overlap,
             memory=int(whole * rng.uniform(0.1, 1.1)) + 8 if tight else None,
-            watts=float(rng.randint(0, 9)),
+            watts=float(rng.randint(1, 9)),
             idle_watts=float(rng.choice([0, 0, 1, 3])),
             price=float(rng.randint(0, 9)) * 360,
         )
