@@ -170,7 +170,7 @@ def _memory(
     for p in range(1 if first else 0, len(piece)):
         v = piece.parts[p]
         need = np.full(len(places), float(_moved(instance, v) + instance.unread[v]))
-        for u in np.flatnonzero(follows[:, p]):
+        for u in np.flatnonzero(follows[:, p]).tolist():
             need += float(instance.unread[piece.parts[u]]) * (places[:, u] == places[:, p])
         for nbytes, u, after in passing[p]:
             stays = (places[:, [u]] == places[:, after]).any(axis=1)
