@@ -104,7 +104,10 @@ void OrderSearch::VisitWaiting(double now) {
   if (Hopeless(now) || Dominated(now, true)) return;
   if (few_ && !memory_.Completable(bits_)) return;
   std::vector<std::pair<double, int>> ranked;
+  // Only what takes no time and is still to come can make room at the moment at which it starts.
+  bool rescue = false;
   for (int a = 0; a < g.count(); ++a) {
+    rescue |= !is_placed_[a] && g.seconds[a] <= 0;
     if (!is_placed_[a] && waiting_[a] == 0) ranked.emplace_back(head_[a] - g.tails[a], a);
   }
   std::sort(ranked.begin(), ranked.end());
@@ -121,12 +124,13 @@ void OrderSearch::VisitWaiting(double now) {
     for (double moment : moments) {
       if (moment + g.tails[a] >= best_) break;
       if (moment > now && !later) break;
-      if (!g.instant && !Fits(moment, a)) continue;
+      const bool fits = Fits(moment, a);
+      if (!fits && !rescue) continue;
       Put(a, moment);
       VisitWaiting(moment);
       Take(a);
       if (done_ || budget_->exhausted()) return;
-      if (!g.instant) break;
+      if (fits) break;
     }
   }
 }

@@ -13,7 +13,8 @@
  *   ends: activities are placed in the order of their starts, each at 0 or at an end. If everything
  *   takes time, an activity goes where it first fits: all that starts earlier is placed, so if it
  *   fitted at an earlier moment, it could be moved there. What takes no time may make room at the
- *   very moment at which it starts, so where there is such a thing all moments are tried.
+ *   very moment at which it starts, so while there is such a thing to come, moments at which an
+ *   activity does not fit yet are tried as well.
  *                                                                             -> VisitWaiting
  *
  * The first is a relaxation of the second: its least makespan is a bound, and if its schedule keeps
@@ -25,8 +26,9 @@
  *   makespan >= head(a) + tail(a)
  *   makespan >= min head + sum of p + min (tail - p)    over any activities of one resource
  *
- * Besides, what has been reached before is not gone on with (search/dominance.h), nor what no order of
- * the rest can keep the memory of (search/memory_order.h). The sets tried are, of each resource, the k activities with the largest heads, for every k.
+ * The sets tried are, of each resource, the k activities with the largest heads, for every k.
+ * Besides, what has been reached before is not gone on with (search/dominance.h), nor what no order
+ * of the rest can keep the memory of (search/memory_order.h).
  */
 #ifndef TVM_HETERO_SEARCH_ORDER_SEARCH_H_
 #define TVM_HETERO_SEARCH_ORDER_SEARCH_H_
