@@ -67,12 +67,14 @@ tests: peers
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
-# random models against ONNX Runtime, and kernels between walls: make fuzz SECONDS=36000
+# random models against ONNX Runtime, kernels between walls, and `auto` against complete search (2,000
+# problems take 600 s): make fuzz SECONDS=36000
 SECONDS ?= 600
 fuzz: peers
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
 	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
+	$(BIN)/python -m tests.fuzz.against_brute_force --seconds $(SECONDS)
 
 bench: peers
 	$(BIN)/python -m benchmarks.kernels

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tvm_hetero.errors import PlatformError
@@ -68,17 +69,23 @@ class Plan:
     weights: dict[str, int] = field(default_factory=dict)
 
 
-def brute_force(problem: Problem) -> float:
-    """The smallest value of the objective; infinite if there is no valid schedule."""
-    schedule = optimal_schedule(problem)
+def brute_force(problem: Problem, below: float = math.inf) -> float:
+    """The smallest value of the objective; infinite if there is no valid schedule `below`."""
+    schedule = optimal_schedule(problem, below)
     return math.inf if schedule is None else schedule.value
 
 
-def optimal_schedule(problem: Problem) -> Schedule | None:
-    """A best schedule, or None if there is no valid one."""
-    best = math.inf
+def optimal_schedule(problem: Problem, below: float = math.inf) -> Schedule | None:
+    """A best schedule, or None if there is no valid one with a value below `below`."""
+    best = below
     found: tuple[Plan, list[float]] | None = None
-    for parts in _placements(problem):
+    rest = _least_work(problem)
+
+    def hopeless(parts: list[Part], depth: int) -> bool:
+        _spend(1)
+        return _least_value(problem, parts, rest[depth]) >= best
+
+    for parts in _placements(problem, hopeless):
         if problem.objective.contiguous and not _is_pipeline(problem, parts):
             continue
         plan = _plan(problem, parts)
@@ -119,27 +126,85 @@ def _partitions(elements: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
             yield [(first, *others), *parts]
 
 
-def _placements(problem: Problem) -> Iterator[list[Part]]:
-    """All divisions and places that colors allow."""
-    choices = []
-    for task in problem.graph.topological_order:
+def _placements(
+    problem: Problem, hopeless: Callable[[list[Part], int], bool]
+) -> Iterator[list[Part]]:
+    """All divisions and places that colors allow, but for those that begin hopelessly.
+
+    What an element is called does not matter, so the first task's parts are taken in one way of
+    each sizes: the elements in order, the smallest part first.
+    """
+    order = problem.graph.topological_order
+
+    def choices(depth: int) -> Iterator[list[Part]]:
+        task = order[depth]
         able = problem.devices_for(task)
-        choices.append(
-            [
-                [(task, device, part) for device, part in zip(devices, parts, strict=True)]
-                for parts in _partitions(range(problem.batch))
-                for devices in itertools.product(able, repeat=len(parts))
-            ]
-        )
-    for choice in itertools.product(*choices):
-        parts = [part for task_parts in choice for part in task_parts]
-        homes: dict[str, set[str]] = {}
-        for task, device, _ in parts:
-            color = problem.graph.task(task).color
-            if color is not None:
-                homes.setdefault(color, set()).add(device)
-        if all(len(devices) == 1 for devices in homes.values()):
-            yield parts
+        for parts in _partitions(range(problem.batch)):
+            in_order = list(itertools.chain.from_iterable(parts)) == list(range(problem.batch))
+            rising = all(len(a) <= len(b) for a, b in itertools.pairwise(parts))
+            if depth == 0 and not (in_order and rising):
+                continue
+            for devices in itertools.product(able, repeat=len(parts)):
+                yield [(task, device, part) for device, part in zip(devices, parts, strict=True)]
+
+    def go_on(depth: int, placed: list[Part]) -> Iterator[list[Part]]:
+        if depth == len(order):
+            yield placed
+            return
+        for choice in choices(depth):
+            parts = placed + choice
+            if _colors_kept(problem, parts) and not hopeless(parts, depth + 1):
+                yield from go_on(depth + 1, parts)
+
+    yield from go_on(0, [])
+
+
+def _colors_kept(problem: Problem, parts: list[Part]) -> bool:
+    homes: dict[str, set[str]] = {}
+    for task, device, _ in parts:
+        color = problem.graph.task(task).color
+        if color is not None:
+            homes.setdefault(color, set()).add(device)
+    return all(len(devices) == 1 for devices in homes.values())
+
+
+def _least_work(problem: Problem) -> list[float]:
+    """The least work, s, of the tasks from each place in the topological order on."""
+    sizes = range(1, problem.batch + 1)
+    rest = [0.0]
+    for task in reversed(problem.graph.topological_order):
+        able = problem.devices_for(task)
+        share = min(problem.seconds(task, device, n) / n for device in able for n in sizes)
+        rest.append(rest[-1] + share * problem.batch)
+    return rest[::-1]
+
+
+def _least_value(problem: Problem, parts: list[Part], rest: float) -> float:
+    """The least value of what has these executions and `rest` seconds of others."""
+    busy: dict[str, float] = {}
+    ends: dict[tuple[str, int], float] = {}
+    for task, device, elements in parts:
+        seconds = problem.seconds(task, device, len(elements))
+        busy[device] = busy.get(device, 0.0) + seconds
+        makers = problem.graph.predecessors[task]
+        start = max((ends[maker, e] for maker in makers for e in elements), default=0.0)
+        ends.update(dict.fromkeys([(task, e) for e in elements], start + seconds))
+    kind, used = problem.objective.kind, len(problem.platform.devices)
+    longest = max(*busy.values(), (sum(busy.values()) + rest) / used)
+    if kind != "throughput":
+        longest = max(longest, *ends.values())
+    if kind in ("latency", "throughput"):
+        return longest * (1 - 1e-12)
+    devices = [(problem.platform.device(name), own) for name, own in busy.items()]
+    if kind == "cost":
+        return sum((device.price or 0.0) * longest / 3600 for device, _ in devices) * (1 - 1e-12)
+    # A device may spend less while it is busy than while it is idle.
+    spent = sum(
+        min(device.watts or 0.0, device.idle_watts) * longest
+        + max(0.0, (device.watts or 0.0) - device.idle_watts) * own
+        for device, own in devices
+    )
+    return spent * (1 - 1e-12)
 
 
 def _is_pipeline(problem: Problem, parts: list[Part]) -> bool:
@@ -315,6 +380,31 @@ def _one_period(plan: Plan) -> list[float]:
     return starts
 
 
+class Exhausted(Exception):
+    """The steps that `limited` allows are used up."""
+
+
+_left = math.inf
+
+
+@contextmanager
+def limited(steps: float) -> Iterator[None]:
+    """Within this, `Exhausted` is raised after so many steps: some 100,000 a second."""
+    global _left
+    _left = steps
+    try:
+        yield
+    finally:
+        _left = math.inf
+
+
+def _spend(steps: int) -> None:
+    global _left
+    _left -= steps
+    if _left < 0:
+        raise Exhausted
+
+
 class _Search:
     """Depth first over the activities in the order of their starts."""
 
@@ -334,6 +424,7 @@ class _Search:
 
     def visit(self, now: float, last: int, free: dict[object, float]) -> None:
         """Go on behind activity `last`, which starts `now`."""
+        _spend(1)
         left = [i for i in range(len(self.plan.activities)) if i not in self.starts]
         if not left:
             end = max(self.ends.values())

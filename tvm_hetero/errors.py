@@ -41,9 +41,20 @@ class PlatformError(HeteroError):
 
 
 class InfeasibleError(HeteroError):
-    """No placement satisfies the constraints: relax a limit."""
+    """No placement satisfies the constraints: relax a limit.
+
+    Attributes
+    ----------
+    proven : whether that holds of every schedule. A method that looks at some of them only says by
+        this error that it is stuck; nobody who asks for an answer is told more than that it found
+        nothing (`tvm_hetero.solvers.core.verified_call`).
+    """
 
     exit_status = 3
+
+    def __init__(self, text: str, *, proven: bool = False) -> None:
+        super().__init__(text)
+        self.proven = proven
 
 
 class SolverError(HeteroError):

@@ -69,6 +69,13 @@ typedef struct {
   int32_t restarts;  /*!< how often it warms up again from the best, within the same work */
 } TvmHeteroSearchSettings;
 
+/*! \brief Exchanges that leave a problem as it is; a complete search looks at one of each kind. */
+typedef struct {
+  int32_t images;        /*!< permutations of parts, without the identity: a group with it */
+  const int32_t* image;  /*!< [images * P] the part that each part becomes */
+  const int32_t* before; /*!< [D] the exchangeable device that is used before this one, or -1 */
+} TvmHeteroSearchSymmetry;
+
 /*! \brief What came out. */
 typedef struct {
   double value;         /*!< of the objective; infinity if some tensor cannot reach its reader */
@@ -124,6 +131,21 @@ TVM_HETERO_SEARCH_API int tvm_hetero_search_anneal_loads(const TvmHeteroSearch* 
                                                          const TvmHeteroSearchSettings* settings,
                                                          int32_t* placement,
                                                          TvmHeteroSearchResult* result);
+
+/*!
+ * \brief The best of all placements and orders with a value below `cutoff` (any objective).
+ *
+ * settings->work is the number of nodes that it may look at; result->stopped is 1 if that or the
+ * deadline cut it off, so that there may be better ones. result->value is infinity if none was
+ * found; then nothing else is written. For throughput there are no times: only the placement is.
+ * \param placement [parts]
+ * \param starts, ends [parts]
+ * \param hops [hop_capacity]; result->hops may be larger, then the rest is left out.
+ */
+TVM_HETERO_SEARCH_API int tvm_hetero_search_complete(
+    const TvmHeteroSearch* search, const TvmHeteroSearchSettings* settings,
+    const TvmHeteroSearchSymmetry* symmetry, double cutoff, int32_t* placement, double* starts,
+    double* ends, TvmHeteroSearchHop* hops, int32_t hop_capacity, TvmHeteroSearchResult* result);
 
 /*! \brief Why this thread's last call failed. */
 TVM_HETERO_SEARCH_API const char* tvm_hetero_search_message(void);

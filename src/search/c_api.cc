@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "search/anneal.h"
+#include "search/complete.h"
 #include "search/fast_decoder.h"
 #include "search/general_decoder.h"
 #include "search/moves.h"
@@ -147,6 +148,38 @@ int tvm_hetero_search_anneal_loads(const TvmHeteroSearch* search,
   return Guarded([&] {
     CheckSettings(*settings);
     *result = tvm_hetero::search::AnnealLoads(search->problem, *settings, placement);
+  });
+}
+
+int tvm_hetero_search_complete(const TvmHeteroSearch* search,
+                               const TvmHeteroSearchSettings* settings,
+                               const TvmHeteroSearchSymmetry* symmetry, double cutoff,
+                               int32_t* placement, double* starts, double* ends,
+                               TvmHeteroSearchHop* hops, int32_t hop_capacity,
+                               TvmHeteroSearchResult* result) {
+  return Guarded([&] {
+    CheckSettings(*settings);
+    Require(symmetry->images >= 0, "images below 0");
+    Require(cutoff >= 0, "a cutoff below 0");
+    const Problem& problem = search->problem;
+    tvm_hetero::search::StepBudget budget(settings->work, settings->deadline);
+    tvm_hetero::search::CompleteSearch complete(problem, *symmetry, &budget);
+    const tvm_hetero::search::Found found = complete.Run(cutoff);
+    *result = Result({found.value, found.makespan, 0.0}, 0, settings->work - budget.left());
+    result->stopped = budget.exhausted();
+    result->hops = static_cast<int32_t>(found.hops.size());
+    std::copy(found.placement.begin(), found.placement.end(), placement);
+    const int parts = found.starts.empty() ? 0 : problem.parts;
+    for (int a = 0; a < static_cast<int>(found.starts.size()); ++a) {
+      const double start = found.starts[a], end = start + found.seconds[a];
+      if (a < parts) {
+        starts[a] = start;
+        ends[a] = end;
+      } else if (a - parts < hop_capacity) {
+        const tvm_hetero::search::PlacedHop& hop = found.hops[a - parts];
+        hops[a - parts] = {hop.tensor, hop.from, hop.to, start, end};
+      }
+    }
   });
 }
 

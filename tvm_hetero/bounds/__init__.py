@@ -10,6 +10,7 @@ wing or file     what is in it
 `memory/`        latency by modules where memory binds: prices of bytes, and labels
 `ladder`         the rungs for latency and throughput, from milliseconds to seconds
 `energy_cost`    energy and cost
+`integrality`    any bound, where all times are multiples of a unit
 ===============  =======================================================================
 
 A wing imports those above it in this table alone; `views.arrays` has a problem in arrays.
@@ -26,6 +27,7 @@ import time
 
 from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
 from tvm_hetero.bounds.energy_cost import spending
+from tvm_hetero.bounds.integrality import round_up
 from tvm_hetero.bounds.ladder import Rung, climb, climb_throughput
 from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
 from tvm_hetero.bounds.latency.loads import load_of
@@ -45,6 +47,7 @@ __all__ = [
     "latency_bound",
     "load_bound",
     "lower_bound",
+    "round_up",
 ]
 
 # What a bound beside a schedule may take if no one says, and at most, s.
@@ -70,7 +73,7 @@ def lower_bound(problem: Problem, upper: float = math.inf, seconds: float = _QUI
     s, s per batch, J per batch, or money per batch, by the objective.
     """
     rungs = bound_ladder(problem, min(seconds, _LONGEST) / _RUNGS, upper)
-    return max((rung.value for rung in rungs), default=0.0)
+    return round_up(problem, max((rung.value for rung in rungs), default=0.0))
 
 
 def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf) -> list[Rung]:
@@ -122,7 +125,8 @@ def check_latency_limit(problem: Problem) -> None:
     if bound > limit:
         raise InfeasibleError(
             f"latency limit {format_seconds(limit)}: no schedule takes less than "
-            f"{format_seconds(bound)}; raise the limit by at least {format_seconds(bound - limit)}"
+            f"{format_seconds(bound)}; raise the limit by at least {format_seconds(bound - limit)}",
+            proven=True,
         )
 
 

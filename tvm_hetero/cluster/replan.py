@@ -19,7 +19,13 @@ from tvm_hetero.cluster.parts.part_plan import without_node
 from tvm_hetero.compiler.build import Network
 from tvm_hetero.compiler.module_text import module_from_text
 from tvm_hetero.cost_models.store.traces import with_stored_traces
-from tvm_hetero.errors import ArtifactError, InfeasibleError, PlatformError, UsageError
+from tvm_hetero.errors import (
+    ArtifactError,
+    InfeasibleError,
+    PlatformError,
+    SolverError,
+    UsageError,
+)
 from tvm_hetero.passes.annotate_devices import strip_devices
 from tvm_hetero.passes.io_tasks import is_host
 from tvm_hetero.passes.lowered_main import read_main
@@ -97,6 +103,8 @@ def replan_without(
     ------
     InfeasibleError
         If what is left cannot run the model.
+    SolverError
+        If no plan was found for what is left.
     """
     problem = placed.problem
     if not any(device.node in nodes for device in problem.platform.devices):
@@ -111,6 +119,11 @@ def replan_without(
         lost = ", ".join(sorted(nodes))
         raise InfeasibleError(
             f"nodes lost: {lost}; those left cannot run the model: {error}"
+        ) from None
+    except SolverError as error:
+        lost = ", ".join(sorted(nodes))
+        raise SolverError(
+            f"nodes lost: {lost}; no plan was found for those left: {error}"
         ) from None
 
 

@@ -14,6 +14,8 @@ never on the clock, so that the same problem gets the same answer.
                     all. Where modules can be listed and no memory binds, milp-split comes first,
                     shortly, and again between the two
     energy, cost    heuristics, milp-split, annealing, then one exact model
+    small problems  besides, exhaustive after what is quick, which mostly ends the matter; and,
+                    where it did not, once more at the end, from the best that others found
 
 A solver that crashes or lies is left out with a warning; one that finds nothing is left out. The
 answer bears the name of the solver that found it, as ``auto:milp-split``.
@@ -23,11 +25,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tvm_hetero.errors import HeteroError, SolverError, SolverFault
+from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError, SolverFault
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
+from tvm_hetero.solvers.exhaustive import solver as exhaustive
 from tvm_hetero.solvers.milp_split import solver as split
 from tvm_hetero.views.instance import instance_of
 
@@ -63,17 +66,28 @@ ANNEALING_ALONE = Stage("annealing", 1.0, ignores_start=True)
 
 def portfolio(problem: Problem) -> list[Stage]:
     """Who is asked, in turn."""
+    quick, rest = _line_up(problem)
+    if not exhaustive.is_small(problem):
+        return [*quick, *rest]
+    # Modules, where there are any, are quicker still.
+    first = [stage for stage in rest[:1] if stage.solver == "milp-split"]
+    complete, again = Stage("exhaustive", 0.2), Stage("exhaustive", 1.0)
+    return [*quick, *first, complete, *rest[len(first) :], again]
+
+
+def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
+    """What is quickly asked, and the rest."""
     if problem.objective.kind == "throughput":
         plain = ["single", "elements"] if problem.batch > 1 else ["single"]
-        return [*(Stage(name, _QUICK) for name in plain), *_for_throughput(problem)]
+        return [Stage(name, _QUICK) for name in plain], _for_throughput(problem)
     if len(problem.tasks) > LARGE:
-        return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
+        return [Stage("single", _QUICK)], [Stage("heft", 0.5), Stage("annealing", 0.2)]
     quick = [Stage(name, _QUICK) for name in _HEURISTICS]
     if problem.objective.kind == "latency":
-        return [*quick, *_for_latency(problem)]
-    if problem.batch == 1 and split.helps(instance_of(problem)):
-        return [*quick, Stage("milp-split", 0.3), Stage("annealing", 0.2), Stage("cpsat", 0.4)]
-    return [*quick, Stage("annealing", 0.2), Stage("cpsat", 0.7)]
+        return quick, _for_latency(problem)
+    splits = problem.batch == 1 and split.helps(instance_of(problem))
+    first = [Stage("milp-split", 0.3)] if splits else []
+    return quick, [*first, Stage("annealing", 0.2), Stage("cpsat", 0.4 if splits else 0.7)]
 
 
 def _for_throughput(problem: Problem) -> list[Stage]:
@@ -115,10 +129,12 @@ def solve(problem: Problem, options: Options) -> Schedule:
 
     Raises
     ------
-    InfeasibleError, SolverError
-        If none of them finds a schedule: what the last one says, which is the most thorough.
+    InfeasibleError
+        If one of them proves that there is no schedule.
+    SolverError
+        If none of them finds one: what the last one says, which is the most thorough.
     """
-    from tvm_hetero.bounds import lower_bound
+    from tvm_hetero.bounds import lower_bound, round_up
 
     began = options.clock()
     best = options.start
@@ -135,17 +151,29 @@ def solve(problem: Problem, options: Options) -> Schedule:
             answer = run_stage(problem, stage.solver, share)
         except HeteroError as error:
             reason = error
+            if best is None and isinstance(error, InfeasibleError):
+                break
             continue
         answer = drop_false_bound(answer, [best.value] if best else [], stage.solver)
-        bound = max(bound, answer.lower_bound)
+        bound = max(bound, round_up(problem, answer.lower_bound))
         if best is None or answer.value < best.value:
             best = answer
     if best is None:
-        raise reason
+        raise _nothing(problem, reason)
     if not options.within_gap(best.value, bound):
         bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
+
+
+def _nothing(problem: Problem, reason: HeteroError) -> HeteroError:
+    """What to say where nothing was found: that there is nothing only if that is proven."""
+    if isinstance(reason, InfeasibleError) and reason.proven:
+        return reason
+    return SolverError(
+        f"auto found no schedule of {problem.name!r} in its time, which does not mean that there "
+        f"is none; give it more time, or relax a limit. The last solver says: {reason}"
+    )
 
 
 def options_for(stage: Stage, options: Options, best: Schedule | None, left: float) -> Options:

@@ -49,7 +49,7 @@ _OURS = {
     "cpop": _Ours("tvm_hetero.solvers.lists.cpop"),
     "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver"),
     "elements": _Ours("tvm_hetero.solvers.throughput.whole_elements"),
-    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.placements"),
+    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver"),
     "genetic": _Ours("tvm_hetero.solvers.search.genetic"),
     "greedy": _Ours("tvm_hetero.solvers.lists.greedy"),
     "heft": _Ours("tvm_hetero.solvers.lists.heft"),
@@ -170,7 +170,7 @@ def _few_collections() -> Iterator[None]:
 
 
 def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
-    from tvm_hetero.bounds import check_latency_limit, lower_bound
+    from tvm_hetero.bounds import check_latency_limit, lower_bound, round_up
     from tvm_hetero.check.checker import verified
     from tvm_hetero.solvers.lists.best_single import main_device
 
@@ -187,7 +187,8 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     answer = drop_false_bound(answer, known, solver)
     if options.start is not None and options.start.value < answer.value:
         answer = replace(options.start, lower_bound=answer.lower_bound)
-    bound = answer.lower_bound
+    bound = min(round_up(problem, answer.lower_bound), answer.value)
+    answer = replace(answer, lower_bound=bound)
     # What is proven needs no other bound.
     if answer.gap > OPTIMAL_GAP and not bound_is_final:
         quick = BOUND_SHARE * options.time_limit

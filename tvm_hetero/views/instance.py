@@ -132,7 +132,8 @@ class Instance:
                 raise InfeasibleError(
                     f"color {problem.graph.task(self.tasks[group[0]]).color!r}: no device can "
                     f"run all of its {len({self.tasks[v] for v in group})} tasks; add a cost on "
-                    "a common device, or drop the color"
+                    "a common device, or drop the color",
+                    proven=True,
                 )
             places = tuple(d for d, name in enumerate(self.names) if name in common)
             for v in group:

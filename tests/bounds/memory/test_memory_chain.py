@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +14,18 @@ from hypothesis import strategies as st
 
 from tests.bounds.throughput.test_patterns import layers
 from tests.brute_force import brute_force
-from tests.solvers.examples import problem_of
+from tests.fuzz.small_problems import small_problem
+from tests.solvers.examples import counted, problem_of
 from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder
 from tvm_hetero.bounds.core.module_choices import find_undominated
 from tvm_hetero.bounds.memory.prices_and_labels import MemoryBoundSearch, memory_bound, memory_chain
+from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.platform import Device, Fabric, Platform
-from tvm_hetero.views.instance import Instance
+from tvm_hetero.problem import Problem
+from tvm_hetero.solvers import solve
+from tvm_hetero.solvers.exhaustive import solver as exhaustive
+from tvm_hetero.views.instance import Instance, instance_of
 
 WORK = 400_000
 
@@ -127,3 +133,24 @@ def test_an_output_that_is_written_in_no_time_at_the_end_needs_no_memory():
     problem = problem_of(costs, [("a", "b", 0)], platform, output_bytes={"a": 0, "b": 8})
     assert brute_force(problem) == 1.0
     assert all(rung.value <= 1.0 for rung in bound_ladder(problem))
+
+
+def test_what_is_made_later_is_not_there_yet() -> None:
+    """Two tensors that no task reads come after the moment at which memory is fullest."""
+    folder = Path(__file__).parents[2] / "data" / "small_batches"
+    problem = Problem.load(folder / "unread_45031.problem.json")
+    best = solve(problem, "exhaustive").value
+    assert 0 < memory_bound(instance_of(problem), 1.05 * best) <= best * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1400))
+def test_never_above_the_optimum_of_random_problems(seed: int) -> None:
+    problem = small_problem(seed)
+    if problem.batch > 1 or problem.objective.kind != "latency":
+        return
+    try:
+        best = exhaustive.solve(problem, counted(20.0)).value
+    except InfeasibleError:
+        return
+    # 0 where no memory binds.
+    assert memory_bound(instance_of(problem), 1.1 * best) <= best * (1 + 1e-9)

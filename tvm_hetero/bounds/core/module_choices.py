@@ -5,10 +5,12 @@ placement of its parts that puts the first on i and the last on j:
 
     seconds   a bound of the time from the end of the first to the end of the last: longest path
               with copies, and for each device its work with the least before and after it
-    held[d]   bytes on device d that stay until the end: weights, and what no task reads. The
-              first part's are counted in the module before
+    held[d]   bytes on device d that are always there: weights. The first part's are counted in the
+              module before
     busy[d]   the most bytes that some part on d finds there besides while it runs: what it reads
-              and writes, and what was made on d before it and is read on d after it
+              and writes, what was made on d before it and is read on d after it, and what it and
+              those before it in the module make that no task reads (that stays until the end, but
+              is not there before: what later parts make does not count)
 
 Only devices d whose memory binds are looked at. What takes no time needs nothing but weights
 (lives are half open, rule 6), nor does what is shorter than a schedule's tolerance.
@@ -163,30 +165,39 @@ def _memory(
 ) -> tuple[FloatArray, FloatArray]:
     held = np.zeros((len(places), len(limited)))
     busy = np.zeros((len(places), len(limited)))
-    passing = _passing(piece)
+    follows = _follows(piece)
+    passing = _passing(piece, follows)
     for p in range(1 if first else 0, len(piece)):
         v = piece.parts[p]
-        need = np.full(len(places), float(_moved(instance, v)))
+        need = np.full(len(places), float(_moved(instance, v) + instance.unread[v]))
+        for u in np.flatnonzero(follows[:, p]).tolist():
+            need += float(instance.unread[piece.parts[u]]) * (places[:, u] == places[:, p])
         for nbytes, u, after in passing[p]:
             stays = (places[:, [u]] == places[:, after]).any(axis=1)
             need += nbytes * (stays & (places[:, u] == places[:, p]))
         lasts = run[:, p] > blink
         for i, d in enumerate(limited):
             there = places[:, p] == d
-            held[:, i] += there * (instance.weights[v] + lasts * float(instance.unread[v]))
+            held[:, i] += there * float(instance.weights[v])
             np.maximum(busy[:, i], need * (there & lasts), out=busy[:, i])
     return held, busy
 
 
-def _passing(piece: Piece) -> list[list[tuple[int, int, list[int]]]]:
-    """For every part the tensors made before it and read after it: bytes, maker, such readers."""
+def _follows(piece: Piece) -> BoolArray:
+    """(n, n): whether the second part can only run when the first has ended."""
     n = len(piece)
-    follows = np.zeros((n, n), dtype=bool)
+    follows = np.zeros((n, n), dtype=np.bool_)
     for p in reversed(range(n)):
         for t in piece.outputs[p]:
             for w in piece.tensors[t].readers:
                 follows[p, w] = True
                 follows[p] |= follows[w]
+    return follows
+
+
+def _passing(piece: Piece, follows: BoolArray) -> list[list[tuple[int, int, list[int]]]]:
+    """For every part the tensors made before it and read after it: bytes, maker, such readers."""
+    n = len(piece)
     found: list[list[tuple[int, int, list[int]]]] = [[] for _ in range(n)]
     for flow in piece.tensors:
         for p in range(n):

@@ -1,8 +1,8 @@
 """Latency under memory limits, by modules: prices of memory, and labels of what is taken.
 
-A module's placements p (`module_choices`) have a time t(p), bytes w(p, d) that stay on each device
-d with a limit C(d), and a(p, d) that some part needs there while it runs. A schedule of one element
-takes one placement of each module, their ends meeting, so its makespan is at least
+A module's placements p (`module_choices`) have a time t(p), bytes w(p, d) that are always on each
+device d with a limit C(d), and a(p, d) that some part needs there while it runs. A schedule of one
+element takes one placement of each module, their ends meeting, so its makespan is at least
 
     minimise  sum over modules of t(p)                                                (1)
     subject to  sum of w(p, d) + max of a(p, d)  <=  C(d)    for every d

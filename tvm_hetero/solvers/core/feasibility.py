@@ -58,7 +58,8 @@ def check_links(instance: Instance) -> None:
                     f"task {instance.tasks[reader]!r} reads what {instance.tasks[flow.maker]!r} "
                     f"makes, and no links lead from {_places(instance, makers)}, which can make "
                     f"it, to {_places(instance, readers)}, which can read it; add a link, or "
-                    "costs on a common device"
+                    "costs on a common device",
+                    proven=True,
                 )
 
 
@@ -92,7 +93,8 @@ def _check_tasks(instance: Instance) -> None:
             f"task {task!r} needs {format_bytes(least_bytes(instance, v, best))} on the device "
             f"that runs it (weights, inputs and outputs of one element); the best of those that "
             f"can, {instance.names[best]!r}, has {format_bytes(instance.capacity[best] or 0)}, "
-            f"{format_bytes(lack[best])} too little; add memory, or a device"
+            f"{format_bytes(lack[best])} too little; add memory, or a device",
+            proven=True,
         )
 
 
@@ -110,7 +112,8 @@ def _check_weights(instance: Instance) -> None:
     if need > room:
         raise InfeasibleError(
             f"{what} {format_bytes(need)}; all devices together have {format_bytes(room)}, "
-            f"{format_bytes(need - room)} too little; add memory, or a device"
+            f"{format_bytes(need - room)} too little; add memory, or a device",
+            proven=True,
         )
 
 
@@ -132,7 +135,8 @@ def _check_sets(instance: Instance) -> None:
                 f"the weights of {_named(instance, bound)}, which can run on "
                 f"{_devices(instance, rooms)} alone, take {format_bytes(need)}; together "
                 f"these have {format_bytes(room)}, {format_bytes(need - room)} too little; add "
-                "memory, or costs on other devices"
+                "memory, or costs on other devices",
+                proven=True,
             )
         _check_count(instance, sizes, rooms)
 
@@ -152,7 +156,8 @@ def _check_count(
                 f"{_named(instance, heaviest[:count])} need {format_bytes(least)} or more for "
                 f"their weights each, and no device can hold part of one: "
                 f"{_devices(instance, rooms)} have room for {places} of these {count}; add "
-                f"memory, or a device with {format_bytes(least)}"
+                f"memory, or a device with {format_bytes(least)}",
+                proven=True,
             )
 
 

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tvm_hetero.errors import HeteroError, SolverError, SolverFault, SolverWarning
+from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError, SolverFault, SolverWarning
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.options import Options
@@ -32,12 +32,17 @@ def solve_verified(problem: Problem, name: str, solver: Solver, options: Options
     SolverFault
         If the solver crashed or its answer is not valid.
     HeteroError
-        What the solver raised on purpose.
+        What the solver raised on purpose. That it is stuck is not that there is nothing: an
+        InfeasibleError that is not proven comes out as a SolverError.
     """
     from tvm_hetero.check.checker import verified
 
     try:
         answer = solver(problem, options)
+    except InfeasibleError as error:
+        if error.proven:
+            raise
+        raise SolverError(str(error)) from error
     except HeteroError:
         raise
     except Exception as error:  # whatever a solver of someone's may raise

@@ -314,7 +314,8 @@ def _no_schedule(problem: Problem) -> InfeasibleError:
     if problem.batch == 1:
         return InfeasibleError(
             f"cpsat proved that no placement and order keeps within {limits}; add memory or "
-            "links, or raise the limit"
+            "links, or raise the limit",
+            proven=True,
         )
     return InfeasibleError(
         f"cpsat proved that no schedule which runs each task once for all {problem.batch} "

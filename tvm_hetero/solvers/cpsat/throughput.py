@@ -68,7 +68,8 @@ def solve(
     if outcome.infeasible:
         raise InfeasibleError(
             "cpsat proved that no placement keeps within memory and links (in steady state every "
-            "tensor made on or copied to a device counts); add memory or links"
+            "tensor made on or copied to a device counts); add memory or links",
+            proven=problem.batch == 1,
         )
     raise SolverError(
         f"cpsat found no placement within its time limit of {format_seconds(options.time_limit)}; "

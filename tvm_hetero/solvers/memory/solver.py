@@ -158,7 +158,10 @@ def _start(run: _MemoryRun) -> Schedule:
     assert best is not None, "there is always a placement to begin from"
     lack = shortage(search, best)
     if hopeless:
-        raise InfeasibleError(f"no placement fits, whatever the order (proven): {lack}")
+        raise InfeasibleError(
+            f"no placement fits, whatever the order (proven): {lack}",
+            proven=run.problem.batch == 1,
+        )
     raise SolverError(f"memory found no plan that fits: {lack}")
 
 

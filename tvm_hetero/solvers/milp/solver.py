@@ -227,7 +227,8 @@ def _no_schedule(problem: Problem, *, exact: bool) -> InfeasibleError:
     if exact:
         return InfeasibleError(
             f"milp proved that no placement and order keeps within {limits}; add memory or links, "
-            "or raise the limit"
+            "or raise the limit",
+            proven=True,
         )
     return InfeasibleError(
         f"milp proved that no schedule with at most one execution a task and device keeps within "

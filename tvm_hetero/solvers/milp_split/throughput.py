@@ -198,7 +198,9 @@ def _first_plans(
     if valued:
         return [plan for _, plan in valued[:_MOST_STARTS]]
     if weights.bound == math.inf:
-        raise InfeasibleError("no path of links leads between the devices that tasks need")
+        raise InfeasibleError(
+            "no path of links leads between the devices that tasks need", proven=True
+        )
     target = 1.0 + math.fsum(float(table.load.max(initial=0.0)) for table in chain.tables)
     work = int(_WORK * options.time_limit)
     for width in _WIDTHS:
@@ -210,6 +212,7 @@ def _first_plans(
         if answer.bound >= target * _BELOW:
             raise InfeasibleError(
                 "no placement keeps within memory (in steady state every tensor made on or copied "
-                "to a device counts), whatever modules are put where (proven); add memory"
+                "to a device counts), whatever modules are put where (proven); add memory",
+                proven=instance.problem.batch == 1,
             )
     return []

@@ -38,7 +38,7 @@ _OK, _BAD_ARGUMENT = 0, 1
 _FOREVER = 86_400.0
 
 
-class _Settings(ctypes.Structure):
+class Settings(ctypes.Structure):
     """TvmHeteroSearchSettings."""
 
     _fields_ = (
@@ -51,7 +51,7 @@ class _Settings(ctypes.Structure):
     )
 
 
-class _Result(ctypes.Structure):
+class Result(ctypes.Structure):
     """TvmHeteroSearchResult."""
 
     _fields_ = (
@@ -65,7 +65,7 @@ class _Result(ctypes.Structure):
     )
 
 
-class _NativeHop(ctypes.Structure):
+class HopTimes(ctypes.Structure):
     """TvmHeteroSearchHop."""
 
     _fields_ = (
@@ -93,14 +93,15 @@ def _library() -> ctypes.CDLL:
             f"the search library {LIBRARY} cannot be loaded ({error}); build it with `make setup`"
         ) from error
     p, i32, i64, u64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64
-    result = ctypes.POINTER(_Result)
-    settings = ctypes.POINTER(_Settings)
+    result = ctypes.POINTER(Result)
+    settings = ctypes.POINTER(Settings)
     types: dict[str, list[Any]] = {
         "create": [ctypes.POINTER(ProblemArrays), ctypes.POINTER(p)],
         "decode": [p, p, p, i32, p, p, p, i32, result],
         "decode_many": [p, p, p, i32, i64, u64, result],
         "anneal": [p, settings, p, p, i32, result],
         "anneal_loads": [p, settings, p, result],
+        "complete": [p, settings, p, ctypes.c_double, p, p, p, p, i32, result],
     }
     for name, arguments in types.items():
         function = getattr(library, f"tvm_hetero_search_{name}")
@@ -160,8 +161,8 @@ class NativeSearch:
         # A tensor makes at most one hop a device, but for routes that are no trees.
         room = self._most_hops(places)
         while True:
-            hops = (_NativeHop * room)()
-            result = _Result()
+            hops = (HopTimes * room)()
+            result = Result()
             self._call(
                 "decode", self._handle, places.ctypes.data, sequence.ctypes.data, len(order),
                 starts.ctypes.data, ends.ctypes.data, hops, room, ctypes.byref(result),
@@ -188,7 +189,7 @@ class NativeSearch:
     ) -> NativeAnswer:
         """Decode `count` random neighbours from scratch, one after the other (a benchmark)."""
         places, sequence = self._checked(placement, order)
-        result = _Result()
+        result = Result()
         self._call(
             "decode_many", self._handle, places.ctypes.data, sequence.ctypes.data, len(order),
             count, seed, ctypes.byref(result),
@@ -220,8 +221,8 @@ class NativeSearch:
         deadline : wall seconds after which it stops at once: a net, not a plan.
         """
         places, sequence = self._checked(placement, order)
-        settings = _Settings(evaluations, work, seed, heat, deadline, restarts)
-        result = _Result()
+        settings = Settings(evaluations, work, seed, heat, deadline, restarts)
+        result = Result()
         self._call(
             "anneal", self._handle, ctypes.byref(settings), places.ctypes.data,
             sequence.ctypes.data, len(order), ctypes.byref(result),
@@ -241,8 +242,8 @@ class NativeSearch:
     ) -> NativeAnswer:
         """Anneal a placement for throughput. Parameters as for `anneal`."""
         places, sequence = self._checked(placement, self.instance.order)
-        settings = _Settings(evaluations, work, seed, heat, deadline, restarts)
-        result = _Result()
+        settings = Settings(evaluations, work, seed, heat, deadline, restarts)
+        result = Result()
         self._call(
             "anneal_loads", self._handle, ctypes.byref(settings), places.ctypes.data,
             ctypes.byref(result),
@@ -263,7 +264,7 @@ class NativeSearch:
         sequence[: len(order)] = np.asarray(order, np.int32)
         return np.array(placement, np.int32), sequence
 
-    def _found(self, result: _Result, places: Int32Array, sequence: Int32Array) -> NativeAnswer:
+    def _found(self, result: Result, places: Int32Array, sequence: Int32Array) -> NativeAnswer:
         n = len(self.instance)
         items = tuple(sequence.tolist())
         return NativeAnswer(
@@ -277,6 +278,10 @@ class NativeSearch:
             work=result.work,
             stopped=bool(result.stopped),
         )
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call one of the library's functions on this instance; SolverError if it fails."""
+        self._call(name, self._handle, *arguments)
 
     def _call(self, name: str, *arguments: Any) -> None:
         code = getattr(self._library, f"tvm_hetero_search_{name}")(*arguments)

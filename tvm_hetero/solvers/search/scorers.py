@@ -60,7 +60,7 @@ class TimeScorer(native.NativeSearch):
         n = len(instance)
         self._placement, self._sequence = np.zeros(n, np.int32), np.zeros(self.items, np.int32)
         self._starts, self._ends = np.zeros(n), np.zeros(n)
-        self._hops, self._result = (native._NativeHop * 1)(), native._Result()
+        self._hops, self._result = (native.HopTimes * 1)(), native.Result()
         self._pointers = [
             array.ctypes.data
             for array in (self._placement, self._sequence, self._starts, self._ends)

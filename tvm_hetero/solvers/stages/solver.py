@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from tvm_hetero.errors import HeteroError, SolverError
+from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
@@ -61,7 +61,12 @@ def solve(problem: Problem, options: Options) -> Schedule:
     staged = problem.with_objective(contiguous)
     own = options.start if problem.objective.contiguous else None
     climb = _Climb(staged, replace(options, start=own), CpsatBudget.of(options, began))
-    answer = climb.run()
+    try:
+        answer = climb.run()
+    except InfeasibleError as error:
+        # Of stages alone; other placements there may be.
+        proven = error.proven and problem.objective.contiguous
+        raise InfeasibleError(str(error), proven=proven) from error
     if problem.objective.contiguous:
         return answer
     return replace(answer, problem=problem.digest, lower_bound=0.0)

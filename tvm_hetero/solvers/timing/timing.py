@@ -211,14 +211,15 @@ class _Lives:
 
     def over(self, start: float, at: int) -> set[int]:
         """Places in the order of what must have ended before `start`, place `at`."""
-        gone = (self.gone <= start) & (self.behind < at)
+        # What takes no time may itself be the last to use a tensor: the others must have ended.
+        gone = (self.gone <= start) & (self.behind <= at)
         if not gone.any():
             return set()
         found = {i for i in self.last[gone].max(axis=0).tolist() if i >= 0}
         for life in self.loose:
             if gone[life]:
                 found.update(self.loose[life])
-        return found
+        return found - {at}
 
 
 def has_empty_lives(plan: TimedPlan, keys: Sequence[tuple[float, float]]) -> bool:
