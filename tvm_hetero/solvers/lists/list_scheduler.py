@@ -71,6 +71,8 @@ class ListScheduler(Booking):
                 try:
                     self.place_best(v, by_space=by_space)
                 except InfeasibleError as error:
+                    if self._hopeless(v):
+                        raise
                     # Another task may go first and give memory back.
                     reasons.append(error)
                     continue
@@ -124,17 +126,46 @@ class ListScheduler(Booking):
         short = self.lacking(v, device)
         if short > 0:
             return short
-        for wait in self.delays(device):
-            end = self.place(v, device, wait)
-            # Where nothing has changed, everything still fits.
-            over = max((self.memory[d].overflow() for d in self.touched & self.watched), default=0)
-            self.roll_back()
-            if end is None:
-                return None
-            if over == 0:
-                return wait, end
-            short = min(short, over) if short else over
-        return short
+        found, began = self._attempt(v, device, 0.0)
+        if not isinstance(found, int):
+            return found
+        times = self.delays(device, began)
+        # Who waits until all is given back has the most room: where that is too little, nothing fits.
+        last = self._attempt(v, device, times.pop())[0] if times else None
+        if not isinstance(last, tuple):
+            return found if last is None else min(found, last)
+        return self._least_delay(v, device, times, last)
+
+    def _least_delay(
+        self, v: int, device: int, times: Sequence[float], last: tuple[float, float]
+    ) -> tuple[float, float]:
+        """The least of the rising delays that fits, or the last one, which does."""
+        low, high = 0, len(times)
+        while low < high:
+            middle = (low + high) // 2
+            found, _ = self._attempt(v, device, times[middle])
+            if isinstance(found, tuple):
+                last, high = found, middle
+            else:
+                low = middle + 1
+        return last
+
+    def _attempt(
+        self, v: int, device: int, wait: float
+    ) -> tuple[tuple[float, float] | int | None, float]:
+        """What `try_place` answers of one delay, and since when the device holds something for it."""
+        end = self.place(v, device, wait)
+        # Where nothing has changed, everything still fits.
+        over = max((self.memory[d].overflow() for d in self.touched & self.watched), default=0)
+        began = self.memory[device].since
+        self.roll_back()
+        if end is None:
+            return None, began
+        return (over if over > 0 else (wait, end)), began
+
+    def _hopeless(self, v: int) -> bool:
+        """Whether the weights of `v` alone fit nowhere any more, whatever is given back."""
+        return all(self.lacking(v, d) > 0 for d in self.candidates(v))
 
     def lacking(self, v: int, device: int) -> int:
         """Bytes that a task's weights alone need beyond what is left; waiting frees none."""
@@ -143,13 +174,13 @@ class ListScheduler(Booking):
             return 0
         return max(0, math.ceil(self.instance.weights[v] - self.space(device)))
 
-    def delays(self, device: int) -> list[float]:
-        """Times before which nothing new is begun: 0, then when memory is given back."""
+    def delays(self, device: int, began: float) -> list[float]:
+        """Times before which nothing new is begun: when memory is given back, after `began`."""
         if device not in self.watched:
-            return [0.0]
-        times = self.memory[device].releases()
+            return []
+        times = self.memory[device].releases(began)
         step = max(1, math.ceil(len(times) / _DELAYS))
-        return [0.0, *reversed(times[::-1][::step])]
+        return times[::-1][::step][::-1]
 
     def stuck(self, v: int, short: Sequence[tuple[int, int]]) -> InfeasibleError:
         """Why `v` can be placed nowhere."""
