@@ -130,7 +130,7 @@ class ListScheduler(Booking):
         if not isinstance(found, int):
             return found
         times = self.delays(device, began)
-        # Who waits until all is given back has the most room: where that is too little, nothing fits.
+        # Who waits for all that is given back has the most room: if that is not enough, none is.
         last = self._attempt(v, device, times.pop())[0] if times else None
         if not isinstance(last, tuple):
             return found if last is None else min(found, last)
@@ -153,7 +153,7 @@ class ListScheduler(Booking):
     def _attempt(
         self, v: int, device: int, wait: float
     ) -> tuple[tuple[float, float] | int | None, float]:
-        """What `try_place` answers of one delay, and since when the device holds something for it."""
+        """What `try_place` says of one delay, and since when the device holds something for it."""
         end = self.place(v, device, wait)
         # Where nothing has changed, everything still fits.
         over = max((self.memory[d].overflow() for d in self.touched & self.watched), default=0)
@@ -178,9 +178,7 @@ class ListScheduler(Booking):
         """Times before which nothing new is begun: when memory is given back, after `began`."""
         if device not in self.watched:
             return []
-        times = self.memory[device].releases(began)
-        step = max(1, math.ceil(len(times) / _DELAYS))
-        return times[::-1][::step][::-1]
+        return self.memory[device].releases(began, _DELAYS)
 
     def stuck(self, v: int, short: Sequence[tuple[int, int]]) -> InfeasibleError:
         """Why `v` can be placed nowhere."""

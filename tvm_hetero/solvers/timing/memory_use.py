@@ -1,10 +1,11 @@
-"""What lies in a device's memory over time, while a list scheduler puts things in and takes them out.
+"""What lies in a device's memory over time, while a list scheduler places and takes back.
 
-Usage is a sum of *changes*: +bytes where a tensor's life begins, -bytes where it ends. They are kept
-sorted in runs; a run knows the sum of its changes and the most that they come to on the way, so that
-the peak is found run by run. A schedule grows at its end: what a placement changes lies in the last
-runs, and of all that is before it is enough to know the most (`Memory.kept`). Going through all that
-had ever been alive at every placement made list schedulers quadratic: 2,000 s for 100,000 tasks.
+Usage is a sum of *changes*: +bytes where a tensor's life begins, -bytes where it ends. They are
+kept sorted in runs; a run knows the sum of its changes and the most that they come to on the way,
+so that the peak is found run by run. A schedule grows at its end: what a placement changes lies in
+the last runs, and of all that is before it is enough to know the most (`Memory.kept`). Going
+through all that had ever been alive at every placement made list schedulers quadratic: more than
+2,000 s for 100,000 tasks.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import math
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import add
 
 # Changes that one run holds at most.
-_RUN = 256
+_RUN = 64
+# Of a run whose changes have not been added up.
+_UNKNOWN = -1
 
 # When usage changes (s), and by how many bytes. Of equal times what ends comes before what begins.
 Change = tuple[float, int]
@@ -30,45 +34,35 @@ class MemoryLife:
     nbytes: int
 
 
-@dataclass
-class _Run:
-    """Successive changes; `most` is None while sum and most must be worked out again."""
-
-    changes: list[Change]
-    total: int = 0
-    most: int | None = None
-
-    def measure(self) -> tuple[int, int]:
-        """The sum of the changes, and the most that they come to on the way (0 before the first)."""
-        if self.most is None:
-            sums = list(accumulate(change for _, change in self.changes))
-            self.total, self.most = (sums[-1], max(0, max(sums))) if sums else (0, 0)
-        return self.total, self.most
-
-
 class Usage:
     """The sum of changes over time."""
 
     def __init__(self) -> None:
         self.total = 0
-        self._runs: list[_Run] = []
+        self._runs: list[list[Change]] = []
         self._lasts: list[Change] = []
+        # Of every run, what its changes come to in the end, and at most on the way (at least 0);
+        # the latter is unknown while both must be worked out again. All before `_old` are known.
+        self._totals: list[int] = []
+        self._mosts: list[int] = []
+        self._old = 0
 
     def add(self, time: float, change: int) -> None:
         """Let usage change from a time on; a time that never comes changes nothing."""
         if time == math.inf or change == 0:
             return
         if not self._runs:
-            self._runs.append(_Run([]))
-            self._lasts.append((time, change))
+            self._put(0, [])
         r = min(bisect_left(self._lasts, (time, change)), len(self._runs) - 1)
         run = self._runs[r]
-        insort(run.changes, (time, change))
-        run.most = None
+        insort(run, (time, change))
+        self._touch(r)
         self.total += change
-        self._lasts[r] = run.changes[-1]
-        if len(run.changes) > _RUN:
-            self._split(r)
+        self._lasts[r] = run[-1]
+        if len(run) > _RUN:
+            self._put(r + 1, run[_RUN // 2 :])
+            del run[_RUN // 2 :]
+            self._lasts[r] = run[-1]
 
     def remove(self, time: float, change: int) -> None:
         """Take back what `add` did."""
@@ -76,39 +70,56 @@ class Usage:
             return
         r = bisect_left(self._lasts, (time, change))
         run = self._runs[r]
-        del run.changes[bisect_left(run.changes, (time, change))]
-        run.most = None
+        del run[bisect_left(run, (time, change))]
+        self._touch(r)
         self.total -= change
-        if run.changes:
-            self._lasts[r] = run.changes[-1]
+        if run:
+            self._lasts[r] = run[-1]
         else:
-            del self._runs[r], self._lasts[r]
+            del self._runs[r], self._lasts[r], self._totals[r], self._mosts[r]
 
     def peak(self, since: float = -math.inf) -> int:
         """The most bytes at one moment from a time on (of a while before it, too)."""
-        most = after = self.total
-        for r in range(len(self._runs) - 1, -1, -1):
-            if self._lasts[r][0] < since:
-                break
-            total, rise = self._runs[r].measure()
-            after -= total
-            most = max(most, after + rise)
-        return most
+        first = bisect_left(self._lasts, (since, -math.inf))
+        mosts, totals = self._measured(first), self._totals[first:]
+        before = self.total - sum(totals)
+        return max(map(add, accumulate(totals, initial=before), mosts), default=self.total)
 
-    def releases(self, after: float) -> list[float]:
-        """The times later than `after` at which something is given back, rising."""
+    def releases(self, after: float, most: int) -> list[float]:
+        """Times later than `after` at which something is given back, rising.
+
+        About `most` of them, the last one among them: all would be looked at for every task.
+        """
+        first = bisect_left(self._lasts, (after, math.inf))
+        step = max(1, math.ceil((len(self._runs) - first) / most))
         found: set[float] = set()
-        for r in range(len(self._runs) - 1, -1, -1):
-            if self._lasts[r][0] <= after:
-                break
-            found.update(t for t, change in self._runs[r].changes if change < 0 and t > after)
-        return sorted(found)
+        for run in self._runs[first:][::-1][::step]:
+            ends = [t for t, change in run if change < 0 and t > after]
+            found.update(ends[-1:] if step > 1 else ends)
+        times = sorted(found, reverse=True)
+        return times[:: max(1, math.ceil(len(times) / most))][::-1]
 
-    def _split(self, r: int) -> None:
-        changes = self._runs[r].changes
-        half = len(changes) // 2
-        self._runs[r : r + 1] = [_Run(changes[:half]), _Run(changes[half:])]
-        self._lasts[r : r + 1] = [changes[half - 1], changes[-1]]
+    def _put(self, r: int, changes: list[Change]) -> None:
+        """Put in a run."""
+        self._runs.insert(r, changes)
+        self._lasts.insert(r, changes[-1] if changes else (math.inf, 0))
+        self._totals.insert(r, 0)
+        self._mosts.insert(r, _UNKNOWN)
+        self._old = min(self._old, r)
+
+    def _measured(self, first: int) -> list[int]:
+        """The most of every run from `first` on, worked out where it must be."""
+        for r in range(max(first, self._old), len(self._runs)):
+            if self._mosts[r] == _UNKNOWN:
+                sums = list(accumulate(change for _, change in self._runs[r]))
+                self._totals[r], self._mosts[r] = sums[-1], max(0, max(sums))
+        if first <= self._old:
+            self._old = len(self._runs)
+        return self._mosts[first:]
+
+    def _touch(self, r: int) -> None:
+        self._mosts[r] = _UNKNOWN
+        self._old = min(self._old, r)
 
 
 @dataclass
@@ -186,6 +197,6 @@ class Memory:
         """What was tried has been taken back."""
         self.since, self._loose = math.inf, False
 
-    def releases(self, after: float) -> list[float]:
-        """The times later than `after` at which something is given back, rising."""
-        return self.usage.releases(after)
+    def releases(self, after: float, most: int) -> list[float]:
+        """About `most` times later than `after` at which something is given back, rising."""
+        return self.usage.releases(after, most)
