@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
 from tvm_hetero.bounds.energy_cost import spending
@@ -47,6 +48,11 @@ __all__ = [
     "lower_bound",
 ]
 
+
+def _never() -> bool:
+    return False
+
+
 # What a bound beside a schedule may take if no one says, and at most, s.
 _QUICK, _LONGEST = 1.0, 4.0
 # Seconds that the whole ladder takes for each second of programs: several rungs have some.
@@ -55,7 +61,12 @@ _RUNGS = 3.5
 _QUICKER = 0.1
 
 
-def lower_bound(problem: Problem, upper: float = math.inf, seconds: float = _QUICK) -> float:
+def lower_bound(
+    problem: Problem,
+    upper: float = math.inf,
+    seconds: float = _QUICK,
+    late: Callable[[], bool] = _never,
+) -> float:
     """A proven lower bound of the objective, in about a second.
 
     Parameters
@@ -64,16 +75,22 @@ def lower_bound(problem: Problem, upper: float = math.inf, seconds: float = _QUI
     upper : a known value; the search stops when the bound has reached it.
     seconds : about what it may take, counted as work; the first rungs are always there, and more
         than four are not used.
+    late : whether there is no time for another rung: a net. The first rung is always there.
 
     Returns
     -------
     s, s per batch, J per batch, or money per batch, by the objective.
     """
-    rungs = bound_ladder(problem, min(seconds, _LONGEST) / _RUNGS, upper)
+    rungs = bound_ladder(problem, min(seconds, _LONGEST) / _RUNGS, upper, late)
     return max((rung.value for rung in rungs), default=0.0)
 
 
-def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf) -> list[Rung]:
+def bound_ladder(
+    problem: Problem,
+    seconds: float = 1.0,
+    upper: float = math.inf,
+    late: Callable[[], bool] = _never,
+) -> list[Rung]:
     """The bounds of a problem, the quickest first, each with its name, value and time.
 
     Parameters
@@ -82,15 +99,16 @@ def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf
     seconds : roughly what the programs may take. They stop after a fixed amount of counted
         work, so that the values (not the times) are the same in every run.
     upper : a known value; rungs above the one that reaches it are left out.
+    late : whether there is no time for another rung.
     """
     figures = figures_of(instance_of(problem))
     work = round(seconds * WORK_A_SECOND)
     kind = problem.objective.kind
     if kind == "latency":
-        rungs = list(climb(figures, work, upper))
-        return [*rungs, *_memory(figures, rungs, seconds, upper)]
+        rungs = list(climb(figures, work, upper, late))
+        return rungs if late() else [*rungs, *_memory(figures, rungs, seconds, upper)]
     if kind == "throughput":
-        return list(climb_throughput(figures, upper))
+        return list(climb_throughput(figures, upper, late))
     began = time.perf_counter()
     value = spending(figures, work)
     return [Rung("spending", value, time.perf_counter() - began)]

@@ -89,26 +89,33 @@ def program_of(figures: Figures, limit: float) -> float:
     return PrecedenceModel(Subgraph.whole(figures), limit, limit / 8).build().bound()
 
 
-def climb(figures: Figures, work: int, upper: float = math.inf) -> Iterator[Rung]:
+def climb(
+    figures: Figures, work: int, upper: float = math.inf, late: Callable[[], bool] = lambda: False
+) -> Iterator[Rung]:
     """The rungs for the latency of a feasible problem, quickest first.
 
     Parameters
     ----------
     work : numbers in linear programs that may be solved (see `bounds.core.linear.WORK_A_SECOND`).
     upper : a known value; nothing is tried any more when a bound has reached it, s.
+    late : whether there is no time for another rung.
     """
-    yield from _climb(_rungs(figures, work, upper), upper)
+    yield from _climb(_rungs(figures, work, upper), upper, late)
 
 
-def climb_throughput(figures: Figures, upper: float = math.inf) -> Iterator[Rung]:
+def climb_throughput(
+    figures: Figures, upper: float = math.inf, late: Callable[[], bool] = lambda: False
+) -> Iterator[Rung]:
     """The rungs for the throughput of a feasible problem (see `climb`)."""
-    yield from _climb(_throughput_rungs(figures, upper), upper)
+    yield from _climb(_throughput_rungs(figures, upper), upper, late)
 
 
-def _climb(rungs: Iterable[tuple[str, Callable[[], float]]], upper: float) -> Iterator[Rung]:
+def _climb(
+    rungs: Iterable[tuple[str, Callable[[], float]]], upper: float, late: Callable[[], bool]
+) -> Iterator[Rung]:
     best = 0.0
-    for name, bound in rungs:
-        if best >= upper * _CLOSE:
+    for i, (name, bound) in enumerate(rungs):
+        if best >= upper * _CLOSE or (i > 0 and late()):
             return
         began = time.perf_counter()
         value = max(0.0, bound()) * ROUNDING

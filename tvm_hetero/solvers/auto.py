@@ -127,7 +127,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
     aside = _ASIDE * options.wall_limit if len(problem.platform.devices) > _HUNDREDS else 0.0
     for stage in portfolio(problem):
-        left = began + options.wall_limit - aside - options.clock()
+        left = options.until(began) - aside - options.clock()
         if left <= 0 or (best is not None and options.within_gap(best.value, bound)):
             break
         share = options_for(stage, options, best, left)
@@ -143,7 +143,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if best is None:
         raise reason
     if not options.within_gap(best.value, bound):
-        bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit))
+        late = options.ends.passed if options.ends else bool
+        bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit, late))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
 

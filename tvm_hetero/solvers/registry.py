@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import NamedTuple
 
 from tvm_hetero.errors import (
+    LIST_LINE,
     BackendError,
     HeteroError,
     InfeasibleError,
@@ -25,6 +26,7 @@ from tvm_hetero.errors import (
 )
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.feasibility import check_links, check_memory
 from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
 from tvm_hetero.solvers.core.verified_call import Solver as Solver
@@ -70,6 +72,8 @@ _OURS = {
 _MOST_ASIDE = 4.0
 # New objects after which Python looks for cycles among them (its own number is 700).
 _OBJECTS = 200_000
+# Seconds that the judge takes for a task or edge, and that an answer takes to be read again.
+_JUDGED = 20e-6
 _REGISTERED: dict[str, Solver] = {}
 
 
@@ -176,6 +180,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
 
     began = options.clock()
     chosen = solver_of(solver)
+    options = replace(options, ends=_ends_of(problem, options, began))
     check_memory(instance_of(problem))
     check_links(instance_of(problem))
     check_latency_limit(problem)
@@ -191,7 +196,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     # What is proven needs no other bound.
     if answer.gap > OPTIMAL_GAP and not bound_is_final:
         quick = BOUND_SHARE * options.time_limit
-        bound = max(bound, lower_bound(problem, answer.value, quick))
+        bound = max(bound, lower_bound(problem, answer.value, quick, _late(options)))
     best = None
     if single is not None:
         best = SingleDevice(main_device(single), single.value)
@@ -206,6 +211,17 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
             seconds=options.clock() - began,
         ),
     )
+
+
+def _ends_of(problem: Problem, options: Options, began: float) -> Deadline:
+    """When searches are to be over, so that judge and bound are through within the limit."""
+    whole = options.ends or Deadline(options.until(began), options.clock)
+    size = len(problem.tasks) + len(problem.graph.edges)
+    return whole.sooner(min(_JUDGED * size, 0.5 * max(0.0, whole.left())))
+
+
+def _late(options: Options) -> Callable[[], bool]:
+    return (lambda: False) if options.ends is None else options.ends.passed
 
 
 def _best_single(problem: Problem, options: Options) -> Schedule | None:
@@ -235,8 +251,10 @@ def _answer(
     except SolverFault as fault:
         return _Solved(_next_best(problem, fault, options, single))
     except (InfeasibleError, SolverError) as error:
-        if single is None or isinstance(error, BackendError):
+        if isinstance(error, BackendError):
             raise
+        if single is None:
+            return _Solved(_in_time(problem, name, options, error))
         reason = str(error).split("\n")[0]
         warn(f"solver {name!r} found nothing: {reason}; the answer is the best single device")
         return _Solved(replace(single, solver=f"{name} (single)"))
@@ -244,6 +262,24 @@ def _answer(
         answer = replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
         return _Solved(answer)
     return _Solved(answer, bound_is_final=name in _OURS and _OURS[name].bounds_itself)
+
+
+def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) -> Schedule:
+    """What one pass finds where the time was too short for anything else: never no answer.
+
+    Raises
+    ------
+    HeteroError
+        The solver's error, if there was time, or one pass finds nothing either.
+    """
+    from tvm_hetero.check.checker import verified
+    from tvm_hetero.solvers.lists.in_turn import in_turn
+
+    found = in_turn(problem, options) if _late(options)() else None
+    if found is None:
+        raise error
+    warn(f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is one task after another")
+    return verified(problem, replace(found, solver=f"{name} (in turn)"))
 
 
 def _without_bound(options: Options) -> Options:

@@ -48,18 +48,12 @@ def test_overflow_is_that_of_all_lives_gone_through_again(
             assert memory.overflow() == max(0, plain_peak(memory) - limit)
             if memory.overflow() > 0:
                 memory.end_at(key, before)
-                memory.forget()
-            else:
-                memory.keep()
             continue
         memory.hold((i, False), MemoryLife(start, start + 1 + length, nbytes))
         over = memory.overflow()
         assert over == max(0, plain_peak(memory) - limit)
         if over > 0 or what == "take back":
             memory.drop((i, False))
-            memory.forget()
-        else:
-            memory.keep()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -56,7 +56,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     SolverError
         If the objective is another one, or no division of the line fits.
     """
-    began = options.clock()
+    half = options.clock() + options.wall_limit / 2
     if problem.objective.kind not in ("latency", "throughput"):
         raise SolverError(
             f"count-dp minimises latency or throughput, not {problem.objective.kind}; "
@@ -73,7 +73,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
             continue
         if best is None or found.value < best.value:
             best = found
-        if options.clock() - began > options.wall_limit / 2:
+        if options.clock() > half:
             break
     if best is None:
         raise SolverError(

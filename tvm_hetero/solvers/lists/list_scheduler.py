@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.schedule import Copy, Execution
+from tvm_hetero.solvers.core.deadline import Deadline, check_time
 from tvm_hetero.solvers.lists.undo_log import Booking
 from tvm_hetero.solvers.timing.unused_devices import UnusedDevices
 from tvm_hetero.util.units import format_bytes
@@ -24,6 +25,8 @@ Score = Callable[[int, int, float], float]
 
 # Times at which a placement that overflows is tried again.
 _DELAYS = 8
+# Tasks between two looks at the clock: some tens of milliseconds, and small problems are not cut.
+_LOOK_AT_CLOCK = 128
 
 
 def earliest_finish(task: int, device: int, end: float) -> float:
@@ -41,6 +44,7 @@ class ListScheduler(Booking):
     score : what decides between devices; of equals, the one where the task ends first.
     name : of the method, for what it says when it gets stuck.
     apart : devices that the score treats unlike others of their kind.
+    ends : when it gives up.
     """
 
     def __init__(
@@ -50,22 +54,35 @@ class ListScheduler(Booking):
         score: Score = earliest_finish,
         name: str = "heft",
         apart: Sequence[int] = (),
+        ends: Deadline | None = None,
     ) -> None:
         super().__init__(instance)
         self.allowed = allowed
         self.score = score
         self.name = name
+        self.ends = ends
         self.fresh = UnusedDevices(instance.problem, apart)
 
     def run(self, order: Sequence[int], *, by_space: bool) -> tuple[list[Execution], list[Copy]]:
         """Place every task, in the given (topological) order unless memory stops one of them.
 
         With `by_space` a task goes to the device with the most memory left, not to the fastest.
+
+        Raises
+        ------
+        InfeasibleError
+            If some task fits nowhere.
+        SolverError
+            If the time is up.
         """
         left = deque(order)
         while left:
+            if len(left) % _LOOK_AT_CLOCK == 0:
+                check_time(self.ends, self.name, len(order) - len(left), len(order))
             reasons: list[InfeasibleError] = []
             for i, v in enumerate(left):
+                if i % _LOOK_AT_CLOCK == _LOOK_AT_CLOCK - 1:
+                    check_time(self.ends, self.name, len(order) - len(left), len(order))
                 if not self.ready(v):
                     continue
                 try:

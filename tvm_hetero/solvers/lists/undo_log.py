@@ -217,13 +217,15 @@ class Booking:
         """Take back everything since the last placement that was kept."""
         while self.undo:
             self.undo.pop()()
-        for d in self.touched & self.watched:
-            self.memory[d].forget()
-        self.touched.clear()
+        self._settled()
 
     def keep(self) -> None:
         """What was placed stays."""
         self.undo.clear()
+        self._settled()
+
+    def _settled(self) -> None:
+        """Nothing is being tried."""
         for d in self.touched & self.watched:
-            self.memory[d].keep()
+            self.memory[d].since = math.inf
         self.touched.clear()

@@ -35,7 +35,7 @@ class Search:
     """
 
     def __init__(self, problem: Problem, options: Options, name: str) -> None:
-        self._deadline = options.clock() + options.wall_limit
+        self._deadline = options.until(options.clock())
         self.problem, self.options, self.name = problem, options, name
         self.instance = instance_of(problem)
         self.space = EncodingSpace(self.instance)

@@ -1,11 +1,11 @@
 """What lies in a device's memory over time, while a list scheduler places and takes back.
 
 Usage is a sum of *changes*: +bytes where a tensor's life begins, -bytes where it ends. They are
-kept sorted in runs; a run knows the sum of its changes and the most that they come to on the way,
-so that the peak is found run by run. A schedule grows at its end: what a placement changes lies in
-the last runs, and of all that is before it is enough to know the most (`Memory.kept`). Going
-through all that had ever been alive at every placement made list schedulers quadratic: more than
-2,000 s for 100,000 tasks.
+kept sorted in runs; a run knows the sum of its changes, the most that they come to on the way, and
+the peak of all up to its end. A schedule grows at its end, so what a placement changes lies in the
+last runs, and only from the first change on is anything added up again. Going through all that had
+ever been alive at every placement made list schedulers quadratic: more than 2,000 s for 100,000
+tasks.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ class Usage:
     """The sum of changes over time."""
 
     def __init__(self) -> None:
-        self.total = 0
         self._runs: list[list[Change]] = []
         self._lasts: list[Change] = []
-        # Of every run, what its changes come to in the end, and at most on the way (at least 0);
-        # the latter is unknown while both must be worked out again. All before `_old` are known.
+        # Of every run: what its changes come to in the end, and at most on the way (at least 0, or
+        # unknown); usage before it; the peak up to its end. Those before `_old` are all right.
         self._totals: list[int] = []
         self._mosts: list[int] = []
+        self._befores: list[int] = []
+        self._peaks: list[int] = []
         self._old = 0
 
     def add(self, time: float, change: int) -> None:
@@ -57,7 +58,6 @@ class Usage:
         run = self._runs[r]
         insort(run, (time, change))
         self._touch(r)
-        self.total += change
         self._lasts[r] = run[-1]
         if len(run) > _RUN:
             self._put(r + 1, run[_RUN // 2 :])
@@ -72,18 +72,17 @@ class Usage:
         run = self._runs[r]
         del run[bisect_left(run, (time, change))]
         self._touch(r)
-        self.total -= change
         if run:
             self._lasts[r] = run[-1]
         else:
             del self._runs[r], self._lasts[r], self._totals[r], self._mosts[r]
+            del self._befores[r], self._peaks[r]
 
-    def peak(self, since: float = -math.inf) -> int:
-        """The most bytes at one moment from a time on (of a while before it, too)."""
-        first = bisect_left(self._lasts, (since, -math.inf))
-        mosts, totals = self._measured(first), self._totals[first:]
-        before = self.total - sum(totals)
-        return max(map(add, accumulate(totals, initial=before), mosts), default=self.total)
+    def peak(self) -> int:
+        """The most bytes at one moment."""
+        if self._old < len(self._runs):
+            self._add_up()
+        return self._peaks[-1] if self._peaks else 0
 
     def releases(self, after: float, most: int) -> list[float]:
         """Times later than `after` at which something is given back, rising.
@@ -103,23 +102,28 @@ class Usage:
         """Put in a run."""
         self._runs.insert(r, changes)
         self._lasts.insert(r, changes[-1] if changes else (math.inf, 0))
-        self._totals.insert(r, 0)
+        for figures in (self._totals, self._befores, self._peaks):
+            figures.insert(r, 0)
         self._mosts.insert(r, _UNKNOWN)
         self._old = min(self._old, r)
-
-    def _measured(self, first: int) -> list[int]:
-        """The most of every run from `first` on, worked out where it must be."""
-        for r in range(max(first, self._old), len(self._runs)):
-            if self._mosts[r] == _UNKNOWN:
-                sums = list(accumulate(change for _, change in self._runs[r]))
-                self._totals[r], self._mosts[r] = sums[-1], max(0, max(sums))
-        if first <= self._old:
-            self._old = len(self._runs)
-        return self._mosts[first:]
 
     def _touch(self, r: int) -> None:
         self._mosts[r] = _UNKNOWN
         self._old = min(self._old, r)
+
+    def _add_up(self) -> None:
+        """Work out again what has changed, and all that lies behind it."""
+        old = self._old
+        for r in range(old, len(self._runs)):
+            if self._mosts[r] == _UNKNOWN:
+                sums = list(accumulate(change for _, change in self._runs[r]))
+                self._totals[r], self._mosts[r] = sums[-1], max(0, max(sums))
+        before = self._befores[old - 1] + self._totals[old - 1] if old else 0
+        peak = self._peaks[old - 1] if old else 0
+        self._befores[old:] = accumulate(self._totals[old:-1], initial=before)
+        rises = map(add, self._befores[old:], self._mosts[old:])
+        self._peaks[old:] = list(accumulate(rises, max, initial=peak))[1:]
+        self._old = len(self._runs)
 
 
 @dataclass
@@ -132,8 +136,7 @@ class Memory:
     permanent : the weights.
     total : everything that was ever put here: while that fits, no moment needs to be looked at.
     lives : what lies here when, by name.
-    kept : bytes that usage nowhere exceeds, of all that was placed for good.
-    since : from when on the placement that is being tried lets usage grow, s.
+    since : from when on something is held for the placement that is being tried, s.
     """
 
     limit: int | None
@@ -141,9 +144,7 @@ class Memory:
     total: int = 0
     lives: dict[tuple[int, bool], MemoryLife] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
-    kept: int = 0
     since: float = math.inf
-    _loose: bool = False
 
     def hold(self, key: tuple[int, bool], life: MemoryLife) -> None:
         """Put something in."""
@@ -167,8 +168,6 @@ class Memory:
             return
         self.usage.remove(life.end, -life.nbytes)
         self.usage.add(end, -life.nbytes)
-        if end > life.end:
-            self.since = min(self.since, life.end)
         life.end = end
 
     def peak(self) -> int:
@@ -179,23 +178,7 @@ class Memory:
         """By how many bytes the limit is exceeded at the worst moment; 0 if it is kept."""
         if self.limit is None or self.permanent + self.total <= self.limit:
             return 0
-        if self.permanent + max(self.kept, self.usage.peak(self.since)) <= self.limit:
-            return 0
-        # What was kept is a bound from above: things may have ended earlier since.
-        self._loose = True
         return max(0, self.peak() - self.limit)
-
-    def keep(self) -> None:
-        """What was put in stays."""
-        if self._loose:
-            self.kept = self.usage.peak()
-        elif self.since < math.inf:
-            self.kept = max(self.kept, self.usage.peak(self.since))
-        self.forget()
-
-    def forget(self) -> None:
-        """What was tried has been taken back."""
-        self.since, self._loose = math.inf, False
 
     def releases(self, after: float, most: int) -> list[float]:
         """About `most` times later than `after` at which something is given back, rising."""
