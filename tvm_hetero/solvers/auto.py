@@ -29,6 +29,7 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.milp_split import solver as split
+from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
 # Above so many tasks, only what takes near-linear time is asked.
@@ -67,7 +68,8 @@ def portfolio(problem: Problem) -> list[Stage]:
         plain = ["single", "elements"] if problem.batch > 1 else ["single"]
         return [*(Stage(name, _QUICK) for name in plain), *_for_throughput(problem)]
     if len(problem.tasks) > LARGE:
-        return [Stage("single", _QUICK), Stage("heft", 0.5), Stage("annealing", 0.2)]
+        quickest = [Stage("one-pass", _QUICK), Stage("single", _QUICK)]
+        return [*quickest, Stage("heft", 0.5), Stage("annealing", 0.2)]
     quick = [Stage(name, _QUICK) for name in _HEURISTICS]
     if problem.objective.kind == "latency":
         return [*quick, *_for_latency(problem)]
@@ -130,6 +132,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         left = options.until(began) - aside - options.clock()
         if left <= 0 or (best is not None and options.within_gap(best.value, bound)):
             break
+        options.tell(_says(stage.solver, problem, best, bound))
         share = options_for(stage, options, best, left)
         try:
             answer = run_stage(problem, stage.solver, share)
@@ -147,6 +150,15 @@ def solve(problem: Problem, options: Options) -> Schedule:
         bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit, late))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
+
+
+def _says(name: str, problem: Problem, best: Schedule | None, bound: float) -> str:
+    """Who is asked, and what is known before."""
+    if best is None:
+        return f"asking {name}"
+    timed = problem.objective.kind in ("latency", "throughput")
+    value, low = (format_seconds(v) if timed else f"{v:.4g}" for v in (best.value, bound))
+    return f"asking {name}; so far {value} by {best.solver}, at least {low}"
 
 
 def options_for(stage: Stage, options: Options, best: Schedule | None, left: float) -> Options:

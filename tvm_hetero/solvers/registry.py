@@ -32,6 +32,7 @@ from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
 from tvm_hetero.solvers.core.verified_call import Solver as Solver
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
 
@@ -61,6 +62,7 @@ _OURS = {
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
     "milp": _Ours("tvm_hetero.solvers.milp.solver"),
     "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver"),
+    "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass"),
     "peft": _Ours("tvm_hetero.solvers.lists.peft"),
     "random-walk": _Ours("tvm_hetero.solvers.search.random_walk"),
     "shares": _Ours("tvm_hetero.solvers.throughput.element_sharing"),
@@ -74,6 +76,8 @@ _MOST_ASIDE = 4.0
 _OBJECTS = 200_000
 # Seconds that the judge takes for a task or edge, and that an answer takes to be read again.
 _JUDGED = 20e-6
+# The share of its time after which a search is said to have used it.
+_UP = 0.9
 _REGISTERED: dict[str, Solver] = {}
 
 
@@ -156,7 +160,29 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
         the backend that was asked for refuses the model.
     """
     with _few_collections():
-        return _solve(problem, solver, Options() if options is None else options)
+        told = Options() if options is None else options
+        began = told.clock()
+        told = replace(told, ends=_ends_of(problem, told, began))
+        late = began + _UP * (told.until(began) - began)
+        answer = _solve(problem, solver, told)
+        told.tell(f"stopped: {_why(answer, told, late=told.clock() >= late)}")
+        return answer
+
+
+def _why(answer: Schedule, options: Options, *, late: bool) -> str:
+    """Why nobody searches on."""
+    if answer.gap <= OPTIMAL_GAP:
+        return "value and bound meet: proven optimal"
+    if options.within_gap(answer.value, answer.lower_bound):
+        return f"within the asked gap of {options.gap:.2%} of the bound"
+    limit = format_seconds(options.time_limit)
+    if late:
+        return f"the time limit of {limit} is up"
+    return (
+        f"the work that a time limit of {limit} stands for is done (after "
+        f"{format_seconds(answer.seconds)} here), a gap of {answer.gap:.2%} is left; raise "
+        "--time-limit for more work"
+    )
 
 
 @contextmanager
@@ -180,7 +206,6 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
 
     began = options.clock()
     chosen = solver_of(solver)
-    options = replace(options, ends=_ends_of(problem, options, began))
     check_memory(instance_of(problem))
     check_links(instance_of(problem))
     check_latency_limit(problem)
@@ -272,14 +297,14 @@ def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) 
     HeteroError
         The solver's error, if there was time, or one pass finds nothing either.
     """
-    from tvm_hetero.check.checker import verified
-    from tvm_hetero.solvers.lists.in_turn import in_turn
-
-    found = in_turn(problem, options) if _late(options)() else None
-    if found is None:
+    if not _late(options)():
         raise error
-    warn(f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is one task after another")
-    return verified(problem, replace(found, solver=f"{name} (in turn)"))
+    try:
+        found = solve_verified(problem, "one-pass", solver_of("one-pass"), options)
+    except HeteroError:
+        raise error from None
+    warn(f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is that of one-pass")
+    return replace(found, solver=f"{name} (one-pass)")
 
 
 def _without_bound(options: Options) -> Options:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.solvers.robust.solver import RobustRequest
 
+# Seconds that a task takes to be written and drawn.
+_WRITTEN = 20e-6
+
 
 def schedule(
     problem: options.ProblemFile,
@@ -77,8 +80,11 @@ def schedule(
     """
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.report.schedule.text import schedule_text
+    from tvm_hetero.solvers import Deadline
     from tvm_hetero.util.untrusted_names import printable
 
+    # Reading, checking and writing are within the limit.
+    ends = Deadline.after(time_limit)
     options.check_writable(output)
     request = _request(robust, robust_goal, robust_samples)
     steps = Steps(quiet=json_output)
@@ -98,6 +104,8 @@ def schedule(
             workers=workers or len(os.sched_getaffinity(0)),
             backend=backend,
             symmetry=symmetry,
+            ends=ends.sooner(min(_WRITTEN * len(loaded.tasks), 0.2 * time_limit)),
+            tell=step.tell,
         )
         if request is None:
             answer = solve(loaded, solver, chosen)

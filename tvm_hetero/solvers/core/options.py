@@ -18,6 +18,10 @@ BACKENDS = ("auto", "highs", "scip", "gurobi")
 SYMMETRIES = ("time", "tasks", "batches", "none")
 
 
+def _tell_nobody(text: str) -> None:
+    """Say nothing."""
+
+
 @dataclass(frozen=True)
 class Options:
     """How long and from where to search.
@@ -45,6 +49,7 @@ class Options:
         turn, and between the looks of a search. What runs within one of CP-SAT's or HiGHS's
         calls, a table or a native search is handed the seconds that are left, and reads the
         machine's own.
+    tell : is told, in a line of words, what is being done and in the end why it stopped.
     """
 
     time_limit: float = 60.0
@@ -57,6 +62,7 @@ class Options:
     backend: str = "auto"
     symmetry: str = "time"
     clock: Callable[[], float] = time.monotonic
+    tell: Callable[[str], None] = _tell_nobody
 
     @property
     def wall_limit(self) -> float:

@@ -114,6 +114,9 @@ def place_on_device(
     costs = {task: _kept(row, device) for task, row in problem.costs.items()}
     if not all(costs.values()) or all(device not in row for row in costs.values()):
         return (), ()
+    there = (task.weight_bytes for task in problem.tasks if device in costs[task.id])
+    if sum(there) > (problem.platform.device(device).memory or math.inf):
+        return (), ()
     try:
         instance = Instance(replace(problem, costs=costs))
         if problem.objective.kind == "throughput":
