@@ -71,6 +71,8 @@ def portfolio(problem: Problem) -> list[Stage]:
         quickest = [Stage("one-pass", _QUICK), Stage("single", _QUICK)]
         return [*quickest, Stage("heft", 0.5), Stage("annealing", 0.2)]
     quick = [Stage(name, _QUICK) for name in _HEURISTICS]
+    if len(problem.tasks) > _CLIMBED or any(instance_of(problem).memory_binds):
+        quick = [Stage("one-pass", _QUICK), *quick]
     if problem.objective.kind == "latency":
         return [*quick, *_for_latency(problem)]
     if problem.batch == 1 and split.helps(instance_of(problem)):

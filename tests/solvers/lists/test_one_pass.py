@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -33,7 +35,10 @@ def test_weights_that_come_late_lie_beside_the_most_that_was_ever_held() -> None
 
 def test_a_time_limit_never_costs_the_answer() -> None:
     """No device has room for everything, and HEFT is cut at once."""
-    problem = limited(zoo_case("layered", "phone", tasks=1500), 0.5)
+    problem = zoo_case("layered", "phone", tasks=1500)
+    half = sum(task.weight_bytes for task in problem.tasks) // 2
+    devices = tuple(replace(device, memory=half) for device in problem.platform.devices)
+    problem = replace(problem, platform=replace(problem.platform, devices=devices))
     with pytest.warns(SolverWarning, match="the time is up after"):
         found = solve(problem, "heft", Options(deadline=1e-6))
     assert found.solver == "heft (one-pass)" and 0 < found.lower_bound <= found.value
