@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Seconds that a task takes to be written and drawn.
 _WRITTEN = 20e-6
+# Seconds that a plainer plan may take to be looked for, and at most a tenth of the limit.
+_PLAIN = 2.0
 
 
 def schedule(
@@ -104,12 +106,12 @@ def schedule(
             workers=workers or len(os.sched_getaffinity(0)),
             backend=backend,
             symmetry=symmetry,
-            ends=ends.sooner(min(_WRITTEN * len(loaded.tasks), 0.2 * time_limit)),
+            ends=ends.sooner(_aside(loaded, time_limit, plain=not as_solved)),
             tell=step.tell,
         )
         if request is None:
             answer = solve(loaded, solver, chosen)
-            answer = answer if as_solved else prefer_fewer_transfers(loaded, answer)
+            answer = answer if as_solved else prefer_fewer_transfers(loaded, answer, ends)
         else:
             from tvm_hetero.solvers.robust.solver import solve as solve_robust
 
@@ -124,6 +126,13 @@ def schedule(
     steps.say(schedule_text(answer, loaded, chart_width()))
     if output is not None:
         steps.say(f"wrote {printable(output, limit=None)}", "green")
+
+
+def _aside(problem: Problem, time_limit: float, *, plain: bool) -> float:
+    """Seconds of the limit that are kept for what comes after solving."""
+    written = min(_WRITTEN * len(problem.tasks), 0.2 * time_limit)
+    plain = plain and problem.objective.kind == "throughput"
+    return written + (min(_PLAIN, 0.1 * time_limit) if plain else 0.0)
 
 
 def _interrupted() -> None:
