@@ -119,7 +119,9 @@ def _call(file: str, limit: str, answer: str) -> None:
     from tvm_hetero.cli.main import app
 
     began = time.perf_counter()
-    app(["schedule", file, "--time-limit", limit, "-o", answer], standalone_mode=False)
+    status = app(["schedule", file, "--time-limit", limit, "-o", answer], standalone_mode=False)
+    if status:
+        sys.exit(status)
     taken = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time()}
     print(json.dumps(taken))
 

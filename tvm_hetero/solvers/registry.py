@@ -31,6 +31,7 @@ from tvm_hetero.solvers.core.feasibility import check_links, check_memory
 from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
 from tvm_hetero.solvers.core.verified_call import Solver as Solver
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
+from tvm_hetero.solvers.other_solvers import with_others
 from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
@@ -298,11 +299,11 @@ def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) 
         The solver's error, if there was time, or one pass finds nothing either.
     """
     if not _late(options)():
-        raise error
+        raise with_others(error, problem, options, name) from None
     try:
         found = solve_verified(problem, "one-pass", solver_of("one-pass"), options)
     except HeteroError:
-        raise error from None
+        raise with_others(error, problem, options, name) from None
     warn(f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is that of one-pass")
     return replace(found, solver=f"{name} (one-pass)")
 

@@ -58,10 +58,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     """
     half = options.clock() + options.wall_limit / 2
     if problem.objective.kind not in ("latency", "throughput"):
-        raise SolverError(
-            f"count-dp minimises latency or throughput, not {problem.objective.kind}; "
-            "use cpsat or milp"
-        )
+        raise SolverError(f"count-dp minimises latency or throughput, not {problem.objective.kind}")
     instance = instance_of(problem)
     best: Schedule | None = None
     for value, placement in _in_turn(instance, options):
@@ -78,7 +75,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if best is None:
         raise SolverError(
             "count-dp found no division of the tasks into segments that fits the devices; "
-            "use cpsat, or add memory"
+            "add memory"
         )
     return best
 

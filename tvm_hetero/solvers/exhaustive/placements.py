@@ -88,8 +88,7 @@ def _check_size(instance: Instance) -> None:
     if len(instance) > MOST_TASKS or placements > MOST_PLACEMENTS:
         raise SolverError(
             f"exhaustive takes at most {MOST_TASKS} tasks and {MOST_PLACEMENTS:,} placements; "
-            f"this problem has {len(instance)} tasks and {placements:.3g} placements; use solver "
-            "cpsat, or a heuristic such as annealing"
+            f"this problem has {len(instance)} tasks and {placements:.3g} placements"
         )
 
 
@@ -106,9 +105,7 @@ def _start(problem: Problem, options: Options) -> Schedule | None:
 
 def _nothing(problem: Problem, complete: bool) -> SolverError | InfeasibleError:
     if not complete:
-        return SolverError(
-            "exhaustive found no schedule within its time limit; raise it, or use solver cpsat"
-        )
+        return SolverError("exhaustive found no schedule within its time limit; raise it")
     whole = "" if problem.batch == 1 else " that runs every task for the whole batch at once"
     return InfeasibleError(
         f"there is no schedule{whole}: no placement keeps memory, latency limit and links; "

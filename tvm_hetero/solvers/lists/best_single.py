@@ -47,9 +47,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     found = best_single(problem, options)
     if found is not None:
         return found
-    raise InfeasibleError(
-        f"no device can run everything alone ({_obstacles(problem)}); use solver heft or cpsat"
-    )
+    raise InfeasibleError(f"no device can run everything alone ({_obstacles(problem)})")
 
 
 def best_single(problem: Problem, options: Options) -> Schedule | None:

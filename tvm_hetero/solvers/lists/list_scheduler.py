@@ -203,13 +203,12 @@ class ListScheduler(Booking):
         if not short:
             return InfeasibleError(
                 f"{self.name}: no path of links brings what task {task!r} reads to a device that "
-                "can run it; add a link, or use solver cpsat, which searches all placements"
+                "can run it; add a link"
             )
         over, device = min(short)
         return InfeasibleError(
             f"{self.name}: after the tasks placed before it, task {task!r} fits on no device: "
-            f"{self.instance.names[device]!r} lacks {format_bytes(over)}; add memory, or use "
-            "solver cpsat, which searches all placements"
+            f"{self.instance.names[device]!r} lacks {format_bytes(over)}; add memory"
         )
 
     def result(self) -> tuple[list[Execution], list[Copy]]:

@@ -90,7 +90,7 @@ def _none_kept(problem: Problem, name: str, reasons: Sequence[InfeasibleError]) 
         return reasons[0]
     return InfeasibleError(
         f"{name} found no schedule within the latency limit of {format_seconds(limit)}; "
-        "raise the limit, or use solver cpsat"
+        "raise the limit"
     )
 
 
@@ -175,5 +175,5 @@ def _nowhere(task: str, short: Sequence[int], name: str) -> InfeasibleError:
     lack += "" if short else "links lead to and contiguous stages allow"
     return InfeasibleError(
         f"{name}: after the tasks placed before it, task {task!r} fits on no device: {lack}; "
-        "add memory or links, or use solver cpsat"
+        "add memory or links"
     )

@@ -94,7 +94,7 @@ def _place(loads: Loads, group: Sequence[int]) -> None:
         lack = f"{format_bytes(min(short))} of memory lacks" if short else "no links lead there"
         raise InfeasibleError(
             f"heft: after the tasks placed before it, task {task!r} fits on no device: {lack} "
-            "at the best of them; add memory or links, or use solver cpsat"
+            "at the best of them; add memory or links"
         )
     loads.move(group, best[1])
 

@@ -39,7 +39,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
         For throughput, where there is nothing to time.
     """
     if problem.objective.kind == "throughput":
-        raise SolverError(f"{NAME} times tasks one after another; of throughput ask solver heft")
+        raise SolverError(
+            f"{NAME} times tasks one after another, and of throughput there is nothing to time"
+        )
     instance = instance_of(problem)
     for order in (rank_order(instance), instance.order):
         made = _Pass(instance)

@@ -211,8 +211,7 @@ def _keep(problem: Problem, options: Options, start: Schedule | None, why: str) 
     """The start, unimproved and with no bound."""
     if start is None:
         raise SolverError(
-            f"milp: {why}, and neither heft nor single finds a schedule; give it more time, or "
-            "use solver cpsat"
+            f"milp: {why}, and neither heft nor single finds a schedule; give it more time"
         )
     return make_schedule(problem, "milp", start.executions, start.copies, seed=options.seed)
 

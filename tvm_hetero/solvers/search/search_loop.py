@@ -106,6 +106,6 @@ class Search:
         if self.best is None or self.best_score is None or self.best_score[0] > 0:
             raise InfeasibleError(
                 f"{self.name} found no schedule that keeps memory, latency limit and links; "
-                "raise the time limit, or use solver cpsat, which searches all placements"
+                "raise the time limit"
             )
         return self._scorer.write(self.best, self.name, self.options.seed)
