@@ -23,6 +23,7 @@ from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.lists.ranks import rank_order
+from tvm_hetero.solvers.timing.unused_devices import UnusedDevices
 from tvm_hetero.views.instance import Hop, Instance, instance_of
 
 NAME = "one-pass"
@@ -113,6 +114,7 @@ class _Pass:
         self.instance = instance
         self.executions: list[Execution] = []
         self.copies: list[Copy] = []
+        self._fresh = UnusedDevices(instance.problem)
         self._rooms = [_Room(limit) for limit in instance.capacity]
         self._free: dict[int, float] = {}  # when a device or exclusive link is free for good, s
         self._there: list[dict[int, float]] = [{} for _ in instance.tensors]
@@ -126,7 +128,8 @@ class _Pass:
         instance, group = self.instance, self.instance.group_of[v]
         home = self._homes.get(group)
         best: tuple[float, int, _Way] | None = None
-        for d in instance.devices[v] if home is None else (home,):
+        devices = instance.devices[v] if home is None else (home,)
+        for d in self._fresh.representatives(devices):
             way = self._way(v, d)
             if way is not None and (best is None or way.end < best[0]):
                 best = way.end, d, way
@@ -214,6 +217,7 @@ class _Pass:
                 self._free[r] = max(self._free.get(r, 0.0), end)
         self._place[v] = d
         self._free[d] = way.end
+        self._fresh.use({d, *(end for _, hop, _, _ in way.hops for end in hop)})
         self.executions.append(
             Execution(instance.tasks[v], names[d], instance.elements[v], way.start, way.end)
         )
