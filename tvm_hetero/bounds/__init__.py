@@ -7,7 +7,8 @@ wing or file     what is in it
 `latency/`       critical paths, loads of the busiest device, and the program of paths,
                  copies, loads and memory: whole, by modules, nested, for a batch
 `throughput/`    loads with copies, patterns of whole tasks in memories, chains
-`memory/`        latency by modules where memory binds: prices of bytes, and labels
+`memory/`        latency where memory binds: by modules, with prices of bytes and labels; paths
+                 that no memory holds, in runs
 `ladder`         the rungs for latency and throughput, from milliseconds to seconds
 `energy_cost`    energy and cost
 ===============  =======================================================================

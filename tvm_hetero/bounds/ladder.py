@@ -6,6 +6,7 @@ rung                what it knows                                               
 diviml              best device of every task: longest path, and all work shared
                     evenly by the devices (the ingredients of DiviML's bound)   `critical_path`
 critical path       devices and copies along every path                         `critical_path`
+path runs           how often a path changes devices where no memory holds it   `path_runs`
 loads               how long each device is busy, at best                       `loads`
 precedence program  paths, copies, loads and memory together                    `precedence`
 module programs     the same between articulations, by ends' devices (B = 1)    `modules`
@@ -45,6 +46,7 @@ from tvm_hetero.bounds.latency.modules import ModuleChain
 from tvm_hetero.bounds.latency.nested import large_modules, nest
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
+from tvm_hetero.bounds.memory.path_runs import path_runs_bound
 from tvm_hetero.bounds.throughput.chain import chain_bound
 from tvm_hetero.bounds.throughput.patterns import pattern_bound
 from tvm_hetero.bounds.throughput.share_program import rates, share_bound
@@ -127,6 +129,8 @@ def _rungs(figures: Figures, work: int, upper: float) -> Iterator[tuple[str, Cal
     yield "diviml", lambda: diviml(figures)
     path = functools.cache(lambda: path_of(figures))
     yield "critical path", path
+    if any(figures.instance.memory_binds):
+        yield "path runs", lambda: path_runs_bound(figures.instance)
     yield "loads", lambda: load_of(figures)
     if any(figures.instance.memory_binds) and work >= _PATTERN_WORK:
         yield "patterns", lambda: pattern_bound(figures.instance)
