@@ -66,6 +66,7 @@ _OURS = {
     "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass"),
     "peft": _Ours("tvm_hetero.solvers.lists.peft"),
     "random-walk": _Ours("tvm_hetero.solvers.search.random_walk"),
+    "segments": _Ours("tvm_hetero.solvers.memory.segments"),
     "shares": _Ours("tvm_hetero.solvers.throughput.element_sharing"),
     "single": _Ours("tvm_hetero.solvers.lists.best_single"),
     "stages": _Ours("tvm_hetero.solvers.stages.solver"),

@@ -171,7 +171,7 @@ def _ways(problem: Problem, device: str, *, everything: bool) -> list[list[Step]
     quick = [step for task in order for step in _divided(problem, task, device)]
     if everything or problem.objective.kind == "throughput":
         return [quick]
-    deep = _depth_order(problem)
+    deep = depth_order(problem)
     frugal = [step for task in deep for step in _divided(problem, task, device)]
     by_element: list[Step] = [(task, (n,)) for n in range(problem.batch) for task in deep]
     return [quick, frugal, by_element]
@@ -185,7 +185,7 @@ def _divided(problem: Problem, task: str, device: str) -> list[Step]:
     return [(task, (i,)) for i in range(n)]
 
 
-def _depth_order(problem: Problem) -> list[str]:
+def depth_order(problem: Problem) -> list[str]:
     """A topological order that takes, of what is ready, the task that lets go of most bytes."""
     graph = problem.graph
     waiting = {task: len(graph.predecessors[task]) for task in graph.index}
