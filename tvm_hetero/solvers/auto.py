@@ -7,7 +7,7 @@ never on the clock, so that the same problem gets the same answer.
 
     latency         heuristics, milp-split for as long as easy problems take, hill climbing on
                     large graphs, annealing, then milp-split again; where memory binds, count-dp
-                    on many devices, annealing, memory and cpsat
+                    on many devices, segments, annealing, memory, cpsat, and annealing again
     ... batches     heuristics on whole batches, then batches, which divides them
     throughput      whole elements of a batch; throughput (all rungs of its own), then shares of
                     batches, then annealing for free placements; with many devices, count-dp before
@@ -21,6 +21,7 @@ answer bears the name of the solver that found it, as ``auto:milp-split``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import HeteroError, SolverError, SolverFault
@@ -57,6 +58,10 @@ class Stage:
     solver: str
     share: float
     ignores_start: bool = False
+    # Seconds' worth of work that it is given at most where it works alone.
+    most: float = _MOST_ALONE
+    # Added to the seed: who is asked twice does not do the same twice.
+    turn: int = 0
 
 
 ANNEALING_ALONE = Stage("annealing", 1.0, ignores_start=True)
@@ -99,11 +104,13 @@ def _for_latency(problem: Problem) -> list[Stage]:
     # Where a move is dear, climbing from the best heuristic gains more than annealing does.
     large, climb = len(problem.tasks) > _CLIMBED, Stage("hill-climbing", 1.0, ignores_start=True)
     if any(instance_of(problem).memory_binds):
-        counted = [Stage("count-dp", 0.6)] if _many(problem) else []
+        counted = [Stage("count-dp", 0.2)] if _many(problem) else []
         memory, exact = Stage("memory", 0.5), Stage("cpsat", 0.5)
-        if large:
-            return [*counted, memory, climb, ANNEALING_ALONE, exact]
-        return [*counted, *([climb] if counted else []), ANNEALING_ALONE, memory, exact]
+        climbs = [climb] if large or counted else []
+        again = [Stage("annealing", 0.5, turn=turn) for turn in (1, 2)]
+        # Annealing does all that it would do if it alone were asked: never behind it.
+        alone = replace(ANNEALING_ALONE, most=math.inf)
+        return [*counted, Stage("segments", 0.5), alone, *climbs, memory, exact, *again]
     # What modules close, they close at once; where they do not, annealing finds better starts.
     climbs = [climb] if large else []
     return [Stage("milp-split", 0.1), *climbs, ANNEALING_ALONE, Stage("milp-split", 1.0)]
@@ -167,9 +174,10 @@ def options_for(stage: Stage, options: Options, best: Schedule | None, left: flo
     """What a stage is told. One that works alone does what it would do if it were the only one."""
     limit = stage.share * options.time_limit
     if stage.ignores_start:
-        return replace(options, time_limit=min(limit, _MOST_ALONE), deadline=left)
+        return replace(options, time_limit=min(limit, stage.most), deadline=left)
     net = min(left, _NET * stage.share * options.wall_limit)
-    return replace(options, start=best, time_limit=limit, deadline=net)
+    seed = (options.seed + stage.turn) % 2**31
+    return replace(options, start=best, time_limit=limit, deadline=net, seed=seed)
 
 
 def run_stage(problem: Problem, name: str, options: Options) -> Schedule:

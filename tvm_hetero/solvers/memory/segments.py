@@ -62,53 +62,51 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if problem.objective.kind != "latency" or problem.batch > 1:
         raise SolverError(f"{NAME} minimises the latency of one element")
     instance = instance_of(problem)
-    search = NativeSearch(instance)
     until = options.until(options.clock())
     starts = list(divisions(instance))
     if not starts:
         raise SolverError(f"{NAME}: no division of the tasks into segments fits the memories")
-    work = options.time_limit * STEPS_PER_SECOND * _BUSY
-    share = _FIRST * work / (len(starts) * len(_HEATS))
-    found: list[NativeAnswer] = []
-    for i, (placement, order) in enumerate(starts):
-        for heat in _HEATS:
-            seed = options.seed * 64 + len(found)
-            found.append(_anneal(search, placement, order, share, seed, heat, options, until))
-            if options.clock() > until and any(one.feasible for one in found):
-                break
-        if options.clock() > until and i:
-            break
-    best = min(found, key=_rank)
-    rest = (1 - _FIRST) * work / len(_HEATS)
+    runs = _Runs(NativeSearch(instance), options, until)
+    share = _FIRST * runs.work / (len(starts) * len(_HEATS))
+    for heat in _HEATS:
+        for placement, order in starts:
+            runs.go_on(placement, order, share, heat)
+    rest = (1 - _FIRST) * runs.work / len(_HEATS)
     for heat in reversed(_HEATS):
-        if options.clock() > until:
-            break
-        seed = options.seed * 64 + len(found)
-        again = _anneal(
-            search, best.placement, best.sequence or best.order, rest, seed, heat, options, until
-        )
-        found.append(again)
-        best = min(best, again, key=_rank)
-    answers = (schedule_of(search, one, options) for one in sorted(found, key=_rank))
+        best = runs.best
+        runs.go_on(best.placement, best.sequence or best.order, rest, heat)
+    answers = (schedule_of(runs.search, one, options) for one in sorted(runs.found, key=_rank))
     answer = next((one for one in answers if one is not None), None)
     if answer is None:
         raise SolverError(f"{NAME}: no division into segments can be made to fit; add memory")
     return replace(answer, solver=NAME)
 
 
-def _anneal(
-    search: NativeSearch,
-    placement: Sequence[int],
-    order: Sequence[int],
-    work: float,
-    seed: int,
-    heat: float,
-    options: Options,
-    until: float,
-) -> NativeAnswer:
-    left = max(0.01, until - options.clock())
-    steps = max(1, int(work))
-    return search.anneal(placement, order, work=steps, seed=seed, heat=heat, deadline=left)
+class _Runs:
+    """Runs of annealing, one after another, until the time is up."""
+
+    def __init__(self, search: NativeSearch, options: Options, until: float) -> None:
+        self.search, self.options, self.until = search, options, until
+        self.work = options.time_limit * STEPS_PER_SECOND * _BUSY
+        self.found: list[NativeAnswer] = []
+
+    @property
+    def best(self) -> NativeAnswer:
+        """The best so far."""
+        return min(self.found, key=_rank)
+
+    def go_on(
+        self, placement: Sequence[int], order: Sequence[int], work: float, heat: float
+    ) -> None:
+        """Anneal from a placement and an order, unless there is no time and something is found."""
+        left = self.until - self.options.clock()
+        if left <= 0 and self.found:
+            return
+        seed = self.options.seed * 64 + len(self.found)
+        steps, net = max(1, int(work)), max(0.01, left)
+        self.found.append(
+            self.search.anneal(placement, order, work=steps, seed=seed, heat=heat, deadline=net)
+        )
 
 
 def _rank(found: NativeAnswer) -> tuple[float, float]:
