@@ -31,6 +31,7 @@ from tvm_hetero.bounds.energy_cost import spending
 from tvm_hetero.bounds.ladder import Rung, climb, climb_throughput
 from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
 from tvm_hetero.bounds.latency.loads import load_of
+from tvm_hetero.bounds.memory.path_runs import path_runs_bound
 from tvm_hetero.bounds.memory.prices_and_labels import WORK_A_SECOND as WORK_ON_MEMORY
 from tvm_hetero.bounds.memory.prices_and_labels import memory_bound
 from tvm_hetero.errors import InfeasibleError
@@ -44,6 +45,7 @@ __all__ = [
     "bound_ladder",
     "check_latency_limit",
     "critical_path_bound",
+    "first_bound",
     "latency_bound",
     "load_bound",
     "lower_bound",
@@ -84,6 +86,11 @@ def lower_bound(
     """
     rungs = bound_ladder(problem, min(seconds, _LONGEST) / _RUNGS, upper, late)
     return max((rung.value for rung in rungs), default=0.0)
+
+
+def first_bound(problem: Problem) -> float:
+    """What is known in milliseconds where memory binds, s; else 0: a search may end at it."""
+    return path_runs_bound(instance_of(problem)) * ROUNDING
 
 
 def bound_ladder(

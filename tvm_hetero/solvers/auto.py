@@ -7,7 +7,7 @@ never on the clock, so that the same problem gets the same answer.
 
     latency         heuristics, milp-split for as long as easy problems take, hill climbing on
                     large graphs, annealing, then milp-split again; where memory binds, count-dp
-                    on many devices, segments, annealing, memory, cpsat, and annealing again
+                    on many devices, segments, annealing, memory, cpsat, and segments again
     ... batches     heuristics on whole batches, then batches, which divides them
     throughput      whole elements of a batch; throughput (all rungs of its own), then shares of
                     batches, then annealing for free placements; with many devices, count-dp before
@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from tvm_hetero.errors import HeteroError, SolverError, SolverFault
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
+from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.milp_split import solver as split
 from tvm_hetero.util.units import format_seconds
@@ -106,11 +106,10 @@ def _for_latency(problem: Problem) -> list[Stage]:
     if any(instance_of(problem).memory_binds):
         counted = [Stage("count-dp", 0.2)] if _many(problem) else []
         memory, exact = Stage("memory", 0.5), Stage("cpsat", 0.5)
-        climbs = [climb] if large or counted else []
-        again = [Stage("annealing", 0.5, turn=turn) for turn in (1, 2)]
+        first, *again = (Stage("segments", 0.6, turn=turn) for turn in range(4))
         # Annealing does all that it would do if it alone were asked: never behind it.
         alone = replace(ANNEALING_ALONE, most=math.inf)
-        return [*counted, Stage("segments", 0.5), alone, *climbs, memory, exact, *again]
+        return [*counted, first, alone, memory, again[0], exact, *again[1:]]
     # What modules close, they close at once; where they do not, annealing finds better starts.
     climbs = [climb] if large else []
     return [Stage("milp-split", 0.1), *climbs, ANNEALING_ALONE, Stage("milp-split", 1.0)]
@@ -129,19 +128,25 @@ def solve(problem: Problem, options: Options) -> Schedule:
     InfeasibleError, SolverError
         If none of them finds a schedule: what the last one says, which is the most thorough.
     """
-    from tvm_hetero.bounds import lower_bound
+    from tvm_hetero.bounds import first_bound, lower_bound
 
     began = options.clock()
     best = options.start
-    bound = 0.0 if best is None else best.lower_bound
+    bound = max(first_bound(problem), 0.0 if best is None else best.lower_bound)
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
     # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
-    aside = _ASIDE * options.wall_limit if len(problem.platform.devices) > _HUNDREDS else 0.0
+    many = len(problem.platform.devices) > _HUNDREDS
+    aside = _ASIDE * options.wall_limit if many else 0.0
+    ends = options.ends
+    if ends is not None:
+        aside = max(aside, min(BOUND_SHARE * options.time_limit, MOST_ASIDE))
+        options = replace(options, ends=ends.sooner(aside))
+        aside = 0.0
     for stage in portfolio(problem):
         left = options.until(began) - aside - options.clock()
         if left <= 0 or (best is not None and options.within_gap(best.value, bound)):
             break
-        options.tell(_says(stage.solver, problem, best, bound))
+        options.say(_says(stage.solver, problem, best, bound))
         share = options_for(stage, options, best, left)
         try:
             answer = run_stage(problem, stage.solver, share)
@@ -155,7 +160,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if best is None:
         raise reason
     if not options.within_gap(best.value, bound):
-        late = options.ends.passed if options.ends else bool
+        late = ends.passed if ends else bool
         bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit, late))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))

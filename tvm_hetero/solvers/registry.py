@@ -28,7 +28,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
 from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.feasibility import check_links, check_memory
-from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
+from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
 from tvm_hetero.solvers.core.verified_call import Solver as Solver
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.other_solvers import with_others
@@ -72,8 +72,6 @@ _OURS = {
     "stages": _Ours("tvm_hetero.solvers.stages.solver"),
     "throughput": _Ours("tvm_hetero.solvers.throughput.solver"),
 }
-# What the ladder of bounds takes beside an answer at most, about, s.
-_MOST_ASIDE = 4.0
 # New objects after which Python looks for cycles among them (its own number is 700).
 _OBJECTS = 200_000
 # Seconds that the judge takes for a task or edge, and that an answer takes to be read again.
@@ -167,7 +165,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
         told = replace(told, ends=_ends_of(problem, told, began))
         late = began + _UP * (told.until(began) - began)
         answer = _solve(problem, solver, told)
-        told.tell(f"stopped: {_why(answer, told, late=told.clock() >= late)}")
+        told.say(f"stopped: {_why(answer, told, late=told.clock() >= late)}")
         return answer
 
 
@@ -274,7 +272,8 @@ def _answer(
     Of a solver that fails, the next best answer, with a warning that names it.
     """
     try:
-        answer = solve_verified(problem, name, chosen, _without_bound(options))
+        told = _without_bound(options, itself=_bounds_itself(name))
+        answer = solve_verified(problem, name, chosen, told)
     except SolverFault as fault:
         return _Solved(_next_best(problem, fault, options, single))
     except (InfeasibleError, SolverError) as error:
@@ -288,7 +287,7 @@ def _answer(
     if single is not None and single.value < answer.value:
         answer = replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
         return _Solved(answer)
-    return _Solved(answer, bound_is_final=name in _OURS and _OURS[name].bounds_itself)
+    return _Solved(answer, bound_is_final=_bounds_itself(name))
 
 
 def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) -> Schedule:
@@ -309,10 +308,18 @@ def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) 
     return replace(found, solver=f"{name} (one-pass)")
 
 
-def _without_bound(options: Options) -> Options:
-    """The options with the time that the bound beside the answer will take put aside."""
-    aside = min(BOUND_SHARE * options.time_limit, _MOST_ASIDE)
-    return replace(options, time_limit=options.time_limit - aside)
+def _bounds_itself(name: str) -> bool:
+    return name in _OURS and _OURS[name].bounds_itself
+
+
+def _without_bound(options: Options, *, itself: bool) -> Options:
+    """The options with the time that the bound beside the answer will take put aside.
+
+    Who holds its bound against the ladder `itself` has the clock for that, too.
+    """
+    aside = min(BOUND_SHARE * options.time_limit, MOST_ASIDE)
+    ends = options.ends if itself or options.ends is None else options.ends.sooner(aside)
+    return replace(options, time_limit=options.time_limit - aside, ends=ends)
 
 
 def _next_best(

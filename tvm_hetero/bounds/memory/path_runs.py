@@ -7,7 +7,7 @@ lie in one memory. So a path costs at least what its cheapest division into runs
     value(k, d) = min over j < k, d' != d of  value(j, d') + copy(j, d', d) + sum_{j <= i < k} p_id
 
 with value(0, .) = 0 and the weights of tasks j..k-1 at most C_d: O(n^2) for a path of n tasks, with
-devices that can be exchanged as one (`views.symmetry`)                              -> `_Runs`.
+devices that can be exchanged as one (`views.symmetry`)                              -> `_PathRuns`.
 
 What else crosses a cut counts, too. Let run X end before task j of the path and run Y begin with
 it; let s be another tensor, made in X and read in Y, and let neither device compute while it
@@ -17,7 +17,7 @@ has begun to arrive, as do that copy and Y's tasks up to the reader, and delays 
 each such tensor adds min(h1, h2), and all of this adds up along the path, because each item lies
 between the end of the run before and the end of its own, on one device that does one thing at a
 time. Tasks of one group stay in one run or in runs of one device, which two neighbouring runs are
-not. How far s reaches is looked at up to `_REACH` tasks on either side        -> `_Cut`.
+not. How far s reaches is looked at up to `_REACH` tasks on either side        -> `_PathCut`.
 
 Revisits of a device are given a fresh memory, and what lies beside the path is not looked at: that
 is what is relaxed. Any path will do; several are tried, by time and by weights   -> `_paths`.
@@ -33,8 +33,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tvm_hetero.views.alike_devices import AlikeDevices
 from tvm_hetero.views.array_types import FloatArray
-from tvm_hetero.views.device_kinds import DeviceKinds
 from tvm_hetero.views.instance import Instance
 
 # Tasks on either side of a cut between which other tensors are looked at.
@@ -52,13 +52,13 @@ def path_runs_bound(instance: Instance) -> float:
         return 0.0
     if not any(instance.memory_binds) or len(instance.names) > _MOST_DEVICES:
         return 0.0
-    kinds = DeviceKinds(instance)
+    kinds = AlikeDevices(instance)
     if len(kinds.first) > _MOST_KINDS:
         return 0.0
     best = 0.0
     for path in _paths(instance):
         if len(path) * len(kinds.first) ** 2 * _REACH <= _MOST_STEPS:
-            best = max(best, _Runs(instance, kinds, path).bound())
+            best = max(best, _PathRuns(instance, kinds, path).bound())
     return best
 
 
@@ -112,21 +112,21 @@ def _group_weights(instance: Instance) -> list[int]:
 
 
 @dataclass
-class _Cut:
+class _PathCut:
     """What crosses a cut besides the edge: (tasks back to the maker, on to the reader, tensor)."""
 
     tensors: list[tuple[int, int, int]] = field(default_factory=list)
     groups: list[tuple[int, int]] = field(default_factory=list)
 
 
-class _Runs:
+class _PathRuns:
     """The cheapest division of a path into runs.
 
     `value[k, d, l]` is the least time at which task k-1 has ended, if its run is on a device of
     kind d and has l tasks (`_REACH`: so many or more); infinite if it cannot be.
     """
 
-    def __init__(self, instance: Instance, kinds: DeviceKinds, path: _Path) -> None:
+    def __init__(self, instance: Instance, kinds: AlikeDevices, path: _Path) -> None:
         self.instance, self.kinds, self.path = instance, kinds, path
         self.cuts = self._crossing()
 
@@ -178,10 +178,10 @@ class _Runs:
             extra[back:, on:] = np.inf
         return extra
 
-    def _crossing(self) -> list[_Cut]:
+    def _crossing(self) -> list[_PathCut]:
         instance, tasks = self.instance, self.path.tasks
         place = {v: i for i, v in enumerate(tasks)}
-        cuts = [_Cut() for _ in range(len(tasks) + 1)]
+        cuts = [_PathCut() for _ in range(len(tasks) + 1)]
         last: dict[int, int] = {}
         for c, v in enumerate(tasks):
             group = instance.group_of[v]

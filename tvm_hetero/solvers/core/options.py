@@ -14,12 +14,10 @@ from tvm_hetero.solvers.core.score import value_of
 
 # The part of a time limit that goes to the ladder of lower bounds, if it is asked.
 BOUND_SHARE = 0.1
+# And at most, about, s.
+MOST_ASIDE = 4.0
 BACKENDS = ("auto", "highs", "scip", "gurobi")
 SYMMETRIES = ("time", "tasks", "batches", "none")
-
-
-def _tell_nobody(text: str) -> None:
-    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +60,18 @@ class Options:
     backend: str = "auto"
     symmetry: str = "time"
     clock: Callable[[], float] = time.monotonic
-    tell: Callable[[str], None] = _tell_nobody
+    tell: Callable[[str], None] | None = None
 
     @property
     def wall_limit(self) -> float:
         """Wall seconds from now after which a search that begins now is cut."""
         own = self.time_limit if self.deadline is None else self.deadline
         return own if self.ends is None else min(own, max(0.0, self.ends.left()))
+
+    def say(self, text: str) -> None:
+        """Tell whoever wants to be told."""
+        if self.tell is not None:
+            self.tell(text)
 
     def until(self, began: float) -> float:
         """The moment (of `clock`) at which a search that began then is cut."""

@@ -59,7 +59,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
 
 
 @dataclass
-class _Way:
+class _OnePassWay:
     """How a task would run on a device: its end, what comes before it, what the memories hold."""
 
     end: float
@@ -127,7 +127,7 @@ class _Pass:
         """Run a task where it ends first; False if it has no room anywhere."""
         instance, group = self.instance, self.instance.group_of[v]
         home = self._homes.get(group)
-        best: tuple[float, int, _Way] | None = None
+        best: tuple[float, int, _OnePassWay] | None = None
         devices = instance.devices[v] if home is None else (home,)
         for d in self._fresh.representatives(devices):
             way = self._way(v, d)
@@ -138,7 +138,7 @@ class _Pass:
         self._take(v, best[1], best[2])
         return True
 
-    def _way(self, v: int, d: int) -> _Way | None:
+    def _way(self, v: int, d: int) -> _OnePassWay | None:
         """How `v` would run on `d`; None if there is no path or never room."""
         instance = self.instance
         weights = 0 if instance.group_of[v] in self._homes else self._weights(v)
@@ -164,7 +164,7 @@ class _Pass:
                 return None
             ready = max(ready, there)
         start = max(ready, free.get(d, self._free.get(d, 0.0)))
-        return _Way(start + instance.seconds[v][d], start, hops)
+        return _OnePassWay(start + instance.seconds[v][d], start, hops)
 
     def _bring(
         self,
@@ -200,7 +200,7 @@ class _Pass:
             hops.append((t, hop, start, there))
         return there
 
-    def _take(self, v: int, d: int, way: _Way) -> None:
+    def _take(self, v: int, d: int, way: _OnePassWay) -> None:
         instance, names = self.instance, self.instance.names
         group = instance.group_of[v]
         if group not in self._homes:

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,21 +35,26 @@ from tvm_hetero.solvers.lists.best_single import depth_order
 from tvm_hetero.solvers.lists.ranks import rank_order
 from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.search.annealing import STEPS_PER_SECOND, schedule_of
+from tvm_hetero.views.alike_devices import AlikeDevices
 from tvm_hetero.views.array_types import BoolArray, FloatArray
-from tvm_hetero.views.device_kinds import DeviceKinds
 from tvm_hetero.views.instance import Instance, instance_of
 
 NAME = "segments"
 # Places in the order that a group may span so that no cut goes through it.
 _SPAN = 16
 # Heats of the runs from a division: where it begins is good, most of it is to be kept.
-_HEATS = (1e-3, 5e-3, 2e-2)
-# The part of the work that goes into the runs from every division; the rest goes on from the best.
-_FIRST = 0.5
+_HEATS = (2e-3, 8e-3)
+# Short runs for each order and heat; parts of the work of all short runs, and of a longer one from
+# the best of each order.
+_RUNS, _SHORT, _LONG = 2, 0.3, 0.45
 # Of the steps that a second is worth, what is made where memory is looked at.
 _BUSY = 0.5
 # Tasks times kinds of devices squared times the length of a segment that are gone through.
 _MOST_CELLS = 50_000_000
+
+
+# A placement, and an order in which it is decoded.
+Start = tuple[Sequence[int], Sequence[int]]
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -66,47 +72,62 @@ def solve(problem: Problem, options: Options) -> Schedule:
     starts = list(divisions(instance))
     if not starts:
         raise SolverError(f"{NAME}: no division of the tasks into segments fits the memories")
-    runs = _Runs(NativeSearch(instance), options, until)
-    share = _FIRST * runs.work / (len(starts) * len(_HEATS))
-    for heat in _HEATS:
-        for placement, order in starts:
-            runs.go_on(placement, order, share, heat)
-    rest = (1 - _FIRST) * runs.work / len(_HEATS)
-    for heat in reversed(_HEATS):
-        best = runs.best
-        runs.go_on(best.placement, best.sequence or best.order, rest, heat)
-    answers = (schedule_of(runs.search, one, options) for one in sorted(runs.found, key=_rank))
+    runs = _SegmentRuns(NativeSearch(instance), options, until)
+    # From every order some short runs, then a long one from the best of them; orders that begin
+    # worse may end better. Last, a long one from the best of all.
+    tried = runs.side_by_side(
+        [(start, heat) for start in starts for heat in _HEATS for _ in range(_RUNS)], _SHORT
+    )
+    each = len(_HEATS) * _RUNS
+    best = [min(tried[i : i + each], key=_rank) for i in range(0, len(tried), each)]
+    longer = runs.side_by_side([(_start_of(one), _HEATS[0]) for one in best], _LONG)
+    found = [*tried, *longer]
+    last = _start_of(min(found, key=_rank))
+    found += runs.side_by_side([(last, _HEATS[0])], 1 - _SHORT - _LONG)
+    answers = (schedule_of(runs.search, one, options) for one in sorted(found, key=_rank))
     answer = next((one for one in answers if one is not None), None)
     if answer is None:
         raise SolverError(f"{NAME}: no division into segments can be made to fit; add memory")
     return replace(answer, solver=NAME)
 
 
-class _Runs:
-    """Runs of annealing, one after another, until the time is up."""
+@dataclass
+class _SegmentRuns:
+    """Runs of annealing that share the work and the time of a call."""
 
-    def __init__(self, search: NativeSearch, options: Options, until: float) -> None:
-        self.search, self.options, self.until = search, options, until
-        self.work = options.time_limit * STEPS_PER_SECOND * _BUSY
-        self.found: list[NativeAnswer] = []
+    search: NativeSearch
+    options: Options
+    until: float
+    _count: int = 0
 
-    @property
-    def best(self) -> NativeAnswer:
-        """The best so far."""
-        return min(self.found, key=_rank)
+    def side_by_side(
+        self, starts: Sequence[tuple[Start, float]], share: float
+    ) -> list[NativeAnswer]:
+        """A run from each start, with its heat; together they do a share of the work."""
+        options = self.options
+        steps = share * options.time_limit * STEPS_PER_SECOND * _BUSY / len(starts)
 
-    def go_on(
-        self, placement: Sequence[int], order: Sequence[int], work: float, heat: float
-    ) -> None:
-        """Anneal from a placement and an order, unless there is no time and something is found."""
-        left = self.until - self.options.clock()
-        if left <= 0 and self.found:
-            return
-        seed = self.options.seed * 64 + len(self.found)
-        steps, net = max(1, int(work)), max(0.01, left)
-        self.found.append(
-            self.search.anneal(placement, order, work=steps, seed=seed, heat=heat, deadline=net)
-        )
+        def run(i: int) -> NativeAnswer:
+            (placement, order), heat = starts[i]
+            return self.search.anneal(
+                placement,
+                order,
+                work=max(1, int(steps)),
+                seed=options.seed * 64 + self._count + i,
+                heat=heat,
+                # Where there is no time the start itself is decoded, and that is the answer.
+                deadline=max(1e-3, self.until - options.clock()),
+            )
+
+        # Threads are enough: the library runs without Python's lock.
+        with ThreadPoolExecutor(min(options.workers, len(starts))) as pool:
+            found = list(pool.map(run, range(len(starts))))
+        self._count += len(starts)
+        return found
+
+
+def _start_of(found: NativeAnswer) -> Start:
+    return found.placement, found.sequence or found.order
 
 
 def _rank(found: NativeAnswer) -> tuple[float, float]:
@@ -125,16 +146,16 @@ def divisions(instance: Instance) -> Iterator[tuple[list[int], list[int]]]:
 
 def divide(instance: Instance, order: Sequence[int]) -> list[int] | None:
     """The device of every task in the best division of an order; None if none fits."""
-    line = _Line(instance, order)
+    line = _OrderDivision(instance, order)
     return line.placement() if line.cells() <= _MOST_CELLS else None
 
 
-class _Line:
+class _OrderDivision:
     """The recursion along one order (see the head of this file)."""
 
     def __init__(self, instance: Instance, order: Sequence[int]) -> None:
         self.instance, self.order = instance, order
-        self.kinds = DeviceKinds(instance)
+        self.kinds = AlikeDevices(instance)
         self.place = {v: i for i, v in enumerate(order)}
         self.closed, self.held = self._groups()
         self.crossing = self._tensors()

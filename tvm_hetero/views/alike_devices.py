@@ -8,7 +8,7 @@ from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.symmetry import find_symmetry
 
 
-class DeviceKinds:
+class AlikeDevices:
     """Devices that can be exchanged as one, and the least that copies between kinds take.
 
     Attributes
