@@ -69,7 +69,7 @@ def test_where_memory_binds_annealing_does_all_that_it_would_do_alone() -> None:
     """So `auto` is never behind it; and everybody asked again has another seed."""
     problem = limited(zoo_case("light-inception_v1", "sched-nvl"), 0.5)
     line_up = auto.portfolio(problem)
-    alone = next(stage for stage in line_up if stage.solver == "annealing")
+    alone = [stage for stage in line_up if stage.solver == "annealing"][-1]
     told = options_for(alone, Options(time_limit=54.0, seed=3), None, 50.0)
     assert (told.time_limit, told.seed, told.start) == (54.0, 3, None)
     again = [options_for(s, Options(), None, 1.0).seed for s in line_up if s.solver == "segments"]

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from tvm_hetero.bounds.memory.prices_and_labels import has_memory_chain
 from tvm_hetero.errors import HeteroError, SolverError, SolverFault
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
@@ -109,6 +110,10 @@ def _for_latency(problem: Problem) -> list[Stage]:
         first, *again = (Stage("segments", 0.6, turn=turn) for turn in range(4))
         # Annealing does all that it would do if it alone were asked: never behind it.
         alone = replace(ANNEALING_ALONE, most=math.inf)
+        if has_memory_chain(instance_of(problem)):
+            # Modules with prices, or CP-SAT, close it in their time; the others have what is left.
+            short = replace(first, share=0.1)
+            return [*counted, short, ANNEALING_ALONE, memory, exact, alone, *again]
         return [*counted, first, alone, memory, again[0], exact, *again[1:]]
     # What modules close, they close at once; where they do not, annealing finds better starts.
     climbs = [climb] if large else []
