@@ -109,7 +109,7 @@ def climb_throughput(
     figures: Figures, upper: float = math.inf, late: Callable[[], bool] = lambda: False
 ) -> Iterator[Rung]:
     """The rungs for the throughput of a feasible problem (see `climb`)."""
-    yield from _climb(_throughput_rungs(figures, upper), upper, late)
+    yield from _climb(_throughput_rungs(figures, upper, late), upper, late)
 
 
 def _climb(
@@ -152,7 +152,9 @@ def _rungs(figures: Figures, work: int, upper: float) -> Iterator[tuple[str, Cal
     yield "branched programs", lambda: chain.branch(work)
 
 
-def _throughput_rungs(figures: Figures, upper: float) -> Iterator[tuple[str, Callable[[], float]]]:
+def _throughput_rungs(
+    figures: Figures, upper: float, late: Callable[[], bool]
+) -> Iterator[tuple[str, Callable[[], float]]]:
     instance = figures.instance
     classes = functools.cache(lambda: shares_of(instance, rates(instance)).value)
     yield "classes", classes
@@ -165,7 +167,7 @@ def _throughput_rungs(figures: Figures, upper: float) -> Iterator[tuple[str, Cal
     shares = functools.cache(lambda: share_bound(instance))
     yield "shares", lambda: shares()[0]
     if any(instance.memory_binds):
-        yield "patterns", lambda: pattern_bound(instance)
+        yield "patterns", lambda: pattern_bound(instance, late)
     if upper < math.inf:
         yield "chain", lambda: chain_bound(instance, upper, shares()[1])
 
