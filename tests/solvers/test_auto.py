@@ -7,6 +7,8 @@ from itertools import count
 
 import pytest
 
+from benchmarks.scheduling.memory import limited
+from benchmarks.scheduling.runner import zoo_case
 from tests.solvers.examples import fork_join
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, auto, solve
@@ -61,3 +63,14 @@ def test_who_was_asked_before_the_time_was_up_is_heard() -> None:
     start, answer = answers_by(25.0)
     assert [stage.solver for stage in portfolio(fork_join(3))][1] == "heft"
     assert answer.value < start.value and answer.solver == "auto:heft"
+
+
+def test_where_memory_binds_annealing_does_all_that_it_would_do_alone() -> None:
+    """So `auto` is never behind it; and everybody asked again has another seed."""
+    problem = limited(zoo_case("light-inception_v1", "sched-nvl"), 0.5)
+    line_up = auto.portfolio(problem)
+    alone = [stage for stage in line_up if stage.solver == "annealing"][-1]
+    told = options_for(alone, Options(time_limit=54.0, seed=3), None, 50.0)
+    assert (told.time_limit, told.seed, told.start) == (54.0, 3, None)
+    again = [options_for(s, Options(), None, 1.0).seed for s in line_up if s.solver == "segments"]
+    assert len(set(again)) == len(again) > 1

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.solvers.examples import fork_join
 from tvm_hetero.solvers.core.integer_scaling import choose
-from tvm_hetero.solvers.timing.timeline import Memory, MemoryLife, Timeline, earliest
+from tvm_hetero.solvers.timing.memory_use import Memory, MemoryLife
+from tvm_hetero.solvers.timing.timeline import Timeline, earliest
 from tvm_hetero.solvers.timing.timing import make_plan, retime
 from tvm_hetero.views.instance import Instance
 
@@ -42,11 +43,12 @@ def test_earliest_is_free_on_all() -> None:
 
 
 def test_memory_peak_is_half_open() -> None:
-    memory = Memory(limit=100, permanent=10, total=120)
-    memory.lives[0, False] = MemoryLife(0, 1, 60)
-    memory.lives[1, False] = MemoryLife(1, 2, 60)
+    memory = Memory(limit=100, permanent=10)
+    memory.hold((0, False), MemoryLife(0, 1, 60))
+    memory.hold((1, False), MemoryLife(1, 2, 60))
     assert (memory.peak(), memory.overflow()) == (70, 0)
-    memory.lives[1, False] = MemoryLife(0.5, 2, 60)
+    memory.drop((1, False))
+    memory.hold((1, False), MemoryLife(0.5, 2, 60))
     assert memory.overflow() == 30
 
 

@@ -7,7 +7,8 @@ wing or file     what is in it
 `latency/`       critical paths, loads of the busiest device, and the program of paths,
                  copies, loads and memory: whole, by modules, nested, for a batch
 `throughput/`    loads with copies, patterns of whole tasks in memories, chains
-`memory/`        latency by modules where memory binds: prices of bytes, and labels
+`memory/`        latency where memory binds: by modules, with prices of bytes and labels; paths
+                 that no memory holds, in runs
 `ladder`         the rungs for latency and throughput, from milliseconds to seconds
 `energy_cost`    energy and cost
 `integrality`    any bound, where all times are multiples of a unit
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
 from tvm_hetero.bounds.energy_cost import spending
@@ -31,6 +33,7 @@ from tvm_hetero.bounds.integrality import round_up
 from tvm_hetero.bounds.ladder import Rung, climb, climb_throughput
 from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
 from tvm_hetero.bounds.latency.loads import load_of
+from tvm_hetero.bounds.memory.path_runs import path_runs_bound
 from tvm_hetero.bounds.memory.prices_and_labels import WORK_A_SECOND as WORK_ON_MEMORY
 from tvm_hetero.bounds.memory.prices_and_labels import memory_bound
 from tvm_hetero.errors import InfeasibleError
@@ -44,11 +47,17 @@ __all__ = [
     "bound_ladder",
     "check_latency_limit",
     "critical_path_bound",
+    "first_bound",
     "latency_bound",
     "load_bound",
     "lower_bound",
     "round_up",
 ]
+
+
+def _never() -> bool:
+    return False
+
 
 # What a bound beside a schedule may take if no one says, and at most, s.
 _QUICK, _LONGEST = 1.0, 4.0
@@ -58,7 +67,12 @@ _RUNGS = 3.5
 _QUICKER = 0.1
 
 
-def lower_bound(problem: Problem, upper: float = math.inf, seconds: float = _QUICK) -> float:
+def lower_bound(
+    problem: Problem,
+    upper: float = math.inf,
+    seconds: float = _QUICK,
+    late: Callable[[], bool] = _never,
+) -> float:
     """A proven lower bound of the objective, in about a second.
 
     Parameters
@@ -67,16 +81,27 @@ def lower_bound(problem: Problem, upper: float = math.inf, seconds: float = _QUI
     upper : a known value; the search stops when the bound has reached it.
     seconds : about what it may take, counted as work; the first rungs are always there, and more
         than four are not used.
+    late : whether there is no time for another rung: a net. The first rung is always there.
 
     Returns
     -------
     s, s per batch, J per batch, or money per batch, by the objective.
     """
-    rungs = bound_ladder(problem, min(seconds, _LONGEST) / _RUNGS, upper)
+    rungs = bound_ladder(problem, min(seconds, _LONGEST) / _RUNGS, upper, late)
     return round_up(problem, max((rung.value for rung in rungs), default=0.0))
 
 
-def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf) -> list[Rung]:
+def first_bound(problem: Problem) -> float:
+    """What is known in milliseconds where memory binds, s; else 0: a search may end at it."""
+    return path_runs_bound(instance_of(problem)) * ROUNDING
+
+
+def bound_ladder(
+    problem: Problem,
+    seconds: float = 1.0,
+    upper: float = math.inf,
+    late: Callable[[], bool] = _never,
+) -> list[Rung]:
     """The bounds of a problem, the quickest first, each with its name, value and time.
 
     Parameters
@@ -85,15 +110,16 @@ def bound_ladder(problem: Problem, seconds: float = 1.0, upper: float = math.inf
     seconds : roughly what the programs may take. They stop after a fixed amount of counted
         work, so that the values (not the times) are the same in every run.
     upper : a known value; rungs above the one that reaches it are left out.
+    late : whether there is no time for another rung.
     """
     figures = figures_of(instance_of(problem))
     work = round(seconds * WORK_A_SECOND)
     kind = problem.objective.kind
     if kind == "latency":
-        rungs = list(climb(figures, work, upper))
-        return [*rungs, *_memory(figures, rungs, seconds, upper)]
+        rungs = list(climb(figures, work, upper, late))
+        return rungs if late() else [*rungs, *_memory(figures, rungs, seconds, upper)]
     if kind == "throughput":
-        return list(climb_throughput(figures, upper))
+        return list(climb_throughput(figures, upper, late))
     began = time.perf_counter()
     value = spending(figures, work)
     return [Rung("spending", value, time.perf_counter() - began)]

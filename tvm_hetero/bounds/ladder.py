@@ -6,6 +6,7 @@ rung                what it knows                                               
 diviml              best device of every task: longest path, and all work shared
                     evenly by the devices (the ingredients of DiviML's bound)   `critical_path`
 critical path       devices and copies along every path                         `critical_path`
+path runs           how often a path changes devices where no memory holds it   `path_runs`
 loads               how long each device is busy, at best                       `loads`
 precedence program  paths, copies, loads and memory together                    `precedence`
 module programs     the same between articulations, by ends' devices (B = 1)    `modules`
@@ -45,6 +46,7 @@ from tvm_hetero.bounds.latency.modules import ModuleChain
 from tvm_hetero.bounds.latency.nested import large_modules, nest
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
+from tvm_hetero.bounds.memory.path_runs import path_runs_bound
 from tvm_hetero.bounds.throughput.chain import chain_bound
 from tvm_hetero.bounds.throughput.patterns import pattern_bound
 from tvm_hetero.bounds.throughput.share_program import rates, share_bound
@@ -89,26 +91,33 @@ def program_of(figures: Figures, limit: float) -> float:
     return PrecedenceModel(Subgraph.whole(figures), limit, limit / 8).build().bound()
 
 
-def climb(figures: Figures, work: int, upper: float = math.inf) -> Iterator[Rung]:
+def climb(
+    figures: Figures, work: int, upper: float = math.inf, late: Callable[[], bool] = lambda: False
+) -> Iterator[Rung]:
     """The rungs for the latency of a feasible problem, quickest first.
 
     Parameters
     ----------
     work : numbers in linear programs that may be solved (see `bounds.core.linear.WORK_A_SECOND`).
     upper : a known value; nothing is tried any more when a bound has reached it, s.
+    late : whether there is no time for another rung.
     """
-    yield from _climb(_rungs(figures, work, upper), upper)
+    yield from _climb(_rungs(figures, work, upper), upper, late)
 
 
-def climb_throughput(figures: Figures, upper: float = math.inf) -> Iterator[Rung]:
+def climb_throughput(
+    figures: Figures, upper: float = math.inf, late: Callable[[], bool] = lambda: False
+) -> Iterator[Rung]:
     """The rungs for the throughput of a feasible problem (see `climb`)."""
-    yield from _climb(_throughput_rungs(figures, upper), upper)
+    yield from _climb(_throughput_rungs(figures, upper, late), upper, late)
 
 
-def _climb(rungs: Iterable[tuple[str, Callable[[], float]]], upper: float) -> Iterator[Rung]:
+def _climb(
+    rungs: Iterable[tuple[str, Callable[[], float]]], upper: float, late: Callable[[], bool]
+) -> Iterator[Rung]:
     best = 0.0
-    for name, bound in rungs:
-        if best >= upper * _CLOSE:
+    for i, (name, bound) in enumerate(rungs):
+        if best >= upper * _CLOSE or (i > 0 and late()):
             return
         began = time.perf_counter()
         value = max(0.0, bound()) * ROUNDING
@@ -120,6 +129,8 @@ def _rungs(figures: Figures, work: int, upper: float) -> Iterator[tuple[str, Cal
     yield "diviml", lambda: diviml(figures)
     path = functools.cache(lambda: path_of(figures))
     yield "critical path", path
+    if any(figures.instance.memory_binds):
+        yield "path runs", lambda: path_runs_bound(figures.instance)
     yield "loads", lambda: load_of(figures)
     if any(figures.instance.memory_binds) and work >= _PATTERN_WORK:
         yield "patterns", lambda: pattern_bound(figures.instance)
@@ -141,7 +152,9 @@ def _rungs(figures: Figures, work: int, upper: float) -> Iterator[tuple[str, Cal
     yield "branched programs", lambda: chain.branch(work)
 
 
-def _throughput_rungs(figures: Figures, upper: float) -> Iterator[tuple[str, Callable[[], float]]]:
+def _throughput_rungs(
+    figures: Figures, upper: float, late: Callable[[], bool]
+) -> Iterator[tuple[str, Callable[[], float]]]:
     instance = figures.instance
     classes = functools.cache(lambda: shares_of(instance, rates(instance)).value)
     yield "classes", classes
@@ -154,7 +167,7 @@ def _throughput_rungs(figures: Figures, upper: float) -> Iterator[tuple[str, Cal
     shares = functools.cache(lambda: share_bound(instance))
     yield "shares", lambda: shares()[0]
     if any(instance.memory_binds):
-        yield "patterns", lambda: pattern_bound(instance)
+        yield "patterns", lambda: pattern_bound(instance, late)
     if upper < math.inf:
         yield "chain", lambda: chain_bound(instance, upper, shares()[1])
 

@@ -9,26 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from tvm_hetero.problem.model import Problem
 
 _T = TypeVar("_T")
+_Rest = ParamSpec("_Rest")
 
 
-def cached_per_problem(function: Callable[[Problem], _T]) -> Callable[[Problem], _T]:
-    """The function, worked out once for each problem (the same object, not an equal one)."""
+def cached_per_problem(
+    function: Callable[Concatenate[Problem, _Rest], _T],
+) -> Callable[Concatenate[Problem, _Rest], _T]:
+    """The function, worked out once for each problem (the same object, not an equal one).
+
+    What else it is told, such as when to give up, may not change what it answers.
+    """
     key = f"{function.__module__}.{function.__qualname__}"
 
     @wraps(function)
-    def asked(problem: Problem) -> _T:
+    def asked(problem: Problem, *rest: _Rest.args, **named: _Rest.kwargs) -> _T:
         known = problem_cache(problem)
         if key not in known:
-            known[key] = function(problem)
+            known[key] = function(problem, *rest, **named)
         found: _T = known[key]
         return found
 
-    return asked
+    return cast(Callable[Concatenate[Problem, _Rest], _T], asked)
 
 
 def problem_cache(problem: Problem) -> dict[str, Any]:

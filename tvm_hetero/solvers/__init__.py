@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.registry import Solver, check_name, names, register, solve
 
-__all__ = ["Options", "Solver", "check_name", "names", "register", "solve"]
+__all__ = ["Deadline", "Options", "Solver", "check_name", "names", "register", "solve"]

@@ -7,7 +7,7 @@ never on the clock, so that the same problem gets the same answer.
 
     latency         heuristics, milp-split for as long as easy problems take, hill climbing on
                     large graphs, annealing, then milp-split again; where memory binds, count-dp
-                    on many devices, annealing, memory and cpsat
+                    on many devices, segments, annealing, memory, cpsat, and segments again
     ... batches     heuristics on whole batches, then batches, which divides them
     throughput      whole elements of a batch; throughput (all rungs of its own), then shares of
                     batches, then annealing for free placements; with many devices, count-dp before
@@ -23,15 +23,18 @@ answer bears the name of the solver that found it, as ``auto:milp-split``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
+from tvm_hetero.bounds.memory.prices_and_labels import has_memory_chain
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError, SolverFault
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
+from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.exhaustive import solver as exhaustive
 from tvm_hetero.solvers.milp_split import solver as split
+from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
 # Above so many tasks, only what takes near-linear time is asked.
@@ -59,6 +62,10 @@ class Stage:
     solver: str
     share: float
     ignores_start: bool = False
+    # Seconds' worth of work that it is given at most where it works alone.
+    most: float = _MOST_ALONE
+    # Added to the seed: who is asked twice does not do the same twice.
+    turn: int = 0
 
 
 ANNEALING_ALONE = Stage("annealing", 1.0, ignores_start=True)
@@ -81,8 +88,11 @@ def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
         plain = ["single", "elements"] if problem.batch > 1 else ["single"]
         return [Stage(name, _QUICK) for name in plain], _for_throughput(problem)
     if len(problem.tasks) > LARGE:
-        return [Stage("single", _QUICK)], [Stage("heft", 0.5), Stage("annealing", 0.2)]
+        quickest = [Stage("one-pass", _QUICK), Stage("single", _QUICK)]
+        return quickest, [Stage("heft", 0.5), Stage("annealing", 0.2)]
     quick = [Stage(name, _QUICK) for name in _HEURISTICS]
+    if len(problem.tasks) > _CLIMBED or any(instance_of(problem).memory_binds):
+        quick = [Stage("one-pass", _QUICK), *quick]
     if problem.objective.kind == "latency":
         return quick, _for_latency(problem)
     splits = problem.batch == 1 and split.helps(instance_of(problem))
@@ -109,11 +119,16 @@ def _for_latency(problem: Problem) -> list[Stage]:
     # Where a move is dear, climbing from the best heuristic gains more than annealing does.
     large, climb = len(problem.tasks) > _CLIMBED, Stage("hill-climbing", 1.0, ignores_start=True)
     if any(instance_of(problem).memory_binds):
-        counted = [Stage("count-dp", 0.6)] if _many(problem) else []
+        counted = [Stage("count-dp", 0.2)] if _many(problem) else []
         memory, exact = Stage("memory", 0.5), Stage("cpsat", 0.5)
-        if large:
-            return [*counted, memory, climb, ANNEALING_ALONE, exact]
-        return [*counted, *([climb] if counted else []), ANNEALING_ALONE, memory, exact]
+        first, *again = (Stage("segments", 0.6, turn=turn) for turn in range(4))
+        # Annealing does all that it would do if it alone were asked: never behind it.
+        alone = replace(ANNEALING_ALONE, most=math.inf)
+        if has_memory_chain(instance_of(problem)):
+            # Modules with prices, or CP-SAT, close it in their time; the others have what is left.
+            short = replace(first, share=0.1)
+            return [*counted, short, ANNEALING_ALONE, memory, exact, alone, *again]
+        return [*counted, first, alone, memory, again[0], exact, *again[1:]]
     # What modules close, they close at once; where they do not, annealing finds better starts.
     climbs = [climb] if large else []
     return [Stage("milp-split", 0.1), *climbs, ANNEALING_ALONE, Stage("milp-split", 1.0)]
@@ -134,24 +149,31 @@ def solve(problem: Problem, options: Options) -> Schedule:
     SolverError
         If none of them finds one: what the last one says, which is the most thorough.
     """
-    from tvm_hetero.bounds import lower_bound, round_up
+    from tvm_hetero.bounds import first_bound, lower_bound, round_up
 
     began = options.clock()
     best = options.start
-    bound = 0.0 if best is None else best.lower_bound
+    bound = max(first_bound(problem), 0.0 if best is None else best.lower_bound)
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
     # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
-    aside = _ASIDE * options.wall_limit if len(problem.platform.devices) > _HUNDREDS else 0.0
+    many = len(problem.platform.devices) > _HUNDREDS
+    aside = _ASIDE * options.wall_limit if many else 0.0
+    ends = options.ends
+    if ends is not None:
+        aside = max(aside, min(BOUND_SHARE * options.time_limit, MOST_ASIDE))
+        options = replace(options, ends=ends.sooner(aside))
+        aside = 0.0
     for stage in portfolio(problem):
-        left = began + options.wall_limit - aside - options.clock()
+        left = options.until(began) - aside - options.clock()
         if left <= 0 or (best is not None and options.within_gap(best.value, bound)):
             break
+        options.say(_says(stage.solver, problem, best, bound))
         share = options_for(stage, options, best, left)
         try:
             answer = run_stage(problem, stage.solver, share)
         except HeteroError as error:
             reason = error
-            if best is None and isinstance(error, InfeasibleError):
+            if best is None and isinstance(error, InfeasibleError) and error.proven:
                 break
             continue
         answer = drop_false_bound(answer, [best.value] if best else [], stage.solver)
@@ -161,7 +183,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if best is None:
         raise _nothing(problem, reason)
     if not options.within_gap(best.value, bound):
-        bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit))
+        late = ends.passed if ends else bool
+        bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit, late))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
 
@@ -176,13 +199,23 @@ def _nothing(problem: Problem, reason: HeteroError) -> HeteroError:
     )
 
 
+def _says(name: str, problem: Problem, best: Schedule | None, bound: float) -> str:
+    """Who is asked, and what is known before."""
+    if best is None:
+        return f"asking {name}"
+    timed = problem.objective.kind in ("latency", "throughput")
+    value, low = (format_seconds(v) if timed else f"{v:.4g}" for v in (best.value, bound))
+    return f"asking {name}; so far {value} by {best.solver}, at least {low}"
+
+
 def options_for(stage: Stage, options: Options, best: Schedule | None, left: float) -> Options:
     """What a stage is told. One that works alone does what it would do if it were the only one."""
     limit = stage.share * options.time_limit
     if stage.ignores_start:
-        return replace(options, time_limit=min(limit, _MOST_ALONE), deadline=left)
+        return replace(options, time_limit=min(limit, stage.most), deadline=left)
     net = min(left, _NET * stage.share * options.wall_limit)
-    return replace(options, start=best, time_limit=limit, deadline=net)
+    seed = (options.seed + stage.turn) % 2**31
+    return replace(options, start=best, time_limit=limit, deadline=net, seed=seed)
 
 
 def run_stage(problem: Problem, name: str, options: Options) -> Schedule:

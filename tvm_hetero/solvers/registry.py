@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import NamedTuple
 
 from tvm_hetero.errors import (
+    LIST_LINE,
     BackendError,
     HeteroError,
     InfeasibleError,
@@ -25,11 +26,14 @@ from tvm_hetero.errors import (
 )
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.feasibility import check_links, check_memory
-from tvm_hetero.solvers.core.options import BOUND_SHARE, Options
+from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
 from tvm_hetero.solvers.core.verified_call import Solver as Solver
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
+from tvm_hetero.solvers.other_solvers import with_others
 from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
 
@@ -59,17 +63,21 @@ _OURS = {
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
     "milp": _Ours("tvm_hetero.solvers.milp.solver"),
     "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver"),
+    "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass"),
     "peft": _Ours("tvm_hetero.solvers.lists.peft"),
     "random-walk": _Ours("tvm_hetero.solvers.search.random_walk"),
+    "segments": _Ours("tvm_hetero.solvers.memory.segments"),
     "shares": _Ours("tvm_hetero.solvers.throughput.element_sharing"),
     "single": _Ours("tvm_hetero.solvers.lists.best_single"),
     "stages": _Ours("tvm_hetero.solvers.stages.solver"),
     "throughput": _Ours("tvm_hetero.solvers.throughput.solver"),
 }
-# What the ladder of bounds takes beside an answer at most, about, s.
-_MOST_ASIDE = 4.0
 # New objects after which Python looks for cycles among them (its own number is 700).
 _OBJECTS = 200_000
+# Seconds that the judge takes for a task or edge, and that an answer takes to be read again.
+_JUDGED = 20e-6
+# The share of its time after which a search is said to have used it.
+_UP = 0.9
 _REGISTERED: dict[str, Solver] = {}
 
 
@@ -152,7 +160,29 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
         the backend that was asked for refuses the model.
     """
     with _few_collections():
-        return _solve(problem, solver, Options() if options is None else options)
+        told = Options() if options is None else options
+        began = told.clock()
+        told = replace(told, ends=_ends_of(problem, told, began))
+        late = began + _UP * (told.until(began) - began)
+        answer = _solve(problem, solver, told)
+        told.say(f"stopped: {_why(answer, told, late=told.clock() >= late)}")
+        return answer
+
+
+def _why(answer: Schedule, options: Options, *, late: bool) -> str:
+    """Why nobody searches on."""
+    if answer.gap <= OPTIMAL_GAP:
+        return "value and bound meet: proven optimal"
+    if options.within_gap(answer.value, answer.lower_bound):
+        return f"within the asked gap of {options.gap:.2%} of the bound"
+    limit = format_seconds(options.time_limit)
+    if late:
+        return f"the time limit of {limit} is up"
+    return (
+        f"the work that a time limit of {limit} stands for is done (after "
+        f"{format_seconds(answer.seconds)} here), a gap of {answer.gap:.2%} is left; raise "
+        "--time-limit for more work"
+    )
 
 
 @contextmanager
@@ -192,7 +222,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     # What is proven needs no other bound.
     if answer.gap > OPTIMAL_GAP and not bound_is_final:
         quick = BOUND_SHARE * options.time_limit
-        bound = max(bound, lower_bound(problem, answer.value, quick))
+        bound = max(bound, lower_bound(problem, answer.value, quick, _late(options)))
     best = None
     if single is not None:
         best = SingleDevice(main_device(single), single.value)
@@ -207,6 +237,17 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
             seconds=options.clock() - began,
         ),
     )
+
+
+def _ends_of(problem: Problem, options: Options, began: float) -> Deadline:
+    """When searches are to be over, so that judge and bound are through within the limit."""
+    whole = options.ends or Deadline(options.until(began), options.clock)
+    size = len(problem.tasks) + len(problem.graph.edges)
+    return whole.sooner(min(_JUDGED * size, 0.5 * max(0.0, whole.left())))
+
+
+def _late(options: Options) -> Callable[[], bool]:
+    return (lambda: False) if options.ends is None else options.ends.passed
 
 
 def _best_single(problem: Problem, options: Options) -> Schedule | None:
@@ -232,25 +273,56 @@ def _answer(
     Of a solver that fails, the next best answer, with a warning that names it.
     """
     try:
-        answer = solve_verified(problem, name, chosen, _without_bound(options))
+        told = _without_bound(options, itself=_bounds_itself(name))
+        answer = solve_verified(problem, name, chosen, told)
     except SolverFault as fault:
         return _Solved(_next_best(problem, fault, options, single))
     except (InfeasibleError, SolverError) as error:
-        if single is None or isinstance(error, BackendError):
+        if isinstance(error, BackendError):
             raise
+        if single is None:
+            return _Solved(_in_time(problem, name, options, error))
         reason = str(error).split("\n")[0]
         warn(f"solver {name!r} found nothing: {reason}; the answer is the best single device")
         return _Solved(replace(single, solver=f"{name} (single)"))
     if single is not None and single.value < answer.value:
         answer = replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
         return _Solved(answer)
-    return _Solved(answer, bound_is_final=name in _OURS and _OURS[name].bounds_itself)
+    return _Solved(answer, bound_is_final=_bounds_itself(name))
 
 
-def _without_bound(options: Options) -> Options:
-    """The options with the time that the bound beside the answer will take put aside."""
-    aside = min(BOUND_SHARE * options.time_limit, _MOST_ASIDE)
-    return replace(options, time_limit=options.time_limit - aside)
+def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) -> Schedule:
+    """What one pass finds where the time was too short for anything else: never no answer.
+
+    Raises
+    ------
+    HeteroError
+        The solver's error, if there was time, or one pass finds nothing either.
+    """
+    if not _late(options)():
+        raise with_others(error, problem, options, name) from None
+    # Of throughput there is nothing to time: balancing loads is as quick as it gets.
+    quickest = "heft" if problem.objective.kind == "throughput" else "one-pass"
+    try:
+        found = solve_verified(problem, quickest, solver_of(quickest), replace(options, ends=None))
+    except HeteroError:
+        raise with_others(error, problem, options, name) from None
+    warn(f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is that of {quickest}")
+    return replace(found, solver=f"{name} ({quickest})")
+
+
+def _bounds_itself(name: str) -> bool:
+    return name in _OURS and _OURS[name].bounds_itself
+
+
+def _without_bound(options: Options, *, itself: bool) -> Options:
+    """The options with the time that the bound beside the answer will take put aside.
+
+    Who holds its bound against the ladder `itself` has the clock for that, too.
+    """
+    aside = min(BOUND_SHARE * options.time_limit, MOST_ASIDE)
+    ends = options.ends if itself or options.ends is None else options.ends.sooner(aside)
+    return replace(options, time_limit=options.time_limit - aside, ends=ends)
 
 
 def _next_best(

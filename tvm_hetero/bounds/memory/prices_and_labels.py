@@ -82,6 +82,14 @@ class MemoryChain:
         return placement
 
 
+def has_memory_chain(instance: Instance) -> bool:
+    """Whether the modules are small enough for `memory_chain`, as far as is seen at once."""
+    limited = sum(instance.memory_binds)
+    if instance.problem.batch > 1 or not 0 < limited <= _MOST_LIMITED:
+        return False
+    return max(size_of(instance, module) for module in modules_of(instance)) <= _MOST
+
+
 def memory_chain(instance: Instance, upper: float) -> MemoryChain | None:
     """The chain for makespans up to `upper` (s); None where (1) is too large or has no say."""
     limited = [d for d, binds in enumerate(instance.memory_binds) if binds]

@@ -23,7 +23,7 @@ Derivation: docs/method/patterns.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -49,10 +49,11 @@ _DOUBLINGS = 40
 Pattern = tuple[int, tuple[int, ...]]
 
 
-def pattern_bound(instance: Instance) -> float:
+def pattern_bound(instance: Instance, late: Callable[[], bool] = lambda: False) -> float:
     """The bound of latency or throughput (s); 0 where it has nothing to say.
 
-    It speaks for one element, and where some limit of memory binds.
+    It speaks for one element, and where some limit of memory binds. Of throughput, what has been
+    refuted by when it is `late` is the bound.
     """
     problem = instance.problem
     if problem.batch > 1 or not any(instance.memory_binds):
@@ -63,7 +64,7 @@ def pattern_bound(instance: Instance) -> float:
         return _latency(instance, shop, min(flow)) if len(shop.counts) <= _MOST_KINDS else 0.0
     if problem.objective.kind == "throughput":
         shop = pattern_instance_of(instance, [1.0] * len(instance))
-        return _throughput(instance, shop) if len(shop.counts) <= _MOST_KINDS else 0.0
+        return _throughput(instance, shop, late) if len(shop.counts) <= _MOST_KINDS else 0.0
     return 0.0
 
 
@@ -165,7 +166,7 @@ def _minimise(
     return float(result.fun), multipliers
 
 
-def _throughput(instance: Instance, shop: PatternInstance) -> float:
+def _throughput(instance: Instance, shop: PatternInstance, late: Callable[[], bool]) -> float:
     """Close in on the largest load that can be refuted."""
     hop = _least_hop(instance)
     low, high = 0.0, _first_guess(shop)
@@ -173,12 +174,12 @@ def _throughput(instance: Instance, shop: PatternInstance) -> float:
         return 0.0
     finest = high * _CLOSE
     for _ in range(_DOUBLINGS):
-        if not _refuted(shop, high, hop):
+        if not _refuted(shop, high, hop, late):
             break
         low, high = high, 2 * high
-    while high - low > max(finest, _CLOSE * high):
+    while high - low > max(finest, _CLOSE * high) and not late():
         middle = (low + high) / 2
-        if _refuted(shop, middle, hop):
+        if _refuted(shop, middle, hop, late):
             low = middle
         else:
             high = middle
@@ -209,7 +210,7 @@ def _first_guess(shop: PatternInstance) -> float:
     return float(max(total / sum(shop.devices), *least))
 
 
-def _refuted(shop: PatternInstance, load: float, hop: float) -> bool:
+def _refuted(shop: PatternInstance, load: float, hop: float, late: Callable[[], bool]) -> bool:
     """Whether no placement keeps all loads within `load` (proven)."""
     held = []
     for t in range(len(shop.devices)):
@@ -221,6 +222,8 @@ def _refuted(shop: PatternInstance, load: float, hop: float) -> bool:
     unit = np.array([max(min(c), 1e-3 * load) for c in zip(*shop.costs, strict=True)])
     patterns: list[Pattern] = []
     for _ in range(_ROUNDS):
+        if late():
+            return False
         uncovered, prices = _cover(shop, patterns, unit)
         if uncovered <= 1e-9 * float(unit @ counts):
             return False

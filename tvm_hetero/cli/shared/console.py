@@ -111,6 +111,13 @@ class ConsoleStep:
             self._named.add(text)
             self._steps.say(f"     ({text}: {total})" if total else f"     ({text})")
 
+    def tell(self, text: str) -> None:
+        """What is being done now: on a terminal in the moving line, else a line on stderr."""
+        if self._line is not None:
+            self._line.update(self._task, description=printable(text, _WIDEST))
+        else:
+            typer.secho(f"     {printable(text, limit=None)}", err=True)
+
 
 def _moving_line(to_stderr: bool) -> Any:
     """A rich progress line without markup, which vanishes when it is done."""

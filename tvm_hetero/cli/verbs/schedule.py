@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.solvers.robust.solver import RobustRequest
 
+# Seconds that a task takes to be written and drawn.
+_WRITTEN = 20e-6
+# Seconds that a plainer plan may take to be looked for, and at most a tenth of the limit.
+_PLAIN = 2.0
+
 
 def schedule(
     problem: options.ProblemFile,
@@ -77,8 +82,11 @@ def schedule(
     """
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.report.schedule.text import schedule_text
+    from tvm_hetero.solvers import Deadline
     from tvm_hetero.util.untrusted_names import printable
 
+    # Reading, checking and writing are within the limit.
+    ends = Deadline.after(time_limit)
     options.check_writable(output)
     request = _request(robust, robust_goal, robust_samples)
     steps = Steps(quiet=json_output)
@@ -98,10 +106,12 @@ def schedule(
             workers=workers or len(os.sched_getaffinity(0)),
             backend=backend,
             symmetry=symmetry,
+            ends=ends.sooner(_aside(loaded, time_limit, plain=not as_solved)),
+            tell=step.tell,
         )
         if request is None:
             answer = solve(loaded, solver, chosen)
-            answer = answer if as_solved else prefer_fewer_transfers(loaded, answer)
+            answer = answer if as_solved else prefer_fewer_transfers(loaded, answer, ends)
         else:
             from tvm_hetero.solvers.robust.solver import solve as solve_robust
 
@@ -116,6 +126,13 @@ def schedule(
     steps.say(schedule_text(answer, loaded, chart_width()))
     if output is not None:
         steps.say(f"wrote {printable(output, limit=None)}", "green")
+
+
+def _aside(problem: Problem, time_limit: float, *, plain: bool) -> float:
+    """Seconds of the limit that are kept for what comes after solving."""
+    written = min(_WRITTEN * len(problem.tasks), 0.2 * time_limit)
+    plain = plain and problem.objective.kind == "throughput"
+    return written + (min(_PLAIN, 0.1 * time_limit) if plain else 0.0)
 
 
 def _interrupted() -> None:

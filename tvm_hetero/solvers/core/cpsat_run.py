@@ -42,7 +42,7 @@ class CpsatBudget:
     @classmethod
     def of(cls, options: Options, began: float) -> CpsatBudget:
         """The budget of a call that began at `began` (of `time.monotonic`)."""
-        return cls(options.time_limit * WORK_PER_SECOND, began + options.wall_limit)
+        return cls(options.time_limit * WORK_PER_SECOND, options.until(began))
 
     def exhausted(self) -> bool:
         """Whether nothing worth a call is left."""

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Copy, Execution, Schedule
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.score import value_of
 
 # The part of a time limit that goes to the ladder of lower bounds, if it is asked.
 BOUND_SHARE = 0.1
+# And at most, about, s.
+MOST_ASIDE = 4.0
 BACKENDS = ("auto", "highs", "scip", "gurobi")
 SYMMETRIES = ("time", "tasks", "batches", "none")
 
@@ -31,6 +34,8 @@ class Options:
     deadline : wall seconds after which the search is cut, where that is another than the time
         limit which its work is counted from: what is left of a larger search, or so much that
         the answer depends on the work alone, however slow the machine.
+    ends : the moment at which everything is to be over, whoever is asked in turn; `solve` sets it
+        where no one has. What a solver takes ends by then, whatever its own limits are.
     gap : a search may end where its best answer is proven to be within this share of the least
         value: measured costs are not known to better than a percent. Solvers that look at no
         bound on the way do not care.
@@ -42,22 +47,36 @@ class Options:
         turn, and between the looks of a search. What runs within one of CP-SAT's or HiGHS's
         calls, a table or a native search is handed the seconds that are left, and reads the
         machine's own.
+    tell : is told, in a line of words, what is being done and in the end why it stopped.
     """
 
     time_limit: float = 60.0
     seed: int = 0
     start: Schedule | None = None
     deadline: float | None = None
+    ends: Deadline | None = None
     gap: float = OPTIMAL_GAP
     workers: int = 1
     backend: str = "auto"
     symmetry: str = "time"
     clock: Callable[[], float] = time.monotonic
+    tell: Callable[[str], None] | None = None
 
     @property
     def wall_limit(self) -> float:
-        """Wall seconds after which the search is cut."""
-        return self.time_limit if self.deadline is None else self.deadline
+        """Wall seconds from now after which a search that begins now is cut."""
+        own = self.time_limit if self.deadline is None else self.deadline
+        return own if self.ends is None else min(own, max(0.0, self.ends.left()))
+
+    def say(self, text: str) -> None:
+        """Tell whoever wants to be told."""
+        if self.tell is not None:
+            self.tell(text)
+
+    def until(self, began: float) -> float:
+        """The moment (of `clock`) at which a search that began then is cut."""
+        own = began + (self.time_limit if self.deadline is None else self.deadline)
+        return own if self.ends is None else min(own, self.ends.at)
 
     def within_gap(self, value: float, bound: float) -> bool:
         """Whether a value is near enough to a bound for a search to end."""

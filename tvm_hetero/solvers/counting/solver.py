@@ -56,12 +56,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
     SolverError
         If the objective is another one, or no division of the line fits.
     """
-    began = options.clock()
+    half = options.clock() + options.wall_limit / 2
     if problem.objective.kind not in ("latency", "throughput"):
-        raise SolverError(
-            f"count-dp minimises latency or throughput, not {problem.objective.kind}; "
-            "use cpsat or milp"
-        )
+        raise SolverError(f"count-dp minimises latency or throughput, not {problem.objective.kind}")
     instance = instance_of(problem)
     best: Schedule | None = None
     for value, placement in _in_turn(instance, options):
@@ -73,12 +70,12 @@ def solve(problem: Problem, options: Options) -> Schedule:
             continue
         if best is None or found.value < best.value:
             best = found
-        if options.clock() - began > options.wall_limit / 2:
+        if options.clock() > half:
             break
     if best is None:
         raise SolverError(
             "count-dp found no division of the tasks into segments that fits the devices; "
-            "use cpsat, or add memory"
+            "add memory"
         )
     return best
 

@@ -66,7 +66,7 @@ def solve_whole(
     problem = instance.problem
     if too_large(instance):
         return _keep(problem, start, f"cpsat: {len(instance)} tasks are too many for one model")
-    if count_variables(instance) > options.time_limit * _VARIABLES_A_SECOND:
+    if not fits_time(instance, options):
         limit = format_seconds(options.time_limit)
         return _keep(problem, start, f"cpsat: {limit} are too short to build the model")
     best, bound = start, 0.0
@@ -133,6 +133,12 @@ def _search(
 def too_large(instance: Instance) -> bool:
     """Whether the model would have more variables than CP-SAT can make use of."""
     return count_variables(instance) > MOST_VARIABLES
+
+
+def fits_time(instance: Instance, options: Options) -> bool:
+    """Whether the model can be built and searched in the time that there is."""
+    most = min(MOST_VARIABLES, options.time_limit * _VARIABLES_A_SECOND)
+    return count_variables(instance) <= most
 
 
 def count_variables(instance: Instance) -> int:

@@ -73,7 +73,7 @@ def solve(
         )
     raise SolverError(
         f"cpsat found no placement within its time limit of {format_seconds(options.time_limit)}; "
-        "give it more time, or use solver heft"
+        "give it more time"
     )
 
 

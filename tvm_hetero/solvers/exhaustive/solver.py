@@ -92,8 +92,7 @@ def _check_size(problem: Problem) -> None:
     raise SolverError(
         f"exhaustive takes at most {MOST_TASKS} tasks, batches of {MOST_BATCH} and "
         f"{MOST_PLACEMENTS:.0e} placements; this problem has {len(problem.tasks)} tasks, a batch "
-        f"of {problem.batch} and {size:.3g} placements; use solver cpsat, or a heuristic such as "
-        "annealing"
+        f"of {problem.batch} and {size:.3g} placements"
     )
 
 
@@ -119,9 +118,7 @@ def _schedule_of(instance: Instance, found: CompleteAnswer) -> Schedule:
 
 def _nothing(complete: bool) -> SolverError | InfeasibleError:
     if not complete:
-        return SolverError(
-            "exhaustive found no schedule within its time limit; raise it, or use solver cpsat"
-        )
+        return SolverError("exhaustive found no schedule within its time limit; raise it")
     return InfeasibleError(
         "there is no schedule, however the batch is divided: no placement keeps memory, latency "
         "limit and links; add memory or links, or raise the limit",

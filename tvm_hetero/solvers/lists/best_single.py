@@ -14,16 +14,18 @@ and every plan would be compared with the host.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.util.units import format_bytes, format_seconds
@@ -45,29 +47,41 @@ def solve(problem: Problem, options: Options) -> Schedule:
     found = best_single(problem, options)
     if found is not None:
         return found
-    raise InfeasibleError(
-        f"no device can run everything alone ({_obstacles(problem)}); use solver heft or cpsat"
-    )
+    raise InfeasibleError(f"no device can run everything alone ({_obstacles(problem)})")
 
 
 def best_single(problem: Problem, options: Options) -> Schedule | None:
     """The schedule of the best device alone; None if no device can run everything."""
-    found = _best(problem)
+    tried = _tried(problem)
+    # Devices that can change places have equal schedules: one of each type will do.
+    types = sorted(set(find_symmetry(problem).types()))
+    names = [problem.platform.names[d] for d in types]
+    for name in names:
+        if name in tried:
+            continue
+        try:
+            tried[name] = _on(problem, name, options.ends)
+        except SolverError:  # no time for more; whoever has more may ask again
+            break
+    answers = [answer for name in names if (answer := tried.get(name)) is not None]
+    # `min` takes the first of equals: the device that comes first in the platform.
+    found = min(answers, key=lambda answer: answer.value, default=None)
     return None if found is None else replace(found, seed=options.seed)
 
 
 @cached_per_problem
-def _best(problem: Problem) -> Schedule | None:
-    answers = []
-    # Devices that can change places have equal schedules: one of each type will do.
-    types = sorted(set(find_symmetry(problem).types()))
-    for name in (problem.platform.names[d] for d in types):
-        found = alone(problem, name)
-        executions, copies = (found, ()) if found is not None else place_on_device(problem, name)
-        if executions and within_limit(problem, executions):
-            answers.append(make_schedule(problem, "single", executions, copies))
-    # `min` takes the first of equals: the device that comes first in the platform.
-    return min(answers, key=lambda answer: answer.value, default=None)
+def _tried(problem: Problem) -> dict[str, Schedule | None]:
+    """What is known of the devices of a problem, by name."""
+    return {}
+
+
+def _on(problem: Problem, name: str, ends: Deadline | None) -> Schedule | None:
+    """The schedule of a device alone, if it keeps all limits."""
+    found = alone(problem, name)
+    executions, copies = (found, ()) if found is not None else place_on_device(problem, name, ends)
+    if not executions or not within_limit(problem, executions):
+        return None
+    return make_schedule(problem, "single", executions, copies)
 
 
 def alone(problem: Problem, device: str) -> tuple[Execution, ...] | None:
@@ -82,16 +96,24 @@ def alone(problem: Problem, device: str) -> tuple[Execution, ...] | None:
 
 
 def place_on_device(
-    problem: Problem, device: str
+    problem: Problem, device: str, ends: Deadline | None = None
 ) -> tuple[tuple[Execution, ...], tuple[Copy, ...]]:
     """All work on `device`, and what takes no time and cannot be there elsewhere.
 
     Nothing if that is not possible, for want of a path or of memory, or if there is no work.
+
+    Raises
+    ------
+    SolverError
+        If the time is up.
     """
     from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
 
     costs = {task: _kept(row, device) for task, row in problem.costs.items()}
     if not all(costs.values()) or all(device not in row for row in costs.values()):
+        return (), ()
+    there = (task.weight_bytes for task in problem.tasks if device in costs[task.id])
+    if sum(there) > (problem.platform.device(device).memory or math.inf):
         return (), ()
     try:
         instance = Instance(replace(problem, costs=costs))
@@ -99,8 +121,10 @@ def place_on_device(
             return _attended_period(problem, instance, device)
         # One device does it all: not worth finding out which of the others are alike.
         everything = range(len(instance.names))
-        scheduler = ListScheduler(instance, set(everything), apart=everything)
+        scheduler = ListScheduler(instance, set(everything), apart=everything, ends=ends)
         executions, copies = scheduler.run(instance.order, by_space=False)
+    except SolverError:
+        raise
     except HeteroError:
         return (), ()
     return tuple(executions), tuple(copies)
@@ -147,7 +171,7 @@ def _ways(problem: Problem, device: str, *, everything: bool) -> list[list[Step]
     quick = [step for task in order for step in _divided(problem, task, device)]
     if everything or problem.objective.kind == "throughput":
         return [quick]
-    deep = _depth_order(problem)
+    deep = depth_order(problem)
     frugal = [step for task in deep for step in _divided(problem, task, device)]
     by_element: list[Step] = [(task, (n,)) for n in range(problem.batch) for task in deep]
     return [quick, frugal, by_element]
@@ -161,29 +185,45 @@ def _divided(problem: Problem, task: str, device: str) -> list[Step]:
     return [(task, (i,)) for i in range(n)]
 
 
-def _depth_order(problem: Problem) -> list[str]:
+def depth_order(problem: Problem) -> list[str]:
     """A topological order that takes, of what is ready, the task that lets go of most bytes."""
     graph = problem.graph
     waiting = {task: len(graph.predecessors[task]) for task in graph.index}
     unread = {name: len(tensor.readers) for name, tensor in graph.tensors.items()}
-    ready = [task for task in graph.topological_order if waiting[task] == 0]
+    # Who is ready: growth, turn (of equals the last: its inputs are the youngest), task.
+    # Growth only falls; who has been put in with a smaller one is met there first.
+    heap: list[tuple[int, int, str]] = []
+    turns: dict[str, int] = {}
     order: list[str] = []
+    done: set[str] = set()
 
     def growth(task: str) -> int:
         made = graph.unread_bytes(task) + sum(t.bytes for t in graph.outputs[task])
         return made - sum(t.bytes for t in graph.inputs[task] if unread[t.name] == 1)
 
-    while ready:
-        # The last of equals: it was made ready last, so its inputs are the youngest.
-        task = min(reversed(ready), key=growth)
-        ready.remove(task)
+    def offer(task: str) -> None:
+        turn = turns.setdefault(task, len(turns))
+        heapq.heappush(heap, (growth(task), -turn, task))
+
+    for task in graph.topological_order:
+        if waiting[task] == 0:
+            offer(task)
+    while heap:
+        task = heapq.heappop(heap)[-1]
+        if task in done:
+            continue
+        done.add(task)
         order.append(task)
         for tensor in graph.inputs[task]:
             unread[tensor.name] -= 1
+            if unread[tensor.name] == 1:
+                last = next((reader for reader in tensor.readers if reader not in done), None)
+                if last in turns:
+                    offer(last)
         for reader in graph.successors[task]:
             waiting[reader] -= 1
             if waiting[reader] == 0:
-                ready.append(reader)
+                offer(reader)
     return order
 
 

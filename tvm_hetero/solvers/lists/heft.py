@@ -28,9 +28,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists import list_solver
 from tvm_hetero.solvers.lists.load_balancing import balance
@@ -45,15 +47,25 @@ def solve(problem: Problem, options: Options) -> Schedule:
     ------
     InfeasibleError
         If some task fits nowhere (says by how much), or no candidate keeps the latency limit.
+    SolverError
+        If the time is up.
     """
-    return replace(_solve(problem), seed=options.seed)
+    found = _solve(problem, options.ends)
+    if isinstance(found, InfeasibleError):
+        raise found
+    return replace(found, seed=options.seed)
 
 
 @cached_per_problem
-def _solve(problem: Problem) -> Schedule:
-    if problem.objective.kind == "throughput":
-        return balance(problem, Options())
-    return list_solver.solve_by_list(problem, Options(), "heft", heft)
+def _solve(problem: Problem, ends: Deadline | None) -> Schedule | InfeasibleError:
+    """The schedule, or why there is none: whoever begins from HEFT asks again."""
+    told = Options(ends=ends)
+    try:
+        if problem.objective.kind == "throughput":
+            return balance(problem, told)
+        return list_solver.solve_by_list(problem, told, "heft", heft)
+    except InfeasibleError as error:
+        return error
 
 
 def heft(instance: Instance, devices: Sequence[int]) -> list_solver.Rule:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.schedule import Copy, Execution
+from tvm_hetero.solvers.core.deadline import Deadline, check_time
 from tvm_hetero.solvers.lists.undo_log import Booking
 from tvm_hetero.solvers.timing.unused_devices import UnusedDevices
 from tvm_hetero.util.units import format_bytes
@@ -24,6 +25,8 @@ Score = Callable[[int, int, float], float]
 
 # Times at which a placement that overflows is tried again.
 _DELAYS = 8
+# Tasks between two looks at the clock: some tens of milliseconds, and small problems are not cut.
+_LOOK_AT_CLOCK = 128
 
 
 def earliest_finish(task: int, device: int, end: float) -> float:
@@ -41,6 +44,7 @@ class ListScheduler(Booking):
     score : what decides between devices; of equals, the one where the task ends first.
     name : of the method, for what it says when it gets stuck.
     apart : devices that the score treats unlike others of their kind.
+    ends : when it gives up.
     """
 
     def __init__(
@@ -50,27 +54,42 @@ class ListScheduler(Booking):
         score: Score = earliest_finish,
         name: str = "heft",
         apart: Sequence[int] = (),
+        ends: Deadline | None = None,
     ) -> None:
         super().__init__(instance)
         self.allowed = allowed
         self.score = score
         self.name = name
+        self.ends = ends
         self.fresh = UnusedDevices(instance.problem, apart)
 
     def run(self, order: Sequence[int], *, by_space: bool) -> tuple[list[Execution], list[Copy]]:
         """Place every task, in the given (topological) order unless memory stops one of them.
 
         With `by_space` a task goes to the device with the most memory left, not to the fastest.
+
+        Raises
+        ------
+        InfeasibleError
+            If some task fits nowhere.
+        SolverError
+            If the time is up.
         """
         left = deque(order)
         while left:
+            if len(left) % _LOOK_AT_CLOCK == 0:
+                check_time(self.ends, self.name, len(order) - len(left), len(order))
             reasons: list[InfeasibleError] = []
             for i, v in enumerate(left):
+                if i % _LOOK_AT_CLOCK == _LOOK_AT_CLOCK - 1:
+                    check_time(self.ends, self.name, len(order) - len(left), len(order))
                 if not self.ready(v):
                     continue
                 try:
                     self.place_best(v, by_space=by_space)
                 except InfeasibleError as error:
+                    if self._hopeless(v):
+                        raise
                     # Another task may go first and give memory back.
                     reasons.append(error)
                     continue
@@ -124,17 +143,46 @@ class ListScheduler(Booking):
         short = self.lacking(v, device)
         if short > 0:
             return short
-        for wait in self.delays(device):
-            end = self.place(v, device, wait)
-            # Where nothing has changed, everything still fits.
-            over = max((self.memory[d].overflow() for d in self.touched & self.watched), default=0)
-            self.roll_back()
-            if end is None:
-                return None
-            if over == 0:
-                return wait, end
-            short = min(short, over) if short else over
-        return short
+        found, began = self._attempt(v, device, 0.0)
+        if not isinstance(found, int):
+            return found
+        times = self.delays(device, began)
+        # Who waits for all that is given back has the most room: if that is not enough, none is.
+        last = self._attempt(v, device, times.pop())[0] if times else None
+        if not isinstance(last, tuple):
+            return found if last is None else min(found, last)
+        return self._least_delay(v, device, times, last)
+
+    def _least_delay(
+        self, v: int, device: int, times: Sequence[float], last: tuple[float, float]
+    ) -> tuple[float, float]:
+        """The least of the rising delays that fits, or the last one, which does."""
+        low, high = 0, len(times)
+        while low < high:
+            middle = (low + high) // 2
+            found, _ = self._attempt(v, device, times[middle])
+            if isinstance(found, tuple):
+                last, high = found, middle
+            else:
+                low = middle + 1
+        return last
+
+    def _attempt(
+        self, v: int, device: int, wait: float
+    ) -> tuple[tuple[float, float] | int | None, float]:
+        """What `try_place` says of one delay, and since when the device holds something for it."""
+        end = self.place(v, device, wait)
+        # Where nothing has changed, everything still fits.
+        over = max((self.memory[d].overflow() for d in self.touched & self.watched), default=0)
+        began = self.memory[device].since
+        self.roll_back()
+        if end is None:
+            return None, began
+        return (over if over > 0 else (wait, end)), began
+
+    def _hopeless(self, v: int) -> bool:
+        """Whether the weights of `v` alone fit nowhere any more, whatever is given back."""
+        return all(self.lacking(v, d) > 0 for d in self.candidates(v))
 
     def lacking(self, v: int, device: int) -> int:
         """Bytes that a task's weights alone need beyond what is left; waiting frees none."""
@@ -143,13 +191,11 @@ class ListScheduler(Booking):
             return 0
         return max(0, math.ceil(self.instance.weights[v] - self.space(device)))
 
-    def delays(self, device: int) -> list[float]:
-        """Times before which nothing new is begun: 0, then when memory is given back."""
+    def delays(self, device: int, began: float) -> list[float]:
+        """Times before which nothing new is begun: when memory is given back, after `began`."""
         if device not in self.watched:
-            return [0.0]
-        times = self.memory[device].releases()
-        step = max(1, math.ceil(len(times) / _DELAYS))
-        return [0.0, *reversed(times[::-1][::step])]
+            return []
+        return self.memory[device].releases(began, _DELAYS)
 
     def stuck(self, v: int, short: Sequence[tuple[int, int]]) -> InfeasibleError:
         """Why `v` can be placed nowhere."""
@@ -157,13 +203,12 @@ class ListScheduler(Booking):
         if not short:
             return InfeasibleError(
                 f"{self.name}: no path of links brings what task {task!r} reads to a device that "
-                "can run it; add a link, or use solver cpsat, which searches all placements"
+                "can run it; add a link"
             )
         over, device = min(short)
         return InfeasibleError(
             f"{self.name}: after the tasks placed before it, task {task!r} fits on no device: "
-            f"{self.instance.names[device]!r} lacks {format_bytes(over)}; add memory, or use "
-            "solver cpsat, which searches all placements"
+            f"{self.instance.names[device]!r} lacks {format_bytes(over)}; add memory"
         )
 
     def result(self) -> tuple[list[Execution], list[Copy]]:

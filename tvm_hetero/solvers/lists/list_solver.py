@@ -17,6 +17,7 @@ from itertools import combinations
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
+from tvm_hetero.solvers.core.deadline import Deadline, check_time
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler, Score, earliest_finish
@@ -28,6 +29,8 @@ from tvm_hetero.views.instance import Instance, instance_of
 
 # Up to so many devices, every subset of them is tried for energy and cost.
 _SUBSETS = 4
+# Groups between two looks at the clock.
+_LOOK_AT_CLOCK = 128
 
 
 @dataclass(frozen=True)
@@ -53,21 +56,24 @@ def solve_by_list(problem: Problem, options: Options, name: str, method: Method)
     ------
     InfeasibleError
         If some task fits nowhere (says by how much), or no candidate keeps the latency limit.
+    SolverError
+        If the time is up.
     """
     instance = instance_of(problem)
     everything = tuple(range(len(instance.names)))
     if problem.objective.kind == "throughput":
         rule = method(instance, everything)
-        period = write_period(instance, place_by_load(instance, rule.order, name))
+        placement = place_by_load(instance, rule.order, name, options.ends)
+        period = write_period(instance, placement)
         return make_schedule(problem, name, *period, seed=options.seed)
     if problem.objective.kind == "latency":
-        executions, copies = schedule_tasks(instance, method, name, everything)
+        executions, copies = schedule_tasks(instance, method, name, everything, options.ends)
         return make_schedule(problem, name, executions, copies, seed=options.seed)
     answers = []
     reasons: list[InfeasibleError] = []
     for devices in _subsets(instance):
         try:
-            executions, copies = schedule_tasks(instance, method, name, devices)
+            executions, copies = schedule_tasks(instance, method, name, devices, options.ends)
         except InfeasibleError as error:
             reasons.append(error)
             continue
@@ -84,7 +90,7 @@ def _none_kept(problem: Problem, name: str, reasons: Sequence[InfeasibleError]) 
         return reasons[0]
     return InfeasibleError(
         f"{name} found no schedule within the latency limit of {format_seconds(limit)}; "
-        "raise the limit, or use solver cpsat"
+        "raise the limit"
     )
 
 
@@ -101,7 +107,11 @@ def _subsets(instance: Instance) -> list[tuple[int, ...]]:
 
 
 def schedule_tasks(
-    instance: Instance, method: Method, name: str, devices: Sequence[int]
+    instance: Instance,
+    method: Method,
+    name: str,
+    devices: Sequence[int],
+    ends: Deadline | None = None,
 ) -> tuple[list[Execution], list[Copy]]:
     """A list schedule on some devices; if memory stops it, once more choosing by space.
 
@@ -109,11 +119,13 @@ def schedule_tasks(
     ------
     InfeasibleError
         If some task fits nowhere.
+    SolverError
+        If the time is up.
     """
     rule = method(instance, devices)
 
     def scheduler() -> ListScheduler:
-        return ListScheduler(instance, set(devices), rule.score, name, rule.apart)
+        return ListScheduler(instance, set(devices), rule.score, name, rule.apart, ends)
 
     try:
         return scheduler().run(rule.order, by_space=False)
@@ -123,16 +135,22 @@ def schedule_tasks(
         return scheduler().run(rule.order, by_space=True)
 
 
-def place_by_load(instance: Instance, order: Sequence[int], name: str) -> list[int]:
+def place_by_load(
+    instance: Instance, order: Sequence[int], name: str, ends: Deadline | None = None
+) -> list[int]:
     """For throughput: every group where the largest load (s) grows least.
 
     Raises
     ------
     InfeasibleError
         If memory, missing links or contiguous stages leave some group no place.
+    SolverError
+        If the time is up.
     """
     loads, arrows = Loads(instance), StageGraph(instance)
-    for g in dict.fromkeys(instance.group_of[v] for v in order):
+    for i, g in enumerate(dict.fromkeys(instance.group_of[v] for v in order)):
+        if i % _LOOK_AT_CLOCK == _LOOK_AT_CLOCK - 1:
+            check_time(ends, name, i, len(instance.groups))
         group = instance.groups[g]
         best: tuple[list[float], int] | None = None
         short: list[int] = []
@@ -157,5 +175,5 @@ def _nowhere(task: str, short: Sequence[int], name: str) -> InfeasibleError:
     lack += "" if short else "links lead to and contiguous stages allow"
     return InfeasibleError(
         f"{name}: after the tasks placed before it, task {task!r} fits on no device: {lack}; "
-        "add memory or links, or use solver cpsat"
+        "add memory or links"
     )

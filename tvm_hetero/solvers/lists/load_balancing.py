@@ -16,6 +16,7 @@ from dataclasses import replace
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.core.deadline import Deadline, check_time
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.stage_dp import linear_dp
 from tvm_hetero.solvers.timing.device_loads import Loads
@@ -25,6 +26,8 @@ from tvm_hetero.views.instance import Instance, instance_of
 
 # Moves that are looked at in all, times the tensors that a move touches, bound the work.
 _MOST_MOVES = 20_000
+# Groups between two looks at the clock.
+_LOOK_AT_CLOCK = 128
 # A move must gain more than rounding noise, or the search would cycle.
 _GAIN = 1 - 1e-9
 
@@ -40,22 +43,26 @@ def balance(problem: Problem, options: Options) -> Schedule:
     if problem.objective.contiguous:
         return replace(linear_dp.solve(problem, options), solver="heft", lower_bound=0.0)
     instance = instance_of(problem)
-    executions, copies = write_period(instance, balance_loads(instance))
+    executions, copies = write_period(instance, balance_loads(instance, options.ends))
     return make_schedule(problem, "heft", executions, copies, seed=options.seed)
 
 
-def balance_loads(instance: Instance) -> list[int]:
+def balance_loads(instance: Instance, ends: Deadline | None = None) -> list[int]:
     """The device of every part.
 
     Raises
     ------
     InfeasibleError
         If memory or missing links leave some part no place.
+    SolverError
+        If the time is up.
     """
     loads = Loads(instance)
-    for group in _by_work(instance):
+    for i, group in enumerate(_by_work(instance)):
+        if i % _LOOK_AT_CLOCK == _LOOK_AT_CLOCK - 1:
+            check_time(ends, "heft", i, len(instance.groups))
         _place(loads, group)
-    improve(loads)
+    improve(loads, ends)
     return loads.placement()
 
 
@@ -87,19 +94,21 @@ def _place(loads: Loads, group: Sequence[int]) -> None:
         lack = f"{format_bytes(min(short))} of memory lacks" if short else "no links lead there"
         raise InfeasibleError(
             f"heft: after the tasks placed before it, task {task!r} fits on no device: {lack} "
-            "at the best of them; add memory or links, or use solver cpsat"
+            "at the best of them; add memory or links"
         )
     loads.move(group, best[1])
 
 
-def improve(loads: Loads) -> None:
+def improve(loads: Loads, ends: Deadline | None = None) -> None:
     """Move single groups while that makes the sorted loads smaller."""
     instance = loads.instance
     left = _MOST_MOVES
     moved = True
     while moved and left > 0:
         moved = False
-        for group in _by_work(instance):
+        for i, group in enumerate(_by_work(instance)):
+            if i % _LOOK_AT_CLOCK == _LOOK_AT_CLOCK - 1 and ends is not None and ends.passed():
+                return
             home = loads.home[group[0]]
             for device in instance.devices[group[0]]:
                 if device == loads.home[group[0]]:

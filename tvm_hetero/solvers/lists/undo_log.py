@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tvm_hetero.solvers.timing.timeline import Memory, MemoryLife, Timeline, earliest
+from tvm_hetero.solvers.timing.memory_use import Memory, MemoryLife
+from tvm_hetero.solvers.timing.timeline import Timeline, earliest
 from tvm_hetero.views.instance import Hop, Instance
 
 
@@ -185,20 +186,18 @@ class Booking:
         self.undo.append(lambda: self.last_use[tensor].__setitem__(device, before))
         at_home = self.place_of[self.instance.tensors[tensor].maker] == device
         waiting = at_home and self.unplaced[tensor] > 0
-        life = self.memory[device].lives[tensor, False]
-        end = life.end
-        life.end = math.inf if waiting else self.last_use[tensor][device]
-        self.undo.append(lambda: setattr(life, "end", end))
+        memory, key = self.memory[device], (tensor, False)
+        end = memory.lives[key].end
+        memory.end_at(key, math.inf if waiting else self.last_use[tensor][device])
+        self.undo.append(lambda: memory.end_at(key, end))
 
     def hold(self, key: tuple[int, bool], device: int, life: MemoryLife) -> None:
         """Put a tensor, or the unread output of a task, into a device's memory."""
         if device not in self.watched:
             return
         memory = self.memory[device]
-        memory.lives[key] = life
-        memory.total += life.nbytes
-        self.undo.append(lambda: memory.lives.pop(key))
-        self.undo.append(lambda: setattr(memory, "total", memory.total - life.nbytes))
+        memory.hold(key, life)
+        self.undo.append(lambda: memory.drop(key))
 
     def load_weights(self, v: int, device: int) -> None:
         """Put the weights of a part on a device, unless another part of its task did."""
@@ -218,9 +217,15 @@ class Booking:
         """Take back everything since the last placement that was kept."""
         while self.undo:
             self.undo.pop()()
-        self.touched.clear()
+        self._settled()
 
     def keep(self) -> None:
         """What was placed stays."""
         self.undo.clear()
+        self._settled()
+
+    def _settled(self) -> None:
+        """Nothing is being tried."""
+        for d in self.touched & self.watched:
+            self.memory[d].since = math.inf
         self.touched.clear()

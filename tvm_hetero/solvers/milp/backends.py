@@ -286,7 +286,7 @@ def _gurobi(model: MilpModel, seconds: float, work: float, seed: int) -> MilpOut
         raise BackendError(
             f"the model has {len(model.names)} variables and {len(model.rows)} rows, and Gurobi's "
             "size-limited licence ends at 2,000 of either; install a full licence, use backend "
-            "highs or scip, or use solver cpsat or milp-split"
+            "highs or scip"
         ) from error
 
 

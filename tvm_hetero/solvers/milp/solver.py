@@ -107,7 +107,7 @@ def _search(
     program = MilpProgram(problem, start, options.time_limit * _ROWS_A_SECOND)
     if program.too_large:
         return _keep(problem, options, start, f"{len(program.instance)} tasks are too many")
-    left = began + options.wall_limit - options.clock()
+    left = options.until(began) - options.clock()
     if left <= 0 or program.too_slow:
         limit = format_seconds(options.time_limit)
         return _keep(problem, options, start, f"{limit} are too short to build the model")
@@ -211,8 +211,7 @@ def _keep(problem: Problem, options: Options, start: Schedule | None, why: str) 
     """The start, unimproved and with no bound."""
     if start is None:
         raise SolverError(
-            f"milp: {why}, and neither heft nor single finds a schedule; give it more time, or "
-            "use solver cpsat"
+            f"milp: {why}, and neither heft nor single finds a schedule; give it more time"
         )
     return make_schedule(problem, "milp", start.executions, start.copies, seed=options.seed)
 

@@ -104,7 +104,7 @@ def improve(problem: Problem, options: Options, start: Schedule | None, began: f
     best, low = known
     if best is not None and best.value - low <= OPTIMAL_GAP * best.value:
         return replace(best, solver=NAME, lower_bound=min(low, best.value), seed=options.seed)
-    left = max(0.01, began + options.wall_limit - time.monotonic())
+    left = max(0.01, options.until(began) - time.monotonic())
     rest = replace(options, time_limit=_KEPT_FOR_WHOLE * options.time_limit, deadline=left)
     found = _whole(problem, rest, best, time.monotonic())
     return replace(found, lower_bound=min(max(low, found.lower_bound), found.value))

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.errors import HeteroError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
@@ -77,7 +77,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if not throughput and (instance.contended or any(instance.memory_binds)):
         rate *= _BUSY
     work = min(options.time_limit * rate, _MOST_STEPS * search.items)
-    left = options.wall_limit - (options.clock() - began)
+    left = options.until(began) - options.clock()
     effort = AnnealingEffort(int(work), max(0.01, left), options.seed, options.workers)
     others = _other_places(instance, starts[1:]) if throughput else []
     found = improve(search, placement, sequence, effort, others)
@@ -92,7 +92,7 @@ def _starts(problem: Problem, options: Options) -> list[Schedule]:
     for other in (heft.solve, best_single.solve):
         try:
             found.append(other(problem, options))
-        except InfeasibleError as error:
+        except HeteroError as error:
             reasons.append(error)
     if not found:
         raise reasons[0]

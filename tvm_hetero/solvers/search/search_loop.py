@@ -35,7 +35,7 @@ class Search:
     """
 
     def __init__(self, problem: Problem, options: Options, name: str) -> None:
-        self._deadline = options.clock() + options.wall_limit
+        self._deadline = options.until(options.clock())
         self.problem, self.options, self.name = problem, options, name
         self.instance = instance_of(problem)
         self.space = EncodingSpace(self.instance)
@@ -106,6 +106,6 @@ class Search:
         if self.best is None or self.best_score is None or self.best_score[0] > 0:
             raise InfeasibleError(
                 f"{self.name} found no schedule that keeps memory, latency limit and links; "
-                "raise the time limit, or use solver cpsat, which searches all placements"
+                "raise the time limit"
             )
         return self._scorer.write(self.best, self.name, self.options.seed)

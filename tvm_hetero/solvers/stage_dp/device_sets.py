@@ -77,7 +77,7 @@ class _DeviceSetSearch:
         if ways * len(family) > _MOST_BITS:
             raise SolverError(
                 f"stages: {len(family)} ideals and {ways} ways to use the devices are more than "
-                f"{_MOST_BITS} states; use solver linear-dp, or cpsat"
+                f"{_MOST_BITS} states"
             )
         self.strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
         number = np.arange(ways)
@@ -105,9 +105,7 @@ class _DeviceSetSearch:
             rows.append((kind, later[place], loads[kind, place], beyond[kind, place]))
             begin.append(begin[-1] + len(kind))
             if begin[-1] > _MOST_PAIRS:
-                raise SolverError(
-                    f"stages: more than {_MOST_PAIRS} stages to choose from; use solver linear-dp"
-                )
+                raise SolverError(f"stages: more than {_MOST_PAIRS} stages to choose from")
         columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
         self.stages = _DeviceSetStages(np.array([*begin, begin[-1]]), *columns)
         self.native = self._native() if stages.available() else None

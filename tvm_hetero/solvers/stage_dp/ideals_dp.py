@@ -62,7 +62,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if placement is None:
         raise SolverError(
             "ideals-dp: no links lead along the best chain of stages, or copies that pass through "
-            "a device do not fit there; use solver stages"
+            "a device do not fit there"
         )
     executions, copies = write_period(instance, placement)
     return make_schedule(
@@ -127,7 +127,7 @@ def _enumerate(blocks: Blocks, most: int) -> BoolArray:
                     if len(found) + len(bigger) > most:
                         raise SolverError(
                             f"ideals-dp: this graph has more than {most} ideals (its branches run "
-                            "side by side); use solver stages or linear-dp"
+                            "side by side)"
                         )
         level = bigger
         found += level

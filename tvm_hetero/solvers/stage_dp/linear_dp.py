@@ -47,7 +47,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if placement is None:
         raise InfeasibleError(
             "linear-dp: no stages along the order of the tasks keep within memory and links; "
-            "add memory, or use solver stages or cpsat"
+            "add memory"
         )
     executions, copies = write_period(instance, placement)
     return make_schedule(problem, "linear-dp", executions, copies, seed=options.seed)

@@ -21,6 +21,7 @@ Derivation: docs/method/fewer-transfers.md.
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ from tvm_hetero.platform.devices import HOST_KINDS, Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import loads
 from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.throughput import whole_elements
@@ -40,16 +42,21 @@ from tvm_hetero.views.instance import instance_of
 TOLERANCE = 0.03
 # Bytes of a last-level cache: those of today's dies have 16 to 96 MiB for their cores.
 CACHE = 32 * 2**20
+# Seconds that a task takes at the least where stages along an order are looked for.
+_A_TASK = 0.5e-3
 
 
-def prefer_fewer_transfers(problem: Problem, schedule: Schedule) -> Schedule:
+def prefer_fewer_transfers(
+    problem: Problem, schedule: Schedule, ends: Deadline | None = None
+) -> Schedule:
     """The schedule, or a plainer one that devices pay less for (see the file's text).
 
-    Other objectives than throughput, and contiguous stages, stay as they are.
+    Other objectives than throughput, and contiguous stages, stay as they are; so does the schedule
+    where the time is up before a plainer one is found.
     """
     if schedule.kind != "throughput" or problem.objective.contiguous:
         return schedule
-    plans = [_elements(problem), _stages(problem), schedule]
+    plans = [_elements(problem), _stages(problem, ends), schedule]
     paid_for = [(effective_load(problem, each), each) for each in plans if each is not None]
     enough = min(seconds for seconds, _ in paid_for) * (1 + TOLERANCE)
     seconds, best = next(each for each in paid_for if each[0] <= enough)
@@ -125,11 +132,13 @@ def _elements(problem: Problem) -> Schedule | None:
     return None
 
 
-def _stages(problem: Problem) -> Schedule | None:
-    """Contiguous stages of whole batches; None where none are found or valid."""
+def _stages(problem: Problem, ends: Deadline | None) -> Schedule | None:
+    """Contiguous stages of whole batches; None where none are found in time, or valid."""
     instance = instance_of(problem)
+    if ends is not None and ends.left() < _A_TASK * len(instance):
+        return None
     with suppress(HeteroError):
-        plan = linear_plan(instance)
+        plan = linear_plan(instance, deadline=math.inf if ends is None else ends.at)
         if plan is not None:
             executions, copies = write_period(instance, plan)
             return verified(problem, make_schedule(problem, "stages", executions, copies))

@@ -134,7 +134,7 @@ def _starts(instance: Instance, options: Options, budget: CpsatBudget) -> list[l
     moved = _MOST_BALANCED if found else _MOST_MOVED
     if len(instance) <= min(moved, options.time_limit * _MOVED_A_SECOND):
         with suppress(InfeasibleError):
-            found.append(balance_loads(instance))
+            found.append(balance_loads(instance, options.ends))
     if not found or len(instance) <= options.time_limit * _CUT_A_SECOND:
         with suppress(SolverError):
             plan = linear_plan(instance, deadline=deadline)

@@ -1,11 +1,10 @@
-"""What a list scheduler keeps while it works: when things are busy, and what is in memory when."""
+"""When things are busy: what a list scheduler keeps of devices and links while it works."""
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from operator import sub
 
@@ -161,49 +160,3 @@ def earliest(timelines: Sequence[Timeline], ready: float, seconds: float) -> flo
         if later == start:
             return start
         start = later
-
-
-@dataclass
-class MemoryLife:
-    """Bytes that lie in a memory from `start` to `end` (s, exclusive)."""
-
-    start: float
-    end: float
-    nbytes: int
-
-
-@dataclass
-class Memory:
-    """One device's memory.
-
-    `lives` maps a name to its `MemoryLife`; `permanent` are the weights; `total` is the sum of
-    everything that was ever put here: while that fits, no moment needs to be looked at.
-    """
-
-    limit: int | None
-    permanent: int = 0
-    total: int = 0
-    lives: dict[tuple[int, bool], MemoryLife] = field(default_factory=dict)
-
-    def peak(self) -> int:
-        """The most bytes that are alive at one moment."""
-        events = [(life.start, life.nbytes) for life in self.lives.values() if life.nbytes]
-        events += [(life.end, -life.nbytes) for life in self.lives.values() if life.nbytes]
-        # At equal times what ends goes before what begins.
-        events.sort()
-        now = most = 0
-        for _, change in events:
-            now += change
-            most = max(most, now)
-        return self.permanent + most
-
-    def overflow(self) -> int:
-        """By how many bytes the limit is exceeded at the worst moment; 0 if it is kept."""
-        if self.limit is None or self.permanent + self.total <= self.limit:
-            return 0
-        return max(0, self.peak() - self.limit)
-
-    def releases(self) -> list[float]:
-        """The times at which something is given back, rising."""
-        ends = {life.end for life in self.lives.values() if life.nbytes}
-        return sorted(end for end in ends if end < math.inf)

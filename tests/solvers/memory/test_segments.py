@@ -1,0 +1,51 @@
+"""Segments: the division that a chain must have, and plans that keep all limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+
+from tests.bounds.memory.test_path_runs import chain
+from tests.strategies import problems
+from tvm_hetero.check.checker import check_schedule
+from tvm_hetero.errors import HeteroError, SolverError
+from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers.memory import segments
+from tvm_hetero.views.instance import Instance
+
+QUICK = Options(time_limit=0.05)
+
+
+@pytest.mark.parametrize(("memory", "devices"), [(69, 1), (39, 2), (29, 3)])
+def test_a_chain_is_cut_where_memories_are_full(memory: int, devices: int) -> None:
+    instance = Instance(chain(6, memory, 2))
+    placement = segments.divide(instance, instance.order)
+    assert placement is not None
+    changes = sum(a != b for a, b in pairwise(placement))
+    assert (len(set(placement)), changes) == (devices, devices - 1)
+
+
+def test_a_chain_is_proven_by_its_path() -> None:
+    problem = chain(6, 29, 2)
+    answer = solve(problem, "segments", Options(time_limit=1.0))
+    assert answer.status == "optimal" and answer.value == pytest.approx(10)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems(max_tasks=7, memory=True))
+def test_what_it_finds_breaks_no_rule(problem: Problem) -> None:
+    try:
+        found = segments.solve(problem, QUICK)
+    except HeteroError:
+        return
+    assert check_schedule(problem, found) == []
+
+
+def test_of_other_objectives_it_says_so() -> None:
+    problem = replace(chain(3, 69, 2), objective=Objective("throughput"))
+    with pytest.raises(SolverError, match="latency of one element"):
+        segments.solve(problem, QUICK)

@@ -1,0 +1,59 @@
+"""The one moment at which everything is to be over, as everybody who works on an answer sees it.
+
+A time limit counts from where the user gave it: reading, bounds, the judge and writing are within
+it. Whoever asks several solvers in turn hands the same deadline to each; shares of the time that is
+left are nets below it, never beyond it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tvm_hetero.errors import SolverError
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A moment.
+
+    Attributes
+    ----------
+    at : the moment, s of `clock`.
+    clock : what the time is read from.
+    """
+
+    at: float
+    clock: Callable[[], float] = time.monotonic
+
+    @classmethod
+    def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> Deadline:
+        """So many seconds from now."""
+        return cls(clock() + seconds, clock)
+
+    def left(self) -> float:
+        """Seconds until then, below 0 when it has passed."""
+        return self.at - self.clock()
+
+    def passed(self) -> bool:
+        """Whether nothing may be begun any more."""
+        return self.left() <= 0
+
+    def sooner(self, seconds: float) -> Deadline:
+        """The same with so many seconds kept for what comes after."""
+        return Deadline(self.at - seconds, self.clock)
+
+
+def check_time(ends: Deadline | None, name: str, done: int, total: int) -> None:
+    """Give up when the time is up.
+
+    Raises
+    ------
+    SolverError
+        If it is; says how far the method has come.
+    """
+    if ends is not None and ends.passed():
+        raise SolverError(
+            f"{name}: the time is up after {done} of {total} tasks; raise the time limit"
+        )
