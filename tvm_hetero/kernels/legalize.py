@@ -13,8 +13,8 @@ import numpy as np
 from tvm import relax
 
 from tvm_hetero.kernels import strength_reduction
-from tvm_hetero.kernels.convolution.codes import convolve_codes
 from tvm_hetero.kernels.convolution.conv2d import emit_packed_conv2d
+from tvm_hetero.kernels.convolution.conv_codes import convolve_codes
 from tvm_hetero.kernels.convolution.dilated import in_phases
 from tvm_hetero.kernels.convolution.half_precision import widen_convolution
 from tvm_hetero.kernels.convolution.lrn import channel_window
@@ -22,6 +22,7 @@ from tvm_hetero.kernels.convolution.transposed import as_convolution
 from tvm_hetero.kernels.convolution.volumes import as_conv2d
 from tvm_hetero.kernels.cpu.legalization import Legalization as Legalization
 from tvm_hetero.kernels.gather_scatter import gather, scatter
+from tvm_hetero.kernels.matmul.code_products import multiply_codes
 from tvm_hetero.kernels.matmul.matmul import matmul
 from tvm_hetero.kernels.rowwise.extremes import make_extreme, make_place, make_relu
 from tvm_hetero.kernels.rowwise.pool import make_pool2d
@@ -73,6 +74,8 @@ def _conv3d(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 
 def _matmul(call: relax.Call, use: Legalization) -> relax.Expr | None:
+    if str(call.ty.dtype) == "int32":
+        return multiply_codes(call, use)
     # A left side that was computed at compile time is only a name so far.
     args = [use.emitted(call.args[0]), call.args[1]]
     call = use.builder.normalize(relax.Call(call.op, args, call.attrs, call.ty_args))

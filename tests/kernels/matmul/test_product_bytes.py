@@ -69,3 +69,46 @@ def test_the_greatest_sums_fit() -> None:
 def test_sides_that_do_not_fit_are_refused(shape: tuple[int, ...], dtype: str) -> None:
     with pytest.raises(ModelError, match="a product of bytes"):
         module(shape, np.ones((4, 8)), dtype)
+
+
+NEON = tvm.target.Target({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mattr": ["+neon"]})
+
+
+def whole_numbers(codes: np.ndarray, weights: np.ndarray, dtype: str = "uint8") -> tvm.IRModule:
+    """``(int32(codes) - zero) @ weights`` as a front end writes it."""
+    bb = relax.BlockBuilder()
+    left = relax.Var("codes", relax.TensorType(codes.shape, dtype))
+    zero = relax.Var("zero", relax.TensorType([], dtype))
+    with bb.function("main", [left, zero]):
+        with bb.dataflow():
+            numbers = bb.emit(relax.op.astype(left, "int32"))
+            less = bb.emit(relax.op.subtract(numbers, bb.emit(relax.op.astype(zero, "int32"))))
+            constant = relax.const(tvm.runtime.tensor(weights.astype(np.int32)))
+            total = bb.emit(relax.op.matmul(less, constant, out_dtype="int32"))
+            result = bb.emit_output(relax.op.astype(total, "float32"))
+        bb.emit_func_output(result)
+    return bb.get()
+
+
+@pytest.mark.parametrize(
+    ("targets", "dtype", "factor", "of_bytes"),
+    [
+        ([AVX2], "uint8", 1, True),
+        ([NEON], "uint8", 1, False),
+        ([AVX2, NEON], "uint8", 1, False),
+        ([AVX2], "int8", 1, False),
+        ([AVX2], "uint8", 1000, False),
+    ],
+    ids=["bytes", "arm", "both", "signed codes", "large weights"],
+)
+def test_the_targets_and_the_sides_decide_what_is_multiplied(
+    targets: list[tvm.target.Target], dtype: str, factor: int, of_bytes: bool
+) -> None:
+    d = np.random.default_rng(1)
+    weights = d.integers(-128, 128, (33, 10)) * factor
+    codes = d.integers(0, 128, (5, 33)).astype(dtype)
+    lowered = LowerToTasks(targets)(whole_numbers(codes, weights, dtype))
+    assert any("bytes" in gv.name_hint for gv in lowered.get_global_vars()) == of_bytes
+    got = run(scheduled(lowered, AVX2), AVX2, codes, np.array(31, dtype))
+    want = (codes.astype(np.int64) - 31) @ weights
+    np.testing.assert_array_equal(got, want.astype(np.float32))

@@ -1,7 +1,7 @@
 """``ConvInteger`` of bytes with constant weights, as a convolution of whole numbers.
 
 Only such nodes are left after expansion (`quantized.convolutions`), with their pads written out.
-What kernel it has is decided with the targets (`kernels.convolution.codes`).
+What kernel it has is decided with the targets (`kernels.convolution.conv_codes`).
 """
 
 from __future__ import annotations
