@@ -142,7 +142,7 @@ def test_closed_outputs_are_written_to_by_no_one(files: Path, closed: str) -> No
         f"{command} {closed}", shell=True, capture_output=True, text=True, timeout=60, check=False
     )
     assert result.returncode == 0
-    assert result.stderr == ""
+    assert not result.stderr or result.stderr.strip().startswith("stopped: single makes one plan")
     assert tvm_hetero("check", problem, answer).status == 0
 
 

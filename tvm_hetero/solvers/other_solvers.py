@@ -44,5 +44,5 @@ def with_others(error: HeteroError, problem: Problem, options: Options, asked: s
     if asked == "auto":
         return error
     names = others(problem, options, asked)
-    listed = " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
-    return type(error)(f"{text}; or use solver {listed}")
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+    return type(error)(f"{text}; other solvers that take this problem: {listed}")

@@ -165,11 +165,11 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
         told = replace(told, ends=_ends_of(problem, told, began))
         late = began + _UP * (told.until(began) - began)
         answer = _solve(problem, solver, told)
-        told.say(f"stopped: {_why(answer, told, late=told.clock() >= late)}")
+        told.say(f"stopped: {_why(answer, solver, told, late=told.clock() >= late)}")
         return answer
 
 
-def _why(answer: Schedule, options: Options, *, late: bool) -> str:
+def _why(answer: Schedule, solver: str, options: Options, *, late: bool) -> str:
     """Why nobody searches on."""
     if answer.gap <= OPTIMAL_GAP:
         return "value and bound meet: proven optimal"
@@ -178,6 +178,8 @@ def _why(answer: Schedule, options: Options, *, late: bool) -> str:
     limit = format_seconds(options.time_limit)
     if late:
         return f"the time limit of {limit} is up"
+    if solver in _OURS and ".lists." in _OURS[solver].module:
+        return f"{solver} makes one plan and does not search; a gap of {answer.gap:.2%} is left"
     return (
         f"the work that a time limit of {limit} stands for is done (after "
         f"{format_seconds(answer.seconds)} here), a gap of {answer.gap:.2%} is left; raise "

@@ -36,7 +36,7 @@ from tvm_hetero.solvers.lists.ranks import rank_order
 from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.search.annealing import STEPS_PER_SECOND, schedule_of
 from tvm_hetero.views.alike_devices import AlikeDevices
-from tvm_hetero.views.array_types import BoolArray, FloatArray
+from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
 from tvm_hetero.views.instance import Instance, instance_of
 
 NAME = "segments"
@@ -215,7 +215,7 @@ class _OrderDivision:
             return None
         return self._read(value, begun, came)
 
-    def _begin(self, j: int, b: int, value: FloatArray, came: np.ndarray) -> float:
+    def _begin(self, j: int, b: int, value: FloatArray, came: IntArray) -> float:
         """When a segment on kind `b` can begin at cut `j`; notes the kind that it comes from."""
         best = math.inf
         for a in range(value.shape[1]):
@@ -226,7 +226,7 @@ class _OrderDivision:
                     best, came[j, b] = there, a
         return best
 
-    def _ends(self, j: int, b: int) -> np.ndarray:
+    def _ends(self, j: int, b: int) -> IntArray:
         """Where a segment on kind `b` that begins at cut `j` may end."""
         limit = self.instance.capacity[self.kinds.first[b]]
         last = len(self.order)
@@ -235,7 +235,7 @@ class _OrderDivision:
         ends = np.arange(j + 1, last + 1)
         return ends[~self.closed[ends]]
 
-    def _read(self, value: FloatArray, begun: np.ndarray, came: np.ndarray) -> list[int]:
+    def _read(self, value: FloatArray, begun: IntArray, came: IntArray) -> list[int]:
         """Devices of the best division: of alike ones in turn."""
         instance = self.instance
         k, b = len(self.order), int(value[-1].argmin())
