@@ -81,7 +81,7 @@ def search_covers(
     while value < bound * (1 - gap) and budget.moves > 0 and not budget.stop():
         target = value + max(share * (bound - value), 2 * _ROUNDING * bound)
         start = best if rng.random() < 0.5 else _anywhere(problem, rng)
-        found = _Covers(problem, target, start).anneal(rng, moves, budget)
+        found = Covers(problem, target, start).anneal(rng, moves, budget)
         reached = least_cover(problem, found)
         if reached > value:
             value, best = reached, found
@@ -114,7 +114,7 @@ def _random_interval(node: LayerNode, layers: int, rng: random.Random) -> LayerI
     return LayerInterval(rng.randint(0, layers - count), count)
 
 
-class _Covers:
+class Covers:
     """A layout under annealing: intervals, what covers each layer, and the energy."""
 
     def __init__(self, problem: LayerFlowProblem, target: float, start: Intervals) -> None:
@@ -136,17 +136,21 @@ class _Covers:
                     break
                 temperature = self.target * _HOT * (_COLD / _HOT) ** (done / moves)
             at = rng.randrange(len(self.held))
-            interval = self._other(at, rng)
+            interval = self.draw(at, rng)
             if interval is None:
                 continue
-            change = self._change(at, interval)
+            change = self.change(at, interval)
             if change <= 0 or rng.random() < math.exp(-change / temperature):
-                self._move(at, interval, change)
+                self.move(at, interval, change)
                 if self.energy < least - enough:
                     best, least = list(self.held), self.energy
         return best
 
-    def _other(self, at: int, rng: random.Random) -> LayerInterval | None:
+    def most(self, at: int) -> int:
+        """How many layers fit into a node."""
+        return len(self.nodes[at].rates)
+
+    def draw(self, at: int, rng: random.Random) -> LayerInterval | None:
         """Another interval for a node; None where it would not fit."""
         first, count = self.held[at]
         move = rng.randrange(4)
@@ -165,18 +169,18 @@ class _Covers:
         fits = 1 <= count <= len(self.nodes[at].rates) and 0 <= first <= self.layers - count
         return LayerInterval(first, count) if fits else None
 
-    def _change(self, at: int, after: LayerInterval) -> float:
+    def change(self, at: int, after: LayerInterval) -> float:
         """By how much the energy grows if a node gets another interval."""
         before, rates = self.held[at], self.nodes[at].rates
-        lost, gained = rates[before.count - 1], rates[after.count - 1]
+        lost, gained = rates[before.length - 1], rates[after.length - 1]
         cover, target = self.cover, self.target
         change = 0.0
         for layer in _either(before, after):
             now = cover[layer]
             then = now
-            if before.first <= layer < before.first + before.count:
+            if before.first <= layer < before.first + before.length:
                 then -= lost
-            if after.first <= layer < after.first + after.count:
+            if after.first <= layer < after.first + after.length:
                 then += gained
             if now < target:
                 change -= target - now
@@ -184,12 +188,13 @@ class _Covers:
                 change += target - then
         return change
 
-    def _move(self, at: int, after: LayerInterval, change: float) -> None:
+    def move(self, at: int, after: LayerInterval, change: float) -> None:
+        """Give a node another interval, by which the energy grows so much."""
         before, rates = self.held[at], self.nodes[at].rates
-        for layer in range(before.first, before.first + before.count):
-            self.cover[layer] -= rates[before.count - 1]
-        for layer in range(after.first, after.first + after.count):
-            self.cover[layer] += rates[after.count - 1]
+        for layer in range(before.first, before.first + before.length):
+            self.cover[layer] -= rates[before.length - 1]
+        for layer in range(after.first, after.first + after.length):
+            self.cover[layer] += rates[after.length - 1]
         self.held[at] = after
         self.energy += change
 

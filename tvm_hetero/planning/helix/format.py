@@ -89,9 +89,7 @@ def _read_kinds(row: Fields, layers: int) -> dict[str, tuple[float, ...]]:
         table = Fields(kinds.data[name], kinds.at(str(name)), ["tokens_per_second"])
         rates = table.rows("tokens_per_second", parse_number)
         if not rates or not all(0 < rate < math.inf for rate in rates):
-            table.refuse(
-                "tokens_per_second", "tokens a second with 1, 2, ... layers, each above 0"
-            )
+            table.refuse("tokens_per_second", "tokens a second with 1, 2, ... layers, each above 0")
         found[str(name)] = rates[:layers]
     return found
 
@@ -145,9 +143,7 @@ def _read_bandwidths(row: Fields, names: list[str]) -> _Bandwidths:
     return found
 
 
-def parse_layer_layout(
-    data: object, problem: LayerFlowProblem, where: str = "layout"
-) -> Layout:
+def parse_layer_layout(data: object, problem: LayerFlowProblem, where: str = "layout") -> Layout:
     """Read a layout of a problem.
 
     Raises

@@ -39,7 +39,7 @@ class LayerFlow:
 
 @dataclass
 class _Network:
-    """Residual arcs in pairs: arc a leads to `heads[a]` and has `room[a]`; a ^ 1 is the way back."""
+    """Residual arcs in pairs: arc a leads to `heads[a]`, has `room[a]`, and a ^ 1 leads back."""
 
     vertices: int
     heads: list[int] = field(default_factory=list)

@@ -22,7 +22,7 @@ With F -> 0 it says that all nodes together have to hold L layers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from tvm_hetero.planning.helix.problem import LayerFlowProblem
 
 # Steps of the throughput in the knapsack that generates sets. Rates are rounded up to them, which
-# makes prices too careful by that much at most; the bound itself is computed from rates as they are.
+# makes prices too careful by that much at most; the bound itself is computed from exact rates.
 _STEPS = 1024
 # The bisection ends at this share of the throughput.
 _NEAR = 1e-3
@@ -50,8 +50,11 @@ class _Item:
     rate: float
 
 
-def price_bound(problem: LayerFlowProblem) -> float:
-    """Tokens a second that no layout surpasses; 0 if the layers do not fit."""
+def price_bound(problem: LayerFlowProblem, stop: Callable[[], bool] = lambda: False) -> float:
+    """Tokens a second that no layout surpasses; 0 if the layers do not fit.
+
+    When `stop` says so, the bound is the one that is known by then.
+    """
     kinds = problem.kinds()
     counts = np.array([len(members) for members in kinds.values()], dtype=float)
     items = [
@@ -63,7 +66,7 @@ def price_bound(problem: LayerFlowProblem) -> float:
         return 0.0
     low = 0.0
     high = _every_layer_alike(problem)
-    while high - low > _NEAR * high:
+    while high - low > _NEAR * high and not stop():
         middle = (low + high) / 2
         prices = _prices(middle, items, counts)
         mean = float(counts @ prices) / problem.layers

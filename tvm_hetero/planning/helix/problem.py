@@ -10,10 +10,10 @@ Notation of this folder (Y. Mei et al., Helix, arXiv 2406.01566, ASPLOS 2025):
              of one token's activations; from and to the coordinator, through those of a token's id
 
 A token goes from the coordinator to a node with s = 0, from node i to node j where j takes over,
-and from a node with e = L back to the coordinator. Node j takes over from i if s(j) = e(i), or, with
-partial inference, if s(j) <= e(i) < e(j): it then computes layers e(i) ... e(j) - 1 only. A token
-that uses a part of the interval still counts as one of T(j, k). The throughput of a layout is the
-largest flow of tokens a second from the coordinator through the nodes back to it.
+and from a node with e = L back to the coordinator. Node j takes over from i if s(j) = e(i), or,
+with partial inference, if s(j) <= e(i) < e(j): it then computes layers e(i) ... e(j) - 1 only. A
+token that uses a part of the interval still counts as one of T(j, k). The throughput of a layout is
+the largest flow of tokens a second from the coordinator through the nodes back to it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ COORDINATOR = "coordinator"
 
 
 class LayerInterval(NamedTuple):
-    """Layers first ... first + count - 1."""
+    """Layers first ... first + length - 1."""
 
     first: int
-    count: int
+    length: int
 
     @property
     def end(self) -> int:
         """The layer behind the last."""
-        return self.first + self.count
+        return self.first + self.length
 
 
 # What each node holds, in the order of the problem's nodes; None: nothing.
@@ -53,7 +53,7 @@ class LayerNode:
 
     def rate(self, held: LayerInterval | None) -> float:
         """Tokens a second with so many layers; 0 with none."""
-        return self.rates[held.count - 1] if held is not None else 0.0
+        return self.rates[held.length - 1] if held is not None else 0.0
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,11 @@ def check_layout(problem: LayerFlowProblem, layout: Sequence[LayerInterval | Non
     for node, held in zip(problem.nodes, layout, strict=True):
         if held is None:
             continue
-        if not 1 <= held.count <= len(node.rates):
+        if not 1 <= held.length <= len(node.rates):
             raise UsageError(
-                f"layout: {node.name} holds 1 to {len(node.rates)} layers, got {held.count}"
+                f"layout: {node.name} holds 1 to {len(node.rates)} layers, got {held.length}"
             )
-        if not 0 <= held.first <= problem.layers - held.count:
+        if not 0 <= held.first <= problem.layers - held.length:
             raise UsageError(
                 f"layout: {node.name} holds layers {held.first} to {held.end - 1}, "
                 f"expected some of 0 to {problem.layers - 1}"
