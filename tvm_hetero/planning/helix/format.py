@@ -63,8 +63,7 @@ def parse_layer_flow(data: object, where: str = "problem") -> LayerFlowProblem:
     nodes = _read_nodes(row, _read_kinds(row, layers))
     names = [node.name for node in nodes]
     bandwidths = _read_bandwidths(row, names)
-    activations = max(1, row.quantity("activation_bytes", parse_bytes))
-    tokens = max(1, row.quantity("token_bytes", parse_bytes))
+    activations, tokens = _read_size(row, "activation_bytes"), _read_size(row, "token_bytes")
     place = {name: i for i, name in enumerate(names)}
     return LayerFlowProblem(
         row.text("name", "layers"),
@@ -79,6 +78,13 @@ def parse_layer_flow(data: object, where: str = "problem") -> LayerFlowProblem:
         tuple(bandwidths.get((name, COORDINATOR), 0.0) / tokens for name in names),
         row.flag("partial", True),
     )
+
+
+def _read_size(row: Fields, key: str) -> int:
+    size = row.quantity(key, parse_bytes)
+    if size < 1:
+        row.refuse(key, "at least 1 byte")
+    return size
 
 
 def _read_kinds(row: Fields, layers: int) -> dict[str, tuple[float, ...]]:
