@@ -26,7 +26,7 @@ from tvm_hetero.solvers.core.options import Options
 
 # Work that is granted a second, so that a run on an idle machine can be repeated. On one core of a
 # shared machine 140,000 to 260,000 moves and 3,000 to 5,000 flows of 24 nodes were done.
-_MOVES_A_SECOND = 100_000
+_MOVES_A_SECOND = 140_000
 _FLOWS_A_SECOND = 60_000
 # Shares of the time for covers where links bind, and for all searches where the problem is small.
 _COVERS = 0.25
