@@ -20,9 +20,9 @@ from tvm_hetero.planning.helix.format import (
     parse_layer_layout,
 )
 from tvm_hetero.planning.helix.judge import judge
-from tvm_hetero.planning.helix.solve import LayerFlowAnswer, solve_layer_flow
+from tvm_hetero.planning.helix.solve import LayerFlowAnswer, judge_layout, solve_layer_flow
 
 __all__ = [
-    "LayerFlowAnswer", "judge", "layout_document", "load_layer_flow", "parse_layer_flow",
-    "parse_layer_layout", "solve_layer_flow",
+    "LayerFlowAnswer", "judge", "judge_layout", "layout_document", "load_layer_flow",
+    "parse_layer_flow", "parse_layer_layout", "solve_layer_flow",
 ]  # fmt: skip

@@ -38,7 +38,7 @@ class LayerFlow:
 
 
 @dataclass
-class _Network:
+class _FlowNetwork:
     """Residual arcs in pairs: arc a leads to `heads[a]`, has `room[a]`, and a ^ 1 leads back."""
 
     vertices: int
@@ -72,7 +72,7 @@ def judge(problem: LayerFlowProblem, layout: Sequence[LayerInterval | None]) -> 
         If flow and cut are not equal.
     """
     check_layout(problem, layout)
-    network = _Network(2 + 2 * len(problem.nodes))
+    network = _FlowNetwork(2 + 2 * len(problem.nodes))
     for i, node in enumerate(problem.nodes):
         network.add(_inlet(i), _outlet(i), node.rate(layout[i]))
     arcs = {
@@ -123,7 +123,7 @@ def _takes_over(problem: LayerFlowProblem, before: LayerInterval, after: LayerIn
     return after.first == before.end
 
 
-def _fill(network: _Network, least: float) -> float:
+def _fill(network: _FlowNetwork, least: float) -> float:
     """Send as much as there is way for; how much."""
     value = 0.0
     while (levels := _levels(network, least))[_SINK] >= 0:
@@ -137,7 +137,7 @@ def _fill(network: _Network, least: float) -> float:
     return value
 
 
-def _levels(network: _Network, least: float) -> list[int]:
+def _levels(network: _FlowNetwork, least: float) -> list[int]:
     """Residual arcs from the source to each vertex at least; -1 where it cannot be reached."""
     levels = [-1] * network.vertices
     levels[_SOURCE] = 0
@@ -152,7 +152,7 @@ def _levels(network: _Network, least: float) -> list[int]:
     return levels
 
 
-def _path(network: _Network, levels: list[int], given_up: list[int], least: float) -> list[int]:
+def _path(network: _FlowNetwork, levels: list[int], given_up: list[int], least: float) -> list[int]:
     """Arcs of one way to the sink, each a level on; empty if there is none left.
 
     `given_up` counts the arcs of each vertex that lead nowhere in this phase.
@@ -177,7 +177,7 @@ def _path(network: _Network, levels: list[int], given_up: list[int], least: floa
     return path
 
 
-def _cut(network: _Network, least: float) -> float:
+def _cut(network: _FlowNetwork, least: float) -> float:
     """The capacity of all arcs that leave what can be reached from the source."""
     levels = _levels(network, least)
     return math.fsum(

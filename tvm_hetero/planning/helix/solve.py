@@ -93,6 +93,18 @@ def solve_layer_flow(problem: LayerFlowProblem, options: Options) -> LayerFlowAn
     return LayerFlowAnswer(problem, layout, flow, bound, options.clock() - began)
 
 
+def judge_layout(problem: LayerFlowProblem, layout: Layout) -> LayerFlowAnswer:
+    """A layout that is given, with its flow and the bound for all.
+
+    Raises
+    ------
+    UsageError
+        If it is no layout of this problem.
+    """
+    flow = judge(problem, layout)
+    return LayerFlowAnswer(problem, layout, flow, max(flow.value, price_bound(problem)), 0.0)
+
+
 def _check_fit(problem: LayerFlowProblem) -> None:
     most = sum(len(node.rates) for node in problem.nodes)
     if most < problem.layers:
