@@ -29,6 +29,8 @@ from tvm_hetero.util.documents import write_atomic
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "helix.json"
+# Flows over links that bind take longer than covers.
+LIMITS = {"geo24": 120.0}
 LIMIT, SMALL_LIMIT = 60.0, 1.0
 SMALL = (("small10", "llama30b"), ("small10", "llama70b"), ("single24", "llama70b"))
 Row = dict[str, Any]
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     if given.small:
         return [layer_flow_row(*case, SMALL_LIMIT) for case in SMALL]
     rows = [
-        layer_flow_row(cluster, model, LIMIT)
+        layer_flow_row(cluster, model, LIMITS.get(cluster, LIMIT))
         for cluster in CLUSTERS
         for model in MODELS
         if given.only in (None, cluster)
@@ -158,7 +160,7 @@ def write_page(results: Path, docs: Path) -> None:
         "cluster", "model", "nodes", "ours", "bound", "gap", "Helix", "judged", "s", "of CPU",
     ]  # fmt: skip
     lines = [_line(row) for row in found["rows"]]
-    note = f"Limit {LIMIT:g} s, one core. {found['machine']}, load {found['load']:.1f}.\n"
+    note = f"Limit {LIMIT:g} s (geo24: {LIMITS['geo24']:g} s), one core. {found['machine']}, load {found['load']:.1f}.\n"
     text = "\n".join([_HEAD, table(heads, lines), _TAIL, note])
     (docs / "layer-flows.md").write_text(text, encoding="utf-8")
 

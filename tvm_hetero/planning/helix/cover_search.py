@@ -12,27 +12,30 @@ So for a wanted throughput F the energy is what layers lack,
 
     E = sum over layers of max(0, F - sum of T(i, k) over the nodes that hold it),
 
-and a layout with E = 0 passes F. Moves give one node another interval: shifted by a layer, a layer
-longer or shorter at either end, anywhere, or over the layer that lacks most. When a target is
-reached, the next one lies between what was found and the bound; when it is not, it comes nearer.
+and a layout with E = 0 passes F. Moves give one node another interval: shifted by a layer, longer
+or shorter at either end, anywhere, or over the layer that lacks most; with such numbers of layers
+only as are of use for F (`price_bound.useful_lengths`). Near the bound these are few, so that the
+boldest targets may be the easiest; all of `_SHARES` are tried in turn, each from a random layout.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tvm_hetero.planning.helix.problem import LayerFlowProblem, LayerInterval, LayerNode
+from tvm_hetero.planning.helix.price_bound import useful_lengths
+from tvm_hetero.planning.helix.problem import LayerFlowProblem, LayerInterval
 
 # The temperature falls from this share of the target to that one.
 _HOT, _COLD = 0.3, 0.001
-# Moves of the first run; runs become longer when the nearest target is missed.
+# Moves of the first run, and how much longer runs are after each turn.
 _FIRST_RUN = 50_000
 _LONGER = 1.5
-# The next target, as a share of the way from the best value to the bound: at most, at least.
-_FAR, _NEAR = 0.5, 0.002
+# Targets, as shares of the way from the best value to the bound.
+_SHARES = (1.0, 0.5, 0.25, 0.1, 0.02)
 _LOOK_EVERY = 512
 # How near to nothing rounding leaves an energy, as a share of the target.
 _ROUNDING = 1e-9
@@ -77,20 +80,22 @@ def search_covers(
     rng = random.Random(seed)
     best = _spread(problem)
     value = least_cover(problem, best)
-    share, moves = _FAR, _FIRST_RUN
+    run, moves = 0, float(_FIRST_RUN)
     while value < bound * (1 - gap) and budget.moves > 0 and not budget.stop():
-        target = value + max(share * (bound - value), 2 * _ROUNDING * bound)
-        start = best if rng.random() < 0.5 else _anywhere(problem, rng)
-        found = Covers(problem, target, start).anneal(rng, moves, budget)
-        reached = least_cover(problem, found)
-        if reached > value:
-            value, best = reached, found
-        if reached >= target * (1 - _ROUNDING):
-            share = min(_FAR, 2 * share)
-        elif share > _NEAR:
-            share = max(_NEAR, share / 2)
+        share = _SHARES[run % len(_SHARES)]
+        target = min(bound * (1 - _ROUNDING), value + share * (bound - value))
+        lengths = useful_lengths(problem, target)
+        if not all(lengths):
+            budget.spend(_LOOK_EVERY)
         else:
-            share, moves = 8 * _NEAR, int(moves * _LONGER)
+            covers = Covers(problem, target, draw_layout(problem, lengths, rng), lengths)
+            found = covers.anneal(rng, int(moves), budget)
+            reached = least_cover(problem, found)
+            if reached > value:
+                value, best = reached, found
+        run += 1
+        if run % len(_SHARES) == 0:
+            moves *= _LONGER
     return value, best
 
 
@@ -105,19 +110,32 @@ def _spread(problem: LayerFlowProblem) -> Intervals:
     return found
 
 
-def _anywhere(problem: LayerFlowProblem, rng: random.Random) -> Intervals:
-    return [_random_interval(node, problem.layers, rng) for node in problem.nodes]
+def draw_layout(
+    problem: LayerFlowProblem, lengths: Sequence[Sequence[int]], rng: random.Random
+) -> Intervals:
+    """Any interval of one of its lengths for each node."""
+    return [_random_interval(each, problem.layers, rng) for each in lengths]
 
 
-def _random_interval(node: LayerNode, layers: int, rng: random.Random) -> LayerInterval:
-    count = rng.randint(1, len(node.rates))
-    return LayerInterval(rng.randint(0, layers - count), count)
+def _random_interval(lengths: Sequence[int], layers: int, rng: random.Random) -> LayerInterval:
+    length = rng.choice(lengths)
+    return LayerInterval(rng.randint(0, layers - length), length)
 
 
 class Covers:
-    """A layout under annealing: intervals, what covers each layer, and the energy."""
+    """A layout under annealing: intervals, what covers each layer, and the energy.
 
-    def __init__(self, problem: LayerFlowProblem, target: float, start: Intervals) -> None:
+    `lengths` are the numbers of layers that each node may get.
+    """
+
+    def __init__(
+        self,
+        problem: LayerFlowProblem,
+        target: float,
+        start: Intervals,
+        lengths: Sequence[Sequence[int]],
+    ) -> None:
+        self.lengths = lengths
         self.nodes = problem.nodes
         self.layers = problem.layers
         self.target = target
@@ -152,22 +170,25 @@ class Covers:
 
     def draw(self, at: int, rng: random.Random) -> LayerInterval | None:
         """Another interval for a node; None where it would not fit."""
-        first, count = self.held[at]
+        first, length = self.held[at]
+        lengths = self.lengths[at]
         move = rng.randrange(4)
         if move == 0:
             first += rng.choice((-1, 1))
         elif move == 1:
-            longer = rng.choice((-1, 1))
-            count += longer
-            first -= longer * rng.randrange(2)
+            other = bisect_left(lengths, length) + rng.choice((-1, 1))
+            if not 0 <= other < len(lengths):
+                return None
+            first -= (lengths[other] - length) * rng.randrange(2)
+            length = lengths[other]
         elif move == 2:
-            return _random_interval(self.nodes[at], self.layers, rng)
+            return _random_interval(lengths, self.layers, rng)
         else:
-            count = rng.randint(1, len(self.nodes[at].rates))
+            length = rng.choice(lengths)
             weakest = min(range(self.layers), key=self.cover.__getitem__)
-            first = weakest - rng.randrange(count)
-        fits = 1 <= count <= len(self.nodes[at].rates) and 0 <= first <= self.layers - count
-        return LayerInterval(first, count) if fits else None
+            first = weakest - rng.randrange(length)
+        fits = 0 <= first <= self.layers - length
+        return LayerInterval(first, length) if fits else None
 
     def change(self, at: int, after: LayerInterval) -> float:
         """By how much the energy grows if a node gets another interval."""

@@ -6,7 +6,8 @@ layout could become better before it is. The second is cheap to follow; where it
 the temperature forgives, no flow is computed. Flows are scipy's, of whole thousandths of a token.
 
 Moves are those of `cover_search`, and exchanges of what two nodes hold: which of several nodes
-that are alike but for their links holds what.
+that are alike but for their links holds what. Runs begin in turn with a layout of which the covers
+alone reach the target, and with the best one.
 """
 
 from __future__ import annotations
@@ -18,18 +19,26 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_hetero.planning.helix.cover_search import Covers, Intervals, MoveBudget
+from tvm_hetero.planning.helix.cover_search import Covers, Intervals, MoveBudget, search_covers
+from tvm_hetero.planning.helix.price_bound import useful_lengths
 from tvm_hetero.planning.helix.problem import LayerFlowProblem, LayerInterval
 
-# The temperature falls from this share of the target to that one.
-_HOT, _COLD = 0.01, 0.0002
+# Of a run: the temperature at first, as a share of the target, and what a token that layers lack in
+# the mean counts beside one of the flow. Which is better differs from problem to problem.
+_TEMPERS = ((0.03, 5.0), (0.01, 1.0))
+# By how much the temperature falls.
+_COOLING = 0.02
 # An energy that grows by so many temperatures is refused unseen.
 _HOPELESS = 12.0
 # Flows of the first run; each run is longer by this factor than the one before.
-FLOWS_A_RUN = 10_000
+FLOWS_A_RUN = 60_000
 _LONGER = 1.2
+# Moves for the covers that a run begins with, and how near to its target they should come. A run
+# from covers that lack something ended 5 % lower.
+_COVER_MOVES = 500_000
+_NEAR = 2e-4
 # The target of a run lies this share of the way from the best value to the bound.
-_SHARES = (0.5, 0.25, 0.1, 1.0, 0.05)
+_SHARES = (0.65, 0.1, 0.3, 0.05, 1.0)
 _SCALE = 1000
 # What scipy's integers hold.
 _MOST = 2**31 // 8
@@ -93,29 +102,54 @@ def search_links(
     run, flows = 0, float(FLOWS_A_RUN)
     while value < bound * (1 - gap) and budget.moves > 0 and not budget.stop():
         target = value + _SHARES[run % len(_SHARES)] * (bound - value)
-        found, reached = _anneal(evaluator, target, best, rng, int(flows), budget)
+        from_best = run % 2 == 1
+        covers = _covers(problem, target, value, best if from_best else None, rng, budget)
+        found, reached = _anneal(evaluator, covers, _TEMPERS[run // 2 % 2], rng, int(flows), budget)
         if reached > value:
             value, best = reached, found
         run, flows = run + 1, flows * _LONGER
     return value, best
 
 
+def _covers(
+    problem: LayerFlowProblem,
+    target: float,
+    value: float,
+    start: Intervals | None,
+    rng: random.Random,
+    budget: MoveBudget,
+) -> Covers:
+    """What a run begins with: a layout that is known, or one whose covers reach the target.
+
+    Whatever passes more than `value` has lengths that are of use for it.
+    """
+    lengths = useful_lengths(problem, value) if value > 0 else []
+    if not lengths or not all(lengths):
+        lengths = [list(range(1, len(node.rates) + 1)) for node in problem.nodes]
+    if start is not None:
+        return Covers(problem, target, start, lengths)
+    moves = MoveBudget(_COVER_MOVES, budget.stop)
+    _, found = search_covers(problem, target * (1 + _NEAR), _NEAR, rng.randrange(2**31), moves)
+    return Covers(problem, target, found, lengths)
+
+
 def _anneal(
     evaluator: FlowEvaluator,
-    target: float,
-    start: Intervals,
+    covers: Covers,
+    temper: tuple[float, float],
     rng: random.Random,
     flows: int,
     budget: MoveBudget,
 ) -> tuple[Intervals, float]:
     """The best layout on the way of one run, and its value."""
-    covers = Covers(evaluator.problem, target, start)
+    hot, weight = temper
+    target = covers.target
     value = evaluator.flow(covers.held)
     best, most = list(covers.held), value
     done = 0
     # A move that is refused unseen costs a tenth of a flow.
     while done < 10 * flows:
-        temperature = target * _HOT * (_COLD / _HOT) ** (done / (10 * flows))
+        temperature = target * hot * _COOLING ** (done / (10 * flows))
         done += 1
         moves = _draw(covers, rng)
         if not moves:
@@ -123,7 +157,7 @@ def _anneal(
         lacks = covers.energy
         undo = [(node, covers.held[node]) for node, _ in moves]
         _make(covers, moves)
-        change = (covers.energy - lacks) / evaluator.problem.layers
+        change = weight * (covers.energy - lacks) / evaluator.problem.layers
         if change > _HOPELESS * temperature:
             _make(covers, undo)
             continue

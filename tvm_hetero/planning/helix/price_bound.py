@@ -17,6 +17,10 @@ at least 1 while c < 1. The least c is a linear program over sets of (t, k) that
 generated as they are needed: the cheapest of them is a knapsack, too (`_cheapest`).
 
 With F -> 0 it says that all nodes together have to hold L layers.
+
+The same prices say which numbers of layers are of use where F is to be reached (`useful_lengths`).
+All layers together cost L c, each at least 1. If whatever passes F and has node t with k layers in
+it costs at least 1 + d, then its k layers cost k d more than they must, and k d <= L (c - 1).
 """
 
 from __future__ import annotations
@@ -57,11 +61,7 @@ def price_bound(problem: LayerFlowProblem, stop: Callable[[], bool] = lambda: Fa
     """
     kinds = problem.kinds()
     counts = np.array([len(members) for members in kinds.values()], dtype=float)
-    items = [
-        _Item(kind, k, rate)
-        for kind, rates in enumerate(kinds)
-        for k, rate in enumerate(rates, start=1)
-    ]
+    items = _items(problem)
     if sum(len(node.rates) for node in problem.nodes) < problem.layers:
         return 0.0
     low = 0.0
@@ -76,6 +76,35 @@ def price_bound(problem: LayerFlowProblem, stop: Callable[[], bool] = lambda: Fa
         else:
             low = middle
     return high
+
+
+def _items(problem: LayerFlowProblem) -> list[_Item]:
+    return [
+        _Item(kind, k, rate)
+        for kind, rates in enumerate(problem.kinds())
+        for k, rate in enumerate(rates, start=1)
+    ]
+
+
+def useful_lengths(problem: LayerFlowProblem, flow: float) -> list[list[int]]:
+    """For each node the numbers of layers of which some layout that passes `flow` has one.
+
+    None at all where no layout does. Where a node could as well hold more layers, fewer are not
+    told.
+    """
+    kinds = problem.kinds()
+    counts = np.array([len(members) for members in kinds.values()], dtype=float)
+    useful = _undominated(_items(problem), flow)
+    prices = _prices(flow, useful, counts)
+    spare = float(counts @ prices) - problem.layers
+    best, _ = _cheapest_covers(useful, prices, flow)
+    lengths: list[list[int]] = [[] for _ in kinds]
+    for item, steps in zip(useful, _steps(useful, flow), strict=True):
+        cost = prices[item.kind] / item.layers + best[_STEPS - steps]
+        if (cost - 1) * item.layers <= spare + _ROUNDING * problem.layers:
+            lengths[item.kind].append(item.layers)
+    of_kind = dict(zip(kinds, lengths, strict=True))
+    return [of_kind[node.rates] for node in problem.nodes]
 
 
 def _every_layer_alike(problem: LayerFlowProblem) -> float:
@@ -120,18 +149,33 @@ def _undominated(items: Sequence[_Item], flow: float) -> list[_Item]:
     ]
 
 
+def _steps(items: Sequence[_Item], flow: float) -> NDArray[np.int64]:
+    """What items pass, in steps of which `flow` has `_STEPS`, rounded up."""
+    rates = np.array([item.rate for item in items])
+    return np.minimum(_STEPS, np.ceil(rates * (_STEPS / flow))).astype(np.int64)
+
+
+def _cheapest_covers(
+    items: Sequence[_Item], prices: NDArray[np.float64], flow: float
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """For each number of steps the least that items cost which pass it, and one of the items."""
+    steps = _steps(items, flow)
+    costs = np.array([prices[item.kind] / item.layers for item in items])
+    best = np.zeros(_STEPS + 1)
+    taken = np.zeros(_STEPS + 1, dtype=np.int64)
+    for want in range(1, _STEPS + 1):
+        sums = best[np.maximum(0, want - steps)] + costs
+        taken[want] = sums.argmin()
+        best[want] = sums[taken[want]]
+    return best, taken
+
+
 def _cheapest(
     items: Sequence[_Item], prices: NDArray[np.float64], flow: float
 ) -> tuple[float, list[_Item]]:
-    """The cheapest items that pass `flow`, in steps and rounded up: cost and items."""
-    steps = np.array([min(_STEPS, math.ceil(item.rate * _STEPS / flow)) for item in items])
-    costs = np.array([prices[item.kind] / item.layers for item in items])
-    best = np.zeros(_STEPS + 1)
-    taken = np.zeros(_STEPS + 1, dtype=int)
-    for want in range(1, _STEPS + 1):
-        sums = best[np.maximum(0, want - steps)] + costs
-        taken[want] = int(sums.argmin())
-        best[want] = sums[taken[want]]
+    """The cheapest items that pass `flow`: cost and items."""
+    best, taken = _cheapest_covers(items, prices, flow)
+    steps = _steps(items, flow)
     chosen = []
     want = _STEPS
     while want > 0:

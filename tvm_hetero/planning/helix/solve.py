@@ -25,11 +25,11 @@ from tvm_hetero.problem.schedule import OPTIMAL_GAP
 from tvm_hetero.solvers.core.options import Options
 
 # Work that is granted a second, so that a run on an idle machine can be repeated. On one core of a
-# shared machine 140,000 to 260,000 moves and 3,000 to 5,000 flows of 24 nodes were done.
-_MOVES_A_SECOND = 140_000
-_FLOWS_A_SECOND = 60_000
+# shared machine 150,000 to 300,000 moves and 4,000 to 5,500 flows of 24 nodes were done.
+_MOVES_A_SECOND = 200_000
+_FLOWS_A_SECOND = 120_000
 # Shares of the time for covers where links bind, and for all searches where the problem is small.
-_COVERS = 0.25
+_COVERS = 0.1
 _SEARCHES = 0.1
 
 
