@@ -160,7 +160,8 @@ def write_page(results: Path, docs: Path) -> None:
         "cluster", "model", "nodes", "ours", "bound", "gap", "Helix", "judged", "s", "of CPU",
     ]  # fmt: skip
     lines = [_line(row) for row in found["rows"]]
-    note = f"Limit {LIMIT:g} s (geo24: {LIMITS['geo24']:g} s), one core. {found['machine']}, load {found['load']:.1f}.\n"
+    limits = f"Limit {LIMIT:g} s (geo24: {LIMITS['geo24']:g} s)"
+    note = f"{limits}, one core. {found['machine']}, load {found['load']:.1f}.\n"
     text = "\n".join([_HEAD, table(heads, lines), _TAIL, note])
     (docs / "layer-flows.md").write_text(text, encoding="utf-8")
 
