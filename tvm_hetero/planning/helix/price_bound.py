@@ -42,6 +42,8 @@ _NEAR = 1e-3
 # Sets that one linear program takes, and sets that a knapsack looks at before it gives in.
 _MOST_SETS = 400
 _MOST_NODES = 200_000
+# Nodes of different kinds with different numbers of layers, above which all lengths are of use.
+_MOST_ITEMS = 1_000
 _ROUNDING = 1e-9
 
 
@@ -68,7 +70,7 @@ def price_bound(problem: LayerFlowProblem, stop: Callable[[], bool] = lambda: Fa
     high = _every_layer_alike(problem)
     while high - low > _NEAR * high and not stop():
         middle = (low + high) / 2
-        prices = _prices(middle, items, counts)
+        prices = _prices(middle, items, counts, stop)
         mean = float(counts @ prices) / problem.layers
         if mean < 1 - _ROUNDING:
             # What passes more costs more than the mean: the knapsack says where that begins.
@@ -95,6 +97,8 @@ def useful_lengths(problem: LayerFlowProblem, flow: float) -> list[list[int]]:
     kinds = problem.kinds()
     counts = np.array([len(members) for members in kinds.values()], dtype=float)
     useful = _undominated(_items(problem), flow)
+    if len(useful) > _MOST_ITEMS:
+        return [list(range(1, len(node.rates) + 1)) for node in problem.nodes]
     prices = _prices(flow, useful, counts)
     spare = float(counts @ prices) - problem.layers
     best, _ = _cheapest_covers(useful, prices, flow)
@@ -114,17 +118,23 @@ def _every_layer_alike(problem: LayerFlowProblem) -> float:
 
 
 def _prices(
-    flow: float, items: Sequence[_Item], counts: NDArray[np.float64]
+    flow: float,
+    items: Sequence[_Item],
+    counts: NDArray[np.float64],
+    stop: Callable[[], bool] = lambda: False,
 ) -> NDArray[np.float64]:
-    """Prices with which every set that passes `flow` costs at least 1, of the least sum."""
+    """Prices with which every set that passes `flow` costs at least 1, of the least sum.
+
+    They are such prices, if not of the least sum, when `stop` ends it.
+    """
     from scipy.optimize import linprog
 
     useful = _undominated(items, flow)
     sets: list[NDArray[np.float64]] = []
     prices = np.zeros(len(counts))
-    for _ in range(_MOST_SETS):
+    while True:
         cost, chosen = _cheapest(useful, prices, flow)
-        if cost >= 1 - 1e-7:
+        if cost >= 1 - 1e-7 or len(sets) == _MOST_SETS or (stop() and cost > 0):
             break
         row = np.zeros(len(counts))
         for item in chosen:
@@ -132,21 +142,22 @@ def _prices(
         sets.append(row)
         found = linprog(counts, A_ub=-np.array(sets), b_ub=-np.ones(len(sets)), method="highs")
         prices = np.maximum(found.x, 0.0)
+    # Whatever passes `flow` costs at least `cost` now, however far from the least sum it is.
     return prices / cost if cost > 0 else prices + math.inf
 
 
 def _undominated(items: Sequence[_Item], flow: float) -> list[_Item]:
     """Items without those of which the same kind passes as much with more layers."""
-    return [
-        item
-        for item in items
-        if not any(
-            other.kind == item.kind
-            and other.layers > item.layers
-            and min(other.rate, flow) >= min(item.rate, flow)
-            for other in items
-        )
-    ]
+    found: list[_Item] = []
+    # Items of a kind stand together, by rising numbers of layers.
+    kind, most = -1, 0.0
+    for item in reversed(items):
+        if item.kind != kind:
+            kind, most = item.kind, 0.0
+        if min(item.rate, flow) > most:
+            found.append(item)
+            most = min(item.rate, flow)
+    return found[::-1]
 
 
 def _steps(items: Sequence[_Item], flow: float) -> NDArray[np.int64]:
