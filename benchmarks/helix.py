@@ -158,7 +158,8 @@ def write_page(results: Path, docs: Path) -> None:
     """Write layer-flows.md from the results."""
     found = json.loads(results.read_text(encoding="utf-8"))
     heads = [
-        "cluster", "model", "nodes", "ours", "whole", "bound", "gap", "Helix", "judged", "s", "of CPU",
+        "cluster", "model", "nodes", "ours", "whole", "bound", "gap", "Helix", "judged", "s",
+        "of CPU",
     ]  # fmt: skip
     lines = [_line(row) for row in found["rows"]]
     limits = f"Limit {LIMIT:g} s (geo24: {LIMITS['geo24']:g} s)"
