@@ -16,6 +16,7 @@ from tests.cli.invoke import tvm_hetero
 from tests.test_floors import BELOW_TVM, FLOORS, MODULES
 from tvm_hetero import errors
 from tvm_hetero.check import check_schedule
+from tvm_hetero.planning.helix import judge, parse_layer_flow, parse_layer_layout
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.problem.schedule import Schedule
@@ -44,8 +45,17 @@ def documented_problem() -> Problem:
     return Problem.from_dict(parse_document(blocks(FORMATS, "json")[0], "docs"))
 
 
+def test_the_layer_flow_example_is_read_and_its_layout_judged() -> None:
+    _, text = blocks(FORMATS, "yaml")
+    problem = parse_layer_flow(parse_document(text, "docs", as_yaml=True))
+    (text,) = [each for each in blocks(FORMATS, "json") if "layer-layout/1" in each]
+    layout = parse_layer_layout(parse_document(text, "docs"), problem)
+    # What a computes: at most 122 go on to b, whose link is narrow, and 140 to c.
+    assert judge(problem, layout).value == 250.0
+
+
 def test_the_platform_example_is_read() -> None:
-    (text,) = blocks(FORMATS, "yaml")
+    text, _ = blocks(FORMATS, "yaml")
     platform = Platform.from_dict(parse_document(text, "docs", as_yaml=True))
     assert platform.names == ("big", "little")
     assert platform.device("big").memory == 8 * 2**30

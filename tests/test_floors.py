@@ -67,6 +67,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("attention", "convolution.winograd", "gather_scatter", "matmul", "ordered", "rowwise"),
         ("convolution", "quantized", "recurrent"), ("rules",), ("tuning",), ("",),
     ),
+    "planning": (("helix",), ("",)),
     "report": (("", "schedule"), ("planning", "run")),
     "solvers": (
         ("core",), ("timing",), ("native",), ("stage_dp",), ("lists",),

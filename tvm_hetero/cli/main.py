@@ -29,6 +29,7 @@ from tvm_hetero.cli.verbs import (
     generate,
     onnx_check,
     partition,
+    place_layers,
     plan,
     problem,
     refine,
@@ -133,6 +134,7 @@ app.command("bench")(bench.bench)
 app.command("problem")(problem.problem)
 app.command("refine")(refine.refine)
 app.command("plan")(plan.plan)
+app.command("place-layers")(place_layers.place_layers)
 app.command("simulate")(simulate.simulate)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)

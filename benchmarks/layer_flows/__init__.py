@@ -1,0 +1,1 @@
+"""What the benchmark of layers that many nodes share is made of."""
