@@ -19,7 +19,6 @@ import argparse
 import datetime
 import json
 import re
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -90,21 +89,15 @@ def write_results(tests: Sequence[SuiteTest], rows: Rows, runtime: Rows) -> None
     """Write results/conformance.json."""
     import onnx
 
-    from benchmarks.documents import write_document
+    from benchmarks.documents import commit_name, write_document
 
     head: dict[str, Any] = {
         "onnx": onnx.__version__,
-        "commit": _commit(),
+        "commit": commit_name(),
         "date": datetime.date.today().isoformat(),
         "counts": counts(tests, rows, runtime),
     }
     write_document(RESULTS, "the ONNX backend suite", by_operator(tests, rows, runtime), **head)
-
-
-def _commit() -> str:
-    """Return the commit's short name, with a + where files are not as it has them."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+"]
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
 def _tell(done: int, of: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,12 @@ def write_document(path: Path, what: str, rows: Iterable[Mapping[str, Any]], **h
     lines = ",\n".join(f"  {json.dumps(rounded(row))}" for row in rows)
     text = json.dumps(document, indent=1).removesuffix("\n}")
     write_atomic(path, f'{text},\n "rows": [\n{lines}\n ]\n}}\n')
+
+
+def commit_name() -> str:
+    """Return the commit's short name, with a + where files are not as it has them."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
 def rounded(value: Any) -> Any:

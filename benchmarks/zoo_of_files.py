@@ -24,11 +24,12 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.conforming.rows import ROOT, digest_of_code
 from benchmarks.conforming.summary import short_reason
+from benchmarks.documents import commit_name, write_document
 from benchmarks.file_zoo.attempt import FileRow, import_only, whole
 from benchmarks.file_zoo.cases import FILES, FileCase
 from benchmarks.file_zoo.exported import EXPORTED, file_of_export
@@ -54,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = list(run(cases, args))
     print(table(rows))
     print(refusals(rows))
-    if not (args.only or args.quick or args.import_only):
-        _write(rows)
+    if args.update or not (args.only or args.quick or args.import_only):
+        _write(_with_others(rows) if args.only else rows)
     return int(any(row.outcome == "wrong" for row in rows))
 
 
@@ -66,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--import-only", action="store_true")
     parser.add_argument("--quick", action="store_true", help="made-up costs, one round of runs")
     parser.add_argument("--only", metavar="REGEX", help="files whose names have this in them")
+    parser.add_argument(
+        "--update", action="store_true", help="with --only: put the rows into the committed results"
+    )
     parser.add_argument("--small", action="store_true", help="two small exports, quick")
     parser.add_argument("--show", action="store_true", help="the table of the committed results")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"default: {CACHE}")
@@ -85,7 +89,7 @@ def run(cases: Iterable[FileCase], args: argparse.Namespace) -> Iterable[FileRow
             known[row["name"]] = FileRow(**row)
     args.rows.parent.mkdir(parents=True, exist_ok=True)
     for case in cases:
-        row = known.get(case.name) or _attempt(case, args)
+        row = known.get(case.name) or replace(_attempt(case, args), commit=commit_name())
         if case.name not in known:
             with args.rows.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"code": code, **asdict(row)}) + "\n")
@@ -147,9 +151,14 @@ def refusals(rows: Iterable[FileRow]) -> str:
     return "\n".join(lines)
 
 
-def _write(rows: Sequence[FileRow]) -> None:
-    from benchmarks.documents import write_document
+def _with_others(rows: Sequence[FileRow]) -> list[FileRow]:
+    """Return the committed rows, those of files that were tried again replaced."""
+    new = {row.name: row for row in rows}
+    old = [FileRow(**row) for row in json.loads(RESULTS.read_text("utf-8"))["rows"]]
+    return [new.get(row.name, row) for row in old]
 
+
+def _write(rows: Sequence[FileRow]) -> None:
     write_document(RESULTS, "python -m benchmarks.zoo_of_files", map(asdict, rows))
     print(f"written to {RESULTS}")
 

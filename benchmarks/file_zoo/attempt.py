@@ -29,7 +29,10 @@ _QUICK = ["--cost-model", "analytical", "--no-measure", "--time-limit", "1"]
 
 @dataclass
 class FileRow:
-    """What became of a file; times in seconds, None where it did not get so far."""
+    """What became of a file; times in seconds, None where it did not get so far.
+
+    `commit` is the one on which it was tried.
+    """
 
     name: str
     source: str
@@ -43,6 +46,7 @@ class FileRow:
     ours_median_s: float | None = None
     runtime_median_s: float | None = None
     others: float = field(default=0.0)
+    commit: str = ""
 
     @property
     def ratio(self) -> float | None:
