@@ -74,8 +74,9 @@ def _conv3d(call: relax.Call, use: Legalization) -> relax.Expr | None:
 
 
 def _matmul(call: relax.Call, use: Legalization) -> relax.Expr | None:
-    if str(call.ty.dtype) == "int32":
-        return multiply_codes(call, use)
+    of_codes = multiply_codes(call, use) if str(call.ty.dtype) == "int32" else None
+    if of_codes is not None:
+        return of_codes
     # A left side that was computed at compile time is only a name so far.
     args = [use.emitted(call.args[0]), call.args[1]]
     call = use.builder.normalize(relax.Call(call.op, args, call.attrs, call.ty_args))
