@@ -76,8 +76,10 @@ def reference(case: Case, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return total[:, :, 0] if case.flat else total
 
 
-def module(case: Case, codes: np.ndarray, weights: np.ndarray) -> tvm.IRModule:
-    """The sums in float32."""
+def module(
+    case: Case, codes: np.ndarray, weights: np.ndarray, dtype: str = "float32"
+) -> tvm.IRModule:
+    """The sums in float32, or as another type."""
     bb = relax.BlockBuilder()
     image = relax.Var("codes", relax.TensorType(codes.shape, case.dtype))
     convolve = relax.op.nn.conv1d if case.flat else relax.op.nn.conv2d
@@ -95,7 +97,7 @@ def module(case: Case, codes: np.ndarray, weights: np.ndarray) -> tvm.IRModule:
                 dilation=[case.dilation] * case.rank,
                 groups=case.groups,
             )
-            result = bb.emit_output(relax.op.astype(bb.emit(total), "float32"))
+            result = bb.emit_output(relax.op.astype(bb.emit(total), dtype))
         bb.emit_func_output(result)
     return bb.get()
 
@@ -161,6 +163,15 @@ def test_the_greatest_sums_fit() -> None:
     mod = scheduled(LowerToTasks([AVX2])(module(case, codes, weights)), AVX2)
     got = run(mod, AVX2, codes)
     np.testing.assert_array_equal(got, reference(case, codes, weights).astype(np.float32))
+
+
+def test_depthwise_sums_too_large_for_float32_are_exact() -> None:
+    case = Case(channels=4, groups=4, outputs=4, size=(40, 40), window=31, pad=15, zero=0)
+    codes = np.full((1, 4, 40, 40), 255, np.uint8)
+    codes[..., ::3] = 254
+    weights = np.full((4, 1, 31, 31), -127, np.int32)
+    mod = scheduled(LowerToTasks([AVX2])(module(case, codes, weights, "int32")), AVX2)
+    np.testing.assert_array_equal(run(mod, AVX2, codes), reference(case, codes, weights))
 
 
 @pytest.mark.parametrize(

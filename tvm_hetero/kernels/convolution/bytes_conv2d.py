@@ -29,6 +29,7 @@ from tvm import relax, te, tirx
 from tvm_hetero.kernels.convolution.conv2d import (
     OneRow,
     columns_of,
+    layout_of,
     sum_points,
     sum_windows,
 )
@@ -36,10 +37,10 @@ from tvm_hetero.kernels.convolution.conv2d_shape import ConvShape
 from tvm_hetero.kernels.convolution.depthwise import make_depthwise
 from tvm_hetero.kernels.convolution.packing import (
     PackedLayout,
-    choose_layout,
     pack_conv2d,
 )
 from tvm_hetero.kernels.cpu.byte_dots import WORD, plain_dot
+from tvm_hetero.kernels.cpu.coded_values import RANGES, float_holds_sums
 from tvm_hetero.kernels.tir.block_roles import BYTES_DOT, GATHER, PAD, role
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ class Codes:
     def offset(self) -> int:
         """What makes a code unsigned."""
         return _SIGNED if str(self.data.ty.dtype) == "int8" else 0
+
+    @property
+    def farthest(self) -> int:
+        """How far a code may be from the one that stands for zero."""
+        least, most = RANGES[str(self.data.ty.dtype)]
+        return max(self.zero - least, most - self.zero)
 
 
 def bytes_convolution(
@@ -94,15 +101,7 @@ def bytes_convolution(
     if shape.groups > 1 and shape.group_channels % WORD:
         return None
     words = _in_words(shape)
-    depth = words.group_channels * words.kernel[0] * words.kernel[1]
-    layout = choose_layout(
-        shape.out_channels // shape.groups,
-        shape.points,
-        depth,
-        units,
-        groups=shape.groups,
-        staged=True,
-    )
+    layout = layout_of(words, units, staged=True)
     if layout is None:
         return None
     filters = weights.reshape(*weights.shape[:2], *shape.kernel)
@@ -257,9 +256,9 @@ def _depthwise(
     shape: ConvShape,
     units: Sequence[VectorUnit],
 ) -> relax.Expr | None:
-    """A depthwise convolution in float32, exact: a window's sum is far below 2^24."""
+    """A depthwise convolution in float32; None where that does not hold every sum."""
     window = shape.depthwise
-    if window is None:
+    if window is None or not float_holds_sums(weights, codes.farthest):
         return None
     made = make_depthwise(
         bb,

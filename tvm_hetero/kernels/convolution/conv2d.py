@@ -72,15 +72,7 @@ def emit_packed_conv2d(
         return None
     if shape.depthwise is not None:
         return make_depthwise(bb, call.args[0], weight, shape.depthwise, units)
-    depth = shape.group_channels * shape.kernel[0] * shape.kernel[1]
-    layout = choose_layout(
-        shape.out_channels // shape.groups,
-        shape.points,
-        depth,
-        units,
-        groups=shape.groups,
-        staged=shape.stride[1] > 1 or shape.top + shape.left > 0,
-    )
+    layout = layout_of(shape, units, staged=shape.stride[1] > 1 or shape.top + shape.left > 0)
     if layout is None:
         return None
     kernel = weight.reshape(*weight.shape[:2], *shape.kernel)
@@ -91,6 +83,16 @@ def emit_packed_conv2d(
         packed,
         primfunc_name_hint="conv1d" if shape.flat and not shape.rows_of else "conv2d",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias, residual and relu join it
+    )
+
+
+def layout_of(
+    shape: ConvShape, units: Sequence[VectorUnit], *, staged: bool
+) -> PackedLayout | None:
+    """How the weights of a convolution are packed; see `packing.choose_layout`."""
+    channels = shape.out_channels // shape.groups
+    return choose_layout(
+        channels, shape.points, shape.depth, units, groups=shape.groups, staged=staged
     )
 
 

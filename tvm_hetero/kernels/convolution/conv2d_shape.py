@@ -64,6 +64,11 @@ class ConvShape:
         )  # fmt: skip
 
     @property
+    def depth(self) -> int:
+        """Steps of a sum."""
+        return self.group_channels * self.kernel[0] * self.kernel[1]
+
+    @property
     def points(self) -> int:
         return self.out_height * self.out_width if self.pointwise else self.out_width
 

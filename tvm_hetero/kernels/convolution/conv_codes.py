@@ -18,7 +18,7 @@ from tvm import relax
 from tvm_hetero.kernels.convolution.bytes_conv2d import Codes, bytes_convolution
 from tvm_hetero.kernels.convolution.conv2d import emit_packed_conv2d
 from tvm_hetero.kernels.convolution.conv2d_shape import shape_of
-from tvm_hetero.kernels.cpu.coded_values import EXACT, RANGES, find_codes, multiplies_bytes
+from tvm_hetero.kernels.cpu.coded_values import find_codes, float_holds_sums, multiplies_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,9 +68,7 @@ def _in_floats(
     call: relax.Call, codes: Codes, weights: NDArray[Any], use: Legalization
 ) -> relax.Expr | None:
     """The convolution in float32, exact; None where float32 does not hold every sum."""
-    least, most = RANGES[str(codes.data.ty.dtype)]
-    magnitude = np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1).max()
-    if int(magnitude) * max(codes.zero - least, most - codes.zero) > EXACT:
+    if not float_holds_sums(weights, codes.farthest):
         return None
     numbers = use.builder.emit(relax.op.astype(codes.data, "float32"))
     if codes.zero:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tvm import relax
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tvm_hetero.kernels.cpu.legalization import Legalization
 
 RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
 """Least and greatest code of each type."""
-EXACT = 2**24
-"""All whole numbers up to here are numbers of float32."""
+# All whole numbers up to here are numbers of float32.
+_EXACT = 2**24
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,20 @@ def find_codes(bb: relax.BlockBuilder, value: relax.Expr) -> CodedValue | None:
     if cast is None or str(cast.args[0].ty.dtype) not in RANGES:
         return None
     return CodedValue(cast.args[0], zero)
+
+
+def float_holds_sums(weights: NDArray[Any], farthest: int) -> bool:
+    """Whether float32 holds every sum of codes less their zero point, times weights.
+
+    Parameters
+    ----------
+    weights
+        ``[outputs, ...]``, whole numbers.
+    farthest
+        How far a code may be from the zero point.
+    """
+    magnitudes = np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1)
+    return int(magnitudes.max(initial=0)) * farthest <= _EXACT
 
 
 def multiplies_bytes(use: Legalization) -> bool:

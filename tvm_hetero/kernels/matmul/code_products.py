@@ -16,9 +16,9 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.kernels.cpu.coded_values import (
-    EXACT,
     CodedValue,
     find_codes,
+    float_holds_sums,
     multiplies_bytes,
 )
 from tvm_hetero.kernels.matmul.bytes_dense import MOST_DEPTH, bytes_dense, less_zero_point
@@ -62,8 +62,7 @@ def _is_of_bytes(found: CodedValue, weights: NDArray[Any], use: Legalization) ->
 def _in_floats(found: CodedValue, weights: NDArray[Any], use: Legalization) -> relax.Expr | None:
     """The product in float32, exact; None where float32 does not hold every sum."""
     least, most = found.range
-    magnitude = np.abs(weights.astype(np.int64)).sum(axis=0).max(initial=0)
-    if int(magnitude) * (most - least) > EXACT:
+    if not float_holds_sums(weights.T, most - least):
         return None
     numbers = use.builder.emit(relax.op.astype(found.codes, "float32"))
     if found.zero is not None:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
+from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.exhaustive.divisions import count_divisions, divisions, placements
-from tvm_hetero.solvers.lists import best_single, heft
+from tvm_hetero.solvers.lists.best_start import best_start
 from tvm_hetero.solvers.native.complete import CompleteAnswer, search_all
 from tvm_hetero.solvers.native.library import NativeSearch
 from tvm_hetero.solvers.timing.steady_period import write_period
@@ -98,12 +98,7 @@ def _check_size(problem: Problem) -> None:
 
 def _start(problem: Problem, options: Options) -> Schedule | None:
     """The best of what is given, HEFT and the best single device."""
-    found = [options.start] if options.start is not None else []
-    for other in (heft.solve, best_single.solve):
-        try:
-            found.append(other(problem, options))
-        except HeteroError:
-            continue
+    found = [each for each in (options.start, best_start(problem, options)) if each is not None]
     return min(found, key=lambda schedule: schedule.value, default=None)
 
 
