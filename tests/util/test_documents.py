@@ -162,6 +162,12 @@ def test_what_is_no_file_is_written_to_and_stays_what_it_is(tmp_path: Path) -> N
     assert os.listdir(tmp_path) == ["pipe"]
 
 
+def test_what_has_no_end_is_not_read_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tvm_hetero.util.documents.MAX_DOCUMENT_BYTES", 1000)
+    with pytest.raises(FormatError, match="/dev/zero: larger than 1000 bytes"):
+        read_document("/dev/zero")
+
+
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
 def test_a_full_device_is_an_error() -> None:
     """Of the kernel's own making: every write fails for want of room."""

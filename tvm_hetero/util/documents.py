@@ -128,12 +128,18 @@ def parse_document(text: str, name: str, *, as_yaml: bool = False) -> dict[str, 
 
 
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a file as a mapping: YAML if `is_yaml` says so, else JSON (see `parse_document`)."""
+    """Read a file as a mapping: YAML if `is_yaml` says so, else JSON (see `parse_document`).
+
+    No more is read than a document may have: what is no file may have no end.
+    """
     path = Path(path)
     try:
-        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+        with path.open("rb") as file:
+            large = os.fstat(file.fileno()).st_size > MAX_DOCUMENT_BYTES
+            raw = b"" if large else file.read(MAX_DOCUMENT_BYTES + 1)
+        if large or len(raw) > MAX_DOCUMENT_BYTES:
             raise FormatError(f"{path}: larger than {MAX_DOCUMENT_BYTES} bytes")
-        text = path.read_text(encoding="utf-8")
+        text = raw.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise FormatError(f"{path}: cannot be read: {reason}") from None
