@@ -78,6 +78,8 @@ _OBJECTS = 200_000
 _JUDGED = 20e-6
 # The share of its time after which a search is said to have used it.
 _UP = 0.9
+# Behind a solver's name where the best single device is the answer.
+_SINGLE = " (single)"
 _REGISTERED: dict[str, Solver] = {}
 
 
@@ -178,6 +180,8 @@ def _why(answer: Schedule, solver: str, options: Options, *, late: bool) -> str:
     limit = format_seconds(options.time_limit)
     if late:
         return f"the time limit of {limit} is up"
+    if answer.solver.endswith(_SINGLE):
+        return f"{solver} has nothing better; a gap of {answer.gap:.2%} is left"
     if solver in _OURS and ".lists." in _OURS[solver].module:
         return f"{solver} makes one plan and does not search; a gap of {answer.gap:.2%} is left"
     return (
@@ -286,9 +290,9 @@ def _answer(
             return _Solved(_in_time(problem, name, options, error))
         reason = str(error).split("\n")[0]
         warn(f"solver {name!r} found nothing: {reason}; the answer is the best single device")
-        return _Solved(replace(single, solver=f"{name} (single)"))
+        return _Solved(replace(single, solver=name + _SINGLE))
     if single is not None and single.value < answer.value:
-        answer = replace(single, solver=f"{name} (single)", lower_bound=answer.lower_bound)
+        answer = replace(single, solver=name + _SINGLE, lower_bound=answer.lower_bound)
         return _Solved(answer)
     return _Solved(answer, bound_is_final=_bounds_itself(name))
 
