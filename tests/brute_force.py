@@ -345,16 +345,18 @@ def _value(problem: Problem, plan: Plan, makespan: float) -> float:
     lasting: dict[object, float] = {}
     for name in sorted(used, key=str):
         device = problem.platform.device(str(name))
-        assert device.watts is not None and device.price is not None
+        figure = device.watts if kind == "energy" else device.price
+        assert figure is not None
         if kind == "energy":
-            total += device.watts * loads.get(name, 0.0)
+            total += figure * loads.get(name, 0.0)
         # What lasts (idling, the price) is paid once a core, at the dearest share.
         cores: list[object] = [*_cores(problem, str(name))] or [name]
-        rate = device.idle_watts if kind == "energy" else device.price / 3600
+        rate = device.idle_watts if kind == "energy" else figure / 3600
         for core in cores:
             lasting[core] = max(lasting.get(core, 0.0), rate / len(cores))
     for core, rate in lasting.items():
-        total += rate * (max(0.0, makespan - loads.get(core, 0.0)) if kind == "energy" else makespan)
+        idle = max(0.0, makespan - loads.get(core, 0.0))
+        total += rate * (idle if kind == "energy" else makespan)
     return total
 
 
