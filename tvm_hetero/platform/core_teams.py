@@ -1,7 +1,7 @@
 """Teams of a machine's cores: sets of 1, 2, 4 .. n cores that share what can be shared.
 
 Teams are made of cores of one kind (all equally fast), one hardware thread of each physical core,
-in the order of NUMA node, last-level cache and core. A width w that fits into a cache's cores is cut
+in the order of NUMA node, last-level cache and core. A width that fits into a cache is cut
 from each cache's, one that fits into a node's from each node's, a wider one from all; what is left
 over at the end makes no team. Wide teams come first, and one that would reach over the border of a
 wider one is left out: so any two are nested or apart, which steady states ask for
