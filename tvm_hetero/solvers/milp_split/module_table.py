@@ -29,6 +29,7 @@ from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.milp_split.module_cpsat import Prices, search, too_large_to_prove
+from tvm_hetero.solvers.milp_split.width_model import helps_by_width
 from tvm_hetero.views.modularity import Module, Piece
 from tvm_hetero.views.symmetry import find_symmetry
 
@@ -87,7 +88,7 @@ class ModuleTable:
             for j, there in _by_class(piece, last, kinds).items():
                 places = {p: few for p, few in ((first, here), (last, there)) if p is not None}
                 held = free.held(places)
-                entries[i, j] = BoundEntry(held, entry_bound(held))
+                entries[i, j] = BoundEntry(held, entry_bound(held), kinds=kinds)
         return cls(free, entries, first, last, kinds)
 
     def ends_of(self, placement: Sequence[int]) -> Ends:
@@ -110,7 +111,8 @@ class ModuleTable:
         entry = self.entries[ends]
         if len(self.entries) == 1 or self.searches >= len(_SEARCHES):
             return entry
-        if len(self.piece) < _TOGETHER or too_large_to_prove(self.piece):
+        by_width = helps_by_width(self.piece, self.kinds)
+        if len(self.piece) < _TOGETHER or too_large_to_prove(self.piece) or by_width:
             return entry
         wide = entry.value - entry.low > _WIDE * entry.value
         return self if entry.level >= 2 and wide else entry
