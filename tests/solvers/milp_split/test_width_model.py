@@ -39,9 +39,7 @@ def chain(seed: int, most: int = 2) -> Problem:
         last = [f"m{m}b{b}" for b in range(rng.randint(1, 3))]
         edges += [Edge(cut, branch, size) for branch in last]
         names += last
-    devices = tuple(
-        Device(f"t{i}", cores=cores, overlap=True) for i, cores in enumerate(BUDDIES)
-    )
+    devices = tuple(Device(f"t{i}", cores=cores, overlap=True) for i, cores in enumerate(BUDDIES))
     costs = {}
     for name in names:
         work, gain = rng.randint(1, 10), rng.choice([0.0, 0.4, 0.8, 1.0])
