@@ -55,7 +55,7 @@ _QUICK = 0.1
 _MOST_ALONE = 15.0
 _HEURISTICS = ("single", "heft", "peft", "cpop", "greedy")
 # Besides, where devices are teams of cores: how many each task gets is decided first.
-_MOLDABLE = ("work-area", "mcpa", "cpa")
+_MOLDABLE = ("one-width", "work-area", "mcpa", "cpa")
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ _OURS = {
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
     "milp": _Ours("tvm_hetero.solvers.milp.solver", teams=_LOADS),
     "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver", teams=_LATENCY),
+    "one-width": _Ours("tvm_hetero.solvers.lists.one_width", teams=_ALL),
     "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass", teams=_TIMES),
     "peft": _Ours("tvm_hetero.solvers.lists.peft", teams=_ALL),
     "random-walk": _Ours("tvm_hetero.solvers.search.random_walk", teams=_LOADS),

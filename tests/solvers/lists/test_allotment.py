@@ -19,13 +19,19 @@ from tvm_hetero.solvers.lists.cpa import solve as solve_cpa
 from tvm_hetero.solvers.lists.cpa import widen
 from tvm_hetero.solvers.lists.mcpa import precedence_levels
 from tvm_hetero.solvers.lists.mcpa import solve as solve_mcpa
+from tvm_hetero.solvers.lists.one_width import solve as solve_one_width
 from tvm_hetero.solvers.lists.work_area import allot
 from tvm_hetero.solvers.lists.work_area import solve as solve_work_area
 from tvm_hetero.views.instance import instance_of
 
 # Four cores in buddies, each twice as wide as the one below.
 SETS = [(i,) for i in range(4)] + [(0, 1), (2, 3), (0, 1, 2, 3)]
-RULES = {"cpa": solve_cpa, "mcpa": solve_mcpa, "work-area": solve_work_area}
+RULES = {
+    "cpa": solve_cpa,
+    "mcpa": solve_mcpa,
+    "work-area": solve_work_area,
+    "one-width": solve_one_width,
+}
 
 
 def branches(count: int, speedup: Sequence[float], *, stem: bool = True) -> Problem:
