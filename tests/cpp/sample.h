@@ -14,6 +14,9 @@
  *
  * Workers a and b are alike: each runs the other's steps where it has nothing of its own to do.
  *
+ * In a plan with a meeting, both kernels of a, `stem` and `join`, are steps of a meeting of a and b;
+ * kernels are parallel loops.
+ *
  * Some values of x[0] make trouble: the first kernel throws, writes a NaN, or waits at a gate.
  */
 #ifndef TVM_HETERO_TESTS_SAMPLE_H_
@@ -76,11 +79,15 @@ class Fault {
   std::string kind_;
 };
 
+/*! \brief Whether workers a and b meet. */
+enum class Meeting { kNone, kOfBoth };
+
 /*! \brief The executor's module with the sample plan, as any language would use it. */
 class Sample {
  public:
   /*! \brief With so many bytes of memory for the host; less than 0: as the plan does not say. */
-  explicit Sample(int64_t memory = -1);
+  explicit Sample(int64_t memory = -1, Meeting meeting = Meeting::kNone);
+  explicit Sample(Meeting meeting) : Sample(-1, meeting) {}
 
   template <typename... Args>
   ffi::Any Call(const char* name, Args&&... args) const {

@@ -13,6 +13,10 @@ argument of a call is a view, in the shape that the kernel sees, of
   the list
   ``joined`` of the step then, and is not called.
 
+Devices that share cores exclude each other (`tvm_hetero.platform.teams`), so their workers are
+*meetings* of threads, one a core: the first one runs a device's steps, the others help with their
+parallel loops. So there is one thread a core, whichever device is at work.
+
 Workers that are ``alike`` run each other's steps where one has nothing of its own to do
 (src/executor/state.h): equal cores, which only compute.
 
@@ -62,6 +66,7 @@ from tvm_hetero.plan.model import (
 )
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform, check_cores
+from tvm_hetero.platform.teams import Core
 
 # Where an argument lies: its kind, and the position, offset or name that goes with it.
 _Place = tuple[ArgKind, int | str]
@@ -96,7 +101,7 @@ def _mark_alike(plan: Plan, platform: Platform, names: Sequence[str]) -> Plan:
     found = [
         number
         for number, worker in enumerate(plan.workers)
-        if worker.name in able and number not in others
+        if worker.name in able and number not in others and not worker.threads
     ]
     if len(found) < 2:
         return plan
@@ -134,6 +139,7 @@ class _PlanMaker:
         numbers = {space.name: number for number, space in enumerate(self._spaces)}
         # The memory of each device, as a position in `_spaces`.
         self._space = [0 if is_host(d) else numbers[d.name] for d in self.platform.devices]
+        self._homes = _thread_of_core(self.platform)
         self._weight_of = {value: _Weight(name) for name, value in self.split.constants.items()}
 
     def plan(self) -> Plan:
@@ -198,16 +204,31 @@ class _PlanMaker:
         value = self.split.constants[what.name]
         return TensorPlan(tuple(int(d) for d in value.shape), str(value.dtype))
 
-    def _worker(self, name: str, device: int, cores: Sequence[int], role: Role) -> int:
+    def _worker(
+        self,
+        name: str,
+        device: int,
+        cores: Sequence[int],
+        role: Role,
+        threads: tuple[int, ...] = (),
+    ) -> int:
         if name not in self._worker_of:
             self._worker_of[name] = len(self._workers)
-            self._workers.append(WorkerPlan(name, self._space[device], tuple(cores), role))
+            row = WorkerPlan(name, self._space[device], tuple(cores), role, threads=threads)
+            self._workers.append(row)
         return self._worker_of[name]
 
     def _computing(self, device: int) -> int:
         """The worker that runs a device's segments."""
         row = self.platform.devices[device]
-        return self._worker(row.name, device, row.cores, Role.COMPUTE)
+        homes = [self._homes.get((row.node, core), row.name) for core in row.cores]
+        meet = any(home != row.name for home in homes)
+        threads = [
+            self._worker(home, device, (core,), Role.COMPUTE)
+            for home, core in zip(homes, row.cores, strict=True)
+            if meet
+        ]
+        return self._worker(row.name, device, row.cores, Role.COMPUTE, tuple(threads))
 
     def _step(self, step: Segment | SegmentCopy) -> StepPlan:
         if isinstance(step, SegmentCopy):
@@ -334,6 +355,21 @@ class _PlanMaker:
             if i not in numbers:
                 outputs.append(OutputPlan(name, slots[i], tuple(shape), length))
         return outputs
+
+
+def _thread_of_core(platform: Platform) -> dict[Core, str]:
+    """The worker whose thread is on a core, for each core of several devices.
+
+    That of the first device that has this core alone, else one of the core's own.
+    """
+    if platform.shared_cores:
+        return {}
+    found = {}
+    for core, sharing in platform.cores.items():
+        if len(sharing) > 1:
+            alone = [platform.names[d] for d in sharing if len(platform.devices[d].cores) == 1]
+            found[core] = alone[0] if alone else f"core{core[1]}"
+    return found
 
 
 def _place_temporaries(
