@@ -76,9 +76,11 @@ def platforms(
     exclusive: bool = True,
     multi_hop: bool = True,
     exact: bool = True,
+    teams: bool = False,
 ) -> Platform:
     """Devices ``d0``, ``d1``, ... joined by a fabric, by all or some direct links, in a line, or
     (with `multi_hop`) over a device ``hub`` on which nothing runs. Not always connected.
+    With `teams` they may be sets of the cores 0, 1 and 2.
     """
     count = draw(st.integers(1, max_devices))
     names = [f"d{i}" for i in range(count)]
@@ -95,6 +97,7 @@ def platforms(
             watts=draw(st.integers(0, 8)) / 1.0,
             idle_watts=draw(st.integers(0, 2)) / 1.0,
             price=draw(st.integers(0, 8)) * 450.0,
+            cores=tuple(sorted(draw(st.sets(st.integers(0, 2))))) if teams else (),
         )
         for name in names
     )
@@ -151,6 +154,7 @@ def problems(
     feasible: bool = True,
     exact: bool = True,
     contiguous: bool = False,
+    teams: bool = False,
 ) -> Problem:
     """A random problem of 1 to `batch` elements (see the top of this file).
 
@@ -164,6 +168,7 @@ def problems(
             exclusive=exclusive,
             multi_hop=multi_hop,
             exact=exact,
+            teams=teams,
         )
     )
     elements = draw(st.integers(1, batch))

@@ -72,14 +72,17 @@ ANNEALING_ALONE = Stage("annealing", 1.0, ignores_start=True)
 
 
 def portfolio(problem: Problem) -> list[Stage]:
-    """Who is asked, in turn."""
+    """Who is asked, in turn; where devices share cores, only who knows that."""
+    from tvm_hetero.solvers.registry import knows_teams
+
     quick, rest = _line_up(problem)
-    if not exhaustive.is_small(problem):
-        return [*quick, *rest]
-    # Modules, where there are any, are quicker still.
-    first = [stage for stage in rest[:1] if stage.solver == "milp-split"]
-    complete, again = Stage("exhaustive", 0.2), Stage("exhaustive", 1.0)
-    return [*quick, *first, complete, *rest[len(first) :], again]
+    asked = [*quick, *rest]
+    if exhaustive.is_small(problem):
+        # Modules, where there are any, are quicker still.
+        first = [stage for stage in rest[:1] if stage.solver == "milp-split"]
+        complete, again = Stage("exhaustive", 0.2), Stage("exhaustive", 1.0)
+        asked = [*quick, *first, complete, *rest[len(first) :], again]
+    return [stage for stage in asked if knows_teams(stage.solver, problem)]
 
 
 def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:

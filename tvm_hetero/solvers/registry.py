@@ -24,6 +24,7 @@ from tvm_hetero.errors import (
     SolverFault,
     UsageError,
 )
+from tvm_hetero.platform.teams import nested
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
 from tvm_hetero.solvers.core.deadline import Deadline
@@ -37,38 +38,49 @@ from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
 
+# Objectives for which a solver knows devices that share cores.
+_NO_TEAMS: tuple[str, ...] = ()
+_LATENCY: tuple[str, ...] = ("latency",)
+_LOADS: tuple[str, ...] = ("latency", "throughput")
+_TIMES: tuple[str, ...] = ("latency", "energy", "cost")
+_ALL: tuple[str, ...] = ("latency", "throughput", "energy", "cost")
+
+
 class _Ours(NamedTuple):
-    """A solver of ours: its module, and whether it holds its bound against the ladder itself."""
+    """A solver of ours: its module, whether it holds its bound against the ladder itself, and the
+    objectives for which it knows teams (devices that share cores).
+    """
 
     module: str
     bounds_itself: bool = False
+    teams: tuple[str, ...] = _NO_TEAMS
 
 
 # By name. Modules are imported on first use, since OR-tools takes a second to load.
 _OURS = {
-    "annealing": _Ours("tvm_hetero.solvers.search.annealing"),
-    "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True),
+    "annealing": _Ours("tvm_hetero.solvers.search.annealing", teams=_LOADS),
+    "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True, teams=_ALL),
     "batches": _Ours("tvm_hetero.solvers.batches.solver"),
     "count-dp": _Ours("tvm_hetero.solvers.counting.solver"),
-    "cpop": _Ours("tvm_hetero.solvers.lists.cpop"),
-    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver"),
+    "cpop": _Ours("tvm_hetero.solvers.lists.cpop", teams=_ALL),
+    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver", teams=_LOADS),
     "elements": _Ours("tvm_hetero.solvers.throughput.whole_elements"),
-    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver"),
-    "genetic": _Ours("tvm_hetero.solvers.search.genetic"),
-    "greedy": _Ours("tvm_hetero.solvers.lists.greedy"),
-    "heft": _Ours("tvm_hetero.solvers.lists.heft"),
-    "hill-climbing": _Ours("tvm_hetero.solvers.search.hill_climbing"),
+    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver", teams=_LOADS),
+    "genetic": _Ours("tvm_hetero.solvers.search.genetic", teams=_LOADS),
+    "greedy": _Ours("tvm_hetero.solvers.lists.greedy", teams=_ALL),
+    "heft": _Ours("tvm_hetero.solvers.lists.heft", teams=_ALL),
+    "hill-climbing": _Ours("tvm_hetero.solvers.search.hill_climbing", teams=_LOADS),
     "ideals-dp": _Ours("tvm_hetero.solvers.stage_dp.ideals_dp"),
     "linear-dp": _Ours("tvm_hetero.solvers.stage_dp.linear_dp"),
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
     "milp": _Ours("tvm_hetero.solvers.milp.solver"),
-    "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver"),
-    "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass"),
-    "peft": _Ours("tvm_hetero.solvers.lists.peft"),
-    "random-walk": _Ours("tvm_hetero.solvers.search.random_walk"),
+    "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver", teams=_LATENCY),
+    "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass", teams=_TIMES),
+    "peft": _Ours("tvm_hetero.solvers.lists.peft", teams=_ALL),
+    "random-walk": _Ours("tvm_hetero.solvers.search.random_walk", teams=_LOADS),
     "segments": _Ours("tvm_hetero.solvers.memory.segments"),
     "shares": _Ours("tvm_hetero.solvers.throughput.element_sharing"),
-    "single": _Ours("tvm_hetero.solvers.lists.best_single"),
+    "single": _Ours("tvm_hetero.solvers.lists.best_single", teams=_ALL),
     "stages": _Ours("tvm_hetero.solvers.stages.solver"),
     "throughput": _Ours("tvm_hetero.solvers.throughput.solver"),
 }
@@ -111,6 +123,46 @@ def check_name(name: str) -> None:
     """
     if name not in names():
         raise UsageError(f"there is no solver {name!r}{nearest(name, names())}")
+
+
+def knows_teams(name: str, problem: Problem) -> bool:
+    """Whether a solver knows devices that share cores, if the problem has any.
+
+    Those that were registered from outside are asked: the judge looks at what they answer.
+    """
+    if not problem.platform.cliques or name in _REGISTERED:
+        return True
+    return problem.objective.kind in _OURS[name].teams
+
+
+def check_teams(problem: Problem, name: str) -> None:
+    """Refuse what a solver cannot do where devices share cores.
+
+    Raises
+    ------
+    SolverError
+        If the solver does not know teams, or nobody does for such an objective.
+    """
+    platform, objective = problem.platform, problem.objective
+    if not platform.cliques:
+        return
+    some = ", ".join(repr(platform.names[d]) for d in platform.cliques[0][:2])
+    if objective.contiguous:
+        raise SolverError(
+            f"contiguous stages on devices that share cores ({some}) are not supported; leave "
+            "'contiguous' out, or the teams"
+        )
+    if objective.kind == "throughput" and not nested(platform.devices, platform.cliques):
+        raise SolverError(
+            "throughput on teams is supported where of two devices that share a core one holds "
+            "all cores of the other; make them so, or leave some out"
+        )
+    if not knows_teams(name, problem):
+        able = ", ".join(other for other in names() if knows_teams(other, problem))
+        raise SolverError(
+            f"solver {name!r} does not know devices that share cores ({some}) for "
+            f"{objective.kind}; use one of {able}, or give each device its own cores"
+        )
 
 
 def describe(name: str) -> str:
@@ -212,6 +264,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
 
     began = options.clock()
     chosen = solver_of(solver)
+    check_teams(problem, solver)
     check_memory(instance_of(problem))
     check_links(instance_of(problem))
     check_latency_limit(problem)

@@ -5,6 +5,7 @@ A *symmetry* is a permutation p of the devices that leaves the problem as it is:
     what a device is     memory, overlap, watts, idle watts and price of p(d) are those of d
     what tasks cost      every task has the same cost table on p(d) and d, or none on both
     how devices join     link(p(a), p(b)) has bandwidth, latency and exclusiveness of link(a, b)
+    who excludes whom    p of the devices on a core are those on a core (of as many cores each)
     which way data goes  the path from p(a) to p(b) is p of the path from a to b
 
 The last follows from the third unless two paths tie: ties fall to the order of the devices. Whether
@@ -100,9 +101,15 @@ def find_symmetry(problem: Problem) -> Symmetry:
         return Symmetry(1)
     links = link_codes(platform)
     kinds = _signatures(problem)
-    verified = path_judge(problem, links)
-    if verified is None:
+    paths = path_judge(problem, links)
+    if paths is None:
         return Symmetry(count)
+    cliques = frozenset(frozenset(clique) for clique in platform.cliques)
+
+    def verified(permutation: Permutation) -> bool:
+        moved = (frozenset(permutation[d] for d in clique) for clique in cliques)
+        return all(clique in cliques for clique in moved) and paths(permutation)
+
     colors = _refine(kinds, links)
     cells = _cells(colors)
     sets = [row for cell in cells for row in _classes(cell, lambda a, b: _twins(links, a, b))]
@@ -159,7 +166,10 @@ def _signatures(problem: Problem) -> IntArray:
     seen: dict[object, int] = {}
     result = []
     for device, column in zip(problem.platform.devices, columns, strict=True):
-        figures = (device.memory, device.overlap, device.watts, device.idle_watts, device.price)
+        figures: tuple[object, ...] = (
+            device.memory, device.overlap, device.watts, device.idle_watts, device.price,
+            len(problem.platform.team_cores.get(device.name, ())),
+        )  # fmt: skip
         result.append(seen.setdefault((figures, tuple(column)), len(seen)))
     return np.array(result, dtype=np.int64)
 
