@@ -65,7 +65,7 @@ from tvm_hetero.plan.model import (
     constant_name,
 )
 from tvm_hetero.platform.devices import Device
-from tvm_hetero.platform.model import Platform, check_cores
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.platform.teams import Core
 
 # Where an argument lies: its kind, and the position, offset or name that goes with it.
@@ -82,10 +82,8 @@ def make_plan(split: Split, platform: Platform, alike: Iterable[Sequence[str]] =
     Raises
     ------
     PlatformError
-        If two devices share a core and the platform does not ask for it, or a board is to keep a
-        state.
+        If a board is to keep a state.
     """
-    check_cores(platform)
     plan = _PlanMaker(split, platform).plan()
     for names in alike:
         plan = _mark_alike(plan, platform, names)

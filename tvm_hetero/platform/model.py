@@ -238,26 +238,6 @@ class Platform:
         return tuple(link for link in links if link is not None)
 
 
-def check_cores(platform: Platform) -> None:
-    """Refuse devices that share a core, unless the platform says ``shared_cores: true``.
-
-    For those who run plans: a worker is a thread on its own cores, and a team is none yet.
-
-    Raises
-    ------
-    PlatformError
-        Naming the first such core and its two devices.
-    """
-    for clique in platform.cliques:
-        first, second = (platform.devices[d] for d in clique[:2])
-        core = min(set(first.cores) & set(second.cores))
-        raise PlatformError(
-            f"devices {quote(first.name)} and {quote(second.name)} share core {quote(core)}; "
-            "plans for such teams of cores can be made, but not yet run: give each its own "
-            "cores, or write 'shared_cores: true' into the platform"
-        )
-
-
 def _check_links(platform: Platform) -> None:
     seen: set[tuple[str, str]] = set()
     for link in platform.links:
