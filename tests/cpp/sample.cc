@@ -1,10 +1,13 @@
 #include "sample.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <map>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "executor/parallel_loops.h"
@@ -76,8 +79,22 @@ float* Floats(const DLTensor* tensor) {
   return reinterpret_cast<float*>(static_cast<char*>(tensor->data) + tensor->byte_offset);
 }
 
+/*! \brief A piece of a loop that wants two threads: waits until the other piece is in work too. */
+int MeetInPiece(int, ParallelEnvironment*, void* data) {
+  auto* here = static_cast<std::atomic<int>*>(data);
+  here->fetch_add(1);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (here->load() < 2) {
+    if (std::chrono::steady_clock::now() > limit) return -1;
+    std::this_thread::yield();
+  }
+  return 0;
+}
+
 /*! \brief The trouble that some inputs ask for. */
 void MakeTrouble(const float* x) {
+  std::atomic<int> here{0};
+  if (x[0] == kTogether) LaunchParallelLoop(MeetInPiece, &here, 2);
   if (x[0] == kThrows) TVM_FFI_THROW(ValueError) << "an input that is not wanted";
   if (x[0] == kGated) TheGate().Pass();
 }

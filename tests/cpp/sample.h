@@ -17,7 +17,8 @@
  * In a plan with a meeting, both kernels of a, `stem` and `join`, are steps of a meeting of a and b;
  * kernels are parallel loops.
  *
- * Some values of x[0] make trouble: the first kernel throws, writes a NaN, or waits at a gate.
+ * Some values of x[0] make trouble: the first kernel throws, writes a NaN, waits at a gate, or wants a
+ * second thread.
  */
 #ifndef TVM_HETERO_TESTS_SAMPLE_H_
 #define TVM_HETERO_TESTS_SAMPLE_H_
@@ -41,6 +42,7 @@ constexpr int64_t kFloats = 16;
 constexpr float kThrows = -1000.0f;  // x[0] for which the first kernel throws
 constexpr float kNotFinite = -2000.0f;
 constexpr float kGated = -3000.0f;
+constexpr float kTogether = -4000.0f;  // the first kernel ends when two threads are at its loop
 constexpr float kWeight = 5.0f;
 
 /*! \brief Where kernels with x[0] == kGated wait while it is closed. */

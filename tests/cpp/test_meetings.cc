@@ -22,6 +22,11 @@ TEST(StepsOfAMeetingAreRunInTheirOrder) {
   CHECK(by[5] == 4);
 }
 
+TEST(AnotherThreadTakesPieces) {
+  Sample sample(Meeting::kOfBoth);
+  for (int run = 0; run < 20; ++run) sample.CheckServes(kTogether);
+}
+
 TEST(ManyRequestsInFlightThroughAMeeting) {
   Sample sample(Meeting::kOfBoth);
   std::vector<std::thread> threads;
