@@ -257,8 +257,8 @@ def _plan(problem: Problem, parts: list[Part]) -> Plan | None:
     plan = Plan()
     for task, device, elements in parts:
         seconds = problem.seconds(task, device, len(elements))
-        busy = [device, *_cores(problem, device)]
-        plan.activities.append(Activity((task, device, elements), seconds, [], busy))
+        own: list[object] = [device, *_cores(problem, device)]
+        plan.activities.append(Activity((task, device, elements), seconds, [], own))
     for device, task in {(device, task) for task, device, _ in parts}:
         plan.weights[device] = plan.weights.get(device, 0) + graph.task(task).weight_bytes
     for i, (task, device, elements) in enumerate(parts):
@@ -350,7 +350,7 @@ def _value(problem: Problem, plan: Plan, makespan: float) -> float:
         if kind == "energy":
             total += figure * loads.get(name, 0.0)
         # What lasts (idling, the price) is paid once a core, at the dearest share.
-        cores: list[object] = [*_cores(problem, str(name))] or [name]
+        cores: Sequence[object] = _cores(problem, str(name)) or [name]
         rate = device.idle_watts if kind == "energy" else figure / 3600
         for core in cores:
             lasting[core] = max(lasting.get(core, 0.0), rate / len(cores))

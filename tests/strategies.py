@@ -27,6 +27,9 @@ Step = tuple[str, str, tuple[int, ...]]
 __all__ = ["Step", "graphs", "orders", "platforms", "problems"]
 
 
+_NESTED: list[tuple[int, ...]] = [(), (0,), (1,), (2,), (0, 1), (0, 1), (0, 1, 2)]
+
+
 def seconds(exact: bool) -> st.SearchStrategy[float]:
     """A time of at least 0."""
     eighths = st.integers(0, 64).map(lambda k: k / 8)
@@ -80,7 +83,7 @@ def platforms(
 ) -> Platform:
     """Devices ``d0``, ``d1``, ... joined by a fabric, by all or some direct links, in a line, or
     (with `multi_hop`) over a device ``hub`` on which nothing runs. Not always connected.
-    With `teams` they may be sets of the cores 0, 1 and 2.
+    With `teams` they may share the cores 0, 1 and 2, each set nested in or apart from the others.
     """
     count = draw(st.integers(1, max_devices))
     names = [f"d{i}" for i in range(count)]
@@ -97,7 +100,7 @@ def platforms(
             watts=draw(st.integers(0, 8)) / 1.0,
             idle_watts=draw(st.integers(0, 2)) / 1.0,
             price=draw(st.integers(0, 8)) * 450.0,
-            cores=tuple(sorted(draw(st.sets(st.integers(0, 2))))) if teams else (),
+            cores=draw(st.sampled_from(_NESTED)) if teams else (),
         )
         for name in names
     )

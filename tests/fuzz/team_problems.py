@@ -15,8 +15,18 @@ from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Kind, Objective, Problem
 
 # Sets of cores: some nested, some not.
-_NESTED = [((0,), (1,), (0, 1)), ((0,), (0, 1)), ((0,), (1,), (2,), (0, 1), (0, 1, 2)), ((0, 1), (0,), (2, 3), (0, 1, 2, 3))]  # fmt: skip
-_ANY = [((0, 1), (1, 2)), ((0, 1), (1, 2), (0, 2)), ((0, 1), (1,), (1, 2)), ((0, 1, 2), (2, 3), (0,))]  # fmt: skip
+_NESTED: list[tuple[tuple[int, ...], ...]] = [
+    ((0,), (1,), (0, 1)),
+    ((0,), (0, 1)),
+    ((0,), (1,), (2,), (0, 1), (0, 1, 2)),
+    ((0, 1), (0,), (2, 3), (0, 1, 2, 3)),
+]
+_ANY: list[tuple[tuple[int, ...], ...]] = [
+    ((0, 1), (1, 2)),
+    ((0, 1), (1, 2), (0, 2)),
+    ((0, 1), (1,), (1, 2)),
+    ((0, 1, 2), (2, 3), (0,)),
+]
 
 
 def team_problem(seed: int, kinds: tuple[Kind, ...] = ("latency",), batch: int = 1) -> Problem:
@@ -79,7 +89,7 @@ def _costs(rng: random.Random, platform: Platform, batch: int) -> dict[str, Cost
             continue
         width = max(1, len(device.cores))
         seconds = work / (1 + efficiency * (width - 1)) * (1 if exact else rng.uniform(0.9, 1.1))
-        table = ((1, seconds),)
+        table: tuple[tuple[int, float], ...] = ((1, seconds),)
         if batch > 1 and rng.random() < 0.5:
             table = ((1, seconds), (2, seconds * rng.choice([1.2, 1.5, 1.9])))
         row[device.name] = Cost(table)

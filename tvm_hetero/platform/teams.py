@@ -36,9 +36,7 @@ def list_cliques(devices: Sequence[Device]) -> tuple[tuple[int, ...], ...]:
     """The maximal sets of at least two devices that have a core in common, sorted."""
     rows = {row for row in devices_on_cores(devices).values() if len(row) > 1}
     sets = [(row, frozenset(row)) for row in sorted(rows)]
-    return tuple(
-        row for row, own in sets if not any(own < other for _, other in sets)
-    )
+    return tuple(row for row, own in sets if not any(own < other for _, other in sets))
 
 
 def nested(devices: Sequence[Device], cliques: Sequence[Sequence[int]]) -> bool:

@@ -74,7 +74,8 @@ def loads(
 ) -> dict[Resource, float]:
     """Busy time of every device, core of teams and exclusive link in use, s.
 
-    It is 0 for a device that only overlaps. Durations are those of the problem, not the ones that the schedule claims.
+    It is 0 for a device that only overlaps. Durations are those of the problem, not the ones that
+    the schedule claims.
     """
     parts: dict[Resource, list[float]] = {}
     for execution in executions:

@@ -37,7 +37,6 @@ from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
-
 # Objectives for which a solver knows devices that share cores.
 _NO_TEAMS: tuple[str, ...] = ()
 _LATENCY: tuple[str, ...] = ("latency",)

@@ -96,9 +96,9 @@ def maximize_prices(rates: FloatArray, cores: FloatArray | None = None) -> float
         choice = costs.argmin(axis=1)
         chosen = rates[np.arange(len(rates)), choice]
         best = max(best, math.fsum((mine[choice] * chosen).tolist()))
-        loads = np.bincount(choice, weights=chosen, minlength=len(used))
-        loads = loads if engaged is None else loads @ engaged
-        planes.append(np.asarray(loads, dtype=np.float64))
+        counted = np.bincount(choice, weights=chosen, minlength=len(used))
+        loads: FloatArray = np.asarray(counted, dtype=np.float64)
+        planes.append(loads if engaged is None else loads @ engaged)
         scale = max(float(np.max(planes)), 1e-300)
         rows = np.column_stack([-np.array(planes) / scale, np.ones(len(planes))])
         result = linprog(

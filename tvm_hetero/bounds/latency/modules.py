@@ -235,7 +235,9 @@ class ModuleChain:
     def _share(self, m: int) -> None:
         """Where a program would be too big: the loads of a module alone, for all its entries."""
         own = slice(self._begins[m], self._begins[m + 1])
-        self.table[m] = np.maximum(self.table[m], maximize_prices(self.figures.rate[own], cores_of(self.figures)))
+        self.table[m] = np.maximum(
+            self.table[m], maximize_prices(self.figures.rate[own], cores_of(self.figures))
+        )
         self.work += _SHARED
 
     def _branch(self, entry: _ModuleEntry) -> None:

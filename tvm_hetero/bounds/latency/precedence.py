@@ -143,7 +143,6 @@ class PrecedenceModel(TransferShares):
                     work.setdefault(core, []).extend(own)
             self.work = work
 
-
     def _add_moves(self) -> None:
         """Copies as work of the devices that have no copy engine."""
         part = self.part

@@ -4,12 +4,12 @@ All that precedes a part w has ended when it starts, and all that follows it beg
 ended; of either a device runs one at a time. With A(w) the parts that precede w and D(w) those
 that follow it
 
-    s(w)     >= sum over u in A(w) of p(u, d) x(u, d)          for every device d; of teams for every
-                                                               core, with all devices on it
+    s(w)     >= sum over u in A(w) of p(u, d) x(u, d)          for every device d
     T - e(w) >= sum over u in D(w) of p(u, d) x(u, d)          for every device d
 
-CP-SAT's gaps on modules of 32 tasks (RandWire) are far smaller with these cuts. The same between
-every two parts, and copies as linear terms, were tried and gave no more.
+(of teams for every core, with all devices on it). CP-SAT's gaps on modules of 32 tasks (RandWire)
+are far smaller with these cuts. The same between every two parts, and copies as linear terms, were
+tried and gave no more.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ def add_cuts(model: BatchModel) -> None:
 
 def _load(model: BatchModel, mask: int, resource: int) -> list[cp_model.LinearExpr]:
     """What a set of parts takes of a resource; empty for less than two, which heads know."""
-    own = [
-        key for u in members(mask) for key in model.runs_of(u, resource) if model.run(*key) > 0
-    ]
+    own = [key for u in members(mask) for key in model.runs_of(u, resource) if model.run(*key) > 0]
     parts = {u for u, _ in own}
     return [model.run(*key) * model.x[key] for key in own] if len(parts) > 1 else []
 

@@ -1,8 +1,8 @@
 """The loads of a placement for throughput, kept up to date as groups of parts move.
 
-The load of a device is its executions, and the hops that occupy it; that of a team is on each of
-its cores; that of an exclusive link is the hops over it (rule 7). In steady state a device holds the weights of its parts and every tensor
-made on or copied to it (rule 6).
+The load of a device is its executions, and the hops that occupy it (of a team, on each of its
+cores); that of an exclusive link is the hops over it (rule 7). In steady state a device holds the
+weights of its parts and every tensor made on or copied to it (rule 6).
 
 A move changes the loads only through the group's executions, the tensors that it makes and those
 that it reads, so only these are taken out and put back (`Loads.shift`).
