@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from tests.addition_models import sums
 from tests.executor.interpreter import interpret
 from tests.executor.native_plans import create, planned, tasks_of_step
 from tests.models import (
+    NATIVE,
     as_schedule,
     branchy,
     branchy_inputs,
@@ -57,6 +60,11 @@ def cpu_and_gpu(overlap: bool) -> Platform:
     gpu = Device("gpu", target={"kind": "cuda", "arch": "sm_90"}, overlap=overlap)
     links = (Link("cpu", "gpu", 1e10, 1e-5), Link("gpu", "cpu", 1e10, 1e-5))
     return Platform((replace(cpu, name="cpu", overlap=overlap), gpu), links, name="cpu-and-gpu")
+
+
+def linked(devices: Sequence[Device]) -> tuple[Link, ...]:
+    names = [device.name for device in devices]
+    return tuple(Link(a, b, 1e10, 1e-6) for a, b in itertools.permutations(names, 2))
 
 
 def split_on(platform: Platform, seed: int):
@@ -199,6 +207,25 @@ def test_workers_of_equal_devices_that_only_compute_are_alike():
     assert groups(equal_cpus(), "big", "little") == [0, 0]
     assert groups(equal_cpus(), "little") == [None, None]
     assert set(groups(private_little(), "big", "little")) == {None}
+
+
+def test_devices_that_share_cores_are_meetings_of_one_thread_a_core():
+    def cpu(name: str, *cores: int) -> Device:
+        return Device(name, target=NATIVE, cores=cores)
+
+    def threads(*devices: Device) -> dict[str, list[str]]:
+        split, _, _ = split_on(Platform(devices, linked(devices)), 3)
+        workers = planned(split, Platform(devices, linked(devices)))["workers"]
+        names = [row["name"] for row in workers]
+        return {row["name"]: [names[i] for i in row.get("threads", ())] for row in workers}
+
+    a, b, both = cpu("a", 0), cpu("b", 1), cpu("both", 0, 1)
+    assert threads(a, b, both) == {"a": [], "b": [], "both": ["a", "b"]}
+    assert threads(a, both) == {"a": [], "core1": [], "both": ["a", "core1"]}
+    # Two devices of one core take turns there.
+    assert threads(a, cpu("again", 0)) == {"a": [], "again": ["a"]}
+    # A device that shares no core has threads of its own.
+    assert threads(cpu("c", 2), both) == {"c": [], "both": []}
 
 
 def test_devices_are_alike_by_target_cores_and_costs():

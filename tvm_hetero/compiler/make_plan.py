@@ -219,12 +219,11 @@ class _PlanMaker:
     def _computing(self, device: int) -> int:
         """The worker that runs a device's segments."""
         row = self.platform.devices[device]
-        homes = [self._homes.get((row.node, core), row.name) for core in row.cores]
-        meet = any(home != row.name for home in homes)
+        homes = {self._homes.get((row.node, core), row.name): core for core in row.cores}
         threads = [
             self._worker(home, device, (core,), Role.COMPUTE)
-            for home, core in zip(homes, row.cores, strict=True)
-            if meet
+            for home, core in homes.items()
+            if home != row.name
         ]
         return self._worker(row.name, device, row.cores, Role.COMPUTE, tuple(threads))
 
@@ -356,17 +355,15 @@ class _PlanMaker:
 
 
 def _thread_of_core(platform: Platform) -> dict[Core, str]:
-    """The worker whose thread is on a core, for each core of several devices.
+    """The worker whose thread is on a core, for each core of devices that share some.
 
     That of the first device that has this core alone, else one of the core's own.
     """
-    if platform.shared_cores:
-        return {}
     found = {}
-    for core, sharing in platform.cores.items():
-        if len(sharing) > 1:
-            alone = [platform.names[d] for d in sharing if len(platform.devices[d].cores) == 1]
-            found[core] = alone[0] if alone else f"core{core[1]}"
+    for core in {core for cores in platform.team_cores.values() for core in cores}:
+        names = [platform.names[d] for d in platform.cores[core]]
+        alone = [name for name in names if len(platform.device(name).cores) == 1]
+        found[core] = alone[0] if alone else f"core{core[1]}"
     return found
 
 
