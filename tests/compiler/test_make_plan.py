@@ -32,7 +32,6 @@ from tests.models import (
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.compiler.reference_vm import ReferenceVM
-from tvm_hetero.errors import PlatformError
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import input_task, output_task
@@ -279,15 +278,17 @@ def test_run_step_by_step_it_is_the_model(platform, seed):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_two_devices_on_one_core_get_no_plan_unless_the_platform_asks_for_it():
+def test_two_devices_on_one_core_have_two_threads_only_where_the_platform_asks_for_it():
     split = split_segments(placed(1))
     big, little = two_cpus().devices
     devices = (big, replace(little, cores=big.cores))
     platform = replace(two_cpus(), devices=devices, shared_cores=False)
-    with pytest.raises(PlatformError, match=r"'big' and 'little' share core \d+"):
-        planned(split, platform)
+    rows = {row["name"]: row for row in planned(split, platform)["workers"]}
+    assert "threads" not in rows["big"]
+    assert rows["little"]["threads"] == [list(rows).index("big")]
     plan = planned(split, replace(platform, shared_cores=True))
     assert plan["workers"][0]["cores"] == plan["workers"][1]["cores"]
+    assert all("threads" not in row for row in plan["workers"])
 
 
 def test_cpu_places_share_every_slot():
