@@ -12,29 +12,39 @@ namespace {
 constexpr int kPiecesPerThread = 4;
 constexpr int kMostPieces = 0xffff;
 
-// The word: 32 bits count the loops, 16 are the number of pieces, 16 the next piece.
-uint64_t WordOf(uint32_t loop, int pieces) {
-  return (static_cast<uint64_t>(loop) << 32) | (static_cast<uint64_t>(pieces) << 16);
+// The word: 32 bits count the loops, 16 are the end of the share, 16 its next piece.
+uint64_t WordOf(uint32_t loop, int next, int end) {
+  return (static_cast<uint64_t>(loop) << 32) | (static_cast<uint64_t>(end) << 16) |
+         static_cast<uint64_t>(next);
 }
 uint32_t LoopOf(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
-int PiecesOf(uint64_t word) { return static_cast<int>((word >> 16) & 0xffff); }
+int EndOf(uint64_t word) { return static_cast<int>((word >> 16) & 0xffff); }
 int NextOf(uint64_t word) { return static_cast<int>(word & 0xffff); }
 
 }  // namespace
 
+size_t LoopBoard::AddHelper(Parker* helper) {
+  helpers_.push_back(helper);
+  shares_.emplace_back();
+  return helpers_.size();
+}
+
 int LoopBoard::Run(ParallelLoop loop, void* data, int pieces) noexcept {
-  if (pieces <= 0) pieces = static_cast<int>(helpers_.size() + 1) * kPiecesPerThread;
-  if (helpers_.empty()) pieces = 1;
+  const auto threads = static_cast<int>(shares_.size());
+  if (pieces <= 0) pieces = threads * kPiecesPerThread;
+  if (threads == 1) pieces = 1;
   pieces = std::min(pieces, kMostPieces);
   loop_ = loop;
   data_ = data;
   environment_.pieces = pieces;
   done_.store(0, std::memory_order_relaxed);
   at_work_.store(true, std::memory_order_relaxed);
-  const uint64_t word = WordOf(LoopOf(word_.load(std::memory_order_relaxed)) + 1, pieces);
-  word_.store(word);
+  ++loops_;
+  for (int i = 0; i < threads; ++i) {
+    shares_[i].word.store(WordOf(loops_, pieces * i / threads, pieces * (i + 1) / threads));
+  }
   for (Parker* helper : helpers_) helper->Unpark();
-  TakePieces(word);
+  Help(0);
   // The last pieces are in work elsewhere. They are short; where they are not, since a core is
   // somebody else's, sleeping would not end them sooner.
   for (int turn = 0; done_.load(std::memory_order_acquire) < pieces; ++turn) {
@@ -47,27 +57,45 @@ int LoopBoard::Run(ParallelLoop loop, void* data, int pieces) noexcept {
 }
 
 bool LoopBoard::IsOpen() const {
-  const uint64_t word = word_.load();
-  return NextOf(word) < PiecesOf(word);
+  return std::any_of(shares_.begin(), shares_.end(), [](const Share& share) {
+    const uint64_t word = share.word.load();
+    return NextOf(word) < EndOf(word);
+  });
 }
 
-void LoopBoard::Help() noexcept { TakePieces(word_.load()); }
-
-/*! \brief Take pieces of the loop of a word until none is left. */
-void LoopBoard::TakePieces(uint64_t word) noexcept {
-  const uint32_t loop = LoopOf(word);
-  word = word_.load();
-  while (LoopOf(word) == loop && NextOf(word) < PiecesOf(word)) {
-    if (!word_.compare_exchange_weak(word, word + 1)) continue;
-    RunPiece(NextOf(word));
-    done_.fetch_add(1, std::memory_order_release);
-    word = word_.load();
+void LoopBoard::Help(size_t self) noexcept {
+  for (int piece; (piece = TakeFirst(self)) >= 0;) RunPiece(piece);
+  for (size_t step = 1; step < shares_.size(); ++step) {
+    const size_t other = (self + step) % shares_.size();
+    for (int piece; (piece = TakeLast(other)) >= 0;) RunPiece(piece);
   }
+}
+
+/*! \brief Take the first piece that is left of a share; -1 if there is none. */
+int LoopBoard::TakeFirst(size_t of) noexcept {
+  std::atomic<uint64_t>& share = shares_[of].word;
+  uint64_t word = share.load();
+  while (NextOf(word) < EndOf(word)) {
+    if (share.compare_exchange_weak(word, word + 1)) return NextOf(word);
+  }
+  return -1;
+}
+
+/*! \brief Take the last piece that is left of a share; -1 if there is none. */
+int LoopBoard::TakeLast(size_t of) noexcept {
+  std::atomic<uint64_t>& share = shares_[of].word;
+  uint64_t word = share.load();
+  while (NextOf(word) < EndOf(word)) {
+    const uint64_t less = WordOf(LoopOf(word), NextOf(word), EndOf(word) - 1);
+    if (share.compare_exchange_weak(word, less)) return EndOf(word) - 1;
+  }
+  return -1;
 }
 
 void LoopBoard::RunPiece(int piece) noexcept {
   const LoopsOfThread alone(nullptr);  // a loop within a loop is one piece
   if (loop_(piece, &environment_, data_) != 0) KeepError();
+  done_.fetch_add(1, std::memory_order_release);
 }
 
 /*! \brief Take the calling thread's raised error, for who ran the loop. */

@@ -21,8 +21,10 @@ Team::Team(const std::string& name, const std::vector<int>& cores, bool may_spin
   try {
     for (size_t i = 1; i < cores.size(); ++i) {
       members_.push_back(std::make_unique<Member>());
-      AddHelper(&members_.back()->parker);
-      Start(members_.back().get(), cores[i], name + "/" + std::to_string(i));
+      members_.back()->number = AddHelper(&members_.back()->parker);
+    }
+    for (size_t i = 1; i < cores.size(); ++i) {
+      Start(members_[i - 1].get(), cores[i], name + "/" + std::to_string(i));
     }
   } catch (...) {
     End();  // the destructor of a half-made object is not called
@@ -61,7 +63,7 @@ void Team::Serve(Member* member) {
   while (true) {
     AwaitLoop(member);
     if (closing_.load()) return;
-    Help();
+    Help(member->number);
   }
 }
 

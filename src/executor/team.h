@@ -33,6 +33,7 @@ class Team final : public LoopBoard {
   struct Member {
     Parker parker;
     std::thread thread;
+    size_t number{0};  //!< among the threads of the board
   };
 
   void Start(Member* member, int core, const std::string& name);

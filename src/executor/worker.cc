@@ -38,7 +38,13 @@ Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorStat
     const std::vector<int>& threads = plan.workers[meeting].threads;
     const auto place = std::find(threads.begin(), threads.end(), index);
     if (place == threads.end()) continue;
-    (place == threads.begin() ? led_ : helped_).push_back(state->boards[meeting].get());
+    LoopBoard* board = state->boards[meeting].get();
+    const auto number = static_cast<size_t>(place - threads.begin());
+    if (number == 0) {
+      led_.push_back(board);
+    } else {
+      helped_.push_back(HelpedBoard{board, number});
+    }
   }
   jobs_.reserve(state->frames.size() * parts_.size());
 }
@@ -229,16 +235,18 @@ bool Worker::HasOwn() const {
 
 /*! \brief Whether a meeting in which it helps has pieces to take. */
 bool Worker::HasLoop() const {
-  return std::any_of(helped_.begin(), helped_.end(), [](auto* board) { return board->IsOpen(); });
+  return std::any_of(helped_.begin(), helped_.end(),
+                     [](const HelpedBoard& helped) { return helped.board->IsOpen(); });
 }
 
 /*! \brief Whether a meeting in which it helps is at a step. */
 bool Worker::IsLoopNear() const {
-  return std::any_of(helped_.begin(), helped_.end(), [](auto* board) { return board->at_work(); });
+  return std::any_of(helped_.begin(), helped_.end(),
+                     [](const HelpedBoard& helped) { return helped.board->at_work(); });
 }
 
 void Worker::HelpWithLoops() {
-  for (LoopBoard* board : helped_) board->Help();
+  for (const HelpedBoard& helped : helped_) helped.board->Help(helped.number);
 }
 
 /*! \brief Whether a job's next step can be run, or the job be put away; the period of the step. */

@@ -83,6 +83,11 @@ class Worker {
     Job job;
     size_t position;
   };
+  /*! \brief The board of a meeting, and as which of its threads it helps there. */
+  struct HelpedBoard {
+    LoopBoard* board;
+    size_t number;
+  };
   /*! \brief What a job has to offer. */
   enum class Readiness { kWaits, kReady, kGone };
 
@@ -142,7 +147,8 @@ class Worker {
   Spin spin_;
   bool pool_configured_{false};
   std::unique_ptr<Team> team_;  //!< null: kernels run on one core, but for meetings
-  std::vector<LoopBoard*> led_, helped_;  //!< of meetings: whose steps it runs, in which it helps
+  std::vector<LoopBoard*> led_;    //!< of meetings whose steps it runs
+  std::vector<HelpedBoard> helped_;  //!< of meetings in which it helps
   std::deque<DeviceStream> streams_;  //!< of its device and of all that it copies to or from
 
   std::vector<Part> parts_;     //!< its own first; then those of workers that are alike
