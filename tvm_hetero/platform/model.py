@@ -94,9 +94,12 @@ class Platform:
         cores: Iterable[int] | None = None,
         root: str | os.PathLike[str] = "/",
         nvidia_smi: str = "nvidia-smi",
+        teams: str = "none",
     ) -> Platform:
         """Describe this machine; the parameters are those of `discovery.detect_devices`."""
-        found = detect_devices(devices, mcpus, cores=cores, root=root, nvidia_smi=nvidia_smi)
+        found = detect_devices(
+            devices, mcpus, cores=cores, root=root, nvidia_smi=nvidia_smi, teams=teams
+        )
         return cls(devices=found, name="this-machine")
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ never on the clock, so that the same problem gets the same answer.
                     all. Where modules can be listed and no memory binds, milp-split comes first,
                     shortly, and again between the two
     energy, cost    heuristics, milp-split, annealing, then one exact model
+    teams           only who knows them (`registry.knows_teams`), and the rules for moldable tasks
     small problems  besides, exhaustive after what is quick, which mostly ends the matter; and,
                     where it did not, once more at the end, from the best that others found
 
@@ -53,6 +54,8 @@ _QUICK = 0.1
 # Seconds' worth of annealing after which splitting gains more.
 _MOST_ALONE = 15.0
 _HEURISTICS = ("single", "heft", "peft", "cpop", "greedy")
+# Besides, where devices are teams of cores: how many each task gets is decided first.
+_MOLDABLE = ("work-area", "mcpa", "cpa")
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
     if len(problem.tasks) > LARGE:
         quickest = [Stage("one-pass", _QUICK), Stage("single", _QUICK)]
         return quickest, [Stage("heft", 0.5), Stage("annealing", 0.2)]
-    quick = [Stage(name, _QUICK) for name in _HEURISTICS]
+    moldable = _MOLDABLE if problem.platform.cliques else ()
+    quick = [Stage(name, _QUICK) for name in (*_HEURISTICS, *moldable)]
     if len(problem.tasks) > _CLIMBED or any(instance_of(problem).memory_binds):
         quick = [Stage("one-pass", _QUICK), *quick]
     if problem.objective.kind == "latency":

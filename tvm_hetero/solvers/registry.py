@@ -61,6 +61,7 @@ _OURS = {
     "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True, teams=_ALL),
     "batches": _Ours("tvm_hetero.solvers.batches.solver"),
     "count-dp": _Ours("tvm_hetero.solvers.counting.solver"),
+    "cpa": _Ours("tvm_hetero.solvers.lists.cpa", teams=_ALL),
     "cpop": _Ours("tvm_hetero.solvers.lists.cpop", teams=_ALL),
     "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver", teams=_LOADS),
     "elements": _Ours("tvm_hetero.solvers.throughput.whole_elements"),
@@ -71,6 +72,7 @@ _OURS = {
     "hill-climbing": _Ours("tvm_hetero.solvers.search.hill_climbing", teams=_LOADS),
     "ideals-dp": _Ours("tvm_hetero.solvers.stage_dp.ideals_dp"),
     "linear-dp": _Ours("tvm_hetero.solvers.stage_dp.linear_dp"),
+    "mcpa": _Ours("tvm_hetero.solvers.lists.mcpa", teams=_ALL),
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
     "milp": _Ours("tvm_hetero.solvers.milp.solver"),
     "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver", teams=_LATENCY),
@@ -82,6 +84,7 @@ _OURS = {
     "single": _Ours("tvm_hetero.solvers.lists.best_single", teams=_ALL),
     "stages": _Ours("tvm_hetero.solvers.stages.solver"),
     "throughput": _Ours("tvm_hetero.solvers.throughput.solver"),
+    "work-area": _Ours("tvm_hetero.solvers.lists.work_area", teams=_ALL),
 }
 # New objects after which Python looks for cycles among them (its own number is 700).
 _OBJECTS = 200_000

@@ -54,3 +54,13 @@ def test_measures_links_and_interference(tmp_path: Path) -> None:
     platform = Platform.load(path)
     assert {(link.src, link.dst) for link in platform.links} == {("cpu0", "cpu1"), ("cpu1", "cpu0")}
     assert all(device.interference >= 1 for device in platform.devices)
+
+
+def test_writes_teams_where_they_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    assert tvm_hetero("devices", "--teams", "all", "-o", path).status == 0
+    platform = Platform.load(path)
+    every = sorted({core for device in platform.devices for core in device.cores})
+    assert sorted(platform.devices[0].cores) == every
+    refused = tvm_hetero("devices", "--teams", "1", "--measure")
+    assert refused.status == 2 and "leave out --measure" in refused.err
