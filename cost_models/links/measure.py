@@ -224,8 +224,8 @@ def differing_cores(src: Device, dst: Device) -> tuple[int | None, int | None]:
 def crossing_share(src: Device, dst: Device) -> float:
     """Which share of a tensor is made on another core than the one that reads it.
 
-    Of a cores that make it and b that read it each does 1/a and 1/b, so of each core that is in both
-    teams the smaller of the two shares stays.
+    Of a cores that make it and b that read it each does 1/a and 1/b, so of each core that is in
+    both teams the smaller of the two shares stays.
     """
     if src.kind not in HOST_KINDS or dst.kind not in HOST_KINDS:
         return 1.0

@@ -61,7 +61,7 @@ def shared_sizes(conv: Convolution, unit: VectorUnit, cores: int) -> tuple[Winog
         for sizes in _all_sizes(conv, unit)
         for parts in _divisors(conv.packed_channels // sizes.together)
     ]
-    return min(ways, key=lambda way: _cycles(conv, *way, unit, cores))
+    return min(ways, key=lambda way: _cycles(conv, way[0], way[1], unit, cores))
 
 
 def _divisors(number: int) -> list[int]:
