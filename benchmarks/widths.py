@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,13 @@ import onnx
 
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import chosen
-from benchmarks.execution.cases import RANDWIRE, make_model, one_device, two_devices
+from benchmarks.execution.cases import (
+    RANDWIRE,
+    make_model,
+    one_device,
+    two_core_teams,
+    two_devices,
+)
 from benchmarks.execution.contenders import Built, build_plan, difference, elements_of, peer_runner
 from benchmarks.execution.mode import Mode, in_one_mode
 from benchmarks.execution.unrest import ATTEMPTS, in_a_calm_moment
@@ -44,7 +50,6 @@ from tvm_hetero.cli.shared.measure import OnnxRuntime
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.interleave import Runner, Statistics, measure_in_turns
 from tvm_hetero.platform import Platform
-from tvm_hetero.platform.host import available_cores
 from tvm_hetero.problem import Objective
 
 LIGHT = ("inception_v1", "inception_v2", RANDWIRE, "densenet121", "resnet50", "squeezenet",
@@ -114,15 +119,8 @@ def measure(name: str, limit: float, *, small: bool) -> WidthRow:
     def figures(linked: Platform) -> dict[str, Any]:
         return _figures(model, linked, limit, small)
 
-    found, mode = in_one_mode(teams(), figures, small)
+    found, mode = in_one_mode(two_core_teams(), figures, small)
     return WidthRow(name, **found, mode=mode)
-
-
-def teams() -> Platform:
-    """Each of the first two cores, and both."""
-    first = sorted(available_cores())[:CORES]
-    platform = Platform.detect(teams=f"1,{CORES}", cores=first)
-    return replace(platform, devices=tuple(d for d in platform.devices if d.kind == "llvm"))
 
 
 def _model(name: str) -> onnx.ModelProto:
