@@ -9,7 +9,7 @@ Costs are a roofline for every width w, with a parallel efficiency that is an as
 
 Teams are buddies of 1, 2, 4 .. all cores; a hand-over between two teams takes 1 us and 40 GB/s of
 the time of nobody. Beside the plan (auto) stand, each without anything that `auto` does: all cores
-for every operator, one core for each (the best of some list schedules), the best fixed width (likewise),
+for every operator, one core for each and the best fixed width (the best of some list schedules),
 CPA, MCPA, the work-area rule. `ahead` is by how much the best of these takes longer than the plan.
 """
 

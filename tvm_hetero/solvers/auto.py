@@ -110,6 +110,8 @@ def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
 def _for_throughput(problem: Problem) -> list[Stage]:
     if problem.objective.contiguous:
         return [Stage("throughput", 0.75)]
+    if problem.platform.cliques:
+        return [Stage("heft", _QUICK), ANNEALING_ALONE, Stage("cpsat", 0.7)]
     instance = instance_of(problem)
     counted = [Stage("count-dp", 0.2)] if len(problem.platform.devices) >= MANY else []
     shared = [Stage("shares", _QUICK)] if problem.batch > 1 else []
@@ -121,6 +123,9 @@ def _for_throughput(problem: Problem) -> list[Stage]:
 
 
 def _for_latency(problem: Problem) -> list[Stage]:
+    if problem.batch > 1 and problem.platform.cliques:
+        # `batches` knows no teams: the batch stays divided as the heuristics divide it.
+        return [ANNEALING_ALONE, Stage("cpsat", 0.7)]
     if problem.batch > 1:
         return [Stage("batches", 1.0)]
     # Where a move is dear, climbing from the best heuristic gains more than annealing does.

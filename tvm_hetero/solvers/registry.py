@@ -74,7 +74,7 @@ _OURS = {
     "linear-dp": _Ours("tvm_hetero.solvers.stage_dp.linear_dp"),
     "mcpa": _Ours("tvm_hetero.solvers.lists.mcpa", teams=_ALL),
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
-    "milp": _Ours("tvm_hetero.solvers.milp.solver"),
+    "milp": _Ours("tvm_hetero.solvers.milp.solver", teams=_LOADS),
     "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver", teams=_LATENCY),
     "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass", teams=_TIMES),
     "peft": _Ours("tvm_hetero.solvers.lists.peft", teams=_ALL),

@@ -185,7 +185,7 @@ class Piece(Instance):
         return self.held({p: (d,) for p, d in places.items()}, free)
 
     def held(self, places: Mapping[int, Sequence[int]], free: Iterable[int] = ()) -> Piece:
-        """This piece with some parts (and their colors) held on a few devices, and some for free."""
+        """The same with each of these parts held on a few devices."""
         other = copy.copy(self)
         devices, seconds = list(self.devices), list(self.seconds)
         for p, few in places.items():

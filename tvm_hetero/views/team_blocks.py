@@ -53,9 +53,7 @@ def _parent(platform: Platform, wider: Sequence[int], d: int) -> object:
     return own.node
 
 
-def _tree(
-    d: int, children: dict[object, list[int]], kinds: Sequence[int]
-) -> tuple[Shape, Block]:
+def _tree(d: int, children: dict[object, list[int]], kinds: Sequence[int]) -> tuple[Shape, Block]:
     """What a subtree looks like, and its devices in an order that follows from that."""
     below = sorted((_tree(child, children, kinds) for child in children.get(d, [])), key=repr)
     shape = (int(kinds[d]), *(shape for shape, _ in below))

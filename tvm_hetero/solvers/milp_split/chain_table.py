@@ -152,7 +152,6 @@ class TableChain:
             steps.append((module, parts, found))
         return join_modules(self.instance, steps)
 
-
     def _carried(self, found: Solution, first: int, device: int) -> Solution:
         """A solution with its first part on `device`, which is of the same class."""
         here = found.placement[first]

@@ -92,7 +92,7 @@ class BoundEntry:
             return
         if helps_by_width(piece, self.kinds):
             self._by_width(options, budget)
-            if self.closed or _TOO_MANY < count_reads(piece):
+            if self.closed or count_reads(piece) > _TOO_MANY:
                 return
         if level >= 2 and len(piece) > _LARGE:
             steps = _ANNEALING * budget.work * STEPS

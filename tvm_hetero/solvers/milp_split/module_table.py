@@ -29,7 +29,7 @@ from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.milp_split.module_cpsat import Prices, search, too_large_to_prove
-from tvm_hetero.solvers.milp_split.width_model import helps_by_width
+from tvm_hetero.solvers.milp_split.width_model import helps_by_width, search_widths
 from tvm_hetero.views.modularity import Module, Piece
 from tvm_hetero.views.symmetry import find_symmetry
 
@@ -40,6 +40,8 @@ _ROUNDING = 1 - 1e-12
 _TOGETHER = 16
 # For every search for all: how much of the model is linear, and the part of the call's work.
 _SEARCHES = ((1, 0.05),)
+# The same of a search by widths; the level of a search by devices.
+_ALL_WIDTHS, _AFTER = 0.1, 2
 # The gap of an entry above which bounding all of them goes before.
 _WIDE = 0.02
 
@@ -66,6 +68,7 @@ class ModuleTable:
     piece : the module with both ends free to be anywhere; its first part takes no time.
     level : what a round compares jobs by; a search for all comes with the first large ones.
     searches : how many searches for all entries at once there were.
+    by_width : whether they are by widths (`width_model`), as soon as there are schedules.
     """
 
     piece: Piece
@@ -75,6 +78,7 @@ class ModuleTable:
     kinds: Sequence[int]
     level: int = 2
     searches: int = 0
+    by_width: bool = False
 
     @classmethod
     def of(cls, piece: Piece, module: Module) -> ModuleTable:
@@ -89,7 +93,9 @@ class ModuleTable:
                 places = {p: few for p, few in ((first, here), (last, there)) if p is not None}
                 held = free.held(places)
                 entries[i, j] = BoundEntry(held, entry_bound(held), kinds=kinds)
-        return cls(free, entries, first, last, kinds)
+        by_width = helps_by_width(free, kinds)
+        level = 0 if by_width else _AFTER
+        return cls(free, entries, first, last, kinds, level=level, by_width=by_width)
 
     def ends_of(self, placement: Sequence[int]) -> Ends:
         """The entry that a solution is one of."""
@@ -111,30 +117,36 @@ class ModuleTable:
         entry = self.entries[ends]
         if len(self.entries) == 1 or self.searches >= len(_SEARCHES):
             return entry
-        by_width = helps_by_width(self.piece, self.kinds)
-        if len(self.piece) < _TOGETHER or too_large_to_prove(self.piece) or by_width:
+        if self.by_width:
+            # Of many ends each would have to be bounded by itself, so this comes first.
+            return self
+        if len(self.piece) < _TOGETHER or too_large_to_prove(self.piece):
             return entry
         wide = entry.value - entry.low > _WIDE * entry.value
         return self if entry.level >= 2 and wide else entry
 
     def wish(self, work: float) -> float:
         """What the search for all would like to spend of a call that began with `work`."""
-        return _SEARCHES[self.searches][1] * work
+        return (_ALL_WIDTHS if self.by_width else _SEARCHES[self.searches][1]) * work
 
     def improve(self, options: Options, budget: CpsatBudget) -> None:
         """Bound all entries at once."""
         linear, _ = _SEARCHES[self.searches]
         self.searches += 1
-        for entry in self.entries.values():
+        likely = [min(self.entries.values(), key=lambda e: e.low)]
+        for entry in likely if self.by_width else self.entries.values():
             if entry.best is None:
                 entry.improve(options, budget)
         prices = self.prices()
         ends = min(self.entries, key=lambda e: (self.entries[e].value, e))
         best = self.entries[ends].best
-        assert best is not None, "every entry has a list schedule"
-        found, bound = search(
-            self.piece, best, options, budget, linear=linear, prove=True, prices=prices
-        )
+        assert best is not None, "every entry, or the likely one, has a list schedule"
+        if self.by_width:
+            found, bound = search_widths(self.piece, self.kinds, best, options, budget, prices)
+        else:
+            found, bound = search(
+                self.piece, best, options, budget, linear=linear, prove=True, prices=prices
+            )
         for own, entry in self.entries.items():
             low = bound - self._paid(own, prices)
             entry.low = max(entry.low, min(low * _ROUNDING, entry.value))
@@ -145,7 +157,8 @@ class ModuleTable:
 
     def prices(self) -> Prices:
         """Prices of the ends that make the values alike (see the head of this file)."""
-        value = {ends: entry.value for ends, entry in self.entries.items()}
+        # Of many ends few have a schedule: their bounds say as well which are dear.
+        value = {e: x.low if self.by_width else x.value for e, x in self.entries.items()}
         least = min(value.values())
         rows, columns = sorted({i for i, _ in value}), sorted({j for _, j in value})
         first = {i: least - min(value[i, j] for j in columns) for i in rows}

@@ -1,13 +1,13 @@
 """Teams of alike cores by width alone: a bound of a module, and an order from which to build it.
 
-Sixteen cores have 31 buddies, and which of those that are alike a task runs on hardly matters. Let C
-be the classes of devices that symmetries carry into each other (`views.symmetry`), w(c) the cores
+Sixteen cores have 31 buddies, and which of those that are alike a task runs on hardly matters. Let
+C be the classes of devices that symmetries carry into each other (`views.symmetry`), w(c) the cores
 that one of class c keeps busy, P all cores that teams keep busy:
 
     x[v, c]   v runs on some device of class c          s[v]   its start          T   makespan
 
     minimise T  subject to
-      one class a task, one class a color                                  `_add_part`, `_add_groups`
+      one class a task; one class a color                           `_add_part`; `_add_groups`
       at every moment the widths of all that runs add up to P at most      `_add_cores`
       s[w] >= e[u] + the least copy from class to class                    `_add_reads`
       heads and tails by class                                             `_add_part`
@@ -26,7 +26,7 @@ order and a width for every task, from which a list schedule is made            
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
@@ -79,7 +79,6 @@ class WidthModel:
             self._add_reads(v)
         self._add_cores()
         self._add_areas()
-        self.model.minimize(self.makespan)
 
     def _whole(self, seconds: float) -> int:
         return math.floor(seconds * self.per_second)
@@ -168,6 +167,11 @@ class WidthModel:
     def _areas(self, parts: Iterable[int]) -> list[cp_model.LinearExpr]:
         return [term for v in parts for term in self._area.get(v, [])]
 
+    def charge(self, prices: Mapping[tuple[int, int], float]) -> None:
+        """Minimise T and the prices of parts on devices (s)."""
+        extra = [self._whole(prices[v, c]) * x for (v, c), x in self.x.items() if (v, c) in prices]
+        self.model.minimize(self.makespan + sum(extra))
+
     def hint(self, best: Solution) -> None:
         """Tell CP-SAT a solution of the module."""
         for (v, c), x in self.x.items():
@@ -195,11 +199,21 @@ def search_widths(
     best: Solution,
     options: Options,
     budget: CpsatBudget,
+    prices: Mapping[tuple[int, int], float] | None = None,
 ) -> tuple[Solution | None, float]:
-    """A solution (better or not), and a bound of the makespan (s); nothing without budget."""
+    """A solution (better or not), and a bound of the makespan (s); nothing without budget.
+
+    With `prices` (s) of parts on devices, equal within a class, the bound is one of the makespan
+    with the prices of where these parts are (see `module_cpsat`).
+    """
     if budget.exhausted():
         return None, 0.0
-    model = WidthModel(instance, kinds, best.value)
+    paid = prices or {}
+    # No better solution takes longer than what the cheapest ends would leave for it.
+    most = best.value + sum(paid.get((v, d), 0.0) for v, d in enumerate(best.placement))
+    least = {v: min(p for (w, _), p in paid.items() if w == v) for v, _ in paid}
+    model = WidthModel(instance, kinds, max(best.value, most - sum(least.values())))
+    model.charge(paid)
     model.hint(best)
     outcome = run(model.model, options, budget, linear=1, prove=True)
     bound = max(0.0, outcome.bound) / model.per_second
