@@ -10,7 +10,15 @@ import numpy as np
 import onnx
 import pytest
 
-from benchmarks import big_little, disturbed, latency, soak, steady_state, widths
+from benchmarks import (
+    big_little,
+    disturbed,
+    disturbed_team,
+    latency,
+    soak,
+    steady_state,
+    widths,
+)
 from benchmarks.execution import page
 from benchmarks.execution.cases import TINY, make_model, with_batch
 from benchmarks.execution.compare import Row
@@ -41,6 +49,15 @@ def test_disturbed_small(tmp_path):
     text = page.SECTIONS["disturbed"](document)
     (kept,) = document["rows"]
     assert f"| {TINY} | {kept['quiet']['plan']:.1f} → {kept['disturbed']['plan']:.1f} (" in text
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_disturbed_team_small(tmp_path, capsys):
+    rows = disturbed_team.main(["--small", "--output", str(tmp_path / "disturbed.json")])
+    assert [row.side for row in rows] == list(disturbed_team.SIDES)
+    assert all(row.difference < 1e-3 for row in rows)
+    assert all(0 < row.median_s <= row.last_s and row.quiet_s > 0 for row in rows)
+    assert capsys.readouterr().out.count("kept") == len(rows)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
