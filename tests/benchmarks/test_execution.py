@@ -101,8 +101,11 @@ def _plausible(row: Row) -> None:
     assert row.possible >= row.speed_up * row.plan_median_s / row.bound_s * (1 - 1e-9)
 
 
-def test_soak_small(tmp_path, capsys):
-    found = soak.main(["--small", "--output", str(tmp_path / "soak.json")])
+@pytest.mark.parametrize("how", [[], ["--teams"]])
+def test_soak_small(how, tmp_path, capsys):
+    if how and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    found = soak.main(["--small", *how, "--output", str(tmp_path / "soak.json")])
     assert found.errors == []
     assert (found.wrong, found.lost) == (0, 0)
     assert found.submitted == sum(found.counts.values()) > soak.CALLERS
