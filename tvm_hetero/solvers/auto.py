@@ -141,6 +141,10 @@ def _for_latency(problem: Problem) -> list[Stage]:
             short = replace(first, share=0.1)
             return [*counted, short, ANNEALING_ALONE, memory, exact, alone, *again]
         return [*counted, first, alone, memory, again[0], exact, *again[1:]]
+    if problem.platform.cliques:
+        # Widths close modules that annealing, over many teams that are alike, is far from.
+        short = replace(ANNEALING_ALONE, share=0.3)
+        return [Stage("milp-split", 0.5), short, Stage("milp-split", 1.0)]
     # What modules close, they close at once; where they do not, annealing finds better starts.
     climbs = [climb] if large else []
     return [Stage("milp-split", 0.1), *climbs, ANNEALING_ALONE, Stage("milp-split", 1.0)]
