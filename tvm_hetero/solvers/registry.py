@@ -38,10 +38,19 @@ from tvm_hetero.views.instance import instance_of
 
 
 class _Ours(NamedTuple):
-    """A solver of ours: its module, and whether it holds its bound against the ladder itself."""
+    """A solver of ours.
+
+    Attributes
+    ----------
+    module : where it is.
+    bounds_itself : whether it holds its bound against the ladder itself.
+    baseline : whether it is there to be compared with: the field knows it, and `auto` never asks
+        it since it never found the best answer.
+    """
 
     module: str
     bounds_itself: bool = False
+    baseline: bool = False
 
 
 # By name. Modules are imported on first use, since OR-tools takes a second to load.
@@ -54,18 +63,18 @@ _OURS = {
     "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver"),
     "elements": _Ours("tvm_hetero.solvers.throughput.whole_elements"),
     "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver"),
-    "genetic": _Ours("tvm_hetero.solvers.search.genetic"),
-    "greedy": _Ours("tvm_hetero.solvers.lists.greedy"),
+    "genetic": _Ours("tvm_hetero.solvers.search.genetic", baseline=True),
+    "greedy": _Ours("tvm_hetero.solvers.lists.greedy", baseline=True),
     "heft": _Ours("tvm_hetero.solvers.lists.heft"),
     "hill-climbing": _Ours("tvm_hetero.solvers.search.hill_climbing"),
     "ideals-dp": _Ours("tvm_hetero.solvers.stage_dp.ideals_dp"),
     "linear-dp": _Ours("tvm_hetero.solvers.stage_dp.linear_dp"),
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
-    "milp": _Ours("tvm_hetero.solvers.milp.solver"),
+    "milp": _Ours("tvm_hetero.solvers.milp.solver", baseline=True),
     "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver"),
     "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass"),
     "peft": _Ours("tvm_hetero.solvers.lists.peft"),
-    "random-walk": _Ours("tvm_hetero.solvers.search.random_walk"),
+    "random-walk": _Ours("tvm_hetero.solvers.search.random_walk", baseline=True),
     "segments": _Ours("tvm_hetero.solvers.memory.segments"),
     "shares": _Ours("tvm_hetero.solvers.throughput.element_sharing"),
     "single": _Ours("tvm_hetero.solvers.lists.best_single"),
@@ -99,6 +108,12 @@ def register(name: str, solver: Solver) -> None:
 def names() -> tuple[str, ...]:
     """The names of all solvers, sorted."""
     return tuple(sorted({*_OURS, *_REGISTERED}))
+
+
+def is_baseline(name: str) -> bool:
+    """Whether the solver is there to be compared with, and `auto` never asks it."""
+    check_name(name)
+    return name in _OURS and _OURS[name].baseline
 
 
 def check_name(name: str) -> None:
