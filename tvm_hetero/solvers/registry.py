@@ -7,10 +7,9 @@ are never believed.
 
 from __future__ import annotations
 
-import gc
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import NamedTuple
@@ -33,6 +32,7 @@ from tvm_hetero.solvers.core.verified_call import Solver as Solver
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.other_solvers import with_others
 from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.few_collections import few_collections
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
@@ -81,8 +81,6 @@ _OURS = {
     "stages": _Ours("tvm_hetero.solvers.stages.solver"),
     "throughput": _Ours("tvm_hetero.solvers.throughput.solver"),
 }
-# New objects after which Python looks for cycles among them (its own number is 700).
-_OBJECTS = 200_000
 # Seconds that the judge takes for a task or edge, and that an answer takes to be read again.
 _JUDGED = 20e-6
 # The share of its time after which a search is said to have used it.
@@ -176,7 +174,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
         If the solver finds nothing in its time; if it fails and no one else finds anything; if
         the backend that was asked for refuses the model.
     """
-    with _few_collections():
+    with few_collections():
         told = Options() if options is None else options
         began = told.clock()
         told = replace(told, ends=_ends_of(problem, told, began))
@@ -206,20 +204,6 @@ def _why(answer: Schedule, solver: str, options: Options, *, late: bool) -> str:
     )
 
 
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Python looks for cycles of garbage less often: large graphs are many objects, all in use.
-
-    With its own thresholds it takes a third of the time of a list scheduler at 100,000 tasks.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], _OBJECTS) if before[0] else 0, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
 def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     from tvm_hetero.bounds import check_latency_limit, lower_bound, round_up
     from tvm_hetero.check.checker import verified
@@ -240,8 +224,9 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
         answer = replace(options.start, lower_bound=answer.lower_bound)
     bound = min(round_up(problem, answer.lower_bound), answer.value)
     answer = replace(answer, lower_bound=bound)
-    # What is proven needs no other bound.
-    if answer.gap > OPTIMAL_GAP and not bound_is_final:
+    # What is proven needs no other bound, and what is late gets none beside one that it has.
+    late = bound > 0 and _late(options)()
+    if answer.gap > OPTIMAL_GAP and not bound_is_final and not late:
         quick = BOUND_SHARE * options.time_limit
         bound = max(bound, lower_bound(problem, answer.value, quick, _late(options)))
     best = None
@@ -322,8 +307,7 @@ def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) 
     """
     if not _late(options)():
         raise with_others(error, problem, options, name) from None
-    # Of throughput there is nothing to time: balancing loads is as quick as it gets.
-    quickest = "heft" if problem.objective.kind == "throughput" else "one-pass"
+    quickest = "one-pass"
     try:
         found = solve_verified(problem, quickest, solver_of(quickest), replace(options, ends=None))
     except HeteroError:

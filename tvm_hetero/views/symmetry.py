@@ -84,10 +84,13 @@ class Symmetry:
                 d = first[d]
             return d
 
-        for permutation in self.generators():
-            for a, b in enumerate(permutation):
-                low, high = sorted((root(a), root(b)))
-                first[high] = low
+        exchanged = [pair for twins in self.twins for pair in pairwise(twins)]
+        for orbit in self.blocks:
+            for left, right in pairwise(orbit):
+                exchanged += zip(left, right, strict=True)
+        for a, b in exchanged:
+            low, high = sorted((root(a), root(b)))
+            first[high] = low
         return tuple(root(d) for d in range(self.devices))
 
 
@@ -153,9 +156,14 @@ def _signatures(problem: Problem) -> IntArray:
     for task in problem.tasks:
         row = problem.costs[task.id]
         numbers: dict[object, int] = {None: -1}
-        for d, name in enumerate(names):
-            points = row[name].points if name in row else None
-            columns[d].append(numbers.setdefault(points, len(numbers)))
+        known = {0: -1}  # by object, which may be the cost of many
+        for name, column in zip(names, columns, strict=True):
+            cost = row.get(name)
+            key = id(cost) if cost is not None else 0
+            number = known.get(key)
+            if number is None and cost is not None:
+                number = known[key] = numbers.setdefault(cost.points, len(numbers))
+            column.append(-1 if number is None else number)
     seen: dict[object, int] = {}
     result = []
     for device, column in zip(problem.platform.devices, columns, strict=True):
