@@ -53,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--small", action="store_true", help="a few cases of one second")
     parser.add_argument("--longest", type=float, default=LIMITS[-1], help="leave out longer limits")
-    parser.add_argument("--case", default="", help="only cases with this in their name, not written")
+    parser.add_argument(
+        "--case", default="", help="only cases with this in their name, not written"
+    )
     chosen = parser.parse_args(arguments)
     rows = []
     for name, problem, limit in _small() if chosen.small else _cases(chosen.longest):

@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 
 from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
+from tvm_hetero.bounds.core.time_is_up import Late, never
 from tvm_hetero.bounds.energy_cost import spending
 from tvm_hetero.bounds.integrality import round_up
 from tvm_hetero.bounds.ladder import Rung, climb, climb_throughput
@@ -55,10 +55,6 @@ __all__ = [
 ]
 
 
-def _never() -> bool:
-    return False
-
-
 # What a bound beside a schedule may take if no one says, and at most, s.
 _QUICK, _LONGEST = 1.0, 4.0
 # Seconds that the whole ladder takes for each second of programs: several rungs have some.
@@ -71,7 +67,7 @@ def lower_bound(
     problem: Problem,
     upper: float = math.inf,
     seconds: float = _QUICK,
-    late: Callable[[], bool] = _never,
+    late: Late = never,
 ) -> float:
     """A proven lower bound of the objective, in about a second.
 
@@ -100,7 +96,7 @@ def bound_ladder(
     problem: Problem,
     seconds: float = 1.0,
     upper: float = math.inf,
-    late: Callable[[], bool] = _never,
+    late: Late = never,
 ) -> list[Rung]:
     """The bounds of a problem, the quickest first, each with its name, value and time.
 

@@ -108,9 +108,7 @@ def problem_text(document: Mapping[str, Any]) -> str:
     return "{" + ",\n ".join(lines) + "}\n"
 
 
-def _parse_task(
-    data: object, where: str, known: dict[float, Cost]
-) -> tuple[Task, dict[str, Cost]]:
+def _parse_task(data: object, where: str, known: dict[float, Cost]) -> tuple[Task, dict[str, Cost]]:
     row = Fields(data, where, ["id", "cost"], _OPTIONAL)
     name = row.name("id")
     row.where = f"{where} ({printable(name)})"
@@ -137,9 +135,7 @@ def _parse_task(
     return task, costs
 
 
-def _parse_costs(
-    data: Mapping[str, Any], where: str, known: dict[float, Cost]
-) -> dict[str, Cost]:
+def _parse_costs(data: Mapping[str, Any], where: str, known: dict[float, Cost]) -> dict[str, Cost]:
     """The costs of a task; equal times are one object, also of several tasks (`known`).
 
     Plain times are most of a document: of 700 tasks on 400 devices 300,000 numbers, some hundreds

@@ -75,7 +75,11 @@ def _fill(instance: Instance, load: float) -> list[int] | None:
             own = sum(instance.tensors[t].nbytes for t in come)
             own += sum(instance.weights[v] + instance.unread[v] for v in group)
             limit = instance.capacity[device]
-            if seconds + more <= load and more < math.inf and (limit is None or held + own <= limit):
+            if (
+                seconds + more <= load
+                and more < math.inf
+                and (limit is None or held + own <= limit)
+            ):
                 break
             device, seconds, held, there = device + 1, 0.0, 0, set()
         seconds, held = seconds + more, held + own
