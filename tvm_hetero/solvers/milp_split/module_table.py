@@ -19,6 +19,7 @@ from typing import Protocol
 from tvm_hetero.bounds.latency.critical_path import critical_path
 from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
+from tvm_hetero.solvers.core.deadline import Deadline, check_time
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
@@ -67,14 +68,21 @@ class ModuleTable:
     searches: int = 0
 
     @classmethod
-    def of(cls, piece: Piece, module: Module) -> ModuleTable:
-        """The table of a module whose parts are those of `piece`."""
+    def of(cls, piece: Piece, module: Module, ends: Deadline | None = None) -> ModuleTable:
+        """The table of a module whose parts are those of `piece`.
+
+        Raises
+        ------
+        SolverError
+            If the time is up: on a hundred devices an entry's bound takes a tenth of a second.
+        """
         first = None if module.first is None else 0
         last = None if module.last is None else len(piece) - 1
         free = piece.pinned({}, [] if first is None else [first])
         entries: dict[Ends, BoundEntry] = {}
         for i in (-1,) if first is None else piece.devices[first]:
             for j in (-1,) if last is None else piece.devices[last]:
+                check_time(ends, "milp-split", 0, len(piece))
                 places = {p: d for p, d in ((first, i), (last, j)) if p is not None}
                 pinned = free.pinned(places)
                 entries[i, j] = BoundEntry(pinned, entry_bound(pinned))

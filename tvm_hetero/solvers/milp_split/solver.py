@@ -196,8 +196,13 @@ def solve_instance(
     """The least latency of an instance, divided or not, for which `cut_is_exact`.
 
     `known` is a solution to begin from; the answer is no worse.
+
+    Raises
+    ------
+    SolverError
+        If the time is up before every entry of the tables has its first bound.
     """
-    chain = TableChain(instance, modules_of(instance))
+    chain = TableChain(instance, modules_of(instance), options.ends)
     kept = _KEPT * budget.work if len(chain.modules) > 1 else 0.0
     budget.work -= kept
     chain.close(options, budget, math.inf if known is None else known.value)
