@@ -113,7 +113,7 @@ def bound_ladder(
     kind = problem.objective.kind
     if kind == "latency":
         rungs = list(climb(figures, work, upper, late))
-        return rungs if late() else [*rungs, *_memory(figures, rungs, seconds, upper)]
+        return rungs if late() else [*rungs, *_memory(figures, rungs, seconds, upper, late)]
     if kind == "throughput":
         return list(climb_throughput(figures, upper, late))
     began = time.perf_counter()
@@ -121,14 +121,16 @@ def bound_ladder(
     return [Rung("spending", value, time.perf_counter() - began)]
 
 
-def _memory(figures: Figures, rungs: list[Rung], seconds: float, upper: float) -> list[Rung]:
+def _memory(
+    figures: Figures, rungs: list[Rung], seconds: float, upper: float, late: Late
+) -> list[Rung]:
     """The rung for modules whose placements can be gone through (`memory`)."""
     best = max((rung.value for rung in rungs), default=0.0)
     if not any(figures.instance.memory_binds) or best >= upper * (1 - 1e-9):
         return []
     began = time.perf_counter()
     limit = upper if upper < math.inf else limit_of(figures, best)
-    value = memory_bound(figures.instance, limit, round(seconds * WORK_ON_MEMORY))
+    value = memory_bound(figures.instance, limit, round(seconds * WORK_ON_MEMORY), late)
     return [Rung("memory", value, time.perf_counter() - began)] if value > 0 else []
 
 
