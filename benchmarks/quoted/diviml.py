@@ -136,7 +136,9 @@ def orderings_table(rows: Sequence[Row]) -> str:
     """One model of the whole graph by each ordering, beside the plan that counts."""
     counted = {row["kind"]: row for row in rows if row["solver"] == "count-dp"}
     kinds = ("latency", "throughput")
-    lines = [["counted, none is named", "", *_cells([counted.get(kind) for kind in kinds], counted)]]
+    lines = [
+        ["counted, none is named", "", *_cells([counted.get(kind) for kind in kinds], counted)]
+    ]
     named: dict[tuple[bool, str], dict[str, Row]] = {}
     for row in rows:
         if "ordering" in row:
