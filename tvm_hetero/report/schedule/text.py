@@ -174,9 +174,12 @@ def load_table(intervals: Sequence[Interval], devices: Sequence[str]) -> str:
     """Executions or copies, busy time and share of the whole time of every lane."""
     total = span(intervals) or 1.0
     rows = []
+    lanes: dict[str, list[Interval]] = {}
+    for interval in intervals:
+        lanes.setdefault(interval.lane, []).append(interval)
     for lane in lane_order(intervals, devices):
-        busy = busy_seconds(intervals, lane)
-        count = sum(1 for interval in intervals if interval.lane == lane)
+        own = lanes.get(lane, [])
+        busy, count = busy_seconds(own, lane), len(own)
         share = f"{busy / total:.0%}".replace("%", " %")
         does = (
             count_noun(count, "execution")

@@ -1,7 +1,7 @@
 """MILP-SPLIT: every objective by modules, exact where cutting is, with a true gap everywhere.
 
-After Y. Zhou et al., DiviML: a module-based heuristic for mapping neural networks onto
-heterogeneous platforms, ICCAD 2023, doi:10.1109/ICCAD57390.2023.10323837. The graph is cut at
+After Y. Ghannane, M. S. Abdelfattah, DiviML: a module-based heuristic for mapping neural networks
+onto heterogeneous platforms, ICCAD 2023, doi:10.1109/ICCAD57390.2023.10323837. The graph is cut at
 articulations; equal modules are found: `tvm_hetero.views.modularity`.
 
 Latency, with consecutive cuts a, b:
