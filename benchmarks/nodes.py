@@ -156,7 +156,7 @@ def solve_in_one_model(
     try:
         if problem.objective.kind == "throughput":
             return cpsat_throughput.solve(problem, options, start, budget)
-        return solve_whole(Instance(problem), options, start, budget)
+        return solve_whole(Instance(problem), options, start, budget, any_size=True)
     except SolverError:
         return None
 
