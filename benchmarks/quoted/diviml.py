@@ -12,7 +12,7 @@ from benchmarks.scheduling.runner import geometric_mean
 
 _SERVER = " on diviml"
 _LISTS = ("greedy", "heft", "peft", "cpop")
-_ORDERED = {"time": "time used", "tasks": "tasks", "batches": "elements", "none": "none"}
+_ORDERED = {"time": "time used", "tasks": "tasks", "batches": "elements", "none": "nothing"}
 
 
 def tables(found: Document, scheduled: Mapping[str, Document]) -> list[str]:
@@ -109,7 +109,10 @@ def heuristics_table(rows: Sequence[Row]) -> str:
         above = _above_split(rows, (name,))
         mean = geometric_mean([1 + share for share in above]) - 1
         shares = [f"{sum(a >= least for a in above)}" for least in (0.01, 0.3)]
-        lines.append([name, f"{100 * mean:.1f} %", percent(max(above)), *shares, len(above)])
+        # Adding 0 makes -0.0 plain.
+        lines.append(
+            [name, f"{round(100 * mean, 1) + 0.0:.1f} %", percent(max(above)), *shares, len(above)]
+        )
     heads = ["heuristic, above splitting", "mean", "worst", "by 1 % or more", "by 30 % or more",
              "cases"]  # fmt: skip
     return table(heads, lines)
@@ -145,7 +148,7 @@ def orderings_table(rows: Sequence[Row]) -> str:
             named.setdefault((row["started"], row["ordering"]), {})[row["kind"]] = row
     for (started, ordering), mine in named.items():
         cells = _cells([mine.get(kind) for kind in kinds], counted)
-        lines.append([_ORDERED[ordering], "HEFT's plan" if started else "nothing", *cells])
+        lines.append([_ORDERED[ordering], "HEFT's plan" if started else "no plan", *cells])
     each = ("/ counted", "gap", "s")
     heads = ["equal servers ordered by", "from", "latency, s", *each, "period, s", *each]
     return table(heads, lines)

@@ -21,4 +21,4 @@ def test_diviml_small():
 def test_a_run_that_found_nothing_is_said_to():
     row = {"kind": "latency", "started": False, "ordering": "time", "solver": "cpsat"}
     failed = row | {"part": "orderings", "error": "nothing found", "seconds": 20.0}
-    assert "| time used | nothing | none found |  |  | 20 |" in quoted.orderings_table([failed])
+    assert "| time used | no plan | none found |  |  | 20 |" in quoted.orderings_table([failed])
