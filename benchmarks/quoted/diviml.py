@@ -157,8 +157,11 @@ def orderings_table(rows: Sequence[Row]) -> str:
 def _cells(rows: Sequence[Row | None], counted: Mapping[str, Row]) -> list[str]:
     cells = []
     for row in rows:
-        if row is None or "value" not in row:
-            cells += ["none found", "", "", "" if row is None else f"{row['seconds']:.0f}"]
+        if row is None:
+            cells += ["", "", "", ""]
+            continue
+        if "value" not in row:
+            cells += ["none found", "", "", f"{row['seconds']:.0f}"]
             continue
         best = counted[row["kind"]]["value"]
         cells += [f"{row['value']:.4g}", f"{row['value'] / best:.3f}", percent(row["gap"]),
