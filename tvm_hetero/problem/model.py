@@ -152,7 +152,7 @@ def _check_costs(problem: Problem) -> None:
     for task in problem.costs:
         if task not in problem.graph.index:
             raise FormatError(f"costs of a task {quote(task)} that the graph lacks")
-    passed: set[int] = set()  # one object may be the cost of many
+    passed: dict[int, Cost] = {}  # one object may be the cost of many
     for task in problem.graph.index:
         row = problem.costs.get(task)
         if not row:
@@ -168,7 +168,7 @@ def _check_costs(problem: Problem) -> None:
         for device, cost in row.items():
             if id(cost) not in passed:
                 _check_cost(cost, f"task {quote(task)} on {quote(device)}")
-                passed.add(id(cost))
+                passed[id(cost)] = cost
 
 
 def _check_cost(cost: Cost, where: str) -> None:

@@ -29,6 +29,7 @@ import numpy as np
 
 from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
 from tvm_hetero.platform.devices import Fabric, Link
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import Tensor
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
@@ -107,14 +108,13 @@ class Instance:
 
     def _seconds(self, v: int) -> tuple[float, ...]:
         costs, count = self.problem.costs[self.tasks[v]], len(self.elements[v])
-        known: dict[int, float] = {}  # the same cost object on many devices
+        known: dict[int, tuple[Cost, float]] = {}  # the same cost object on many devices
         row = [math.inf] * len(self.names)
         for d in self.devices[v]:
             cost = costs[self.names[d]]
-            seconds = known.get(id(cost))
-            if seconds is None:
-                seconds = known[id(cost)] = cost.seconds(count)
-            row[d] = seconds
+            if id(cost) not in known:
+                known[id(cost)] = cost, cost.seconds(count)
+            row[d] = known[id(cost)][1]
         return tuple(row)
 
     def _groups(self) -> tuple[tuple[int, ...], ...]:

@@ -38,6 +38,7 @@ from typing import TypeVar
 import numpy as np
 
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.array_types import IntArray
@@ -155,15 +156,16 @@ def _signatures(problem: Problem) -> IntArray:
     columns: list[list[int]] = [[] for _ in names]
     for task in problem.tasks:
         row = problem.costs[task.id]
-        numbers: dict[object, int] = {None: -1}
-        known = {0: -1}  # by object, which may be the cost of many
+        numbers: dict[object, int] = {}
+        known: dict[int, tuple[Cost, int]] = {}  # by object, which may be the cost of many
         for name, column in zip(names, columns, strict=True):
             cost = row.get(name)
-            key = id(cost) if cost is not None else 0
-            number = known.get(key)
-            if number is None and cost is not None:
-                number = known[key] = numbers.setdefault(cost.points, len(numbers))
-            column.append(-1 if number is None else number)
+            if cost is None:
+                column.append(-1)
+                continue
+            if id(cost) not in known:
+                known[id(cost)] = cost, numbers.setdefault(cost.points, len(numbers))
+            column.append(known[id(cost)][1])
     seen: dict[object, int] = {}
     result = []
     for device, column in zip(problem.platform.devices, columns, strict=True):
