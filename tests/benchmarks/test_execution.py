@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 
 import numpy as np
 import onnx
 import pytest
 
-from benchmarks import big_little, disturbed, latency, soak, steady_state
+from benchmarks import big_little, disturbed, latency, soak, steady_state, widths
 from benchmarks.execution import page
 from benchmarks.execution.cases import TINY, make_model, with_batch
 from benchmarks.execution.compare import Row
@@ -40,6 +41,17 @@ def test_disturbed_small(tmp_path):
     text = page.SECTIONS["disturbed"](document)
     (kept,) = document["rows"]
     assert f"| {TINY} | {kept['quiet']['plan']:.1f} → {kept['disturbed']['plan']:.1f} (" in text
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_widths_small(tmp_path, capsys):
+    (row,) = widths.main(["--small", "--output", str(tmp_path / "widths.json")])
+    (kept,) = json.loads((tmp_path / "widths.json").read_text(encoding="utf-8"))["rows"]
+    assert kept["model"] == row.model == TINY
+    assert row.difference < 1e-3
+    assert min(row.plan_s, row.all_s, row.each_s, row.one_s, row.ort_s) > 0
+    assert row.bound_s <= row.predicted_s
+    assert "plan over one core" in capsys.readouterr().out
 
 
 def test_latency_small(tmp_path, capsys):

@@ -170,7 +170,9 @@ def _throughput_rungs(
     instance = figures.instance
     classes = functools.cache(lambda: shares_of(instance, rates(instance)).value)
     yield "classes", classes
-    if classes() == 0:
+    if instance.teams:
+        yield "loads", lambda: load_of(figures)
+    elif classes() == 0:
         # Too many classes. Copies are left to the shares, which know equal devices: `load_of` takes
         # seconds there. Where there are classes they say the same in a hundredth of the time.
         yield "loads", lambda: maximize_prices(group_rates(figures.merged))

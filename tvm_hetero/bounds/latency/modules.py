@@ -31,7 +31,7 @@ import numpy as np
 
 from tvm_hetero.bounds.core.time_is_up import Late, never
 from tvm_hetero.bounds.latency.critical_path import Cuts, best_chain, module_table
-from tvm_hetero.bounds.latency.loads import maximize_prices
+from tvm_hetero.bounds.latency.loads import cores_of, maximize_prices
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.views.array_types import FloatArray, IntArray
@@ -238,7 +238,9 @@ class ModuleChain:
     def _share(self, m: int) -> None:
         """Where a program would be too big: the loads of a module alone, for all its entries."""
         own = slice(self._begins[m], self._begins[m + 1])
-        self.table[m] = np.maximum(self.table[m], maximize_prices(self.figures.rate[own]))
+        self.table[m] = np.maximum(
+            self.table[m], maximize_prices(self.figures.rate[own], cores_of(self.figures))
+        )
         self.work += _SHARED
 
     def _branch(self, entry: _ModuleEntry) -> None:

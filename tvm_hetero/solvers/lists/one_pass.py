@@ -114,7 +114,7 @@ class _Pass:
         self.copies: list[Copy] = []
         self._fresh = UnusedDevices(instance.problem)
         self._rooms = [_Room(limit) for limit in instance.capacity]
-        self._free: dict[int, float] = {}  # when a device or exclusive link is free for good, s
+        self._free: dict[int, float] = {}  # when each resource is free for good, s
         self._there: list[dict[int, float]] = [{} for _ in instance.tensors]
         self._last_read = [0.0] * len(instance.tensors)
         self._unread = [len(flow.readers) for flow in instance.tensors]
@@ -161,7 +161,7 @@ class _Pass:
             if there is None:
                 return None
             ready = max(ready, there)
-        start = max(ready, free.get(d, self._free.get(d, 0.0)))
+        start = max([ready, *(free.get(r, self._free.get(r, 0.0)) for r in instance.cores[d])])
         return _OnePassWay(start + instance.seconds[v][d], start, hops)
 
     def _bring(
@@ -214,7 +214,7 @@ class _Pass:
             for r in instance.resources((a, b)):
                 self._free[r] = max(self._free.get(r, 0.0), end)
         self._place[v] = d
-        self._free[d] = way.end
+        self._free.update(dict.fromkeys(instance.cores[d], way.end))
         self._fresh.use({d, *(end for _, hop, _, _ in way.hops for end in hop)})
         self.executions.append(
             Execution(instance.tasks[v], names[d], instance.elements[v], way.start, way.end)
