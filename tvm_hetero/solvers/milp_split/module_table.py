@@ -24,8 +24,9 @@ from typing import Protocol
 
 from tvm_hetero.bounds.latency.critical_path import critical_path
 from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
+from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
-from tvm_hetero.solvers.core.deadline import Deadline, check_time
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
@@ -97,7 +98,11 @@ class ModuleTable:
         entries: dict[Ends, BoundEntry] = {}
         for i, here in _by_class(piece, first, kinds).items():
             for j, there in _by_class(piece, last, kinds).items():
-                check_time(ends, "milp-split", 0, len(piece))
+                if ends is not None and ends.passed():
+                    raise SolverError(
+                        "milp-split: the time is up before every module has a bound; raise the "
+                        "time limit"
+                    )
                 places = {p: few for p, few in ((first, here), (last, there)) if p is not None}
                 held = free.held(places)
                 entries[i, j] = BoundEntry(held, entry_bound(held), kinds=kinds)
