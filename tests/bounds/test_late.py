@@ -37,7 +37,7 @@ def test_the_first_rung_is_always_there() -> None:
 def test_a_rung_is_given_up_half_way_and_those_below_it_stand() -> None:
     problem = fork_join(3)
     names = [rung.name for rung in bound_ladder(problem)]
-    for looks in range(1, 40):
+    for looks in (1, 2, 5, 12, 30):
         found = [rung.name for rung in bound_ladder(problem, late=after(looks))]
         assert found == names[: len(found)]
     assert bound_ladder(problem, late=after(1))[-1].name == "diviml"
