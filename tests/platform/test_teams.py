@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.platform import Device, Platform, check_cores
+from tvm_hetero.platform import Device, Platform
 from tvm_hetero.platform.teams import nested
 
 
@@ -63,9 +63,3 @@ def test_teams_are_nested_where_one_holds_the_other() -> None:
     ):
         own = platform(*sets)
         assert nested(own.devices, own.cliques) is expected
-
-
-def test_no_plan_is_run_on_teams_yet() -> None:
-    with pytest.raises(PlatformError, match=r"'t0' and 't1' share core 1.*not yet run"):
-        check_cores(platform((0, 1), (1, 2)))
-    check_cores(platform((0,), (1,)))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -58,7 +58,7 @@ class Platform:
     _paths: dict[tuple[str, str, float], tuple[Link, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
-    _outward: dict[int, list[tuple[int, Link]]] = field(
+    _outward: dict[int, list[tuple[int, float, float]]] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
 
@@ -211,6 +211,9 @@ class Platform:
         """Dijkstra's algorithm on (time, hops, positions of the devices on the way)."""
         heap: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, (self.index[src],))]
         settled: set[int] = set()
+        # The least time known to each device: what takes longer there is never settled.
+        least: dict[int, float] = {}
+        end = self.index[dst]
         while heap:
             seconds, hops, way = heapq.heappop(heap)
             here = way[-1]
@@ -219,46 +222,39 @@ class Platform:
             settled.add(here)
             if self.names[here] == dst:
                 return self._links_along(way)
-            for there, link in self._links_of(here):
-                if there not in settled:
-                    heapq.heappush(heap, (seconds + link.seconds(nbytes), hops + 1, (*way, there)))
+            for there, latency, bandwidth in self._links_of(here):
+                then = seconds + (latency + nbytes / bandwidth)
+                if there in settled or then > min(least.get(there, then), least.get(end, then)):
+                    continue
+                least[there] = then
+                heapq.heappush(heap, (then, hops + 1, (*way, there)))
         raise PlatformError(
             f"platform {quote(self.name)}: no path of links leads from {quote(src)} to "
             f"{quote(dst)}; add a link, a fabric or a network"
         )
 
-    def _links_of(self, device: int) -> list[tuple[int, Link]]:
-        """The devices that a device has links to, and these links."""
+    def _links_of(self, device: int) -> list[tuple[int, float, float]]:
+        """The devices that a device has links to, with latency (s) and bandwidth (bytes/s)."""
         if device not in self._outward:
-            links = ((there, self.link(self.names[device], name))
-                     for there, name in enumerate(self.names))  # fmt: skip
-            self._outward[device] = [(there, link) for there, link in links if link is not None]
+            self._outward[device] = list(self._new_links_of(device))
         return self._outward[device]
+
+    def _new_links_of(self, device: int) -> Iterator[tuple[int, float, float]]:
+        """As `link` says of every two, without an object for each: of hundreds there are many."""
+        src, explicit = self.devices[device], self._explicit
+        inside, between = self._fabric_of.get(src.node), self._fabric_of.get(None)
+        for there, dst in enumerate(self.devices):
+            link = explicit.get((src.name, dst.name))
+            fabric = inside if dst.node == src.node else between
+            if link is not None:
+                yield there, link.latency, link.bandwidth
+            elif fabric is not None and there != device:
+                yield there, fabric.latency, fabric.bandwidth
 
     def _links_along(self, way: Iterable[int]) -> tuple[Link, ...]:
         names = [self.names[i] for i in way]
         links = (self.link(a, b) for a, b in pairwise(names))
         return tuple(link for link in links if link is not None)
-
-
-def check_cores(platform: Platform) -> None:
-    """Refuse devices that share a core, unless the platform says ``shared_cores: true``.
-
-    For those who run plans: a worker is a thread on its own cores, and a team is none yet.
-
-    Raises
-    ------
-    PlatformError
-        Naming the first such core and its two devices.
-    """
-    for clique in platform.cliques:
-        first, second = (platform.devices[d] for d in clique[:2])
-        core = min(set(first.cores) & set(second.cores))
-        raise PlatformError(
-            f"devices {quote(first.name)} and {quote(second.name)} share core {quote(core)}; "
-            "plans for such teams of cores can be made, but not yet run: give each its own "
-            "cores, or write 'shared_cores: true' into the platform"
-        )
 
 
 def _check_links(platform: Platform) -> None:

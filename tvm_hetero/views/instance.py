@@ -31,6 +31,7 @@ import numpy as np
 
 from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
 from tvm_hetero.platform.devices import Fabric, Link
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import Tensor
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
@@ -109,11 +110,14 @@ class Instance:
 
     def _seconds(self, v: int) -> tuple[float, ...]:
         costs, count = self.problem.costs[self.tasks[v]], len(self.elements[v])
-        allowed = self.devices[v]
-        return tuple(
-            costs[name].seconds(count) if d in allowed else math.inf
-            for d, name in enumerate(self.names)
-        )
+        known: dict[int, tuple[Cost, float]] = {}  # the same cost object on many devices
+        row = [math.inf] * len(self.names)
+        for d in self.devices[v]:
+            cost = costs[self.names[d]]
+            if id(cost) not in known:
+                known[id(cost)] = cost, cost.seconds(count)
+            row[d] = known[id(cost)][1]
+        return tuple(row)
 
     def _groups(self) -> tuple[tuple[int, ...], ...]:
         """Parts that must share a device, in topological order: those of one color."""
@@ -275,12 +279,17 @@ class Instance:
         """For each device, whether holding everything that could ever be there is too much."""
         throughout = [0] * len(self.names)
         everywhere = sum(flow.nbytes for flow in self.tensors)
+        own: dict[tuple[int, ...], int] = {}  # most tasks can run on the same devices
         for parts in self.parts_of:
-            for d in self.devices[parts[0]]:
-                throughout[d] += self.weights[parts[0]] + sum(self.unread[v] for v in parts)
+            places = self.devices[parts[0]]
+            held = self.weights[parts[0]] + sum(self.unread[v] for v in parts)
+            own[places] = own.get(places, 0) + held
+        for places, held in own.items():
+            for d in places:
+                throughout[d] += held
         return tuple(
-            limit is not None and everywhere + own > limit
-            for own, limit in zip(throughout, self.capacity, strict=True)
+            limit is not None and everywhere + held > limit
+            for held, limit in zip(throughout, self.capacity, strict=True)
         )
 
     @cached_property

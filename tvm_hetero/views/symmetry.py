@@ -41,6 +41,7 @@ from typing import TypeVar
 import numpy as np
 
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.array_types import IntArray
@@ -89,10 +90,13 @@ class Symmetry:
                 d = first[d]
             return d
 
-        for permutation in self.generators():
-            for a, b in enumerate(permutation):
-                low, high = sorted((root(a), root(b)))
-                first[high] = low
+        exchanged = [pair for twins in self.twins for pair in pairwise(twins)]
+        for orbit in self.blocks:
+            for left, right in pairwise(orbit):
+                exchanged += zip(left, right, strict=True)
+        for a, b in exchanged:
+            low, high = sorted((root(a), root(b)))
+            first[high] = low
         return tuple(root(d) for d in range(self.devices))
 
     @cached_property
@@ -208,10 +212,16 @@ def _signatures(problem: Problem) -> IntArray:
     columns: list[list[int]] = [[] for _ in names]
     for task in problem.tasks:
         row = problem.costs[task.id]
-        numbers: dict[object, int] = {None: -1}
-        for d, name in enumerate(names):
-            points = row[name].points if name in row else None
-            columns[d].append(numbers.setdefault(points, len(numbers)))
+        numbers: dict[object, int] = {}
+        known: dict[int, tuple[Cost, int]] = {}  # by object, which may be the cost of many
+        for name, column in zip(names, columns, strict=True):
+            cost = row.get(name)
+            if cost is None:
+                column.append(-1)
+                continue
+            if id(cost) not in known:
+                known[id(cost)] = cost, numbers.setdefault(cost.points, len(numbers))
+            column.append(known[id(cost)][1])
     seen: dict[object, int] = {}
     result = []
     for device, column in zip(problem.platform.devices, columns, strict=True):

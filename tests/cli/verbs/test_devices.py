@@ -62,5 +62,14 @@ def test_writes_teams_where_they_are_asked_for(tmp_path: Path) -> None:
     platform = Platform.load(path)
     every = sorted({core for device in platform.devices for core in device.cores})
     assert sorted(platform.devices[0].cores) == every
-    refused = tvm_hetero("devices", "--teams", "1", "--measure")
-    assert refused.status == 2 and "leave out --measure" in refused.err
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_links_of_teams_are_measured(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    assert tvm_hetero("devices", "--teams", "1,2", "--measure", "-o", path).status == 0
+    platform = Platform.load(path)
+    count = len(platform.devices)
+    assert len(platform.links) == count * (count - 1)
+    wide = next(device for device in platform.devices if len(device.cores) == 2)
+    assert wide.interference >= 1

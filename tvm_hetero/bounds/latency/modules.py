@@ -29,6 +29,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from tvm_hetero.bounds.core.time_is_up import Late, never
 from tvm_hetero.bounds.latency.critical_path import Cuts, best_chain, module_table
 from tvm_hetero.bounds.latency.loads import cores_of, maximize_prices
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
@@ -81,19 +82,21 @@ class ModuleChain:
     Attributes
     ----------
     limit : a makespan that no entry is assumed to exceed (see `linear`), s.
+    late : whether there is no time for the table any more.
     work : numbers in the programs that were solved so far.
     """
 
     figures: Figures
     cuts: Cuts
     limit: float
+    late: Late = never
     table: FloatArray = field(init=False)
     known: dict[tuple[Key, int, int], _ModuleEntry] = field(default_factory=dict)
     keys: dict[int, Key] = field(default_factory=dict)
     work: int = 0
 
     def __post_init__(self) -> None:
-        self.table = module_table(self.figures, self.cuts)
+        self.table = module_table(self.figures, self.cuts, self.late)
         self._begins = np.searchsorted(self.cuts.module, np.arange(self.cuts.count + 1))
         module = self.cuts.module[self.figures.dst]
         self._edges = np.searchsorted(module, np.arange(self.cuts.count + 1))

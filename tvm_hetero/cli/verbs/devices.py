@@ -38,7 +38,7 @@ def devices(
         typer.Option(
             "--teams",
             metavar="none|all|1,2,4",
-            help="CPU devices are teams of so many cores, which overlap (for plans only as yet).",
+            help="CPU devices are teams of so many cores, which overlap.",
         ),
     ] = "none",
     measure: Annotated[
@@ -59,8 +59,6 @@ def devices(
 
     if mcpu and split is None and teams == "none":
         raise UsageError("--mcpu says what each part is compiled for; add --split N")
-    if measure and teams != "none":
-        raise UsageError("teams cannot be measured yet; leave out --measure or --teams")
     check_writable(output)
     steps = Steps(quiet=json_output)
     names = [None if name == "native" else name for name in mcpu or []]

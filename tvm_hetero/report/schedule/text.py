@@ -167,9 +167,13 @@ def load_table(intervals: Sequence[Interval], devices: Sequence[str]) -> str:
     """Executions or copies, busy time and share of the whole time of every lane."""
     total = span(intervals) or 1.0
     rows = []
+    lanes: dict[str, list[Interval]] = {}
+    for interval in intervals:
+        for lane in interval.lanes:
+            lanes.setdefault(lane, []).append(interval)
     for lane in lane_order(intervals, devices):
-        busy = busy_seconds(intervals, lane)
-        count = sum(1 for interval in intervals if lane in interval.lanes)
+        own = lanes.get(lane, [])
+        busy, count = busy_seconds(own, lane), len(own)
         share = f"{busy / total:.0%}".replace("%", " %")
         does = (
             count_noun(count, "execution")

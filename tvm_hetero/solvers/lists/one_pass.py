@@ -8,7 +8,8 @@ waits until enough of that has been given back. Time in proportion to tasks, edg
 seconds for 100,000 tasks.
 
 A copy counts as held until all readers of its tensor have ended, which is longer than rule 6 asks.
-If ranks lead to where nothing fits, the topological order is tried.
+If ranks lead to where nothing fits, the topological order is tried. Of throughput there is nothing
+to time, so stages are filled in one pass (`next_fit`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
-from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
+from tvm_hetero.solvers.lists.next_fit import next_fit
 from tvm_hetero.solvers.lists.ranks import rank_order
 from tvm_hetero.solvers.timing.unused_devices import UnusedDevices
 from tvm_hetero.views.instance import Hop, Instance, instance_of
@@ -36,13 +38,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
     ------
     InfeasibleError
         If a task finds no room where it comes, or the latency limit is not kept.
-    SolverError
-        For throughput, where there is nothing to time.
     """
     if problem.objective.kind == "throughput":
-        raise SolverError(
-            f"{NAME} times tasks one after another, and of throughput there is nothing to time"
-        )
+        return next_fit(problem, options, NAME)
     instance = instance_of(problem)
     for order in (rank_order(instance), instance.order):
         made = _Pass(instance)

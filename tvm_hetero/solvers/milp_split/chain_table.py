@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import Solution
 from tvm_hetero.solvers.milp_split.join import Joined, join_modules
@@ -40,9 +41,16 @@ class TableChain:
     ----------
     pieces : the parts of each module (numbers of the whole instance) in canonical order.
     tables : the entries of each; equal modules have one table.
+
+    Raises
+    ------
+    SolverError
+        When it is made: if the time is up (`ends`) before every entry has its first bound.
     """
 
-    def __init__(self, instance: Instance, modules: Sequence[Module]) -> None:
+    def __init__(
+        self, instance: Instance, modules: Sequence[Module], ends: Deadline | None = None
+    ) -> None:
         self.instance, self.modules = instance, modules
         self.parts: list[list[int]] = []
         self.tables: list[ModuleTable] = []
@@ -52,7 +60,7 @@ class TableChain:
             piece = Piece(instance, order)
             key = signature(piece, (module.first is None, module.last is None))
             if key not in known:
-                known[key] = ModuleTable.of(piece, module)
+                known[key] = ModuleTable.of(piece, module, ends)
             self.parts.append(order)
             self.tables.append(known[key])
 

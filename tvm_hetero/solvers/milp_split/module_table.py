@@ -24,7 +24,9 @@ from typing import Protocol
 
 from tvm_hetero.bounds.latency.critical_path import critical_path
 from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
+from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
@@ -81,8 +83,14 @@ class ModuleTable:
     by_width: bool = False
 
     @classmethod
-    def of(cls, piece: Piece, module: Module) -> ModuleTable:
-        """The table of a module whose parts are those of `piece`."""
+    def of(cls, piece: Piece, module: Module, ends: Deadline | None = None) -> ModuleTable:
+        """The table of a module whose parts are those of `piece`.
+
+        Raises
+        ------
+        SolverError
+            If the time is up: on a hundred devices an entry's bound takes a tenth of a second.
+        """
         first = None if module.first is None else 0
         last = None if module.last is None else len(piece) - 1
         free = piece.pinned({}, [] if first is None else [first])
@@ -90,6 +98,11 @@ class ModuleTable:
         entries: dict[Ends, BoundEntry] = {}
         for i, here in _by_class(piece, first, kinds).items():
             for j, there in _by_class(piece, last, kinds).items():
+                if ends is not None and ends.passed():
+                    raise SolverError(
+                        "milp-split: the time is up before every module has a bound; raise the "
+                        "time limit"
+                    )
                 places = {p: few for p, few in ((first, here), (last, there)) if p is not None}
                 held = free.held(places)
                 entries[i, j] = BoundEntry(held, entry_bound(held), kinds=kinds)
