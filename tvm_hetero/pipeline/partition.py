@@ -17,7 +17,7 @@ from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.steps import PLACE, PREPARE, run_phases
-from tvm_hetero.platform.model import Platform, check_cores
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import check_objective
 from tvm_hetero.problem.schedule import Schedule
@@ -105,7 +105,6 @@ def partition(
     # What can be refused is refused before kernels are measured, not after.
     check_name(options.solver)
     Options(time_limit=options.time_limit, seed=options.seed, gap=options.gap)
-    check_cores(platform)
     job = _prepared(mod, platform, options, progress)
     run_phases(job, PLACE)
     return Partition(job.placed, len(job.tasks.kernels), job.seconds)
