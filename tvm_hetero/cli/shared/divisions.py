@@ -13,7 +13,6 @@ from tvm_hetero.cli.shared.clusters import prepare_costs
 from tvm_hetero.cli.shared.partition_steps import compile_executable, partition_module
 from tvm_hetero.cli.shared.platforms import Division
 from tvm_hetero.errors import HeteroError, UsageError
-from tvm_hetero.platform.core_teams import ALL, NONE
 
 if TYPE_CHECKING:
     import tvm
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 # Seconds of a network below which no kernel's loop is worth a meeting of cores.
 _SHORT = 5e-5
+# Of `tvm_hetero.platform.core_teams`, which is not loaded for a help's text.
+_NONE, _ALL = "none", "all"
 # Cores up to which there are teams of all widths: each is measured.
 _ALL_WIDTHS = 8
 
@@ -66,13 +67,13 @@ class TargetMachine:
         for option, given in (("--split", self.split), ("--teams", self.teams)):
             if given is not None and other:
                 raise UsageError(f"{option} divides this machine's cores, and {other} names others")
-        if self.split is not None and self.teams not in (None, NONE):
+        if self.split is not None and self.teams not in (None, _NONE):
             raise UsageError("--split divides cores, --teams lets them overlap; give one")
 
     @property
     def division(self) -> Division:
         """What was asked for."""
-        return Division(self.split, self.teams or NONE)
+        return Division(self.split, self.teams or _NONE)
 
     @property
     def is_asked(self) -> bool:
@@ -97,7 +98,7 @@ def ways_to_divide(machine: TargetMachine, objective: str, *, measure: bool) -> 
     if not several or not measures(machine.cost_model):
         return [machine.division]
     cores = sum(len(device.cores) for device in devices)
-    return [Division(teams=ALL if cores <= _ALL_WIDTHS else f"1,{cores}"), Division()]
+    return [Division(teams=_ALL if cores <= _ALL_WIDTHS else f"1,{cores}"), Division()]
 
 
 def partition_on(
