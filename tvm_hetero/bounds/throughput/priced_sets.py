@@ -101,7 +101,7 @@ def _advance(
     after = np.concatenate([own for own, _ in found])
     new, row = np.unique(after, return_inverse=True)
     result = np.full((len(new), table.shape[1]), np.inf)
-    origin = np.zeros(result.shape, dtype=np.int32)
+    origin = np.zeros(result.shape, dtype=np.int16)
     for taken, (_, costs) in zip(choices, found, strict=True):
         for i in range(len(masks)):
             s = int(row[i + taken * len(masks)])

@@ -2,12 +2,12 @@
 
     1. bound      the linear program of `views.task_classes`, and where copies or memory are in the
                   way that of `share_program`; done where a value meets it. Along chains `chain`
-                  raises it, given the best value so far, along modules `identical_devices` (all
-                  three of `bounds.throughput`)
+                  raises it, given the best value so far, along modules `identical_devices`, and
+                  `covering` by what one device can hold (all of `bounds.throughput`)
     2. starts     the shares of classes rounded (`class_rounding`), which is nearly all where copies
                   are in no one's way; else also greedy balancing, contiguous stages along an
-                  order, which copy little, and the shares of groups cut at a threshold
-                  (`threshold_rounding`)
+                  order, which copy little, the shares of groups cut at a threshold
+                  (`threshold_rounding`), and a coarse graph's plan (`glued_groups`)
     3. annealing  of the starts in C++ (without the library: moves of single groups); some times
                   from the cut shares, as the values of such runs are a percent apart
     4. CP-SAT     from the best, where the model is small enough to be searched
@@ -31,6 +31,7 @@ from operator import itemgetter
 import numpy as np
 
 from tvm_hetero.bounds.throughput.chain import chain_bound
+from tvm_hetero.bounds.throughput.covering import covering_bound
 from tvm_hetero.bounds.throughput.identical_devices import MOST, run_bound
 from tvm_hetero.bounds.throughput.share_program import (
     ALL_ROWS,
@@ -52,9 +53,11 @@ from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
 from tvm_hetero.solvers.stages import solver as stages
 from tvm_hetero.solvers.throughput.class_rounding import share_plan
+from tvm_hetero.solvers.throughput.glued_groups import glued_start
 from tvm_hetero.solvers.throughput.threshold_rounding import share_cut
 from tvm_hetero.solvers.timing.device_loads import Loads, exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Division, Instance, instance_of
 from tvm_hetero.views.task_classes import shares_of
 
@@ -73,6 +76,9 @@ _CUT_A_SECOND = 500
 # The part of the clock after which starts are cut, those along an order.
 _STARTING = 0.9
 _PATIENT = 30.0
+# Of the limit, what the work of prices and sets stands for; and of the clock, when no table of
+# theirs is begun any more, and what a coarse graph may take.
+_COVERING, _COVERED, _GLUED = 0.3, 0.5, 0.15
 # Placements of one module that are listed for each second of the limit.
 _LISTED_A_SECOND = 15_000
 
@@ -94,16 +100,14 @@ def solve(problem: Problem, options: Options) -> Schedule:
         return replace(stages.solve(problem, options), solver="throughput")
     budget = CpsatBudget.of(options, time.monotonic())
     instance = instance_of(problem)
-    classes = shares_of(instance, rates(instance))
-    bound, weights = classes.value, np.zeros(len(instance.names))
-    cut = None
     rows = ALL_ROWS if options.time_limit >= _PATIENT else QUICK_ROWS
-    if instance.contended:
-        shares = share_program(instance, rows)
-        bound, weights = max(bound, shares.value), shares.weights
-        if len(instance) <= options.time_limit * _MOVED_A_SECOND:
-            cut = share_cut(instance, shares)
-    best = _search(instance, options.start, bound, options, budget, cut)
+    bound, weights, cut = _share(instance, rows, options)
+    starts = _starts(instance, options, budget) + ([] if cut is None else [cut])
+    best = _first(instance, starts, bound, options, budget)
+    if best is not None and not options.within_gap(best.value, bound):
+        work, until = _COVERING * options.time_limit, _at(budget, _COVERED)
+        bound = max(bound, covering_bound(instance, best.value, weights, work, until))
+    best = _search(instance, best, bound, options, budget, starts, cut)
     if best is not None and problem.batch > 1 and not options.within_gap(best.value, bound):
         best = _search_parts(problem, best, bound, options, budget)
     if best is not None and instance.contended and not options.within_gap(best.value, bound):
@@ -115,6 +119,46 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if best is None or (not closed and places(instance) <= MOST_PLACES):
         best = _close(problem, best, options, budget)
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
+
+
+def _share(
+    instance: Instance, rows: int, options: Options
+) -> tuple[float, FloatArray, list[int] | None]:
+    """The bound of shares, the weights of devices' loads in it, and a plan cut from the shares."""
+    bound = shares_of(instance, rates(instance)).value
+    if not instance.contended:
+        return bound, np.zeros(len(instance.names)), None
+    shares = share_program(instance, rows)
+    small = len(instance) <= options.time_limit * _MOVED_A_SECOND
+    cut = share_cut(instance, shares) if small else None
+    return max(bound, shares.value), shares.weights, cut
+
+
+def _at(budget: CpsatBudget, part: float) -> float:
+    """The moment when a part of what is left of the clock has gone."""
+    now = time.monotonic()
+    return now + part * (budget.deadline - now)
+
+
+def _first(
+    instance: Instance,
+    starts: Sequence[list[int]],
+    bound: float,
+    options: Options,
+    budget: CpsatBudget,
+) -> Schedule | None:
+    """The best that is known, with what a coarse graph makes of it where copies are in the way."""
+    best = options.start
+    for plan in starts:
+        best = _better(instance, best, plan, options)
+    small = len(instance) <= options.time_limit * _MOVED_A_SECOND
+    if best is None or not instance.contended or not small:
+        return best
+    plan = min(starts, key=lambda plan: exact_value(instance, plan), default=None)
+    if plan is None or options.within_gap(best.value, bound):
+        return best
+    glued = glued_start(instance, plan, bound, options, _GLUED * options.wall_limit)
+    return best if glued is None else _better(instance, best, glued, options)
 
 
 def _starts(instance: Instance, options: Options, budget: CpsatBudget) -> list[list[int]]:
@@ -166,10 +210,10 @@ def _search(
     bound: float,
     options: Options,
     budget: CpsatBudget,
+    starts: Sequence[list[int]],
     cut: list[int] | None = None,
 ) -> Schedule | None:
-    """The best of all starts, and of what annealing makes of them where the bound is not met."""
-    starts = _starts(instance, options, budget) + ([] if cut is None else [cut])
+    """The best of all, and of what annealing makes of the starts where the bound is not met."""
     for plan in starts:
         best = _better(instance, best, plan, options)
     valued = sorted(((exact_value(instance, plan), plan) for plan in starts), key=itemgetter(0))
@@ -240,7 +284,7 @@ def _search_parts(
     instance = Instance(problem, divide_evenly(problem))
     if len(instance) > _MOST_PARTS or not instance.divided:
         return best
-    found = _search(instance, best, bound, options, budget)
+    found = _search(instance, best, bound, options, budget, _starts(instance, options, budget))
     return best if found is None else found
 
 
