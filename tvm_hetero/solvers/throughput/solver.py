@@ -7,8 +7,9 @@
     2. starts     the shares of classes rounded (`class_rounding`), which is nearly all where copies
                   are in no one's way; else also greedy balancing, contiguous stages along an
                   order, which copy little, the shares of groups cut at a threshold
-                  (`threshold_rounding`), and a coarse graph's plan (`glued_groups`)
-    3. annealing  of the starts in C++ (without the library: moves of single groups); some times
+                  (`threshold_rounding`)
+    3. annealing  of blocks of neighbours and of groups in turns (`level_annealing`), from the best;
+                  then of the starts in C++ (without the library: moves of single groups); some times
                   from the cut shares, as the values of such runs are a percent apart
     4. CP-SAT     from the best, where the model is small enough to be searched
     5. tidying    moves that save copied bytes and do not raise the value
@@ -24,7 +25,7 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
@@ -53,10 +54,10 @@ from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
 from tvm_hetero.solvers.stages import solver as stages
 from tvm_hetero.solvers.throughput.class_rounding import share_plan
-from tvm_hetero.solvers.throughput.glued_groups import glued_start
+from tvm_hetero.solvers.throughput.level_annealing import anneal_in_levels
 from tvm_hetero.solvers.throughput.threshold_rounding import share_cut
 from tvm_hetero.solvers.timing.device_loads import Loads, exact_value
-from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Division, Instance, instance_of
 from tvm_hetero.views.task_classes import shares_of
@@ -77,10 +78,23 @@ _CUT_A_SECOND = 500
 _STARTING = 0.9
 _PATIENT = 30.0
 # Of the limit, what the work of prices and sets stands for; and of the clock, when no table of
-# theirs is begun any more, and what a coarse graph may take.
-_COVERING, _COVERED, _GLUED = 0.3, 0.5, 0.15
+# theirs is begun any more.
+_COVERING, _COVERED = 0.3, 0.5
 # Placements of one module that are listed for each second of the limit.
 _LISTED_A_SECOND = 15_000
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """How much blocks are annealed: steps a second of the limit, share of the clock, the turn."""
+
+    steps: int
+    share: float
+    turn: int
+
+
+# Before the bound that is the better for a better value, and after it.
+_FIRST_ROUNDS, _MORE_ROUNDS = _Rounds(2_000_000, 0.15, 0), _Rounds(6_000_000, 0.4, 1)
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -103,10 +117,14 @@ def solve(problem: Problem, options: Options) -> Schedule:
     rows = ALL_ROWS if options.time_limit >= _PATIENT else QUICK_ROWS
     bound, weights, cut = _share(instance, rows, options)
     starts = _starts(instance, options, budget) + ([] if cut is None else [cut])
-    best = _first(instance, starts, bound, options, budget)
+    best = options.start
+    for plan in starts:
+        best = _better(instance, best, plan, options)
+    best = _anneal_blocks(instance, best, bound, options, budget, _FIRST_ROUNDS)
     if best is not None and not options.within_gap(best.value, bound):
         work, until = _COVERING * options.time_limit, _at(budget, _COVERED)
         bound = max(bound, covering_bound(instance, best.value, weights, work, until))
+    best = _anneal_blocks(instance, best, bound, options, budget, _MORE_ROUNDS)
     best = _search(instance, best, bound, options, budget, starts, cut)
     if best is not None and problem.batch > 1 and not options.within_gap(best.value, bound):
         best = _search_parts(problem, best, bound, options, budget)
@@ -140,25 +158,27 @@ def _at(budget: CpsatBudget, part: float) -> float:
     return now + part * (budget.deadline - now)
 
 
-def _first(
+def _anneal_blocks(
     instance: Instance,
-    starts: Sequence[list[int]],
+    best: Schedule | None,
     bound: float,
     options: Options,
     budget: CpsatBudget,
+    rounds: _Rounds,
 ) -> Schedule | None:
-    """The best that is known, with what a coarse graph makes of it where copies are in the way."""
-    best = options.start
-    for plan in starts:
-        best = _better(instance, best, plan, options)
+    """The best, and what blocks of neighbours make of it where copies are in the way."""
     small = len(instance) <= options.time_limit * _MOVED_A_SECOND
     if best is None or not instance.contended or not small:
         return best
-    plan = min(starts, key=lambda plan: exact_value(instance, plan), default=None)
-    if plan is None or options.within_gap(best.value, bound):
+    if options.within_gap(best.value, bound):
         return best
-    glued = glued_start(instance, plan, bound, options, _GLUED * options.wall_limit)
-    return best if glued is None else _better(instance, best, glued, options)
+    plan = placement_of(instance, best)
+    if plan is None:
+        return best
+    steps = int(rounds.steps * options.time_limit)
+    seconds = rounds.share * (budget.deadline - time.monotonic())
+    found = anneal_in_levels(instance, plan, bound, options, steps, seconds, rounds.turn)
+    return best if found is None else _better(instance, best, found, options)
 
 
 def _starts(instance: Instance, options: Options, budget: CpsatBudget) -> list[list[int]]:
