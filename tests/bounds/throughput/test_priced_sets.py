@@ -1,4 +1,4 @@
-"""Least loads of sets that are worth so much: those of complete enumeration, and sets that have them."""
+"""Least loads of sets that are worth so much: those of all sets, and the sets."""
 
 from __future__ import annotations
 

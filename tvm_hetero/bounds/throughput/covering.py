@@ -20,9 +20,9 @@ Operations Research 9, 1961, doi:10.1287/opre.9.6.849), for a period T that is t
 
 whose multipliers are the next prices, by halves: the mean of them and of the best so far leads
 there sooner (P. Wentges, International Transactions in Operational Research 4, 1997,
-doi:10.1016/S0969-6016(97)00001-4), and the multipliers alone where it finds no new set. T lies between
-the bound and the known value; what no set refutes any more is too large, what is refuted is the
-bound, and the next T lies above. Work is counted in entries of tables, so that a run can be
+doi:10.1016/S0969-6016(97)00001-4), and the multipliers alone where it finds no new set. T lies
+between the bound and the known value; what no set refutes any more is too large, what is refuted
+is the bound, and the next T lies above. Work is counted in entries of tables, so that a run can be
 repeated.
 """
 
@@ -218,7 +218,9 @@ def _least_period(
     periods = np.unique(every[every < value])
 
     def holds(period: float) -> bool:
-        worth = sum(m.count * table.worth(period) for m, table in zip(machines, tables, strict=True))
+        worth = sum(
+            m.count * table.worth(period) for m, table in zip(machines, tables, strict=True)
+        )
         return worth >= total
 
     low, high = 0, len(periods)

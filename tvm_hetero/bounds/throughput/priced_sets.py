@@ -7,9 +7,9 @@ state s, a group g of price q is left out or taken
     L'(s', p) = min over the states s and x in {0, 1} that lead to s' of
                 L(s, max(0, p - q x)) + x rate(g) + what its tensors cost in s and x
 
-(the knapsack by profits, S. Martello and P. Toth, Knapsack Problems, Wiley 1990, 2.3, over states
-as in R. Halin's tree decompositions along a path). Loads above a limit are left out. What led to
-each entry is kept, so that the sets can be read back                            -> `PricedSets.read`
+(the knapsack by profits, S. Martello and P. Toth, Knapsack Problems, Wiley 1990, 2.3, over
+states). Loads above a limit are left out. What led to
+each entry is kept, so that the sets can be read back                         -> `PricedSets.read`
 """
 
 from __future__ import annotations

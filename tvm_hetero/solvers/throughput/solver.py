@@ -9,8 +9,8 @@
                   order, which copy little, the shares of groups cut at a threshold
                   (`threshold_rounding`)
     3. annealing  of blocks of neighbours and of groups in turns (`level_annealing`), from the best;
-                  then of the starts in C++ (without the library: moves of single groups); some times
-                  from the cut shares, as the values of such runs are a percent apart
+                  then of the starts in C++ (without the library: moves of single groups); some
+                  times from the cut shares, as the values of such runs are a percent apart
     4. CP-SAT     from the best, where the model is small enough to be searched
     5. tidying    moves that save copied bytes and do not raise the value
 
