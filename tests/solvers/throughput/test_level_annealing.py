@@ -21,7 +21,7 @@ from tvm_hetero.solvers.timing.steady_period import placement_of
 from tvm_hetero.views.instance import Instance
 
 QUICK = counted(time_limit=1.0)
-few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def blocks(lengths: list[int]) -> Problem:

@@ -52,8 +52,11 @@ _ROUNDING = 1 - 1e-11
 _PRICES, _FEWEST, _MOST_ENTRIES = 6_000, 400, 25_000_000
 # Entries of tables in a second, about.
 ENTRIES_A_SECOND = 60_000_000
-# Groups above which nothing is said: the program of sets has a row for each.
-_MOST_GROUPS = 3_000
+# Groups above which nothing is said, in all and for each second: the program of sets has a row for
+# each, which counts as so many entries.
+_MOST_GROUPS, _GROUPS_A_SECOND, _ROW = 3_000, 3_000, 3_000
+# Rounds without a better bound after which it ends.
+_PATIENCE = 40
 # Where between bound and value T is looked for, and how near both have to be for an end.
 _HIGHER, _CLOSE = 0.5, 1e-4
 # A set that gains less than this part of the whole price adds nothing.
@@ -110,7 +113,7 @@ def covering_bound(
     """
     if not 0 < value < math.inf or instance.problem.batch > 1:
         return 0.0
-    if len(instance.groups) > _MOST_GROUPS:
+    if len(instance.groups) > min(_MOST_GROUPS, _GROUPS_A_SECOND * seconds):
         return 0.0
     cuts = group_cuts(instance)
     machines = [
@@ -141,19 +144,21 @@ def _raise(
     """The bound with better and better prices, as long as there is work left."""
     sets, best, ceiling = _Sets(), 0.0, value
     prices, centre, between = first, first, False
-    period = value
-    while True:
+    period, idle = value, 0
+    most = min(_MOST_ENTRIES, work / (2 * len(machines)))
+    while idle < _PATIENCE:
         tried = _mean(centre, prices) if between else prices
-        whole = _whole_prices(machines, tried, value)
+        whole = _whole_prices(machines, tried, value, most)
         if whole is None:
             return best
-        work -= _entries(machines, whole, value)
+        work -= _entries(machines, whole, value) + _ROW * len(first)
         if best > 0 and (work < 0 or time.monotonic() > deadline):
             return best
         tables = [_table(machine, whole, value) for machine in machines]
         proven = _least_period(machines, tables, int(whole.sum()), value)
+        idle += 1
         if proven > best:
-            best, centre = proven, tried
+            best, centre, idle = proven, tried, 0
         if best >= period or period == value:
             period = best + _HIGHER * (ceiling - best)
         found = [sets.add(c, table, period) for c, table in enumerate(tables)]
@@ -162,7 +167,7 @@ def _raise(
                 between = False
                 continue
             # No whole prices refute this period.
-            ceiling = period
+            ceiling, idle = period, 0
         between = True
         while ceiling - best > _CLOSE * value:
             period = min(period, best + _HIGHER * (ceiling - best))
@@ -170,9 +175,10 @@ def _raise(
             if left > _GAIN:
                 break
             # Sets that are known cover everything: too long to be refuted.
-            ceiling = period
+            ceiling, idle = period, 0
         else:
             return best
+    return best
 
 
 def _mean(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -182,14 +188,14 @@ def _mean(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _whole_prices(
-    machines: Sequence[_Machine], prices: FloatArray, value: float
+    machines: Sequence[_Machine], prices: FloatArray, value: float, most: float
 ) -> IntArray | None:
     """Prices in whole numbers, as fine as the tables allow; None where they would be too coarse."""
     total = float(prices.sum())
     fine = _PRICES
     for machine in machines:
         share = min(1.0, fractional_reach(machine.rate, prices, value) / total)
-        fine = min(fine, int(_MOST_ENTRIES / machine.states / max(share, 1e-3)))
+        fine = min(fine, int(most / machine.states / max(share, 1e-3)))
     if fine < _FEWEST:
         return None
     return np.rint(prices * (fine / total)).astype(np.int64)
@@ -238,15 +244,15 @@ def _cover(
 ) -> tuple[float, FloatArray]:
     """What is left uncovered (a part of all), and the multipliers of the groups."""
     from scipy.optimize import linprog
+    from scipy.sparse import bmat, csr_array, eye_array
 
     usable = [i for i, load in enumerate(sets.loads) if load <= period]
     count, kinds = len(first), len(machines)
     weight = first / first.sum() + 1e-9
-    rows = np.zeros((count + kinds, len(usable) + count))
-    for j, i in enumerate(usable):
-        rows[:count, j] = -sets.members[i].astype(np.float64)
-        rows[count + sets.kinds[i], j] = 1.0
-    rows[:count, len(usable) :] = -np.eye(count)
+    covers = np.array([sets.members[i] for i in usable], dtype=np.float64).reshape(-1, count)
+    of_kind = np.array([sets.kinds[i] for i in usable], dtype=np.int64)
+    used = (of_kind[None, :] == np.arange(kinds)[:, None]).astype(np.float64)
+    rows = bmat([[csr_array(-covers.T), -eye_array(count)], [csr_array(used), None]], format="csr")
     right = np.concatenate([-np.ones(count), [float(m.count) for m in machines]])
     cost = np.concatenate([np.zeros(len(usable)), weight])
     result = linprog(cost, A_ub=rows, b_ub=right, method="highs")

@@ -34,8 +34,9 @@ from tvm_hetero.views.instance import Instance
 
 # Bits of the widest state.
 MOST_BITS = 8
-# Groups above which the order by fewest open ones, which is quadratic, is not tried.
-_MOST_ORDERED = 1_000
+# Of groups that are ready the last ones are looked at, and up to so many groups the order by fewest
+# open ones is tried wherever tensors are left out.
+_LOOKED_AT, _FEW = 32, 400
 
 
 @dataclass(frozen=True)
@@ -123,14 +124,14 @@ def steps_of(cuts: GroupCuts, c: int) -> list[Step]:
     dear = [t for t in cuts.tensors if t.arrive[c] > 0 or t.leave[c] > 0]
     dear.sort(key=lambda t: -float(t.arrive[c] + t.leave[c]))
     low, high = 0, len(dear)
-    best = _narrowest(cuts, dear)
+    best = _narrowest(cuts, dear, len(dear))
     if _bits(best) <= MOST_BITS:
         return _write_steps(best, dear, c)
     # The most tensors that fit: widths rise with them, nearly always.
-    chosen = _narrowest(cuts, [])
+    chosen = _narrowest(cuts, [], len(dear))
     while high - low > 1:
         middle = (low + high) // 2
-        order = _narrowest(cuts, dear[:middle])
+        order = _narrowest(cuts, dear[:middle], len(dear))
         if _bits(order) <= MOST_BITS:
             low, chosen = middle, order
         else:
@@ -151,15 +152,15 @@ def _bits(order: _Order) -> int:
     return max(order.widths, default=0)
 
 
-def _narrowest(cuts: GroupCuts, tensors: Sequence[CutTensor]) -> _Order:
-    """The narrower of the two orders."""
+def _narrowest(cuts: GroupCuts, tensors: Sequence[CutTensor], most: int) -> _Order:
+    """The narrower order; of large graphs the first alone where not all of `most` are in."""
     count = len(cuts.rate)
     makers: list[list[int]] = [[] for _ in range(count)]
     for tensor in tensors:
         for w in tensor.readers:
             makers[w].append(tensor.maker)
     orders = [_ordered(_depth_first(makers), tensors)]
-    if count <= _MOST_ORDERED:
+    if count <= _FEW or len(tensors) == most:
         orders.append(_ordered(_fewest_open(makers, tensors), tensors))
     return min(orders, key=lambda order: (_bits(order), sum(2**w for w in order.widths)))
 
@@ -208,7 +209,7 @@ def _fewest_open(makers: Sequence[Sequence[int]], tensors: Sequence[CutTensor]) 
         return bits
 
     while ready:
-        g = min(ready, key=lambda g: (change(g), g))
+        g = min(ready[-_LOOKED_AT:], key=lambda g: (change(g), g))
         ready.remove(g)
         order.append(g)
         open_of[g] = len(made[g])

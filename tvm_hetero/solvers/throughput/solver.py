@@ -94,7 +94,7 @@ class _Rounds:
 
 
 # Before the bound that is the better for a better value, and after it.
-_FIRST_ROUNDS, _MORE_ROUNDS = _Rounds(2_000_000, 0.15, 0), _Rounds(6_000_000, 0.4, 1)
+_FIRST_ROUNDS, _MORE_ROUNDS = _Rounds(2_000_000, 0.3, 0), _Rounds(8_000_000, 0.8, 1)
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
