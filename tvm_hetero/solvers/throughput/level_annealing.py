@@ -36,15 +36,15 @@ from tvm_hetero.views.ideals import kinds_of, least_hops
 from tvm_hetero.views.instance import Instance
 
 # Steps of a round, at least, and for each group, and the part of them that is coarse: with the same
-# steps in all, rounds of 1 million found 51.28 to 51.36 ms for Inception's 326 layers, of 8 million
-# 51.33 to 51.55.
-_STEPS, _STEPS_A_GROUP, _COARSE = 1_000_000, 3_000, 1 / 3
+# steps in all, rounds of 2 million found 51.26 to 51.32 ms for Inception's 326 layers, of 8 million
+# 51.33 to 51.55, and for ResNet-50's 177 33.29 to 33.35, of 1 million once 33.45.
+_STEPS, _STEPS_A_GROUP, _COARSE = 2_000_000, 3_000, 1 / 3
 # What rounds are drawn from: the longest block in parts of the bound; how many times a copy the
 # lighter one may work; first temperatures in parts of the bound; and how far a copy's seconds are
 # off when the dearest are looked for (standard deviation of their logarithm).
 _HEAVY = (0.1, 0.25, 0.5)
 _TIMES = (0.3, 1.0, 3.0, math.inf)
-_HOT, _COOL = (3e-2, 1e-2, 3e-3), (1e-3, 3e-4)
+_HOT, _COOL = (3e-2, 1e-2, 3e-3, 1e-3), (1e-3, 3e-4, 1e-4)
 _NOISE = 0.5
 
 
