@@ -64,7 +64,7 @@ _GAIN = 1e-7
 
 
 @dataclass(frozen=True)
-class _Machine:
+class _PricedKind:
     """A kind of devices: how many there are, the order of the groups and their rates."""
 
     count: int
@@ -117,7 +117,7 @@ def covering_bound(
         return 0.0
     cuts = group_cuts(instance)
     machines = [
-        _Machine(len(kind.devices), steps, states_of(steps), cuts.rate[:, c])
+        _PricedKind(len(kind.devices), steps, states_of(steps), cuts.rate[:, c])
         for c, kind in enumerate(cuts.kinds)
         for steps in [steps_of(cuts, c)]
     ]
@@ -139,7 +139,7 @@ def _first_prices(cuts: GroupCuts, weights: FloatArray) -> FloatArray:
 
 
 def _raise(
-    machines: Sequence[_Machine], first: FloatArray, value: float, work: float, deadline: float
+    machines: Sequence[_PricedKind], first: FloatArray, value: float, work: float, deadline: float
 ) -> float:
     """The bound with better and better prices, as long as there is work left."""
     sets, best, ceiling = _Sets(), 0.0, value
@@ -188,7 +188,7 @@ def _mean(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _whole_prices(
-    machines: Sequence[_Machine], prices: FloatArray, value: float, most: float
+    machines: Sequence[_PricedKind], prices: FloatArray, value: float, most: float
 ) -> IntArray | None:
     """Prices in whole numbers, as fine as the tables allow; None where they would be too coarse."""
     total = float(prices.sum())
@@ -201,23 +201,23 @@ def _whole_prices(
     return np.rint(prices * (fine / total)).astype(np.int64)
 
 
-def _most(machine: _Machine, whole: IntArray, value: float) -> int:
+def _most(machine: _PricedKind, whole: IntArray, value: float) -> int:
     """The largest price of a table."""
     reach = fractional_reach(machine.rate, whole.astype(np.float64), value)
     return min(int(whole.sum()), int(reach) + 1)
 
 
-def _entries(machines: Sequence[_Machine], whole: IntArray, value: float) -> float:
+def _entries(machines: Sequence[_PricedKind], whole: IntArray, value: float) -> float:
     return float(sum(machine.states * (_most(machine, whole, value) + 1) for machine in machines))
 
 
-def _table(machine: _Machine, whole: IntArray, value: float) -> PricedSets:
+def _table(machine: _PricedKind, whole: IntArray, value: float) -> PricedSets:
     most = _most(machine, whole, value)
     return cheapest_sets(machine.steps, machine.rate, whole, most, value)
 
 
 def _least_period(
-    machines: Sequence[_Machine], tables: Sequence[PricedSets], total: int, value: float
+    machines: Sequence[_PricedKind], tables: Sequence[PricedSets], total: int, value: float
 ) -> float:
     """The least T at which the devices could hold everything; `value` if none below it will do."""
     every = np.concatenate([table.load for table in tables])
@@ -240,7 +240,7 @@ def _least_period(
 
 
 def _cover(
-    machines: Sequence[_Machine], sets: _Sets, first: FloatArray, period: float
+    machines: Sequence[_PricedKind], sets: _Sets, first: FloatArray, period: float
 ) -> tuple[float, FloatArray]:
     """What is left uncovered (a part of all), and the multipliers of the groups."""
     from scipy.optimize import linprog

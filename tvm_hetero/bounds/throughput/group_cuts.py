@@ -140,7 +140,7 @@ def steps_of(cuts: GroupCuts, c: int) -> list[Step]:
 
 
 @dataclass(frozen=True)
-class _Order:
+class _GroupOrder:
     """Groups in order, and for each tensor the readers that come after its maker."""
 
     groups: tuple[int, ...]
@@ -148,11 +148,11 @@ class _Order:
     widths: tuple[int, ...]
 
 
-def _bits(order: _Order) -> int:
+def _bits(order: _GroupOrder) -> int:
     return max(order.widths, default=0)
 
 
-def _narrowest(cuts: GroupCuts, tensors: Sequence[CutTensor], most: int) -> _Order:
+def _narrowest(cuts: GroupCuts, tensors: Sequence[CutTensor], most: int) -> _GroupOrder:
     """The narrower order; of large graphs the first alone where not all of `most` are in."""
     count = len(cuts.rate)
     makers: list[list[int]] = [[] for _ in range(count)]
@@ -224,7 +224,7 @@ def _fewest_open(makers: Sequence[Sequence[int]], tensors: Sequence[CutTensor]) 
     return order + [g for g in range(count) if g not in placed]
 
 
-def _ordered(groups: Sequence[int], tensors: Sequence[CutTensor]) -> _Order:
+def _ordered(groups: Sequence[int], tensors: Sequence[CutTensor]) -> _GroupOrder:
     """The order with its widths: bits of the state after each group."""
     turn = {g: i for i, g in enumerate(groups)}
     change = [0] * (len(groups) + 1)
@@ -241,10 +241,10 @@ def _ordered(groups: Sequence[int], tensors: Sequence[CutTensor]) -> _Order:
         change[turn[g]] += 1
         change[end] -= 1
     widths = np.cumsum(change[:-1]).tolist()
-    return _Order(tuple(groups), tuple(later), tuple(widths))
+    return _GroupOrder(tuple(groups), tuple(later), tuple(widths))
 
 
-def _write_steps(order: _Order, tensors: Sequence[CutTensor], c: int) -> list[Step]:
+def _write_steps(order: _GroupOrder, tensors: Sequence[CutTensor], c: int) -> list[Step]:
     """The steps, with slots instead of names."""
     open_tensors: dict[int, int] = {}
     made: dict[int, list[int]] = {}

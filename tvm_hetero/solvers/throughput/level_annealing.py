@@ -49,7 +49,7 @@ _NOISE = 0.5
 
 
 @dataclass(frozen=True)
-class _Blocks:
+class _NeighbourCosts:
     """What gluing looks at: seconds of a copy between two groups, and the work of each group."""
 
     copies: dict[tuple[int, int], float]
@@ -110,7 +110,7 @@ def anneal_in_levels(
     return best
 
 
-def _measure(instance: Instance) -> _Blocks:
+def _measure(instance: Instance) -> _NeighbourCosts:
     """Copies and work on the devices of which there are most."""
     arrive, leave = least_hops(instance)
     kinds = kinds_of(instance, arrive, leave)
@@ -125,11 +125,17 @@ def _measure(instance: Instance) -> _Blocks:
             pair = (min(maker, w), max(maker, w))
             seconds = float(max(arrive[t, d], leave[t, d])) / math.sqrt(len(readers))
             copies[pair] = copies.get(pair, 0.0) + seconds
-    return _Blocks(copies, [math.fsum(own[list(group)].tolist()) for group in instance.groups])
+    return _NeighbourCosts(
+        copies, [math.fsum(own[list(group)].tolist()) for group in instance.groups]
+    )
 
 
 def _glue(
-    instance: Instance, blocks: _Blocks, plan: Sequence[int], bound: float, rng: random.Random
+    instance: Instance,
+    blocks: _NeighbourCosts,
+    plan: Sequence[int],
+    bound: float,
+    rng: random.Random,
 ) -> list[tuple[int, ...]]:
     """Larger groups, each on one device of the plan, with the parts in topological order."""
     longest, times = rng.choice(_HEAVY) * bound, rng.choice(_TIMES)

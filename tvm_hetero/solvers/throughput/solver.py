@@ -85,7 +85,7 @@ _LISTED_A_SECOND = 15_000
 
 
 @dataclass(frozen=True)
-class _Rounds:
+class _LevelRounds:
     """How much blocks are annealed: steps a second of the limit, share of the clock, the turn."""
 
     steps: int
@@ -94,7 +94,7 @@ class _Rounds:
 
 
 # Before the bound that is the better for a better value, and after it.
-_FIRST_ROUNDS, _MORE_ROUNDS = _Rounds(2_000_000, 0.3, 0), _Rounds(8_000_000, 0.8, 1)
+_FIRST_ROUNDS, _MORE_ROUNDS = _LevelRounds(2_000_000, 0.3, 0), _LevelRounds(8_000_000, 0.8, 1)
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -164,7 +164,7 @@ def _anneal_blocks(
     bound: float,
     options: Options,
     budget: CpsatBudget,
-    rounds: _Rounds,
+    rounds: _LevelRounds,
 ) -> Schedule | None:
     """The best, and what blocks of neighbours make of it where copies are in the way."""
     small = len(instance) <= options.time_limit * _MOVED_A_SECOND
